@@ -13,11 +13,13 @@ mod iteration;
 mod learner;
 mod merge;
 mod on_device;
+mod page;
 mod plans;
 mod reclaim;
 mod rounds;
 mod span;
 mod specification;
+mod stores;
 mod table;
 mod tables;
 mod widths;
@@ -27,6 +29,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haversack_reports::frame::FrameError;
+use haversack_reports::write_atomically;
 use serde_json::{Map, Value};
 
 use crate::cache::Cache;
@@ -56,7 +59,7 @@ use widths::{Widths, of_each_width};
     without one nobody learns (mode = \"timing\"). selector is random, oort-paper, oort-fedscale, heterofl or fedhybrid; aggregator \
     fedavg, fedprox or fedyogi. Others: memory_mix (shares by GB, such as { 4 = 0.5, 8 = 0.5 }), split (even or natural), over_commit, \
     deadline_s, aggregation (synchronous or buffered, with concurrency and max_staleness), oracle, local_epochs or local_steps, \
-    learning_rate, proximal, server_learning_rate, samples (of a phone) or total_samples and size_alpha, set, stack, precision, cores, \
+    learning_rate, proximal, server_learning_rate, samples (of a phone) or total_samples and size_alpha, set, store (policy or whole), stack, precision, cores, \
     budget (predicted or available), plans (server, each or phone), clusters, ready, device, input, link_mbit_per_s, data, dealt, \
     target_accuracy, evaluate_every, traces (a table of apps), system, seed. A key that lists values, such as seed = [1, 2, 3], spans \
     one federation for each combination; --shard I/N holds a part of them.")]
@@ -142,12 +145,12 @@ impl Started<'_> {
         cache: &Cache,
     ) -> Result<Tables, CommandError> {
         let Self { asked, checkpoint: (checkpoint, name), place } = self;
-        let phones = Phones::draw(asked)?;
+        let phones = Phones::draw(asked)?.dealt(asked, cache)?;
         let before = checkpoint.rounds();
         let budgets = Budgets::watch(asked, cache)?;
         let widths = of_each_width(asked);
         let work = Widths::new(&widths, &phones, &budgets, cache)?;
-        let mut learner = Learner::of(asked, &phones, checkpoint, cache)?;
+        let mut learner = Learner::of(asked, &phones, &work, checkpoint, cache)?;
         kept.extend(learner.iter().map(|_| name.clone()));
         folder.begin(kept, Map::new())?;
         let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
@@ -167,7 +170,10 @@ impl Started<'_> {
     }
 }
 
-/// Writes the tables, the figure and the record; what came of it, as text.
+/// The page of the run.
+const PAGE: &str = "index.html";
+
+/// Writes the tables, the figure, the page and the record; what came of it, as text.
 fn finish(
     folder: &OutputFolder,
     record: Map<String, Value>,
@@ -180,6 +186,9 @@ fn finish(
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
     outputs.extend(kept);
     let text = table::text(&tables, curves::wanted(&record));
+    let page = page::page(&record, &tables, &text)?.render().map_err(CommandError::failed)?;
+    write_atomically(&folder.path(PAGE), page.as_bytes())?;
+    outputs.push(PAGE.to_owned());
     folder.record(record, &outputs)?;
     Ok(format!("{text}{}\n", word(&folder.path(tables::NAMES[ROUNDS]))))
 }

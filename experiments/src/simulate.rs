@@ -70,7 +70,8 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     for sentence in &plan.resolved.notes {
         note(sentence);
     }
-    plan.observe = Observe { timeline: options.timeline.is_some(), peak: options.explain, operators: true };
+    plan.observe =
+        Observe { timeline: options.timeline.is_some(), peak: options.explain, operators: true, stored: false };
     // What is needed is asked without the limit of the device.
     let record = if options.least_memory { plan.run() } else { plan.run_within_device() };
     let record = match record {

@@ -1,10 +1,12 @@
-//! The report: one `index.html` that needs no network and no other file; its figures stand in it.
+//! The report: one `index.html` that needs no network and no other file; its figures stand in it. That of a single run is a
+//! [`RunPage`].
 //!
-//! The template, its style and its script are in `page/`. Everything that comes from data is escaped. Without the script
+//! The templates, their style and their script are in `page/`. Everything that comes from data is escaped. Without the script
 //! all is there to be read; with it, a mark that is pointed at says its value, fronts are filtered by their methods and
 //! panels, and the sections by device and verdict.
 
 mod inline;
+mod run;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +15,7 @@ use minijinja::{AutoEscape, Environment, Output, State, Value, context};
 use serde::{Deserialize, Serialize};
 
 use self::inline::Looks;
+pub use self::run::{RunPage, RunSection};
 use crate::table::escaped;
 
 /// What the page says.
@@ -162,11 +165,7 @@ impl Page {
     /// # Errors
     /// [`PageError`] where the template fails.
     pub fn render(&self) -> Result<String, PageError> {
-        let mut environment = Environment::new();
-        environment.add_template("index.html", include_str!("page/index.html"))?;
-        environment.add_template("style.css", include_str!("page/style.css"))?;
-        environment.add_template("page.js", include_str!("page/page.js"))?;
-        environment.set_formatter(write_escaped);
+        let mut environment = environment("index.html", include_str!("page/index.html"))?;
         environment.add_filter("percent", percent);
         environment.add_filter("signed", signed);
         environment.add_filter("anchor", |text: &str| anchor(text));
@@ -205,6 +204,16 @@ impl Page {
         }
         papers
     }
+}
+
+/// What all templates have: the style, the script, and the one way to escape.
+fn environment<'t>(name: &'t str, template: &'t str) -> Result<Environment<'t>, PageError> {
+    let mut environment = Environment::new();
+    environment.add_template(name, template)?;
+    environment.add_template("style.css", include_str!("page/style.css"))?;
+    environment.add_template("page.js", include_str!("page/page.js"))?;
+    environment.set_formatter(write_escaped);
+    Ok(environment)
 }
 
 /// How an artefact came out at a glance: a class of the style sheet, a dot, and words for those who see neither.

@@ -21,6 +21,7 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::moment::{Moment, Watched};
 use crate::progress::{Amount, Progress};
+use crate::quantities;
 use crate::scenario::app_changes;
 use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
@@ -96,6 +97,8 @@ pub(super) struct Budgets {
     usual: Vec<Vec<usize>>,
     report: Report,
     seed: u64,
+    /// Of each user whose trace ends too early for a round, why phones like it are left out.
+    ends_early: Arc<Vec<String>>,
 }
 
 /// The apps of a user.
@@ -110,7 +113,9 @@ impl Budgets {
     /// # Errors
     /// Traces that are no table of apps or too short, a system that nobody has, or one that does not go with a device.
     pub(super) fn watch(asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
-        let users = users(asked)?;
+        let key = format!("users of phones {} {:?}", asked.seed, asked.traces);
+        let users = cache.get(key, || users(asked))?;
+        let Users { watched: users, ends_early } = users.as_ref();
         let bar = Progress::new(Amount::Number("phones watched"), (asked.setting.memory.len() * users.len()) as u64, 0);
         let system = load_system(&asked.system).map_err(|error| CommandError::input(error.to_string()))?;
         let of_class = |class: &MemoryClass| -> Result<OfClass, CommandError> {
@@ -134,7 +139,7 @@ impl Budgets {
         let classes = asked.setting.memory.iter().map(shared).collect::<Result<Vec<Arc<OfClass>>, CommandError>>()?;
         bar.finish();
         let usual = classes.iter().map(|class| class.usual(asked.report)).collect();
-        Ok(Self { classes, usual, report: asked.report, seed: asked.seed })
+        Ok(Self { classes, usual, report: asked.report, seed: asked.seed, ends_early: Arc::clone(ends_early) })
     }
 
     /// What a class's phones leave at rest, when no app has been opened.
@@ -188,11 +193,24 @@ impl Budgets {
         &self.classes[usize::from(class)]
     }
 
-    /// The first moment of the user that a phone is like.
+    /// Why a phone is left out that is like a user whose trace ends too early; `None` of all others.
+    pub(super) fn ends_early(&self, phone: u32) -> Option<&str> {
+        let watched = self.classes.first().map_or(0, |class| class.stretches.len() / MOMENTS as usize);
+        let place = self.draw(phone, watched).checked_sub(watched)?;
+        self.ends_early.get(place).map(String::as_str)
+    }
+
+    /// The first moment of the user that a phone is like; where that one's trace ends too early, of another.
     fn user(&self, class: u8, phone: u32) -> usize {
-        let users = self.class(class).stretches.len() / MOMENTS as usize;
+        let watched = self.class(class).stretches.len() / MOMENTS as usize;
+        self.draw(phone, watched) % watched * MOMENTS as usize
+    }
+
+    /// The number of a phone's user, of whom those that are `watched` come first.
+    fn draw(&self, phone: u32, watched: usize) -> usize {
+        let users = watched + self.ends_early.len();
         let user = Draws::new(self.seed, Purpose::User, phone).even(0) * users as f64;
-        (user as usize).min(users - 1) * MOMENTS as usize
+        (user as usize).min(users - 1)
     }
 }
 
@@ -234,10 +252,18 @@ impl User {
     }
 }
 
-/// The users that phones are like: of the traces, or generated.
-fn users(asked: &Specification) -> Result<Vec<User>, CommandError> {
+/// The users that phones are like.
+struct Users {
+    watched: Vec<User>,
+    /// Of each whose trace ends too early, why phones like it are left out.
+    ends_early: Arc<Vec<String>>,
+}
+
+/// Users of the traces, drawn until there are enough, or generated ones.
+fn users(asked: &Specification) -> Result<Users, CommandError> {
     let Some(path) = &asked.traces else {
-        return Ok((1..=USERS).map(|number| User::Generated(format!("synthetic-{number:04}"))).collect());
+        let watched = (1..=USERS).map(|number| User::Generated(format!("synthetic-{number:04}"))).collect();
+        return Ok(Users { watched, ends_early: Arc::default() });
     };
     let wrong = |message: String| CommandError::input(format!("`traces`: {}: {message}", path.display()));
     let reader = Reader::open(path)?;
@@ -245,20 +271,25 @@ fn users(asked: &Specification) -> Result<Vec<User>, CommandError> {
         return Err(wrong("holds counters; expected a table of apps".to_owned()));
     }
     let all = reader.users()?;
-    let mut recorded = Vec::new();
+    let (mut watched, mut ends_early) = (Vec::new(), Vec::new());
     for name in drawn(all.iter().map(String::as_str).collect(), all.len(), asked.seed) {
         let rows = UserApps::read(&reader, path, name)?;
-        if u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0) > WATCHED.0 {
-            recorded.push(User::Recorded(rows));
+        let length = Nanos(u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0));
+        if length > WATCHED {
+            watched.push(User::Recorded(rows));
+        } else {
+            let [length, needed] = [length, WATCHED].map(quantities::time);
+            ends_early
+                .push(format!("the trace of its user, {name}, ends after {length}; memory is watched for {needed}"));
         }
-        if recorded.len() == USERS {
+        if watched.len() == USERS {
             break;
         }
     }
-    if recorded.is_empty() {
+    if watched.is_empty() {
         return Err(wrong("no user's trace is longer than twenty minutes".to_owned()));
     }
-    Ok(recorded)
+    Ok(Users { watched, ends_early: Arc::new(ends_early) })
 }
 
 /// The first device of a class, with that class's memory.

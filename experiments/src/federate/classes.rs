@@ -3,6 +3,7 @@
 use haversack_federation::population::{MemoryClass, Phone};
 use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow};
+use haversack_federation::work::Why;
 use polars::prelude::{DataFrame, PolarsResult};
 
 use super::table::column;
@@ -18,6 +19,8 @@ pub(crate) struct ClassRow {
     pub(crate) without_plan: u32,
     /// Those that were left out since they hold no samples.
     pub(crate) without_samples: u32,
+    /// Those that were left out since the traces of their memory end too early.
+    pub(crate) without_trace: u32,
     /// Parts of its phones that were taken in.
     pub(crate) completed: u32,
     /// Parts of which the phone was no longer ready.
@@ -42,10 +45,13 @@ pub(super) fn of(
     let mut rows: Vec<ClassRow> = classes.iter().map(|class| row(class.size_gb)).collect();
     let mut budgets: Vec<Vec<u64>> = vec![Vec::new(); rows.len()];
     phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
-    for ExclusionRow { client, .. } in exclusions {
-        let phone = phones[*client as usize];
-        let row = &mut rows[usize::from(phone.memory)];
-        *(if phone.samples == 0 { &mut row.without_samples } else { &mut row.without_plan }) += 1;
+    for ExclusionRow { client, why, .. } in exclusions {
+        let row = &mut rows[usize::from(phones[*client as usize].memory)];
+        *match why {
+            Why::NoPlan => &mut row.without_plan,
+            Why::NoSamples => &mut row.without_samples,
+            Why::NoTrace => &mut row.without_trace,
+        } += 1;
     }
     for client in clients {
         let row = &mut rows[usize::from(client.memory_class)];
@@ -77,6 +83,7 @@ pub(super) fn frame(rows: &[ClassRow]) -> PolarsResult<DataFrame> {
         number("phones", |row| row.phones),
         number("without_plan", |row| row.without_plan),
         number("without_samples", |row| row.without_samples),
+        number("without_trace", |row| row.without_trace),
         number("completed", |row| row.completed),
         number("dropped", |row| row.dropped),
         number("killed", |row| row.killed),
@@ -113,9 +120,10 @@ mod tests {
             client(1, 1, 10, Outcome::Killed),
             client(1, 1, 20, Outcome::TimedOut),
         ];
-        let left_out = |client| ExclusionRow { round: 1, client, reason: String::new() };
-        let found = of(&phones, &[class(4.0), class(8.0)], &clients, &[left_out(0), left_out(2)]);
-        let small = ClassRow { size_gb: 4.0, phones: 2, without_plan: 1, ..ClassRow::default() };
+        let left_out = |client, why| ExclusionRow { round: 1, client, why, reason: String::new() };
+        let left_out = [left_out(0, Why::NoPlan), left_out(2, Why::NoSamples), left_out(3, Why::NoTrace)];
+        let found = of(&phones, &[class(4.0), class(8.0)], &clients, &left_out);
+        let small = ClassRow { size_gb: 4.0, phones: 2, without_plan: 1, without_trace: 1, ..ClassRow::default() };
         let large = ClassRow {
             size_gb: 8.0,
             phones: 2,

@@ -5,7 +5,7 @@
 
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
-use haversack_federation::work::{Job, Work};
+use haversack_federation::work::{Job, LeftOut, Why, Work};
 use rayon::prelude::*;
 
 use super::budgets::{Budgets, LOOK_S};
@@ -15,6 +15,7 @@ use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
 use super::rounds::Phones;
 use super::specification::Specification;
+use super::stores::Share;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::progress::{Amount, Progress};
@@ -106,7 +107,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Simulates an iteration for each device within each budget that a plan is for.
-    fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
+    pub(super) fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
         let left: Vec<Vec<Bytes>> = kinds.iter().map(|kind| self.budgets.reports(kind.memory).collect()).collect();
         if self.plans == Some(Plans::Server) {
             let reports = |(device, left): (&Result<OnDevice, String>, _)| {
@@ -130,6 +131,8 @@ impl<'a> Costs<'a> {
             let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
             // The least first, whose iteration then stands for those of little more.
             wanted.sort_unstable();
+            let budgets = wanted.iter().flat_map(|&(of_cluster, left)| of_cluster.into_iter().chain([left]));
+            device.find_least(budgets, simulate)?;
             for (of_cluster, left) in wanted {
                 // A member that has more than the weakest may have a plan where that has none.
                 for budget in of_cluster.into_iter().chain([left]) {
@@ -171,6 +174,13 @@ impl<'a> Costs<'a> {
         let operations: u64 = making.iter().map(|making| making.operations).sum();
         let seconds: f64 = making.iter().map(|making| making.server_s).sum();
         seconds * (1.0 + visits as f64 / operations.max(1) as f64)
+    }
+
+    /// All plans, each with how much it leaves of what can give way.
+    pub(super) fn shares(&self) -> Vec<Share> {
+        let devices = self.devices.iter().enumerate().filter_map(|(kind, device)| Some((kind, device.as_ref().ok()?)));
+        let share = |kind: usize| move |(cost, share): (&Cost, f64)| Share { plan: cost.plan, kind, share };
+        devices.flat_map(|(kind, device)| device.shares().map(share(kind))).collect()
     }
 
     /// What making plans takes the server.
@@ -348,8 +358,11 @@ struct Training {
 }
 
 impl Work for Costs<'_> {
-    fn holds(&self, phone: u32) -> Result<(), String> {
-        self.usual(phone).map(|_| ())
+    fn holds(&self, phone: u32) -> Result<(), LeftOut> {
+        if let Some(reason) = self.budgets.ends_early(phone) {
+            return Err(LeftOut { why: Why::NoTrace, reason: reason.to_owned() });
+        }
+        self.usual(phone).map(|_| ()).map_err(|reason| LeftOut { why: Why::NoPlan, reason })
     }
 
     fn job(&self, number: u32, round: u32, _: f64) -> Job {

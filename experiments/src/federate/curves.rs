@@ -11,53 +11,68 @@ pub(super) const NAME: &str = "federation";
 /// Curves that are drawn at most, of the first federations.
 const MOST_CURVES: usize = 8;
 /// What became of parts: a column, and what it is called.
-const OUTCOMES: [(&str, &str); 4] =
+pub(super) const OUTCOMES: [(&str, &str); 4] =
     [("completed", "completed"), ("timed_out", "timed out"), ("dropped", "dropped"), ("killed", "killed")];
 
 /// Accuracy by simulated time where it was measured, what rounds take, and by memory class what became of phones, who was left out
 /// and why, energy and budgets.
 pub(super) fn figure(record: &Map<String, Value>, tables: &Tables) -> Figure {
     let runs = Runs::of(tables);
-    let mut figure = Figure::new(title(record)).note(note(record, runs.names.len())).columns(2);
-    let hours: Vec<f64> = {
-        let [start, took] = ["start_s", "duration_s"].map(|name| tables.numbers(ROUNDS, name));
-        start.iter().zip(&took).map(|(start, took)| (start.unwrap_or(0.0) + took.unwrap_or(0.0)) / 3600.0).collect()
-    };
-    let accuracy = tables.numbers(ROUNDS, "accuracy");
-    if accuracy.iter().any(Option::is_some) {
-        let reached = runs.lines(|row| Some((hours[row], 100.0 * accuracy[row]?)));
-        let panel = Panel::new(reached).title("what is learned");
-        figure = figure.panel(
-            panel.x(Axis::new("simulated time").unit("h").from_zero()).y(Axis::new("accuracy").unit("%").from_zero()),
-        );
-    }
+    let figure = Figure::new(title(record)).note(note(record, runs.names.len())).columns(2);
+    let panels = [durations(&runs, tables), parts(tables), left_out(tables), energy(tables), budgets(tables)];
+    learned(&runs, tables).into_iter().chain(panels).fold(figure, Figure::panel)
+}
+
+/// When each round ended, in hours, and its accuracy in percent where that was measured.
+fn measured(tables: &Tables) -> Vec<(f64, Option<f64>)> {
+    let [start, took, accuracy] = ["start_s", "duration_s", "accuracy"].map(|name| tables.numbers(ROUNDS, name));
+    let ends = start.iter().zip(&took).map(|(start, took)| (start.unwrap_or(0.0) + took.unwrap_or(0.0)) / 3600.0);
+    ends.zip(accuracy).map(|(end, accuracy)| (end, accuracy.map(|share| 100.0 * share))).collect()
+}
+
+/// Accuracy by simulated time; `None` where nobody learns.
+pub(super) fn learned(runs: &Runs, tables: &Tables) -> Option<Panel> {
+    let measured = measured(tables);
+    measured.iter().any(|(_, accuracy)| accuracy.is_some()).then(|| {
+        let reached = runs.lines(|row| Some((measured[row].0, measured[row].1?)));
+        let x = Axis::new("simulated time").unit("h").from_zero();
+        Panel::new(reached).title("what is learned").x(x).y(Axis::new("accuracy").unit("%").from_zero())
+    })
+}
+
+/// What rounds take.
+pub(super) fn durations(runs: &Runs, tables: &Tables) -> Panel {
     let [numbers, took] = ["round", "duration_s"].map(|name| tables.numbers(ROUNDS, name));
     let durations = runs.lines(|row| Some((numbers[row]?, took[row]? / 60.0)));
     let last = numbers.iter().flatten().copied().fold(1.0, f64::max);
     let every = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0].into_iter().find(|every| last / every <= 8.0);
     let every = every.unwrap_or(1000.0);
     let ticks = (1..).map(|tick| f64::from(tick) * every).take_while(|tick| *tick <= last);
-    figure
-        .panel(
-            Panel::new(durations)
-                .title("what rounds take")
-                .x(Axis::new("round").ticks_at(ticks.collect::<Vec<_>>()))
-                .y(Axis::new("duration").unit("min").from_zero()),
-        )
-        .panel(parts(tables))
-        .panel(left_out(tables))
-        .panel(bars(tables, ("energy", "kJ"), "energy_j", 1e-3))
-        .panel(bars(tables, ("median budget", "GB"), "budget_bytes", 1e-9))
+    Panel::new(durations)
+        .title("what rounds take")
+        .x(Axis::new("round").ticks_at(ticks.collect::<Vec<_>>()))
+        .y(Axis::new("duration").unit("min").from_zero())
+}
+
+/// What the phones of each class took, the mean over the federations.
+pub(super) fn energy(tables: &Tables) -> Panel {
+    bars(tables, ("energy", "kJ"), "energy_j", 1e-3)
+}
+
+/// What training might hold on the phones of each class, the mean over the federations of their medians.
+pub(super) fn budgets(tables: &Tables) -> Panel {
+    bars(tables, ("median budget", "GB"), "budget_bytes", 1e-9)
 }
 
 /// The rows of each federation.
-struct Runs {
-    names: Vec<String>,
+pub(super) struct Runs {
+    /// What each is called.
+    pub(super) names: Vec<String>,
     of: Vec<usize>,
 }
 
 impl Runs {
-    fn of(tables: &Tables) -> Self {
+    pub(super) fn of(tables: &Tables) -> Self {
         let frame = &tables.0[ROUNDS];
         let before = frame.get_column_names().iter().take_while(|name| name.as_str() != "round").count();
         if before == 0 {
@@ -76,6 +91,12 @@ impl Runs {
         Self { names, of }
     }
 
+    /// The rounds of a federation: when each ended, in hours, and its accuracy in percent where that was measured.
+    pub(super) fn rounds(&self, run: usize, tables: &Tables) -> Vec<(f64, Option<f64>)> {
+        let rounds = measured(tables).into_iter().zip(&self.of);
+        rounds.filter(|(_, of)| **of == run).map(|(round, _)| round).collect()
+    }
+
     /// A curve a federation.
     fn lines(&self, point: impl Fn(usize) -> Option<(f64, f64)>) -> Lines {
         let names = self.names.iter().enumerate().take(MOST_CURVES);
@@ -87,7 +108,7 @@ impl Runs {
 }
 
 /// The memory classes, and the sums of a column over all federations.
-fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
+pub(super) fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
     let of = tables.texts(CLASSES, "memory_class");
     let mut classes: Vec<String> = Vec::new();
     of.iter().for_each(|class| {
@@ -107,19 +128,25 @@ fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
     (classes, sums)
 }
 
-fn parts(tables: &Tables) -> Panel {
+/// What became of the parts of the phones of each class.
+pub(super) fn parts(tables: &Tables) -> Panel {
     let (classes, sums) = by_class(tables, &OUTCOMES.map(|outcome| outcome.0));
     let stack = OUTCOMES.iter().zip(sums).fold(Stack::new(classes), |stack, ((_, name), sums)| stack.part(*name, sums));
     Panel::new(stack).title("what became of phones").y(Axis::new("parts").from_zero())
 }
 
-fn left_out(tables: &Tables) -> Panel {
-    let (classes, sums) = by_class(tables, &["phones", "without_plan", "without_samples"]);
-    let rest = (0..classes.len()).map(|class| sums[0][class] - sums[1][class] - sums[2][class]);
+/// Why phones are left out: a column, and in words.
+pub(super) const WHY: [(&str, &str); 3] =
+    [("without_plan", "no plan fits"), ("without_samples", "no samples"), ("without_trace", "trace ends early")];
+
+/// The phones of each class, and those of them that are left out, by why.
+pub(super) fn left_out(tables: &Tables) -> Panel {
+    let (classes, sums) = by_class(tables, &["phones", WHY[0].0, WHY[1].0, WHY[2].0]);
+    let rest = (0..classes.len()).map(|class| sums[0][class] - sums[1..].iter().map(|sums| sums[class]).sum::<f64>());
     let mut stack = Stack::new(classes.clone()).part("not left out", rest.collect::<Vec<_>>());
-    for (name, sums) in ["no plan fits", "no samples"].into_iter().zip(&sums[1..]) {
+    for ((_, why), sums) in WHY.into_iter().zip(&sums[1..]) {
         if sums.iter().any(|sum| *sum > 0.0) {
-            stack = stack.part(name, sums.clone());
+            stack = stack.part(why, sums.clone());
         }
     }
     Panel::new(stack).title("who was left out, and why").y(Axis::new("phones").from_zero())
@@ -158,7 +185,7 @@ pub(super) fn wanted(record: &Map<String, Value>) -> Option<f64> {
     asked(record, &["rules", "cohort"]).and_then(Value::as_f64)
 }
 
-fn title(record: &Map<String, Value>) -> String {
+pub(super) fn title(record: &Map<String, Value>) -> String {
     let number = asked(record, &["population"]).and_then(Value::as_u64);
     let phones = number.map_or_else(|| "phones".to_owned(), |number| format!("{number} phones"));
     let text = |key| asked(record, &[key]).and_then(Value::as_str);
@@ -167,7 +194,7 @@ fn title(record: &Map<String, Value>) -> String {
     format!("{phones} train {network}{with}")
 }
 
-fn note(record: &Map<String, Value>, runs: usize) -> String {
+pub(super) fn note(record: &Map<String, Value>, runs: usize) -> String {
     let text = |keys: &[&str]| asked(record, keys).and_then(Value::as_str).map(str::to_owned);
     let mut notes: Vec<String> = Vec::new();
     notes.extend(text(&["rules", "selector"]).map(|selector| format!("selector: {selector}")));

@@ -9,7 +9,7 @@ use haversack_devices::{CoreSelection, load};
 use haversack_federation::population::DeviceKind;
 use haversack_policies::fedhybrid::plan::Planner;
 use haversack_policies::policy::Planning;
-use haversack_training::{Machine, PlanReport, RunError};
+use haversack_training::{Machine, PlanReport, RunError, with_setting};
 
 use super::specification::Specification;
 use crate::cache::Cache;
@@ -25,6 +25,8 @@ pub(super) struct Cost {
     pub(super) seconds: f64,
     pub(super) joules: f64,
     pub(super) peak: Bytes,
+    /// What of that can give way: all above weights, the optimiser's state and the samples.
+    pub(super) growth: Bytes,
     /// What making the plan takes; `None` of a policy that makes none.
     pub(super) making: Option<Making>,
 }
@@ -111,13 +113,40 @@ pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandE
     Ok(found.as_ref().clone())
 }
 
+/// What `asked` trains where nothing is short: under `original` if the policy then does nothing else, so that what is simulated of one
+/// is of both. `whole` is an iteration under the policy.
+///
+/// # Errors
+/// As [`cost`].
+pub(super) fn nothing_short(
+    asked: &Specification,
+    kind: &DeviceKind,
+    whole: &Cost,
+    cache: &Cache,
+) -> Result<Specification, CommandError> {
+    let own = Plan::new(&scenario(asked, kind, None), cache)?;
+    let schedule =
+        with_setting(own.machine(), &own.job(), |setting| own.policy().and_then(|mut policy| policy.prepare(setting)));
+    let mut original = asked.clone();
+    (original.trained.policy, original.trained.set) = ("original".to_owned(), BTreeMap::new());
+    if !schedule.is_ok_and(|schedule| schedule.is_plain(asked.trained.batch)) {
+        return Ok(asked.clone());
+    }
+    let found = cost(&with_memory_to_spare(scenario(&original, kind, None)), cache)?.cost();
+    let is_same = |other: &Cost| {
+        (other.seconds.to_bits(), other.joules.to_bits(), other.peak)
+            == (whole.seconds.to_bits(), whole.joules.to_bits(), whole.peak)
+    };
+    Ok(if found.as_ref().is_some_and(is_same) { original } else { asked.clone() })
+}
+
 fn run(plan: &Plan, device: &str) -> Result<Found, CommandError> {
     match plan.run() {
         Ok(record) => {
             let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);
             let made = record.plans.last();
             let making = made.and_then(|&PlanReport { planning, .. }| Making::of(&planning, plan.machine()));
-            Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak, making }))
+            Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak, growth: record.peak_growth, making }))
         }
         Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{device}: {error}"))),
         Err(RunError::Policy(error)) => Ok(Found::Unsupported(format!("{device}: {error}"))),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
@@ -10,15 +11,17 @@ use haversack_federation::learning::{
 };
 use haversack_federation::population::Phone;
 use haversack_federation::selection::SelectorKind;
-use haversack_federation::work::WIDTHS;
+use haversack_federation::work::{WIDTHS, Work};
 use haversack_numerics::batch::MiniBatch;
-use haversack_workloads::data::{LoadOptions, SampleForm, load};
+use haversack_workloads::data::{DataSet, LoadOptions, SampleForm, load};
 use haversack_workloads::mixed::{self, Algorithm};
 
 use super::checkpoint::Checkpoint;
 use super::iteration::scenario;
 use super::rounds::Phones;
 use super::specification::{Learning, Specification};
+use super::stores::{Stores, Subject};
+use super::widths::Widths;
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::run::Plan;
@@ -42,6 +45,9 @@ pub(super) struct Learner<'a> {
     /// The narrower ones, widest first, where memory decides who trains which.
     narrower: Vec<Narrower>,
     source: Source,
+    /// What phones run, and what comes back of what they store meanwhile.
+    work: &'a Widths<'a>,
+    stores: Stores,
     test: MiniBatch,
     server: Server,
     /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
@@ -63,12 +69,13 @@ impl<'a> Learner<'a> {
     pub(super) fn of(
         asked: &'a Specification,
         phones: &'a Phones,
+        work: &'a Widths<'a>,
         checkpoint: Checkpoint,
         cache: &Cache,
     ) -> Result<Option<Self>, CommandError> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        Ok(Some(Self::new(asked, (learning, algorithm), phones.population.phones(), checkpoint)?))
+        Ok(Some(Self::new(asked, (learning, algorithm), (phones, work), checkpoint, cache)?))
     }
 
     /// # Errors
@@ -76,11 +83,12 @@ impl<'a> Learner<'a> {
     fn new(
         asked: &'a Specification,
         (learning, algorithm): (&'a Learning, Option<&Algorithm>),
-        phones: &'a [Phone],
+        (Phones { kinds, population }, work): (&'a Phones, &'a Widths<'a>),
         checkpoint: Checkpoint,
+        cache: &Cache,
     ) -> Result<Self, CommandError> {
-        let (seed, last) = (asked.seed, asked.rounds);
-        let source = source(learning, phones, seed)?;
+        let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
+        let source = source(learning, phones, seed, cache)?;
         let (input, classes) = (input(&source), source.classes() as u64);
         let wrong = |error: &dyn std::fmt::Display| CommandError::input(format!("`stand_in`: {error}"));
         let (id, shape) = (learning.stand_in.as_str(), input.as_deref());
@@ -100,12 +108,28 @@ impl<'a> Learner<'a> {
         let heterofl = asked.rules.selector == SelectorKind::Heterofl;
         let widths = if heterofl { &WIDTHS[1..] } else { &[] };
         let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_, CommandError>>()?;
+        let subject = Subject { stand_in: id, input: shape, classes };
+        let stores = Stores::new(asked, kinds, work, &subject, cache)?;
         let server = match checkpoint.server(learning.rule) {
             Some(server) => server,
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
         let (test, past) = (source.test(seed), checkpoint.past());
-        Ok(Self { learning, phones, seed, last, stand_in, narrower, source, test, server, past, checkpoint })
+        Ok(Self {
+            learning,
+            phones,
+            seed,
+            last,
+            stand_in,
+            narrower,
+            source,
+            work,
+            stores,
+            test,
+            server,
+            past,
+            checkpoint,
+        })
     }
 
     /// Writes the checkpoint now.
@@ -125,14 +149,17 @@ impl<'a> Learner<'a> {
     fn trainee(&self, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
         let Arrived { phone: client, width, since, turn } = *arrived;
         let samples = self.phones[client as usize].samples;
-        let holding = Holding::draw(self.seed, client, samples, self.source.classes(), self.learning.labels);
+        // What is dealt is settled already.
+        let drawn = if self.source.is_dealt() { 0 } else { samples };
+        let holding = Holding::draw(self.seed, client, drawn, self.source.classes(), self.learning.labels);
         let weights = self.past.get(&since).unwrap_or(&self.server.weights);
         let (network, narrowing) = self.network(width);
         let weights = match narrowing {
             Some(narrowing) => Cow::Owned(narrowing.narrowed(weights)?),
             None => Cow::Borrowed(weights.as_slice()),
         };
-        Ok(Trainee { client, holding, network, weights, turn })
+        let store = if self.stores.are_whole() { None } else { self.stores.of(&self.work.job(client, turn, 0.0)) };
+        Ok(Trainee { client, holding, network, weights, store, turn })
     }
 
     /// Trains the phones whose updates have arrived, and takes the updates in; of each the root of the mean square of its losses.
@@ -199,14 +226,22 @@ fn algorithm(
     }
 }
 
-/// The data that are asked for, or those that suit the stand-in.
-fn source(learning: &Learning, phones: &[Phone], seed: u64) -> Result<Source, CommandError> {
+/// The set that is asked for, or the one that suits the stand-in; `None` where the data are made for each client.
+pub(super) fn data(learning: &Learning, cache: &Cache) -> Result<Option<Arc<DataSet>>, CommandError> {
     let suits = if OF_TOKENS.contains(&learning.stand_in.as_str()) { "phrases" } else { "glyphs" };
     let name = learning.data.as_deref().unwrap_or(suits);
     if name == SYNTHETIC {
-        return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
+        return Ok(None);
     }
-    let set = load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
+    let load = || load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")));
+    Ok(Some(cache.get(format!("data of a federation, {name}"), load)?))
+}
+
+/// Whose samples are whose.
+fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source, CommandError> {
+    let Some(set) = data(learning, cache)? else {
+        return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
+    };
     if learning.dealt {
         let sizes: Vec<u32> = phones.iter().map(|phone| phone.samples).collect();
         return Ok(Source::dealt(set, seed, &sizes, learning.labels));

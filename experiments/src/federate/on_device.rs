@@ -15,11 +15,40 @@ pub(super) struct OnDevice {
     pub(super) unbounded: Cost,
     /// By budget; `None` where no plan fits.
     within: BTreeMap<Bytes, Option<Cost>>,
+    /// No plan fits any less.
+    least: Bytes,
 }
 
 impl OnDevice {
     pub(super) const fn new(unbounded: Cost) -> Self {
-        Self { unbounded, within: BTreeMap::new() }
+        Self { unbounded, within: BTreeMap::new(), least: Bytes::ZERO }
+    }
+
+    /// Finds the least of `budgets` that holds a plan by halving them: where one holds none, no smaller does.
+    ///
+    /// # Errors
+    /// What `simulate` fails with.
+    pub(super) fn find_least(
+        &mut self,
+        budgets: impl Iterator<Item = Bytes>,
+        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
+    ) -> Result<(), CommandError> {
+        let mut short: Vec<Bytes> = budgets.filter(|&budget| budget < self.unbounded.peak).collect();
+        short.sort_unstable();
+        short.dedup();
+        let (mut from, mut to) = (0, short.len());
+        // Often all of them hold one.
+        let mut looked = 0;
+        while from < to {
+            if simulate(short[looked])?.is_some() {
+                to = looked;
+            } else {
+                from = looked + 1;
+            }
+            looked = from.midpoint(to);
+        }
+        self.least = short.get(from).copied().unwrap_or(self.unbounded.peak);
+        Ok(())
     }
 
     /// Has an iteration within `budget` simulated, unless one within hardly less is known.
@@ -31,7 +60,7 @@ impl OnDevice {
         budget: Bytes,
         simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
     ) -> Result<(), CommandError> {
-        if self.within(budget).is_none() && !self.within.contains_key(&budget) {
+        if budget >= self.least && self.within(budget).is_none() && !self.within.contains_key(&budget) {
             self.within.insert(budget, simulate(budget)?);
         }
         Ok(())
@@ -44,6 +73,17 @@ impl OnDevice {
         }
         let (known, cost) = self.within.range(..=left).next_back()?;
         cost.filter(|_| left.as_f64() <= known.as_f64() * STEP)
+    }
+
+    /// All iterations, each with how much its budget leaves of what can give way.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (&Cost, f64)> {
+        let Cost { peak, growth, .. } = self.unbounded;
+        let share = move |budget: Bytes| {
+            let left = growth.as_f64() - peak.saturating_sub(budget).as_f64();
+            (left / growth.as_f64().max(1.0)).clamp(0.0, 1.0)
+        };
+        let within = self.within.iter().filter_map(move |(budget, cost)| Some((cost.as_ref()?, share(*budget))));
+        std::iter::once((&self.unbounded, 1.0)).chain(within)
     }
 
     /// Iterations within budgets.
@@ -61,8 +101,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_least_budget_that_holds_a_plan_is_found_by_few_looks() {
+        let cost = Cost { plan: 0, seconds: 1.0, joules: 1.0, peak: Bytes(10_000), growth: Bytes(5000), making: None };
+        let least = |holds: u64| {
+            let (mut device, looks) = (OnDevice::new(cost), std::cell::Cell::new(0));
+            let simulate = |budget: Bytes| {
+                looks.set(looks.get() + 1);
+                Ok((budget.0 >= holds).then_some(cost))
+            };
+            device.find_least((1..=100).map(|budget| Bytes(100 * budget)), simulate).unwrap();
+            (device.least.0, looks.get())
+        };
+        // Budgets of 100 to 9,900; what takes all of it needs none. The least is looked at first.
+        assert_eq!(least(0), (100, 1));
+        assert_eq!(least(9999), (10_000, 7));
+        let (found, looks) = least(6430);
+        assert!(found == 6500 && looks <= 8, "{found}, {looks}");
+    }
+
+    #[test]
     fn an_iteration_stands_for_those_within_little_more_and_none_for_less() {
-        let cost = |peak| Cost { plan: 0, seconds: 1.0, joules: 1.0, peak: Bytes(peak), making: None };
+        let cost = |peak| Cost {
+            plan: 0,
+            seconds: 1.0,
+            joules: 1.0,
+            peak: Bytes(peak),
+            growth: Bytes(peak / 2),
+            making: None,
+        };
         let mut device = OnDevice::new(cost(10_000));
         let fits = |budget: Bytes| Ok((budget.0 >= 1010).then(|| cost(budget.0)));
         for budget in [1000, 1020, 1050, 1070] {
@@ -73,5 +139,9 @@ mod tests {
             [1000, 1020, 1050, 1070, 2000, 10_000].map(|left| device.within(Bytes(left)).map(|cost| cost.peak.0));
         assert_eq!(peaks, [None, Some(1020), Some(1020), Some(1070), None, Some(10_000)]);
         assert_eq!(device.plans().count(), 2);
+        // Of the 5,000 that can give way all but 20 and 70 are missing: nothing is left, as no share is below zero.
+        device.simulate(Bytes(9000), fits).unwrap();
+        // 1,000 of 5,000 are missing.
+        assert_eq!(device.shares().map(|(_, share)| share).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 0.8]);
     }
 }

@@ -13,7 +13,7 @@ use haversack_federation::population::DeviceKind;
 use haversack_training::phone::{AppChange, Phone};
 use haversack_training::{AtRest, RunError, watch};
 
-use super::iteration::{Cost, scenario};
+use super::iteration::{Cost, nothing_short, scenario};
 use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -59,6 +59,7 @@ impl Curve {
         (apps, most): (&[AppChange], f64),
         cache: &Cache,
     ) -> Result<Self, CommandError> {
+        let asked = &nothing_short(asked, kind, whole, cache)?;
         let mut points = Vec::new();
         for (place, share) in MISSING.into_iter().enumerate() {
             if place > 0 && MISSING[place - 1] >= most {

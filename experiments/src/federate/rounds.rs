@@ -2,6 +2,7 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
+use haversack_federation::learning::Deal;
 use haversack_federation::population::{DeviceKind, Population};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::Work;
@@ -10,7 +11,7 @@ use super::budgets::Budgets;
 use super::checkpoint::Checkpoint;
 use super::classes::{self, ClassRow};
 use super::costs::{Costs, Planning};
-use super::learner::Learner;
+use super::learner::{Learner, data};
 use super::specification::{Ready, Specification};
 use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
@@ -35,6 +36,20 @@ impl Phones {
         let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, asked.sizes);
         Ok(Self { population: population.map_err(CommandError::input)?, kinds })
     }
+
+    /// The same, where a set of fewer samples than phones is dealt out, with phones that hold none.
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(super) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
+        let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
+        let Some(set) = data(learning, cache)? else { return Ok(self) };
+        let sizes: Vec<u32> = self.population.phones().iter().map(|phone| phone.samples).collect();
+        let numbers = (0..).zip(Deal::numbers(set.train.len() as u64, &sizes));
+        let without = numbers.filter(|(_, number)| *number == 0);
+        without.for_each(|(phone, _)| self.population.leave_without_samples(phone));
+        Ok(self)
+    }
 }
 
 /// What a federation has yielded.
@@ -57,11 +72,11 @@ pub(crate) struct Held {
 /// # Errors
 /// As [`hold`], and a network, policy, data or traces that cannot be had.
 pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
-    let phones = Phones::draw(asked)?;
+    let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
-    let mut learner = Learner::of(asked, &phones, Checkpoint::nowhere(), cache)?;
+    let mut learner = Learner::of(asked, &phones, &work, Checkpoint::nowhere(), cache)?;
     hold(asked, &phones, &work, learner.as_mut(), &mut || ())
 }
 

@@ -167,6 +167,7 @@ impl Specification {
             json!({
                 "stand_in": learning.stand_in, "data": learning.data, "learning_rate": rate, "proximal": proximal,
                 "aggregator": format!("{:?}", learning.rule), "labels": format!("{:?}", learning.labels), "dealt": learning.dealt,
+                "store": if learning.keeps_whole { "whole" } else { "policy" },
                 "target_accuracy": learning.target, "evaluate_every": learning.every,
             })
         });

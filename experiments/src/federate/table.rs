@@ -109,7 +109,11 @@ pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
     text += &format!("{:.1} kJ of all phones\n", numbers("energy_j").fold(0.0, |sum, energy| sum + energy) / 1e3);
     let classes = tables.texts(CLASSES, "memory_class");
     let of_class = |name: &str| tables.numbers(CLASSES, name).into_iter().map(|number| number.unwrap_or(0.0));
-    for (name, why) in [("without_plan", "no plan fits what they leave"), ("without_samples", "they hold no samples")] {
+    for (name, why) in [
+        ("without_plan", "no plan fits what they leave"),
+        ("without_samples", "they hold no samples"),
+        ("without_trace", "their users' traces end too early"),
+    ] {
         let left_out: f64 = of_class(name).sum();
         if left_out > 0.0 {
             let mut by_class: Vec<(&str, f64)> = Vec::new();

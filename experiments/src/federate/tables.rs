@@ -16,8 +16,9 @@ use crate::output_folder::OutputFolder;
 /// The files.
 pub(super) const NAMES: [&str; 4] = ["rounds.parquet", "clients.parquet", "exclusions.parquet", "classes.parquet"];
 
-/// The places of two of them.
+/// The places of three of them.
 pub(super) const ROUNDS: usize = 0;
+pub(super) const EXCLUSIONS: usize = 2;
 pub(super) const CLASSES: usize = 3;
 
 /// A row a round, a row a phone of a round, a row a phone that is left out, a row a memory class.

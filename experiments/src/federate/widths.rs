@@ -1,12 +1,13 @@
 //! What a phone's part takes where its memory decides how wide a network it trains (HeteroFL: Diao et al., ICLR 2021).
 
 use haversack_federation::selection::SelectorKind;
-use haversack_federation::work::{Job, WIDTHS, Work};
+use haversack_federation::work::{Job, LeftOut, WIDTHS, Work};
 
 use super::budgets::Budgets;
 use super::costs::Costs;
 use super::rounds::Phones;
 use super::specification::{Specification, Trained};
+use super::stores::Share;
 use crate::cache::Cache;
 use crate::error::CommandError;
 
@@ -37,6 +38,11 @@ impl<'a> Widths<'a> {
         Ok(Self(costs.collect::<Result<_, _>>()?))
     }
 
+    /// The plans of each width.
+    pub(super) fn shares(&self) -> Vec<Vec<Share>> {
+        self.0.iter().map(Costs::shares).collect()
+    }
+
     /// The widest network that a phone's memory usually holds, or the narrowest.
     fn usual(&self, phone: u32) -> &Costs<'a> {
         let last = self.0.len() - 1;
@@ -46,7 +52,7 @@ impl<'a> Widths<'a> {
 }
 
 impl Work for Widths<'_> {
-    fn holds(&self, phone: u32) -> Result<(), String> {
+    fn holds(&self, phone: u32) -> Result<(), LeftOut> {
         self.usual(phone).holds(phone)
     }
 

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use haversack_reports::frame::read_parquet;
 use tempfile::TempDir;
 
 use crate::reproduce::tree;
-use crate::support::{call_in, refusal, stderr, stdout};
+use crate::support::{call_in, command, refusal, stderr, stdout};
 
 const SPEC: &str = "population = 60\nselector = \"oort-paper\"\ncohort = 4\nrounds = 6\nnetwork = \"lenet5\"\n\
     policy = \"sage\"\nmemory_mix = { 8 = 1.0 }\nsamples = 20\nbatch = 10\nstand_in = \"logistic\"\ndata = \"synthetic\"\n\
@@ -192,4 +193,99 @@ fn lists_span_federations_whose_shards_merge_to_the_same_bytes() {
     assert_eq!(stdout(&merged), said.replace("whole/", "merged/"));
     assert_eq!(tree(&at("whole")), tree(&at("merged")));
     assert!(refusal(&merge("whole"), 2).contains("whole: holds no shard"));
+}
+
+#[test]
+fn a_shard_that_is_killed_goes_on_and_merges_to_the_bytes_of_one_run() {
+    let folder = folder(&with(
+        &[("\"oort-paper\"", "[\"random\", \"fedhybrid\", \"oort-paper\"]"), ("rounds = 6", "rounds = 300")],
+        "",
+    ));
+    let at = |name: &str| folder.path().join(name);
+    federate(folder.path(), "--out whole");
+    federate(folder.path(), "--out part1 --shard 1/2 --jobs 1");
+    // The second shard holds the last two of the three: it is killed once the second of them has learned something.
+    let mut second = command(folder.path(), &["federate", "spec.toml", "--out", "part2", "--shard", "2/2"]);
+    let mut second = second.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !at("part2/checkpoint-2").exists() && second.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    second.kill().unwrap();
+    second.wait().unwrap();
+    assert!(at("part2/checkpoint-2").exists() && !at("part2/rounds.parquet").exists());
+    federate(folder.path(), "--out part2 --shard 2/2 --resume --jobs 2");
+    let merged = call_in(folder.path(), &["merge", "part1", "part2", "--out", "merged"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+    assert_eq!(tree(&at("whole")), tree(&at("merged")));
+}
+
+#[test]
+fn the_page_of_a_run_shows_what_came_of_it_and_loads_nothing() {
+    let folder = folder(&with(
+        &[("8 = 1.0", "4 = 0.5, 8 = 0.5"), ("\"lenet5\"", "\"resnet50\""), ("rounds = 6", "rounds = 2")],
+        "ready = \"always\"\n",
+    ));
+    let said = federate(folder.path(), "--out out");
+    let page = fs::read_to_string(folder.path().join("out/index.html")).unwrap();
+    assert!(said.lines().filter(|line| !line.starts_with("out/")).all(|line| page.contains(line)), "{said}");
+    for heading in ["Accuracy over simulated time", "Who was left out, and why", "Memory and energy by memory class"] {
+        assert!(page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
+    }
+    // Three pictures, each within its address and with words; no script, and no other address.
+    assert_eq!(page.matches("<img src=\"data:image/svg+xml,%3Csvg").count(), 3);
+    assert_eq!(page.matches("\" alt=\"").count(), page.matches("<img").count());
+    assert!(!page.contains("alt=\"\"") && !page.contains("<script") && !page.contains("src=\"http"));
+    // Of each memory class as many phones as the table has.
+    let classes = folder.path().join("out/classes.parquet");
+    for (class, phones) in column(&classes, "memory_class").iter().zip(column(&classes, "phones")) {
+        let class = class.trim_matches('"');
+        assert!(page.contains(&format!("<tr><td>{class}</td><td class=\"number\">{phones}</td>")), "{class}");
+    }
+    assert!(fs::read_to_string(folder.path().join("out/run.json")).unwrap().contains("\"index.html\""));
+}
+
+#[test]
+fn phones_like_users_whose_traces_end_early_are_left_out_and_counted() {
+    let folder = folder(&with(&[("rounds = 6", "rounds = 1")], "traces = \"l.parquet\"\nready = \"always\"\n"));
+    let row = |user: &str, minute: u32, event: &str| {
+        format!("{user}\t1\t2018-01-16 {:02}:{:02}:00\tA\t{event}\n", minute / 60, minute % 60)
+    };
+    let import = |last: u32| {
+        let events = [
+            row("long", 0, "Opened"),
+            row("long", last, "Closed"),
+            row("short", 0, "Opened"),
+            row("short", 9, "Closed"),
+        ];
+        fs::write(folder.path().join("l.tsv"), events.concat()).unwrap();
+        let line = ["trace", "import", "--kind", "lsapp", "l.tsv", "--out", "l.parquet"];
+        assert_eq!(call_in(folder.path(), &line).status.code(), Some(0));
+    };
+    import(90);
+    let said = federate(folder.path(), "--out out");
+    let left_out: usize = column(&folder.path().join("out/classes.parquet"), "without_trace")[0].parse().unwrap();
+    // Half of the sixty phones are like each of the two users.
+    assert!((15..=45).contains(&left_out), "{left_out}");
+    assert!(
+        said.contains(&format!("{left_out} phones were left out, since their users' traces end too early")),
+        "{said}"
+    );
+    let reasons = column(&folder.path().join("out/exclusions.parquet"), "reason");
+    let own = reasons.iter().filter(|reason| reason.contains("the trace of its user, short, ends after 540 s"));
+    assert_eq!(own.count(), left_out, "{reasons:?}");
+    import(20);
+    let refused = refusal(&call_in(folder.path(), &["federate", "spec.toml", "--out", "none"]), 2);
+    assert!(refused.contains("no user's trace is longer than twenty minutes"), "{refused}");
+}
+
+#[test]
+fn phones_that_get_no_sample_of_a_set_are_left_out_and_counted() {
+    // `linear` has 10,000 samples to learn from, one for each of as many of these phones.
+    let spec = "population = 10400\nselector = \"fedhybrid\"\ncohort = 4\nrounds = 1\nnetwork = \"lenet5\"\noracle = true\n\
+        memory_mix = { 8 = 1.0 }\nstand_in = \"logistic\"\ndata = \"linear\"\ndealt = true\nready = \"always\"\n";
+    let folder = folder(spec);
+    let said = federate(folder.path(), "--out out");
+    assert!(said.contains("400 phones were left out, since they hold no samples: 400 with 8 GB"), "{said}");
+    let reasons = column(&folder.path().join("out/exclusions.parquet"), "reason");
+    assert!(reasons.len() == 400 && reasons.iter().all(|reason| reason.contains("it holds no samples")), "{reasons:?}");
 }

@@ -91,6 +91,7 @@
       if (entry) entry.parentElement.hidden = section.hidden;
     }
   };
+  if (!filters) return;
   filters.hidden = false;
   for (const input of [device, missed]) if (input) input.onchange = filter;
 

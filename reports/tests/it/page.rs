@@ -1,7 +1,7 @@
 //! The page escapes what it is given, is complete, and needs nothing from elsewhere.
 
 use haversack_reports::figure::{Figure, Front, Panel};
-use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
+use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, RunPage, RunSection, Section, Summary};
 
 fn page() -> Page {
     let cell = |id: &str, verdict: &str, error| CellRow {
@@ -118,4 +118,31 @@ fn the_page_asks_nothing_of_the_network_and_is_deterministic() {
 #[test]
 fn an_empty_page_is_a_page() {
     assert!(Page::default().render().unwrap().contains("</html>"));
+}
+
+#[test]
+fn a_runs_page_holds_its_figures_and_says_what_they_show() {
+    let figure = RunSection {
+        title: "Who was left out".into(),
+        svg:
+            "<svg width=\"90\" viewBox=\"0 0 360 160\">\n<text x=\"3\" fill=\"#22262B\">5% &amp; more</text>\n</svg>\n"
+                .into(),
+        alt: "Stacks: <4 GB> 7 of 30".into(),
+        ..RunSection::default()
+    };
+    let table = RunSection {
+        title: "By memory".into(),
+        columns: ["memory", "phones"].map(str::to_owned).to_vec(),
+        rows: vec![["4 GB", "30"].map(str::to_owned).to_vec()],
+        ..RunSection::default()
+    };
+    let page = RunPage { title: "Phones & more".into(), lead: vec!["6 rounds".into()], sections: vec![figure, table] };
+    let html = page.render().unwrap();
+    assert!(
+        html.contains("aria-label=\"Stacks: &lt;4 GB&gt; 7 of 30\"") && html.contains("<h1>Phones &amp; more</h1>")
+    );
+    assert!(html.contains("<text class=\"f0\" x=\"3\">5% &amp; more</text>") && html.contains(".f0{fill:#22262B;}"));
+    assert!(html.contains("<tr><td>4 GB</td><td class=\"number\">30</td></tr>"));
+    assert_eq!(html.matches("<figure>").count(), 1);
+    assert!(!html.contains(" src=") && !html.contains("http"));
 }

@@ -61,6 +61,7 @@ fn clients(bencher: Bencher<'_, '_>) {
         holding: holding.clone(),
         network: &stand_in,
         weights: Cow::Borrowed(&weights),
+        store: None,
         turn: 0,
     };
     let cohort: Vec<Trainee<'_>> = (0..COHORT).map(trainee).collect();

@@ -79,6 +79,13 @@ pub struct Population {
 }
 
 impl Population {
+    /// A phone holds no samples after all, since there are fewer than phones.
+    pub fn leave_without_samples(&mut self, phone: u32) {
+        if let Some(phone) = self.phones.get_mut(phone as usize) {
+            phone.samples = 0;
+        }
+    }
+
     /// `number` phones, like `devices` of their memory class.
     ///
     /// # Errors

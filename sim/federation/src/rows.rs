@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Outcome, Part};
+use crate::work::Why;
 
 /// A round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +69,8 @@ pub struct ExclusionRow {
     /// The phone.
     pub client: u32,
     /// Why.
+    pub why: Why,
+    /// The same in words.
     pub reason: String,
 }
 

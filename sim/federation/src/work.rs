@@ -1,6 +1,8 @@
 //! What a phone's part of a round takes: the device simulator's answer, asked through a trait, so that whoever runs a federation
 //! may look it up, work it out, or tell it by hand.
 
+use serde::{Deserialize, Serialize};
+
 /// The widths of HeteroFL's networks, widest first: each half of the one before (Diao et al., ICLR 2021, section 4: its levels a to
 /// e).
 pub const WIDTHS: [f64; 5] = [1.0, 0.5, 0.25, 0.125, 0.0625];
@@ -26,13 +28,34 @@ pub struct Job {
     pub killed_after_s: Option<f64>,
 }
 
+/// Why a phone is left out for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// No plan fits what it leaves.
+    NoPlan,
+    /// It has nothing to learn from.
+    NoSamples,
+    /// The trace of its memory ends before that of a round would.
+    NoTrace,
+}
+
+/// A phone that is left out for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Why.
+    pub why: Why,
+    /// The same in words.
+    pub reason: String,
+}
+
 /// Asked for each phone.
 pub trait Work {
-    /// Whether a phone can hold any plan; the words say why not. Asked once a phone.
+    /// Whether a phone can take part at all. Asked once a phone.
     ///
     /// # Errors
-    /// Why the phone is left out, in words.
-    fn holds(&self, phone: u32) -> Result<(), String>;
+    /// Why the phone is left out.
+    fn holds(&self, phone: u32) -> Result<(), LeftOut>;
     /// A phone's part of round number `round`, which begins at `now` seconds; where rounds do not wait for one another, of part
     /// number `round`.
     fn job(&self, phone: u32, round: u32, now: f64) -> Job;

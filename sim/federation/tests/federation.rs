@@ -8,8 +8,9 @@ use haversack_federation::federation::{
 use haversack_federation::population::{DeviceKind, Population, PopulationSetting, Sizes};
 use haversack_federation::quantiles::Quantiles;
 use haversack_federation::round::Outcome;
+use haversack_federation::rows::ExclusionRow;
 use haversack_federation::selection::SelectorKind;
-use haversack_federation::work::{Job, Work};
+use haversack_federation::work::{Job, LeftOut, Why, Work};
 
 const PHONES: u32 = 400;
 
@@ -22,8 +23,9 @@ fn population() -> Population {
 struct Told<'p>(&'p Population);
 
 impl Work for Told<'_> {
-    fn holds(&self, phone: u32) -> Result<(), String> {
-        if self.0.phones()[phone as usize].memory == 0 { Err("4 GB hold no plan".to_owned()) } else { Ok(()) }
+    fn holds(&self, phone: u32) -> Result<(), LeftOut> {
+        let left_out = || LeftOut { why: Why::NoPlan, reason: "4 GB hold no plan".to_owned() };
+        if self.0.phones()[phone as usize].memory == 0 { Err(left_out()) } else { Ok(()) }
     }
     fn job(&self, phone: u32, _: u32, _: f64) -> Job {
         let compute_s = self.expected_s(phone);
@@ -190,7 +192,7 @@ fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
 struct Two;
 
 impl Work for Two {
-    fn holds(&self, _: u32) -> Result<(), String> {
+    fn holds(&self, _: u32) -> Result<(), LeftOut> {
         Ok(())
     }
     fn job(&self, phone: u32, _: u32, _: f64) -> Job {
@@ -300,5 +302,6 @@ fn phones_without_samples_are_left_out() {
     let mut federation = Federation::new(9, oracle, &population, availability(1e6, 1.0), &work).unwrap();
     let round = federation.round(&mut TimingOnly).unwrap();
     assert_eq!((round.row.selected, round.exclusions.len()), (0, 50));
-    assert!(round.exclusions.iter().all(|row| row.reason == "it holds no samples"));
+    let without = |row: &ExclusionRow| row.why == Why::NoSamples && row.reason == "it holds no samples";
+    assert!(round.exclusions.iter().all(without));
 }

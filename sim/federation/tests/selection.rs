@@ -92,6 +92,56 @@ proptest! {
     }
 }
 
+/// Phones alike but for their losses and times, of which the first `known` have trained in round one.
+fn trained(rules: OortRules, losses: &[(f64, f64)], known: usize, scale: f64) -> (Oort, Told) {
+    let pool = Told::alike(losses.len());
+    let mut selector = Oort::new(7, losses.len() as u32, rules);
+    let found = (0..).zip(&losses[..known]).map(|(phone, &(loss, took))| feedback(phone, took, Some(loss * scale)));
+    selector.learn(1, &found.collect::<Vec<_>>(), &pool);
+    (selector, pool)
+}
+
+proptest! {
+    #[test]
+    fn oort_explores_its_share_and_no_unit_of_loss_decides(
+        losses in prop::collection::vec((0.5..20.0, 1.0..1e4), 40..120),
+        share in 0.0..1.0,
+        round in 2_u32..300,
+        number in 1_usize..40,
+        power in -6_i32..6,
+    ) {
+        let known = (share * losses.len() as f64) as usize;
+        for (rules, least) in [(OortRules::PAPER, 0.2), (OortRules::FEDSCALE, 0.3)] {
+            let (mut selector, mut pool) = trained(rules, &losses, known, 1.0);
+            let selected = selector.select(round, number, &mut pool);
+            let explored = selected.iter().filter(|&&phone| phone as usize >= known).count();
+            // ε of them, 0.9 · 0.98^round and no less than its least; all that is wanted where too few have trained.
+            let wanted = ((0.9 * 0.98_f64.powi(round as i32)).max(least) * number as f64) as usize;
+            let new = losses.len() - known;
+            prop_assert_eq!(explored, wanted.max(number.saturating_sub(known)).min(new));
+            // Rewards count by where they lie between the least and the clipped, so that twice the losses change nothing.
+            let (mut other, mut pool) = trained(rules, &losses, known, 2.0_f64.powi(power));
+            prop_assert_eq!(selected, other.select(round, number, &mut pool));
+        }
+    }
+
+    #[test]
+    fn oort_exploits_nobody_whose_loss_is_far_below_the_cut_off(
+        losses in prop::collection::vec(0.5..2.0, 60..120),
+        number in 1_usize..20,
+    ) {
+        // All have trained in the same round and in the same time; a third of them have next to no loss.
+        let losses: Vec<(f64, f64)> =
+            losses.iter().enumerate().map(|(phone, loss)| (if phone % 3 == 0 { 1e-3 } else { *loss + 1.0 }, 10.0)).collect();
+        for rules in [OortRules::PAPER, OortRules::FEDSCALE] {
+            let (mut selector, mut pool) = trained(rules, &losses, losses.len(), 1.0);
+            // Forty at least have a loss above 1.5, more than are wanted. In round one nobody is uncertain: ln 1 is 0.
+            let selected = selector.select(1, number, &mut pool);
+            prop_assert!(selected.iter().all(|phone| phone % 3 != 0), "{:?}", selected);
+        }
+    }
+}
+
 #[test]
 fn fedhybrids_utility_by_hand() {
     let pool = Told { batch_s: vec![2.0, 4.0, 0.5], memory: vec![0.5, 1.0, 1.6], ..Told::alike(3) };

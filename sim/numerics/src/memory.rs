@@ -140,6 +140,9 @@ pub trait Memory {
         self.floats(tensor).map(Signs::Values)
     }
 
+    /// From now on these bits say which elements of a tensor let a gradient through, the lowest first, whatever it holds.
+    fn keep_signs(&mut self, _tensor: TensorId, _bits: Bytes) {}
+
     /// The tensor if it is held in eight bits; `None` if it is held otherwise.
     fn eight(&self, _tensor: TensorId) -> Option<&Eight> {
         None

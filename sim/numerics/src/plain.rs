@@ -8,8 +8,8 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use crate::batch::MiniBatch;
 use crate::eight::Eight;
 use crate::error::ProgramError;
-use crate::memory::{Contents, Memory, Seen, SeenIntegers};
-use crate::meter::Meter;
+use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
+use crate::meter::{Bytes, Meter};
 use crate::program::{Loss, Pass, Program, Statistics};
 use crate::sixteen::Sixteen;
 use crate::state::State;
@@ -18,6 +18,8 @@ use crate::state::State;
 struct Whole<'g> {
     graph: &'g TrainingGraph,
     contents: Vec<Option<Contents>>,
+    /// Which elements of some let a gradient through, where that was kept beside them.
+    signs: Vec<(TensorId, Bytes)>,
     meter: Meter,
 }
 
@@ -43,6 +45,17 @@ impl Memory for Whole<'_> {
             Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
             _ => Err(self.missing(tensor)),
         }
+    }
+
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+        match self.signs.iter().find(|(kept, _)| *kept == tensor) {
+            Some((_, bits)) => Ok(Signs::Bits(bits.clone())),
+            None => self.floats(tensor).map(Signs::Values),
+        }
+    }
+
+    fn keep_signs(&mut self, tensor: TensorId, bits: Bytes) {
+        self.signs.push((tensor, bits));
     }
 
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
@@ -139,7 +152,7 @@ fn walk(
     for (tensor, held) in state.tensors_mut().drain(..) {
         contents[tensor as usize] = Some(held);
     }
-    let mut memory = Whole { graph, contents, meter: meter.clone() };
+    let mut memory = Whole { graph, contents, signs: Vec::new(), meter: meter.clone() };
     let walked = walk_nodes(program, &mut memory, batch, pass, watch);
     let states = (0..).zip(memory.contents).filter(|(id, _)| graph.tensor(*id).role.is_state());
     *state.tensors_mut() = states.filter_map(|(id, held)| held.map(|held| (id, held))).collect();

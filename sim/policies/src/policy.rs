@@ -106,6 +106,19 @@ impl Schedule {
             round: None,
         }
     }
+
+    /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: nothing is decided before the first iteration.
+    pub const fn is_plain(&self, batch: u64) -> bool {
+        self.micro_batch == batch
+            && self.graph.is_none()
+            && self.precision.is_none()
+            && self.quantisation.is_none()
+            && self.offload.is_none()
+            && self.computing_budget.is_none()
+            && matches!(self.batch_statistics, BatchStatistics::Part)
+            && self.budget_rule.is_none()
+            && self.round.is_none()
+    }
 }
 
 /// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.

@@ -69,6 +69,8 @@ pub struct Observe {
     pub peak: bool,
     /// How long each operator took.
     pub operators: bool,
+    /// How saved tensors are held between forward and backward.
+    pub stored: bool,
 }
 
 /// One simulation.

@@ -77,9 +77,9 @@ pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use pressure::Pressure;
 pub use record::{
     BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
-    ThreadStates, TrainerKill,
+    StoredForms, ThreadStates, TrainerKill,
 };
 pub use run::{simulate, train};
 pub use setting::with_setting;
-pub use tensors::StoreError;
+pub use tensors::{GivesBack, StoreError};
 pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Span, SpanKind, Timeline};

@@ -4,7 +4,10 @@ use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 use haversack_numerics::program::Loss;
+use haversack_policies::Storage;
 use haversack_policies::policy::Planning;
+use haversack_policies::quantised::Rounding;
+use haversack_workloads::TensorId;
 
 use crate::timeline::Timeline;
 
@@ -138,6 +141,15 @@ pub struct PeakReport {
     pub largest: Vec<Held>,
 }
 
+/// How saved tensors are held between forward and backward.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredForms {
+    /// How quantised ones are rounded.
+    pub rounding: Rounding,
+    /// Those that are not whole, and how they are stored.
+    pub tensors: Vec<(TensorId, Storage)>,
+}
+
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -185,6 +197,8 @@ pub struct Record {
     pub peak: Option<PeakReport>,
     /// The timeline, where it was asked for.
     pub timeline: Option<Timeline>,
+    /// How saved tensors were held when forward of the last micro-batch had ended, where it was asked for.
+    pub stored: Option<StoredForms>,
     /// What was learned from, where the run carries data.
     pub loss: Option<Loss>,
     /// The importance of tensors that the policy was told of before the iteration, by tensor; empty if none was measured.

@@ -19,8 +19,8 @@ use haversack_policies::{MemoryView, Storage, TensorSet, TensorState};
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
 
 pub(crate) use self::limits::Limits;
-pub use self::values::StoreError;
 pub(crate) use self::values::{Carried, Values};
+pub use self::values::{GivesBack, StoreError};
 
 /// The tensors of a run.
 pub(crate) struct Tensors<'g> {

@@ -52,6 +52,16 @@ pub(super) enum Split {
     Natural,
 }
 
+/// What is kept of tensors between forward and backward of what learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Store {
+    /// What the policy's own store gives back.
+    Policy,
+    /// All of them.
+    Whole,
+}
+
 /// When phones take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -106,6 +116,7 @@ pub(super) struct Asked {
     pub(super) link_mbit_per_s: Option<f64>,
     pub(super) stand_in: Option<String>,
     pub(super) data: Option<String>,
+    pub(super) store: Option<Store>,
     pub(super) target_accuracy: Option<f64>,
     pub(super) evaluate_every: Option<u32>,
     pub(super) traces: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
 
-use super::keys::{Aggregator, Asked, Mode, Place, Split};
+use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
 use crate::error::CommandError;
 use crate::federate::learner::SYNTHETIC;
 
@@ -24,6 +24,8 @@ pub(in crate::federate) struct Learning {
     pub(in crate::federate) rule: ServerRule,
     /// How classes differ among phones.
     pub(in crate::federate) labels: Labels,
+    /// Whether tensors are kept whole between forward and backward, whatever the policy makes of them.
+    pub(in crate::federate) keeps_whole: bool,
     /// Whether each sample of the set has one holder.
     pub(in crate::federate) dealt: bool,
     /// The accuracy with which the federation ends; `None` if it ends after its rounds.
@@ -54,6 +56,7 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
         contradicts("server_learning_rate", asked.server_learning_rate.is_some())?;
         contradicts("evaluate_every", asked.evaluate_every.is_some())?;
         contradicts("dealt", asked.dealt.is_some())?;
+        contradicts("store", asked.store.is_some())?;
         return Ok(None);
     }
     let Some(stand_in) = asked.stand_in.clone() else {
@@ -89,7 +92,8 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     }
     let every = asked.evaluate_every.unwrap_or(5).max(1);
     let (data, target) = (asked.data.clone(), asked.target_accuracy);
-    Ok(Some(Learning { stand_in, data, how, rule, labels, dealt, target, every }))
+    let keeps_whole = asked.store == Some(Store::Whole);
+    Ok(Some(Learning { stand_in, data, how, rule, labels, keeps_whole, dealt, target, every }))
 }
 
 /// How the server takes updates in, and FedProx's μ.

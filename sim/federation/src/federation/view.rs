@@ -4,7 +4,7 @@ use crate::availability::Availability;
 use crate::population::Population;
 use crate::rows::ExclusionRow;
 use crate::selection::Pool;
-use crate::work::Work;
+use crate::work::{LeftOut, Why, Work};
 
 /// What is known of a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Pool for View<'_> {
         if holds == Holds::Unknown {
             let found = self.plan(phone);
             self.holds[phone as usize] = if found.is_ok() { Holds::Plan } else { Holds::Nothing };
-            if let Err(reason) = found {
-                self.exclusions.push(ExclusionRow { round: self.round, client: phone, reason });
+            if let Err(LeftOut { why, reason }) = found {
+                self.exclusions.push(ExclusionRow { round: self.round, client: phone, why, reason });
                 return false;
             }
         }
@@ -70,11 +70,11 @@ impl Pool for View<'_> {
 }
 
 impl View<'_> {
-    /// In words why a phone is left out.
-    fn plan(&self, phone: u32) -> Result<(), String> {
+    /// Why a phone is left out.
+    fn plan(&self, phone: u32) -> Result<(), LeftOut> {
         if self.samples(phone) == 0 {
-            return Err("it holds no samples".to_owned());
+            return Err(LeftOut { why: Why::NoSamples, reason: "it holds no samples".to_owned() });
         }
-        self.work.holds(phone).or_else(|reason| if self.oracle { Ok(()) } else { Err(reason) })
+        self.work.holds(phone).or_else(|left_out| if self.oracle { Ok(()) } else { Err(left_out) })
     }
 }

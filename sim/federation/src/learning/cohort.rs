@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use haversack_training::GivesBack;
 use rayon::prelude::*;
 
 use super::error::LearningError;
@@ -20,6 +21,8 @@ pub struct Trainee<'a> {
     pub network: &'a StandIn,
     /// The weights that it begins with.
     pub weights: Cow<'a, [f32]>,
+    /// What comes back of the tensors that it stores between forward and backward; `None` where all come back as they were.
+    pub store: Option<&'a GivesBack>,
     /// The number that the order of its samples follows from, such as that of the round.
     pub turn: u32,
 }
@@ -37,7 +40,7 @@ pub fn train_all(
     let train = |trainee: &Trainee<'_>| {
         let Trainee { client, turn, .. } = *trainee;
         let samples = source.samples(seed, client, &trainee.holding);
-        trainee.network.train(&trainee.weights, &samples, how, (seed, turn, client))
+        trainee.network.train(&trainee.weights, &samples, how, (seed, turn, client), trainee.store)
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
     updates.into_iter().collect()

@@ -15,23 +15,37 @@ pub struct Deal {
 }
 
 impl Deal {
-    /// Deals the samples of each class in `by_class` to clients in proportion to what each of `sizes` is; where there are more
-    /// clients than samples, some get none.
+    /// How many of `all` samples each of `sizes` gets: in proportion, and one at least while there is one for each; where there are
+    /// more clients than samples, some get none.
+    pub fn numbers(all: u64, sizes: &[u32]) -> Vec<u64> {
+        let total = sizes.iter().map(|&size| u64::from(size)).sum::<u64>().max(1);
+        let holders = sizes.iter().filter(|&&size| size > 0).count() as u64;
+        let in_proportion = |each: u64| -> Vec<u64> {
+            let (mut size, mut dealt) = (0, 0);
+            let rest = all - each * holders;
+            let of = |&own: &u32| {
+                size += u64::from(own);
+                // Whole numbers that add up to all samples.
+                let until = rest * size / total;
+                until - std::mem::replace(&mut dealt, until) + if own > 0 { each } else { 0 }
+            };
+            sizes.iter().map(of).collect()
+        };
+        let numbers = in_proportion(0);
+        let lacks = numbers.iter().zip(sizes).any(|(&number, &size)| number == 0 && size > 0);
+        if lacks && all >= holders { in_proportion(1) } else { numbers }
+    }
+
+    /// Deals the samples of each class in `by_class` to clients, as many as [`numbers`](Self::numbers) says of `sizes`.
     pub fn new(seed: u64, by_class: &[Vec<u32>], sizes: &[u32], labels: Labels) -> Self {
         let mut rest = by_class.to_vec();
         let all = rest.iter().map(Vec::len).sum::<usize>() as u64;
-        let total = sizes.iter().map(|&size| u64::from(size)).sum::<u64>().max(1);
-        let (mut size, mut dealt) = (0, 0);
-        let of = |(client, &own): (usize, &u32)| {
-            size += u64::from(own);
-            // Whole numbers that add up to all samples.
-            let until = all * size / total;
-            let number = until - std::mem::replace(&mut dealt, until);
+        let of = |(client, number): (usize, u64)| {
             let mut stream = Stream::new(seed, &format!("client {client}"), "dealt classes");
             let shares = shares(&mut stream, rest.len(), labels);
             (0..number).filter_map(|_| draw(&mut rest, &shares, &mut stream)).collect()
         };
-        Self { places: sizes.iter().enumerate().map(of).collect() }
+        Self { places: Self::numbers(all, sizes).into_iter().enumerate().map(of).collect() }
     }
 
     /// The places of a client's samples; none of a client that nobody has counted.
@@ -78,6 +92,16 @@ mod tests {
         let found: Vec<usize> = (0..6).map(|client| deal.of(client).len()).collect();
         assert_eq!(found, [30, 10, 40, 0, 20, 0]);
         assert_eq!(deal, Deal::new(7, &by_class(25), &sizes, Labels::Dirichlet { alpha: 0.1 }));
+    }
+
+    #[test]
+    fn everybody_who_counts_gets_one_while_there_is_one_for_each() {
+        // 9.6 and 0.4 of 10 are 9 and the rest; the other way round the first would get none, so that one each goes first.
+        assert_eq!(Deal::numbers(10, &[24, 1]), [9, 1]);
+        assert_eq!(Deal::numbers(10, &[1, 24, 0]), [1, 9, 0]);
+        // One each, and of the other five 4.8 and twice 0.1, in whole numbers that add up.
+        assert_eq!(Deal::numbers(8, &[1, 48, 1]), [1, 5, 2]);
+        assert_eq!(Deal::numbers(2, &[1, 1, 1, 1]), [0, 1, 0, 1]);
     }
 
     #[test]

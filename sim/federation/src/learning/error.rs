@@ -1,4 +1,5 @@
 use haversack_numerics::ProgramError;
+use haversack_training::StoreError;
 use haversack_workloads::WorkloadError;
 
 /// Why a client could not train.
@@ -10,6 +11,9 @@ pub enum LearningError {
     /// The network or a batch of its samples cannot be computed.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// A store does not take what a client saves.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Weights of another network.
     #[error("{expected} weights were expected, there are {found}")]
     Weights {

@@ -4,11 +4,13 @@ use haversack_engine::Stream;
 use haversack_numerics::Meter;
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
+use haversack_training::GivesBack;
 use haversack_workloads::autograd::Optimiser;
+use rand::RngExt;
 use rand::seq::SliceRandom;
 
 use super::error::LearningError;
-use super::stand_in::StandIn;
+use super::stand_in::{StandIn, Step};
 
 /// How a client trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +65,7 @@ pub struct Update {
 
 impl StandIn {
     /// Trains client number `client` from `weights` on `samples`, whose order in each epoch follows from the seed, the client
-    /// and the round. Without samples nothing changes.
+    /// and the round. Without samples nothing changes. With a `store` backward reads what comes back of what forward saved.
     ///
     /// # Errors
     /// A setting or samples that nothing can be trained with, another number of weights, or a loss that is no number any more.
@@ -73,6 +75,7 @@ impl StandIn {
         samples: &MiniBatch,
         how: &LocalSgd,
         (seed, round, client): (u64, u32, u32),
+        store: Option<&GivesBack>,
     ) -> Result<Update, LearningError> {
         how.check()?;
         if how.proximal > 0.0 && self.is_in_integers() {
@@ -84,6 +87,10 @@ impl StandIn {
         let mut state = self.state(weights, &meter)?;
         let mut order: Vec<usize> = (0..samples.len).collect();
         let mut stream = Stream::new(seed, &format!("client {client}"), &format!("order in round {round}"));
+        // What a store rounds at random has draws of its own.
+        let draw =
+            || Stream::new(seed, &format!("client {client}"), &format!("store in round {round}")).random::<u64>();
+        let store = store.map(|store| (store, draw()));
         let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: 0.0 };
         let (mut loss, mut squares, mut rows, mut steps) = (0.0, 0.0, 0, 0);
         let most = how.steps.map_or(usize::MAX, |steps| steps as usize);
@@ -94,8 +101,15 @@ impl StandIn {
             }
             order.shuffle(&mut stream);
             for indices in order.chunks(how.batch).take(most - steps) {
-                let before = (how.proximal > 0.0).then(|| self.flat(&state));
-                let part = self.step(&mut state, &samples.chosen(indices), rule, (steps as u64, seed), &meter)?;
+                // The first step begins at the server's weights, from which nothing pulls.
+                let before = (how.proximal > 0.0 && steps > 0).then(|| self.flat(&state));
+                let step =
+                    Step { update: steps as u64, seed, store: store.map(|(store, draw)| (store, draw ^ steps as u64)) };
+                let part = match self.step(&mut state, &samples.chosen(indices), rule, step, &meter) {
+                    // A store takes no values that are not finite.
+                    Err(LearningError::Store(_)) => return Err(LearningError::Diverged { client, steps }),
+                    part => part?,
+                };
                 if let Some(before) = before {
                     self.pull(&mut state, &before, weights, how.rate * how.proximal);
                 }

@@ -1,5 +1,7 @@
 //! Which samples a client holds.
 
+use std::sync::Arc;
+
 use haversack_engine::Stream;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_workloads::data::{DataSet, Inputs, Part};
@@ -89,14 +91,14 @@ pub enum Source {
     /// The train part of a data set: a client's samples are drawn from it, so that clients of a large population share some.
     Set {
         /// The set.
-        set: Box<DataSet>,
+        set: Arc<DataSet>,
         /// The places of each class's samples in its train part.
         by_class: Vec<Vec<u32>>,
     },
     /// The train part of a data set, each sample of which one client holds, whatever its holding.
     Dealt {
         /// The set.
-        set: Box<DataSet>,
+        set: Arc<DataSet>,
         /// Who holds what.
         deal: Deal,
     },
@@ -106,15 +108,20 @@ pub enum Source {
 
 impl Source {
     /// The samples of a data set.
-    pub fn of_set(set: DataSet) -> Self {
-        let by_class = by_class(&set);
-        Self::Set { set: Box::new(set), by_class }
+    pub fn of_set(set: impl Into<Arc<DataSet>>) -> Self {
+        let set = set.into();
+        Self::Set { by_class: by_class(&set), set }
     }
 
     /// The samples of a data set, dealt out to clients in proportion to `sizes`.
-    pub fn dealt(set: DataSet, seed: u64, sizes: &[u32], labels: Labels) -> Self {
-        let deal = Deal::new(seed, &by_class(&set), sizes, labels);
-        Self::Dealt { set: Box::new(set), deal }
+    pub fn dealt(set: impl Into<Arc<DataSet>>, seed: u64, sizes: &[u32], labels: Labels) -> Self {
+        let set = set.into();
+        Self::Dealt { deal: Deal::new(seed, &by_class(&set), sizes, labels), set }
+    }
+
+    /// Whether who holds what is settled, whatever a client's [`Holding`].
+    pub const fn is_dealt(&self) -> bool {
+        matches!(self, Self::Dealt { .. })
     }
 
     /// The number of classes.

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use haversack_numerics::batch::MiniBatch;
-use haversack_numerics::memory::Contents;
+use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
 use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program};
+use haversack_numerics::{Meter, Program, ProgramError};
+use haversack_training::GivesBack;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::mixed::{self, Algorithm};
 use haversack_workloads::models::{Width, build_narrow};
-use haversack_workloads::{Network, Role, StorageId, TrainingGraph};
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{Network, Phase, Role, StorageId, TrainingGraph};
 
 use super::error::LearningError;
 
@@ -46,6 +48,15 @@ impl Weight {
     fn range(&self) -> Range<usize> {
         self.first..self.first + self.len()
     }
+}
+
+/// What a step follows from beside its samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    pub(super) update: u64,
+    pub(super) seed: u64,
+    /// What comes back of what it stores, and what rounding at random is drawn by.
+    pub(super) store: Option<(&'a GivesBack, u64)>,
 }
 
 /// How well a model answers.
@@ -192,11 +203,26 @@ impl StandIn {
         state: &mut State,
         batch: &MiniBatch,
         rule: Rule,
-        (update, seed): (u64, u64),
+        Step { update, seed, store }: Step<'_>,
         meter: &Meter,
     ) -> Result<Loss, LearningError> {
         let pass = self.pass(batch, rule, (update, seed));
-        Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?)
+        let Some((store, draw)) = store else {
+            return Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?);
+        };
+        let (mut is_stored, mut refused) = (false, None);
+        let before = |node: &Node, memory: &mut dyn Memory| {
+            if node.phase != Phase::Backward || std::mem::replace(&mut is_stored, true) {
+                return Ok(());
+            }
+            store.give_back(&self.program, memory, draw).map_err(|error| {
+                let word = ProgramError::Missing("what is stored".to_owned());
+                refused = Some(error);
+                word
+            })
+        };
+        let trained = plain::train_watched(&self.program, &self.graph, state, batch, &pass, meter, before);
+        refused.map_or(Ok(trained?), |error| Err(error.into()))
     }
 
     fn pass(&self, batch: &MiniBatch, rule: Rule, (update, seed): (u64, u64)) -> Pass {

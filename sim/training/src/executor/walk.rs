@@ -7,6 +7,7 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId};
 use super::Executor;
 use crate::error::{RunError, Stop};
 use crate::governors::LoadGovernor;
+use crate::record::StoredForms;
 use crate::timeline::SpanKind;
 
 impl Executor<'_> {
@@ -89,6 +90,7 @@ impl Executor<'_> {
             }
             if node.phase == Phase::Backward && self.clock.phase() == Phase::Forward {
                 self.note_arena();
+                self.note_stored();
             }
             if self.is_given_up(id) {
                 self.clock.enter(node.phase);
@@ -250,6 +252,16 @@ impl Executor<'_> {
             self.drive(crossing, SpanKind::Crossing)?;
         }
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
+    }
+
+    /// Keeps how saved tensors are held, where that was asked for.
+    fn note_stored(&mut self) {
+        if self.job.observe.stored {
+            let rounding = self.costs.quantiser().map(|quantiser| quantiser.rules.rounding).unwrap_or_default();
+            let ids = 0..self.tensors.graph().tensors.len() as TensorId;
+            let tensors = ids.filter_map(|tensor| Some((tensor, self.tensors.storage(tensor)?))).collect();
+            self.record.stored = Some(StoredForms { rounding, tensors });
+        }
     }
 
     /// Keeps how well the arena is filled if it is fuller than before: when forward has ended.

@@ -5,6 +5,7 @@
 //! comes back as the store gives it.
 
 mod coding;
+mod give_back;
 
 use std::collections::HashMap;
 
@@ -20,6 +21,7 @@ use haversack_workloads::{Role, TensorId, TrainingGraph};
 
 pub use self::coding::StoreError;
 use self::coding::{Coding, Parts, mark};
+pub use self::give_back::GivesBack;
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {

@@ -8,10 +8,11 @@ mod statistics;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Frequency, load, load_stack};
 use haversack_policies::policy::ComputingBudget;
+use haversack_policies::registry;
 use haversack_policies::{
     Form, Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
 };
-use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, Trains, simulate};
+use haversack_training::{Budgets, GivesBack, Job, Machine, Observe, Record, RunError, Trains, simulate};
 use haversack_workloads::{Phase, Role, TensorId};
 
 use self::classroom::Classroom;
@@ -19,7 +20,7 @@ use crate::common::{on, policy};
 use crate::support::phone_cpu;
 use crate::support::phones::{self, MIB, app, ends, ms};
 
-const OBSERVED: Observe = Observe { timeline: true, peak: false, operators: false };
+const OBSERVED: Observe = Observe { timeline: true, peak: false, operators: false, stored: false };
 
 fn cpu() -> Machine {
     on("server-core", "pytorch-cpu")
@@ -125,6 +126,40 @@ fn buffers_agree(class: &Classroom, machine: &Machine, id: &str, memory_less: u6
     let said = record.peak_memory.0 as f64;
     assert!((real as f64 / said - 1.0).abs() < 0.1, "{id}: {real} bytes for {said}");
     assert!(memory_less == 0 || record.peak_memory <= memory, "{id}: {said} bytes for {memory:?}");
+}
+
+#[test]
+fn a_plain_loop_learns_from_what_a_store_gives_back_what_the_executor_does() {
+    let class = Classroom::new("resnet8-cifar", 8);
+    let observe = Observe { stored: true, ..Observe::default() };
+    // DAF's bits for all, rounded to the nearest; the codec for what three tenths less memory do not hold.
+    let codec = [("recomputation".to_owned(), "off".to_owned())];
+    for (machine, id, set, percent) in
+        [(cpu(), "daf", &codec[..0], 0), (phone("mnn-2-eager"), "fedhybrid", &codec[..], 30)]
+    {
+        let policy = |id: &str| registry::build(id, if id == "original" { &[] } else { set }).unwrap();
+        let whole = simulate(&machine, &Job::plain(&class.graph, 8), policy("original").as_mut()).unwrap();
+        let memory = Bytes(whole.peak_memory.0 - whole.peak_growth.0 * percent / 100);
+        let budgets = Budgets { memory: (percent > 0).then_some(memory), ..Budgets::default() };
+        let job = Job { budgets, observe, ..Job::plain(&class.graph, 8) };
+        let stored = simulate(&machine, &job, policy(id).as_mut()).unwrap().stored.unwrap();
+        let store = GivesBack::of(stored).unwrap_or_else(|| panic!("{id}: all comes back as it was"));
+        assert!(!store.tensors().is_empty(), "{id}");
+        // The second loss is that of weights which were learned from what came back; bits of later updates follow importances.
+        let (losses, _) = class.train(&machine, &job, policy(id).as_mut(), 2).unwrap();
+        assert_eq!(class.plain_from(&store, 2), losses, "{id}");
+        assert_ne!(class.plain(2), losses, "{id}");
+    }
+}
+
+#[test]
+fn what_comes_back_as_it_was_is_no_store() {
+    let class = Classroom::new("lenet5", 8);
+    let job = Job { observe: Observe { stored: true, ..Observe::default() }, ..Job::plain(&class.graph, 8) };
+    let stored = simulate(&cpu(), &job, policy("original").as_mut()).unwrap().stored.unwrap();
+    assert!(stored.tensors.is_empty() && GivesBack::of(stored).is_none());
+    // Nothing is kept where nobody asks.
+    assert_eq!(simulate(&cpu(), &Job::plain(&class.graph, 8), policy("original").as_mut()).unwrap().stored, None);
 }
 
 #[test]

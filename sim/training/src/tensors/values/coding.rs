@@ -12,6 +12,7 @@ use haversack_memory::pages::PageError;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::program::{Map, Passes, Positions, Scale};
 use haversack_numerics::{Bytes, Floats, Integers, Meter, Program};
+use haversack_policies::Storage;
 use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
 use thiserror::Error;
@@ -81,6 +82,39 @@ impl Coding {
             f64::from(range).powi(2) / 12.0 * group.len() as f64
         };
         values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64
+    }
+
+    /// What comes back of values that are stored so, in their place.
+    pub(super) fn give_back(
+        &self,
+        (tensor, storage): (TensorId, Storage),
+        values: &mut [f32],
+        program: &Program,
+        meter: &Meter,
+    ) -> Result<(), StoreError> {
+        match storage {
+            Storage::Flash | Storage::Quantised(WHOLE) => {}
+            Storage::Compressed => {
+                let map = program.map_of(tensor);
+                let bytes = self.compress(values, map, meter)?;
+                values.copy_from_slice(&self.decompress(&bytes, map, meter)?);
+            }
+            Storage::Quantised(0) => values.fill(0.0),
+            Storage::Quantised(16) => {
+                values.iter_mut().for_each(|value| *value = f16::from_f32(*value).to_f32());
+            }
+            Storage::Quantised(bits) => {
+                let scale = program.scale(tensor);
+                let exponentials = exponentials(values, bits, scale, meter);
+                let stored = exponentials.as_deref().unwrap_or(values);
+                let packed = Packed::quantise(stored, format(bits)?, self.rounding(tensor, 0), self.isa)?;
+                packed.dequantise_into(self.isa, values)?;
+                if scale == Scale::Exponential {
+                    values.iter_mut().for_each(|value| *value = value.ln());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The sum of squares.

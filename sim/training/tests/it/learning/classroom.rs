@@ -1,16 +1,17 @@
 //! A network with weights and samples by formulas, to be trained in a plain loop or by the executor.
 
 use haversack_numerics::batch::{MiniBatch, Samples};
-use haversack_numerics::memory::Contents;
+use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_policies::Policy;
-use haversack_training::{Job, Lesson, Machine, Record, RunError, train};
+use haversack_training::{GivesBack, Job, Lesson, Machine, Record, RunError, train};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::{Role, TrainingGraph, mixed, models};
+use haversack_workloads::training_graph::Node;
+use haversack_workloads::{Phase, Role, TrainingGraph, mixed, models};
 
 /// How weights are updated.
 const RULE: Rule = Rule { optimiser: Optimiser::Momentum, rate: 0.02, decay: 0.0 };
@@ -95,6 +96,26 @@ impl Classroom {
         };
         let losses = (0..updates).map(loss).collect();
         (losses, state)
+    }
+
+    /// The losses of so many updates in a plain loop whose backward reads what comes back of a store.
+    pub(crate) fn plain_from(&self, store: &GivesBack, updates: u64) -> Vec<f64> {
+        let meter = Meter::new();
+        let mut state = self.state(&meter);
+        let (samples, batch) = (self.batch as usize, self.batch as usize);
+        let loss = |update| {
+            let pass = Pass { samples, batch, first: 0, update, seed: 1, statistics: Statistics::Own, rule: self.rule };
+            let mut is_stored = false;
+            let before = |node: &Node, memory: &mut dyn Memory| {
+                if node.phase == Phase::Backward && !std::mem::replace(&mut is_stored, true) {
+                    store.give_back(&self.program, memory, update).unwrap();
+                }
+                Ok(())
+            };
+            let batch = self.batch(update);
+            plain::train_watched(&self.program, &self.graph, &mut state, &batch, &pass, &meter, before).unwrap().mean
+        };
+        (0..updates).map(loss).collect()
     }
 
     /// What so many updates by the executor end with.

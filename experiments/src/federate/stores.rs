@@ -1,0 +1,128 @@
+//! What comes back of the tensors that phones store while they learn.
+//!
+//! The policy runs an iteration of the stand-in on each device, under the graph of an eager framework
+//! and with the share of memory that a plan of the network leaves: of what an iteration takes above its weights, since these
+//! cannot give way. As it then holds what forward saves for backward, so do the clients that run this plan.
+
+use std::sync::Arc;
+
+use haversack_devices::units::Bytes;
+use haversack_federation::population::DeviceKind;
+use haversack_federation::work::Job;
+use haversack_policies::registry;
+use haversack_training::{GivesBack, Record};
+use rayon::prelude::*;
+
+use super::iteration::{scenario, with_memory_to_spare};
+use super::specification::Specification;
+use super::widths::Widths;
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::run::{Plan, PlanError};
+use crate::scenario::{Budget, Fault, InputShape, Key, Scenario};
+
+/// The stack whose graph carries data, with the kernels and the codec of MNN.
+const STACK: &str = "mnn-2-eager";
+/// Shares are told in so many steps.
+const STEPS: u64 = 20;
+
+/// What learns: the network, the shape of its samples and their classes.
+pub(super) struct Subject<'a> {
+    pub(super) stand_in: &'a str,
+    pub(super) input: Option<&'a [u64]>,
+    pub(super) classes: u64,
+}
+
+/// A plan of the network, by number: the place of its device, and how much it leaves of what can give way.
+pub(super) struct Share {
+    pub(super) plan: u32,
+    pub(super) kind: usize,
+    pub(super) share: f64,
+}
+
+/// What comes back, by the width of the network and the number of the plan; of plans that are not there all comes back as it was.
+pub(super) struct Stores(Vec<Vec<Option<Arc<GivesBack>>>>);
+
+impl Stores {
+    /// Those of all plans of `work`.
+    ///
+    /// # Errors
+    /// A policy that does not run under that graph, or a run that fails for no want of memory.
+    pub(super) fn new(
+        asked: &Specification,
+        kinds: &[DeviceKind],
+        work: &Widths<'_>,
+        subject: &Subject<'_>,
+        cache: &Cache,
+    ) -> Result<Self, CommandError> {
+        let entry = registry::find(&asked.trained.policy).map_err(CommandError::input)?;
+        // An engine brings a number format, and no store.
+        if entry.engine.is_some() || asked.learning.as_ref().is_none_or(|learning| learning.keeps_whole) {
+            return Ok(Self(Vec::new()));
+        }
+        let of_width = |shares: Vec<Share>| {
+            let found = shares.par_iter().map(|share| of_plan(asked, &kinds[share.kind], subject, share.share, cache));
+            let found = found.collect::<Result<Vec<_>, CommandError>>()?;
+            let most = shares.iter().map(|share| share.plan as usize + 1).max().unwrap_or(0);
+            let mut by_plan = vec![None; most];
+            shares.iter().zip(found).for_each(|(share, found)| by_plan[share.plan as usize] = found);
+            Ok(by_plan)
+        };
+        Ok(Self(work.shares().into_iter().map(of_width).collect::<Result<_, CommandError>>()?))
+    }
+
+    /// Whether all comes back as it was, whatever the plan.
+    pub(super) fn are_whole(&self) -> bool {
+        self.0.iter().flatten().all(Option::is_none)
+    }
+
+    /// What comes back where a phone does this.
+    pub(super) fn of(&self, job: &Job) -> Option<&GivesBack> {
+        self.0.get(usize::from(job.width))?.get(job.plan as usize)?.as_deref()
+    }
+}
+
+fn of_plan(
+    asked: &Specification,
+    kind: &DeviceKind,
+    subject: &Subject<'_>,
+    share: f64,
+    cache: &Cache,
+) -> Result<Option<Arc<GivesBack>>, CommandError> {
+    let steps = ((share * STEPS as f64) as u64).min(STEPS);
+    let whole = Scenario {
+        model: subject.stand_in.to_owned(),
+        input: subject.input.map(|sizes| InputShape(sizes.to_vec())),
+        classes: Some(subject.classes),
+        stack: Some(STACK.to_owned()),
+        ..with_memory_to_spare(scenario(asked, kind, None))
+    };
+    let key = format!("store in a federation, {steps} of {STEPS}, {}", whole.fingerprint(Key::ALL));
+    let found = cache.get(key, || {
+        let Some(unbounded) = run(&whole, cache)? else { return Ok(None) };
+        for left in steps..STEPS {
+            let budget = unbounded.peak_memory.0 - unbounded.peak_growth.0 * (STEPS - left) / STEPS;
+            let within = Scenario { memory_budget: Some(Budget::Bytes(Bytes(budget))), ..whole.clone() };
+            if let Some(record) = run(&within, cache)? {
+                return Ok(record.stored.and_then(GivesBack::of).map(Arc::new));
+            }
+        }
+        Ok::<_, CommandError>(unbounded.stored.and_then(GivesBack::of).map(Arc::new))
+    })?;
+    Ok(found.as_ref().clone())
+}
+
+/// An iteration; `None` where no plan fits, or where the device cannot run it.
+fn run(scenario: &Scenario, cache: &Cache) -> Result<Option<Record>, CommandError> {
+    let mut plan = match Plan::new(scenario, cache) {
+        Ok(plan) => plan,
+        Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    plan.observe.stored = true;
+    match plan.run() {
+        Ok(record) => Ok(Some(record)),
+        Err(error) if error.is_infeasible() => Ok(None),
+        Err(error) => Err(PlanError::Run(error).into()),
+    }
+}
