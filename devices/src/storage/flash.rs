@@ -241,8 +241,9 @@ impl WriteCache {
     /// The device was idle for `span`.
     pub(super) fn drain(&mut self, span: Nanos) {
         if self.level > Bytes::ZERO {
-            // A float cast saturates.
-            self.level = self.level.saturating_sub(Bytes((self.drain.0 * span.seconds()) as u64));
+            // A float cast saturates; signed, which processors do at once.
+            let drained = (self.drain.0 * span.seconds()) as i64;
+            self.level = self.level.saturating_sub(Bytes(drained.unsigned_abs()));
         }
     }
 

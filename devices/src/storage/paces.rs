@@ -30,8 +30,12 @@ struct Kind {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paces {
     kinds: Vec<Kind>,
+    /// That of the command that came last: most that come are of it, too.
+    last: usize,
     /// Commands that keep dies from reading.
     holding: u32,
+    /// Kinds with more commands than `counts` tells apart.
+    crowded: u32,
     /// How many there are of each kind: a byte each, the first kind's the lowest.
     counts: u64,
     /// Paces that were worked out, with the counts that they are of; empty until the first.
@@ -50,9 +54,14 @@ const IDLE_KINDS: usize = 4;
 impl Paces {
     /// Another command; its kind.
     pub(super) fn enter(&mut self, demand: Demand) -> usize {
-        let found = self.kinds.iter().position(|kind| kind.demand == demand);
-        let kind = found.unwrap_or_else(|| self.add(demand));
+        let again = self.kinds.get(self.last).is_some_and(|kind| kind.demand == demand);
+        if !again {
+            let found = self.kinds.iter().position(|kind| kind.demand == demand);
+            self.last = found.unwrap_or_else(|| self.add(demand));
+        }
+        let kind = self.last;
         self.kinds[kind].count += 1;
+        self.crowded += u32::from(self.kinds[kind].count == MOST + 1);
         self.holding += u32::from(demand.holds != Holds::Nothing);
         self.counts = self.counts.wrapping_add(one(kind));
         kind
@@ -61,6 +70,7 @@ impl Paces {
     /// A command of this kind has ended.
     pub(super) fn leave(&mut self, kind: usize) {
         self.kinds[kind].count -= 1;
+        self.crowded -= u32::from(self.kinds[kind].count == MOST);
         self.holding -= u32::from(self.kinds[kind].demand.holds != Holds::Nothing);
         self.counts = self.counts.wrapping_sub(one(kind));
     }
@@ -95,7 +105,7 @@ impl Paces {
 
     /// The pace of those that are there.
     pub(super) fn now(&mut self) -> Pace {
-        if self.kinds.len() > COUNTED || self.kinds.iter().any(|kind| kind.count > MOST) {
+        if self.kinds.len() > COUNTED || self.crowded > 0 {
             return self.work_out();
         }
         if self.known.is_empty() {

@@ -2,8 +2,7 @@
 
 mod collection;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use self::collection::{Collection, Collector};
 use crate::storage::flash::{Demand, MOVED, WriteCache};
@@ -91,7 +90,7 @@ impl Active {
 }
 
 /// A driver that has a command ready: when, of which request, and the place of that.
-type Ready = Reverse<(Nanos, RequestId, usize)>;
+type Ready = (Nanos, RequestId, usize);
 
 /// When the first of the streams issues a command; the end of time if there is none.
 fn first_issue(streams: &[Flow]) -> Nanos {
@@ -128,8 +127,8 @@ pub struct FlashQueue {
     /// Requests under way, and places that are free.
     requests: Vec<Active>,
     free: Vec<usize>,
-    /// Of each request that has a command in the driver.
-    ready: BinaryHeap<Ready>,
+    /// Of each request that has a command in the driver, the first first.
+    ready: VecDeque<Ready>,
     streams: Vec<Flow>,
     /// When the first of them issues its next command; the end of time if there is none.
     issue: Nanos,
@@ -156,7 +155,7 @@ impl FlashQueue {
             waiting: VecDeque::new(),
             requests: Vec::new(),
             free: Vec::new(),
-            ready: BinaryHeap::new(),
+            ready: VecDeque::new(),
             streams: Vec::new(),
             issue: Nanos::MAX,
             generation: 0,
@@ -245,8 +244,14 @@ impl FlashQueue {
     /// The driver of the request at `place` begins with its next command, if it may.
     fn prepare(&mut self, place: usize) {
         let active = &mut self.requests[place];
-        if let Some(ready) = active.prepare(self.clock) {
-            self.ready.push(Reverse((ready, active.id, place)));
+        let Some(time) = active.prepare(self.clock) else { return };
+        let ready = (time, active.id, place);
+        // Most drivers take as long as the others, so that who began last is last.
+        let later = self.ready.iter().rev().take_while(|other| **other > ready).count();
+        if later == 0 {
+            self.ready.push_back(ready);
+        } else {
+            self.ready.insert(self.ready.len() - later, ready);
         }
     }
 
@@ -308,7 +313,7 @@ impl FlashQueue {
         let request = Request { direction: Direction::Write, bytes, command, depth: u32::MAX };
         let id = self.submit(now, request, driver);
         loop {
-            let preparing = self.ready.iter().any(|Reverse((_, of, _))| *of == id);
+            let preparing = self.ready.iter().any(|(_, of, _)| *of == id);
             let accepted = !preparing && self.waiting.len() <= self.flash.slots();
             if accepted || !self.step(Nanos::MAX) {
                 return WriteBehind { request: id, held: self.clock.saturating_sub(now) };
@@ -361,30 +366,28 @@ impl FlashQueue {
     fn step(&mut self, until: Nanos) -> bool {
         // What saturates at the end of time never happens.
         let never = Nanos::MAX;
-        let (device, driver) = (self.device.due().unwrap_or(never), self.first_ready());
+        let (device, driver) = (self.device.due(), self.first_ready());
         let at = device.min(driver).min(self.issue);
         if at > until || at == never {
             return false;
         }
         self.pass(at);
-        let ends = device == at;
-        if ends {
+        if device == at {
             self.end_command();
+            self.fill_slots();
+            self.note_idle(until);
         } else if driver == at {
             self.hand_over();
         } else {
             self.issue_stream();
-        }
-        self.fill_slots();
-        if ends {
-            self.note_idle(until);
+            self.fill_slots();
         }
         true
     }
 
     /// When the first of the drivers has a command ready; the end of time if none has.
     fn first_ready(&self) -> Nanos {
-        self.ready.peek().map_or(Nanos::MAX, |Reverse((ready, ..))| *ready)
+        self.ready.front().map_or(Nanos::MAX, |(ready, ..)| *ready)
     }
 
     /// Moves the clock on to `time`, in which nothing happens.
@@ -432,11 +435,16 @@ impl FlashQueue {
 
     /// Of the drivers that have a command ready first that of the oldest request puts it into the queue.
     fn hand_over(&mut self) {
-        let Some(Reverse((_, _, place))) = self.ready.pop() else { return };
+        let Some((_, _, place)) = self.ready.pop_front() else { return };
         let active = &mut self.requests[place];
         if let Some(bytes) = active.prepared.take() {
-            let direction = active.request.direction;
-            self.waiting.push_back(Command { owner: Owner::Request(place), direction, bytes });
+            let command = Command { owner: Owner::Request(place), direction: active.request.direction, bytes };
+            // Where there is a slot nobody waits.
+            if self.has_slot() {
+                self.start(command);
+            } else {
+                self.waiting.push_back(command);
+            }
         }
         self.prepare(place);
     }
@@ -474,21 +482,28 @@ impl FlashQueue {
         }
     }
 
+    fn has_slot(&self) -> bool {
+        self.in_slots() < self.flash.slots()
+    }
+
     fn fill_slots(&mut self) {
-        while self.in_slots() < self.flash.slots()
-            && let Some(command) = self.waiting.pop_front()
-        {
-            let reads = command.direction == Direction::Read;
-            let cached = reads || self.cache.take(command.bytes);
-            let mut demand = self.demand(command, cached);
-            if let Some([programs, erases]) = self.device.held().filter(|_| reads) {
-                demand.alone += self.flash.wait(programs, erases);
-            }
-            self.device.insert(self.clock, command, demand);
-            if !cached {
-                let first = self.collector.begin(&self.flash);
-                self.collect(first);
-            }
+        while !self.waiting.is_empty() && self.has_slot() {
+            self.waiting.pop_front().into_iter().for_each(|command| self.start(command));
+        }
+    }
+
+    /// The device begins with a command.
+    fn start(&mut self, command: Command) {
+        let reads = command.direction == Direction::Read;
+        let cached = reads || self.cache.take(command.bytes);
+        let mut demand = self.demand(command, cached);
+        if let Some([programs, erases]) = self.device.held().filter(|_| reads) {
+            demand.alone += self.flash.wait(programs, erases);
+        }
+        self.device.insert(self.clock, command, demand);
+        if !cached {
+            let first = self.collector.begin(&self.flash);
+            self.collect(first);
         }
     }
 }

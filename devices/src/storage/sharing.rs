@@ -1,5 +1,7 @@
 //! The device at work on the commands in its slots.
 
+use std::collections::VecDeque;
+
 use crate::storage::flash::Demand;
 use crate::storage::paces::{Pace, Paces};
 use crate::units::Nanos;
@@ -29,16 +31,18 @@ struct Served<T> {
 /// another.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing<T> {
-    /// The one that ends first is the last.
-    served: Vec<Served<T>>,
+    /// In the order in which they end.
+    served: VecDeque<Served<T>>,
     paces: Paces,
     sequence: u64,
     done: f64,
     pace: Pace,
     /// When commands came or went since the pace was worked out, if any did.
     changed: Option<Nanos>,
-    /// Which command ends first if nothing changes, and when.
-    first: Option<(usize, Nanos)>,
+    /// Which command ends first if nothing changes.
+    first: usize,
+    /// When it does; the end of time where there is none.
+    due: Nanos,
 }
 
 /// Time that counts as none, in nanoseconds: what sums of floats leave over.
@@ -50,13 +54,14 @@ impl<T> Sharing<T> {
     pub(super) fn new(slots: usize) -> Self {
         Self {
             // Slots are few; a calibration with absurdly many does not reserve memory for them.
-            served: Vec::with_capacity(slots.min(64)),
+            served: VecDeque::with_capacity(slots.min(64)),
             paces: Paces::default(),
             sequence: 0,
             done: 0.0,
             pace: Pace::ALONE,
             changed: None,
-            first: None,
+            first: 0,
+            due: Nanos::MAX,
         }
     }
 
@@ -70,19 +75,24 @@ impl<T> Sharing<T> {
         self.paces.held()
     }
 
-    /// When the next command ends if nothing changes.
-    pub(super) fn due(&mut self) -> Option<Nanos> {
+    /// When the next command ends if nothing changes; the end of time if there is none.
+    pub(super) fn due(&mut self) -> Nanos {
         self.settle();
-        self.first.map(|(_, due)| due)
+        self.due
     }
 
     /// Starts a command.
     pub(super) fn insert(&mut self, now: Nanos, item: T, demand: Demand) {
         let kind = self.paces.enter(demand);
         let end = self.done + demand.alone;
+        let served = Served { item, sequence: self.sequence, end, kind };
         // Behind all that end no later: it came last, and most that come end last.
-        let place = self.served.iter().take_while(|served| served.end > end).count();
-        self.served.insert(place, Served { item, sequence: self.sequence, end, kind });
+        if self.served.back().is_none_or(|other| other.end <= end) {
+            self.served.push_back(served);
+        } else {
+            let place = self.served.partition_point(|other| other.end <= end);
+            self.served.insert(place, served);
+        }
         self.sequence += 1;
         self.changed = Some(now);
     }
@@ -97,9 +107,12 @@ impl<T> Sharing<T> {
     /// Takes the command that is due at `now`, the one that came first if there are several.
     pub(super) fn take(&mut self, now: Nanos) -> Option<T> {
         self.settle();
-        let (index, _) = self.first.filter(|&(_, due)| due <= now)?;
+        if self.due > now {
+            return None;
+        }
         self.changed = Some(now);
-        let Served { item, kind, .. } = self.served.remove(index);
+        let taken = if self.first == 0 { self.served.pop_front() } else { self.served.remove(self.first) };
+        let Served { item, kind, .. } = taken?;
         self.paces.leave(kind);
         Some(item)
     }
@@ -108,22 +121,23 @@ impl<T> Sharing<T> {
     fn settle(&mut self) {
         let Some(now) = self.changed.take() else { return };
         self.count_anew();
-        let Some(last) = self.served.last().map(|served| served.end) else {
-            self.first = None;
+        let Some(end) = self.served.front().map(|served| served.end) else {
+            self.due = Nanos::MAX;
             return;
         };
         self.pace = self.paces.now();
-        let shortest = self.span(last);
+        let shortest = self.span(end);
         // Only what has hardly more left than the least can end in the same nanosecond.
-        let near = last + 2.0 * self.pace.forward;
-        let mut first = self.served.len() - 1;
-        for index in (0..first).rev().take_while(|&index| self.served[index].end <= near) {
-            let other = &self.served[index];
+        let near = end + 2.0 * self.pace.forward;
+        let mut first = 0;
+        let mut index = 1;
+        while let Some(other) = self.served.get(index).filter(|other| other.end <= near) {
             if other.sequence < self.served[first].sequence && self.span(other.end) == shortest {
                 first = index;
             }
+            index += 1;
         }
-        self.first = Some((first, Nanos(now.0.saturating_add(shortest))));
+        (self.first, self.due) = (first, Nanos(now.0.saturating_add(shortest)));
     }
 
     /// How long it is at this pace until what is done comes to `end`, in whole nanoseconds.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_testbed, scenario};
 use crate::artefacts::prelude::*;
-use traces::{LENGTH, ROUNDS, Trace, traces};
+use traces::{LENGTH, ROUNDS, Trace, traces, with_starts};
 use training::{RULES, train};
 
 pub(super) static FIGURE19A: Artefact =
@@ -62,17 +62,23 @@ struct Followed<'a> {
     trace: &'a Trace,
     points: Vec<WatchedSecond>,
     /// From the largest to the smallest once training could begin, in MB: of available memory, and of the predicted
-    /// budget.
+    /// budget; the means of all starts that are run.
     spreads: [f64; 2],
 }
 
 impl<'a> Followed<'a> {
     fn new(context: &Context<'_>, trace: &'a Trace) -> Result<Self> {
-        let points = follow(context, trace)?;
-        let training = || points.iter().filter(|point| point.time >= WATCHED);
-        let spreads =
-            [spread(training().map(|point| point.available)), spread(training().map(|point| point.predicted))];
-        Ok(Self { trace, spreads: spreads.map(Option::unwrap_or_default), points })
+        let starts = trace.starts(context.full);
+        let followed: Vec<Vec<WatchedSecond>> =
+            starts.iter().map(|start| follow(context, start)).collect::<Result<_>>()?;
+        let spread_of = |of: fn(&WatchedSecond) -> Bytes| {
+            let training = |points: &Vec<WatchedSecond>| {
+                spread(points.iter().filter(|point| point.time >= WATCHED).map(of)).unwrap_or_default()
+            };
+            mean(&followed.iter().map(training).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let spreads = [spread_of(|point| point.available), spread_of(|point| point.predicted)];
+        Ok(Self { trace, points: followed.into_iter().next().unwrap_or_default(), spreads })
     }
 }
 
@@ -144,7 +150,7 @@ fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
 }
 
 fn rules(context: &Context<'_>) -> Result<Outcome> {
-    let traces = traces(context, TRACES, ROUNDS)?;
+    let traces = with_starts(traces(context, TRACES, ROUNDS)?, context.full);
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
     let mut outcome = Outcome::of(

@@ -6,7 +6,7 @@ use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::figure19::traces::{LENGTH, synthetic};
+use super::figure19::traces::{LENGTH, Trace, synthetic};
 use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
 use crate::artefacts::prelude::*;
@@ -31,14 +31,36 @@ const ORIGINAL: (&str, &str) = ("original", "no policy");
 struct BudgetedRun {
     policy: (&'static str, &'static str),
     percent: Option<f64>,
-    alone: Option<Record>,
-    in_use: Option<Record>,
+    alone: Option<Seen>,
+    in_use: Option<Seen>,
 }
 
-impl BudgetedRun {
+/// What training came to.
+struct Seen {
+    /// Bytes that the framework holds.
+    memory: f64,
+    /// Seconds of an iteration.
+    seconds: f64,
+    /// Page faults for which flash was read, and kills of the trainer; on a phone in use.
+    faults: Option<[f64; 2]>,
+}
+
+impl Seen {
+    /// The means of runs from several starts; `None` if none ends.
+    fn mean_of(records: &[Record]) -> Option<Self> {
+        let mean_of = |of: &dyn Fn(&Record) -> f64| mean(&records.iter().map(of).collect::<Vec<_>>());
+        let in_use = records.first()?.phone.is_some();
+        let faults = [training::faults, training::kills].map(|of| mean_of(&of).unwrap_or_default());
+        Some(Self {
+            memory: mean_of(&|record| record.reserved.as_f64())?,
+            seconds: mean_of(&seconds)?,
+            faults: in_use.then_some(faults),
+        })
+    }
+
     /// Memory held in GB, and seconds of an iteration.
-    fn place(record: &Record) -> (f64, f64) {
-        (record.reserved.as_f64() / 1e9, seconds(record))
+    fn place(&self) -> (f64, f64) {
+        (self.memory / 1e9, self.seconds)
     }
 }
 
@@ -52,6 +74,7 @@ fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
     let found = synthetic(context.seed, 1, LENGTH)?;
     let trace = found.first().context("there is no trace")?;
+    let starts = trace.starts(context.full);
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));
     let wanted: Vec<_> = wanted.chain([(ORIGINAL, None)]).collect();
@@ -59,10 +82,13 @@ fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let run = |(policy, percent): ((&'static str, _), Option<f64>)| {
         let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
         scenario.memory_budget = percent.map(Budget::Percent);
-        let alone = context.run_if_it_ends(&scenario)?;
+        let alone: Vec<Record> = context.run_if_it_ends(&scenario)?.into_iter().collect();
         scenario.iterations = rounds;
-        let in_use = context.run_if_it_ends(&on_phone(context, scenario, Some(trace.apps.clone()))?)?;
-        Ok(BudgetedRun { policy, percent, alone, in_use })
+        let beside =
+            |start: &Trace| context.run_if_it_ends(&on_phone(context, scenario.clone(), Some(start.apps.clone()))?);
+        let in_use: Vec<Option<Record>> = starts.par_iter().map(beside).collect::<Result<_>>()?;
+        let in_use: Vec<Record> = in_use.into_iter().flatten().collect();
+        Ok(BudgetedRun { policy, percent, alone: Seen::mean_of(&alone), in_use: Seen::mean_of(&in_use) })
     };
     let points: Vec<BudgetedRun> = wanted.into_par_iter().map(run).collect::<Result<_>>()?;
     let mut outcome = data(&points)?;
@@ -77,9 +103,9 @@ fn data(points: &[BudgetedRun]) -> Result<Outcome> {
     for point in points {
         for (phone, record) in [("to itself", &point.alone), ("in use", &point.in_use)] {
             let record = record.as_ref();
-            let found = [record.map(|record| record.reserved.megabytes()), record.map(seconds)];
-            let in_use = record.filter(|record| record.phone.is_some());
-            let seen = [in_use.map(training::faults), in_use.map(training::kills)];
+            let found = [record.map(|seen| seen.memory * 1e-6), record.map(|seen| seen.seconds)];
+            let faults = record.and_then(|seen| seen.faults);
+            let seen = [faults.map(|[faults, _]| faults), faults.map(|[_, kills]| kills)];
             outcome.row((phone, point.policy.0, point.percent, found, seen))?;
         }
     }
@@ -88,14 +114,14 @@ fn data(points: &[BudgetedRun]) -> Result<Outcome> {
 
 fn draw(outcome: &mut Outcome, percents: &[f64], points: &[BudgetedRun]) {
     let budgeted = points.iter().filter(|point| point.percent.is_some());
-    let place = |point: &BudgetedRun| Some((point.percent?, seconds(point.alone.as_ref()?)));
+    let place = |point: &BudgetedRun| Some((point.percent?, point.alone.as_ref()?.seconds));
     let lines = curves(budgeted, |point| point.policy.1, place);
     let budget = axis("memory budget, of what training needs", "%").ticks_at(percents);
     outcome.panel("the phone to itself", lines, budget, axis("time of an iteration", "s"));
     let mut clouds = Front::new().overall();
     for (policy, name) in POLICIES.into_iter().chain([ORIGINAL]) {
         let own = points.iter().filter(|point| point.policy.0 == policy);
-        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(BudgetedRun::place).collect();
+        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(Seen::place).collect();
         if !cloud.is_empty() {
             clouds = clouds.cloud(name, cloud);
         }
@@ -107,11 +133,11 @@ fn draw(outcome: &mut Outcome, percents: &[f64], points: &[BudgetedRun]) {
 /// What the notes quote.
 fn offer(outcome: &mut Outcome, points: &[BudgetedRun]) {
     let places: Vec<(&str, (f64, f64))> =
-        points.iter().filter_map(|point| Some((point.policy.1, BudgetedRun::place(point.in_use.as_ref()?)))).collect();
+        points.iter().filter_map(|point| Some((point.policy.1, point.in_use.as_ref()?.place()))).collect();
     let coordinates: Vec<(f64, f64)> = places.iter().map(|(_, place)| *place).collect();
     let mut best: Vec<&str> = front(&coordinates, BOTH_MINIMISED).into_iter().map(|index| places[index].0).collect();
     best.dedup();
-    let never = |of: fn(&BudgetedRun) -> &Option<Record>| {
+    let never = |of: fn(&BudgetedRun) -> &Option<Seen>| {
         let absent = points.iter().filter(|point| of(point).is_none());
         let names: Vec<String> = absent
             .map(|point| point.percent.map_or(point.policy.1.to_owned(), |p| format!("{} at {p} %", point.policy.1)))

@@ -73,6 +73,17 @@ pub(super) enum Doing {
     Wakes { until: Nanos },
 }
 
+/// What all actors do at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    /// Whether one of them stalls.
+    pub(super) stalls: bool,
+    /// Whether one works that does not.
+    pub(super) works: bool,
+    /// When the first goes on by itself.
+    pub(super) due: Nanos,
+}
+
 /// A thread, or several that share their work.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
@@ -194,11 +205,6 @@ impl Actors {
         ActorId { index, life: self.all[index as usize].life }
     }
 
-    /// When the first of them goes on by itself.
-    pub(super) fn due(&self) -> Nanos {
-        self.active().filter_map(|(_, actor)| actor.due()).min().unwrap_or(Nanos::MAX)
-    }
-
     /// The first that is due by `now`.
     pub(super) fn next(&self, now: Nanos) -> Option<u32> {
         let is_due = |actor: &Actor| actor.due().is_some_and(|due| due <= now);
@@ -216,20 +222,20 @@ impl Actors {
         }
     }
 
-    /// Forgets those that do nothing.
-    pub(super) fn unlist_idle(&mut self) {
+    /// What all of them do now; those that do nothing are forgotten.
+    pub(super) fn look(&mut self) -> Activity {
         let all = &mut self.all;
+        let mut seen = Activity { stalls: false, works: false, due: Nanos::MAX };
         self.active.retain(|&index| {
             let actor = &mut all[index as usize];
-            actor.is_listed = actor.doing != Doing::Nothing || actor.computes;
+            let idle = actor.doing == Doing::Nothing;
+            actor.is_listed = !idle || actor.computes;
+            seen.stalls |= actor.stalled && !idle;
+            seen.works |= actor.is_productive();
+            seen.due = seen.due.min(actor.due().unwrap_or(Nanos::MAX));
             actor.is_listed
         });
-    }
-
-    /// Whether one of them stalls, and whether one works.
-    pub(super) fn pressure(&self) -> (bool, bool) {
-        let stalls = |actor: &Actor| actor.stalled && actor.doing != Doing::Nothing;
-        (self.active().any(|(_, actor)| stalls(actor)), self.active().any(|(_, actor)| actor.is_productive()))
+        seen
     }
 
     /// Flash has ended a transfer; whether somebody has waited for it.

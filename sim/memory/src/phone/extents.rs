@@ -65,13 +65,16 @@ pub(super) struct Extents {
     all: Vec<Extent>,
     free: Vec<u32>,
     lists: [List; 2 * LISTS],
+    /// The pages of all lists of a kind.
+    kinds: [u64; 2],
 }
 
 const OFF: u8 = u8::MAX;
 
 impl Extents {
     pub(super) fn new() -> Self {
-        Self { all: Vec::new(), free: Vec::new(), lists: [List { head: NONE, tail: NONE, pages: 0 }; 2 * LISTS] }
+        let lists = [List { head: NONE, tail: NONE, pages: 0 }; 2 * LISTS];
+        Self { all: Vec::new(), free: Vec::new(), lists, kinds: [0; 2] }
     }
 
     pub(super) fn get(&self, id: u32) -> &Extent {
@@ -123,6 +126,7 @@ impl Extents {
         }
         self.lists[list].head = id;
         self.lists[list].pages += pages;
+        self.kinds[list / LISTS] += pages;
     }
 
     pub(super) fn push_tail(&mut self, id: u32, list: usize) {
@@ -136,6 +140,7 @@ impl Extents {
         }
         self.lists[list].tail = id;
         self.lists[list].pages += pages;
+        self.kinds[list / LISTS] += pages;
     }
 
     /// Takes an extent off its list, where it is on one.
@@ -154,6 +159,7 @@ impl Extents {
             next => self.all[next as usize].prev = prev,
         }
         lists.pages -= u64::from(pages);
+        self.kinds[list as usize / LISTS] -= u64::from(pages);
         self.all[id as usize].list = OFF;
     }
 
@@ -174,7 +180,7 @@ impl Extents {
 
     /// The pages of all lists of a kind: 0 anonymous, 1 file.
     pub(super) fn kind_pages(&self, kind: usize) -> u64 {
-        self.lists[kind * LISTS..(kind + 1) * LISTS].iter().map(|list| list.pages).sum()
+        self.kinds[kind]
     }
 }
 
@@ -190,13 +196,16 @@ mod tests {
             extents.push_head(id, 0);
         }
         // Three pushed at the head: the first is the tail; 1 + 2 + 3 pages.
-        assert_eq!((extents.tail(0), extents.pages(0)), (Some(ids[0]), 6));
+        assert_eq!((extents.tail(0), extents.pages(0), extents.kind_pages(0)), (Some(ids[0]), 6, 6));
         extents.unlink(ids[1]);
         extents.unlink(ids[1]);
         extents.push_tail(ids[1], 0);
         extents.unlink(ids[0]);
         // 2 went behind 1, then 1 left: 3, 2.
         assert_eq!((extents.head(0), extents.tail(0), extents.pages(0)), (Some(ids[2]), Some(ids[1]), 5));
+        extents.push_tail(ids[0], 1);
+        extents.create(0, 7).map(|id| extents.push_head(id, LISTS)).unwrap();
+        assert_eq!([extents.kind_pages(0), extents.kind_pages(1)], [6, 7]);
         assert_eq!(std::mem::size_of::<Extent>(), 32);
     }
 }

@@ -87,14 +87,18 @@ impl PhoneMemory {
             return Some(self.picker.list);
         }
         let weights = self.weights();
-        let sum: u128 = weights.iter().sum();
+        let sum: u64 = weights.iter().sum();
         if sum == 0 {
             return None;
         }
         let chunk = CLUSTER.max(self.settings.extent_pages()) << 20;
         for (owed, weight) in self.picker.owed.iter_mut().zip(weights) {
-            // A list that is not to be scanned is owed nothing.
-            *owed = if weight == 0 { 0 } else { *owed + (u128::from(chunk) * weight / sum) as i64 };
+            *owed = match weight {
+                // A list that is not to be scanned is owed nothing.
+                0 => 0,
+                all if all == sum => *owed + chunk as i64,
+                _ => *owed + (u128::from(chunk) * u128::from(weight) / u128::from(sum)) as i64,
+            };
         }
         let (at, _) = (0..4)
             .filter(|&at| weights[at] > 0)
@@ -109,17 +113,20 @@ impl PhoneMemory {
 
     /// How much of inactive and active anonymous, inactive and active file pages is to be scanned: the size of a list
     /// times the share of its kind.
-    fn weights(&self) -> [u128; 4] {
-        let pages = |kind: usize, active: usize| u128::from(self.extents.pages(kind * LISTS + active));
+    ///
+    /// No share is larger than 600,000 and no phone has 2⁴⁰ pages.
+    fn weights(&self) -> [u64; 4] {
+        let pages = |kind: usize, active: usize| self.extents.pages(kind * LISTS + active);
         let thrashes = self.activations();
-        let deactivate = |kind: usize| thrashes[kind] != self.workingset.seen[kind] || self.inactive_is_low(kind);
+        let deactivate =
+            [ANON, FILE].map(|kind| thrashes[kind] != self.workingset.seen[kind] || self.inactive_is_low(kind));
         let long = |kind: usize| self.extents.pages(kind * LISTS) >> PRIORITY > 0;
         // `cache_trim_mode`, which vendors may leave out.
-        let trim = !self.settings.balanced && long(FILE) && !deactivate(FILE);
+        let trim = !self.settings.balanced && long(FILE) && !deactivate[FILE];
         let tiny = self.free + self.extents.kind_pages(FILE) * PAGE <= self.settings.watermarks.high.0;
         let shares = if self.swap_is_full() {
             [0, 1]
-        } else if tiny && !deactivate(ANON) && long(ANON) {
+        } else if tiny && !deactivate[ANON] && long(ANON) {
             [1, 0]
         } else if trim {
             // Plenty of file pages that nobody misses go first.
@@ -127,28 +134,28 @@ impl PhoneMemory {
         } else {
             self.balance()
         };
-        let weigh = |shares: [u128; 2]| {
+        let weigh = |shares: [u64; 2]| {
             let list = |at: usize| {
                 let (kind, active) = (at / 2, at % 2);
-                if active == 1 && !deactivate(kind) { 0 } else { shares[kind] * pages(kind, active) }
+                if active == 1 && !deactivate[kind] { 0 } else { shares[kind] * pages(kind, active) }
             };
             [list(0), list(1), list(2), list(3)]
         };
         let weights = weigh(shares);
-        let some = |weights: &[u128; 4]| weights.iter().any(|&weight| weight > 0);
+        let some = |weights: &[u64; 4]| weights.iter().any(|&weight| weight > 0);
         // The last resort of a scan (priority 0): all that may go, alike.
         if some(&weights) || self.swap_is_full() || self.settings.swappiness == 0 { weights } else { weigh([1, 1]) }
     }
 
     /// The shares of the two kinds: swappiness against what the return of each kind cost of late.
-    fn balance(&self) -> [u128; 2] {
-        let [anon, file] = self.workingset.cost.map(u128::from);
+    fn balance(&self) -> [u64; 2] {
+        let [anon, file] = self.workingset.cost;
         let total = anon + file;
         let (anon_cost, file_cost) = (total + anon, total + file);
         let total = anon_cost + file_cost;
-        let swappiness = u128::from(self.settings.swappiness);
+        let swappiness = u64::from(self.settings.swappiness);
         // In thousandths, as the quotient is of the order of the swappiness.
-        let share = |weight: u128, cost: u128| 1000 * weight * (total + 1) / (cost + 1);
+        let share = |weight: u64, cost: u64| 1000 * weight * (total + 1) / (cost + 1);
         [share(swappiness, anon_cost), share(200 - swappiness, file_cost)]
     }
 
@@ -156,8 +163,9 @@ impl PhoneMemory {
     fn inactive_is_low(&self, kind: usize) -> bool {
         let (inactive, active) = (self.extents.pages(kind * LISTS), self.extents.pages(kind * LISTS + 1));
         let gigabytes = ((inactive + active) * PAGE) >> 30;
-        let ratio = if gigabytes > 0 { (10 * gigabytes).isqrt() } else { 1 };
-        inactive * ratio < active
+        // No phone has 2³² GiB.
+        let ratio = if gigabytes > 0 { (10 * gigabytes as u32).isqrt() } else { 1 };
+        inactive * u64::from(ratio) < active
     }
 
     /// Whether there is no room for another anonymous extent.

@@ -2,6 +2,7 @@
 
 use haversack_devices::units::Nanos;
 
+use super::actors::Activity;
 use super::extents::State;
 use super::reclaim::{Look, Reclaimer};
 use super::{ANON, ActorId, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
@@ -66,23 +67,22 @@ impl PhoneMemory {
     /// Time goes on to what happens next, at `until` at the latest: flash ends a transfer, kswapd has looked at an extent, PSI or
     /// lmkd look, actors go on.
     pub(super) fn step(&mut self, until: Nanos, flash: &mut dyn Flash) {
-        self.actors.unlist_idle();
-        let (stalls, _) = self.actors.pressure();
-        if stalls || self.kswapd.awake {
+        let actors = self.actors.look();
+        if actors.stalls || self.kswapd.awake {
             self.pressure.begin(self.now);
         }
         let next = [self.pressure.next_check(), self.daemon.as_ref().and_then(super::lmkd::Daemon::next_poll)];
         let check = next.into_iter().flatten().min().unwrap_or(Nanos::MAX).max(self.now);
-        let to = until.max(self.now).min(check).min(self.actors.due().max(self.now));
+        let to = until.max(self.now).min(check).min(actors.due.max(self.now));
         let kswapd = self.kswapd.due();
         if let Some((transfer, at)) = flash.advance(to.min(kswapd)) {
-            self.pass_to(at.max(self.now));
+            self.pass_to(at.max(self.now), actors);
             self.end_transfer(transfer);
         } else if kswapd < to {
-            self.pass_to(kswapd.max(self.now));
+            self.pass_to(kswapd.max(self.now), actors);
             self.step_kswapd(flash);
         } else {
-            self.pass_to(to);
+            self.pass_to(to, actors);
             if to >= check {
                 self.check_pressure();
             }
@@ -94,12 +94,11 @@ impl PhoneMemory {
     ///
     /// `full` is time in which somebody stalls and nobody works who does not (`psi_group_change`); kswapd reclaims within a stall
     /// of its own (`balance_pgdat`). The kernel finds it for each core, and weighs by the time that cores are not idle.
-    fn pass_to(&mut self, to: Nanos) {
+    fn pass_to(&mut self, to: Nanos, actors: Activity) {
         let span = to - self.now;
         self.now = to;
-        let (stalls, works) = self.actors.pressure();
-        if stalls || self.kswapd.awake {
-            self.pressure.record(to, span, if works { Nanos::ZERO } else { span });
+        if actors.stalls || self.kswapd.awake {
+            self.pressure.record(to, span, if actors.works { Nanos::ZERO } else { span });
         }
     }
 

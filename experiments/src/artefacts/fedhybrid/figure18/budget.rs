@@ -3,7 +3,7 @@
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::super::figure19::traces::{ROUNDS, Trace, synthetic};
+use super::super::figure19::traces::{ROUNDS, Trace, synthetic, with_starts};
 use super::super::figure19::training::train;
 use crate::artefacts::prelude::*;
 
@@ -23,7 +23,8 @@ pub(super) struct Phone {
 }
 
 pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>> {
-    synthetic(context.seed, TRACES, ROUNDS)?.par_iter().map(|trace| phone(context, trace)).collect()
+    let traces = with_starts(synthetic(context.seed, TRACES, ROUNDS)?, context.full);
+    traces.par_iter().map(|trace| phone(context, trace)).collect()
 }
 
 fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use haversack_traces::usage::{Population, Session, UsageModel};
 
 use super::super::real_users;
+use super::super::setting::STARTS;
 use crate::artefacts::prelude::*;
 use crate::scenario::{PhoneApps, TraceFrom};
 
@@ -31,6 +32,18 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
+    /// The same stretch from one of [`STARTS`] moments of a second; a table's users have one start.
+    fn begun_at(&self, place: u64) -> Self {
+        let PhoneApps::Synthetic { user, from, length } = &self.apps else { return self.clone() };
+        let from = *from + Nanos(SECOND / STARTS * (place % STARTS));
+        Self { user: user.clone(), apps: PhoneApps::Synthetic { user: user.clone(), from, length: *length } }
+    }
+
+    /// From all starts where everything is to be run, otherwise as it is.
+    pub(crate) fn starts(&self, full: bool) -> Vec<Self> {
+        (0..if full { STARTS } else { 1 }).map(|place| self.begun_at(place)).collect()
+    }
+
     /// `scenario` with these apps; those of a table begin in the evening.
     pub(crate) fn on(&self, scenario: Scenario) -> Scenario {
         let of_table = matches!(self.apps, PhoneApps::Table(_));
@@ -55,6 +68,11 @@ pub(crate) fn traces(context: &Context<'_>, count: usize, length: Nanos) -> Resu
     Ok(users.into_iter().map(|user| Trace { apps: apps(&user), user }).collect())
 }
 
+/// `traces`, each from another start than the one before where everything is to be run.
+pub(crate) fn with_starts(traces: Vec<Trace>, full: bool) -> Vec<Trace> {
+    (0..).zip(traces).map(|(place, trace)| if full { trace.begun_at(place) } else { trace }).collect()
+}
+
 /// The first session of each of the first `count` users that have one: it begins in the evening and lasts for `length`.
 ///
 /// # Errors
@@ -77,6 +95,26 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+
+    #[test]
+    fn starts_lie_within_a_second_and_the_apps_are_the_same() {
+        let trace = synthetic(0, 1, LENGTH).unwrap().remove(0);
+        let from = |trace: &Trace| match trace.apps {
+            PhoneApps::Synthetic { from, .. } => from,
+            _ => panic!("a synthetic user's apps"),
+        };
+        let starts = trace.starts(true);
+        // A sixteenth of a second is 62.5 ms.
+        let after: Vec<u64> = starts.iter().map(|start| (from(start) - from(&trace)).0).collect();
+        assert_eq!((after.len(), after[0], after[1], after[15]), (16, 0, 62_500_000, 937_500_000));
+        assert!(starts.iter().all(|start| start.user == trace.user));
+        assert_eq!(trace.starts(false).iter().map(from).collect::<Vec<_>>(), [from(&trace)]);
+        let table = Trace { apps: PhoneApps::Table("users.parquet".into()), ..trace.clone() };
+        assert_eq!(table.begun_at(3).apps, table.apps);
+        let [plain, full] = [false, true].map(|full| with_starts(vec![trace.clone(); 18], full));
+        assert!(plain.iter().all(|one| one.apps == trace.apps));
+        assert_eq!((from(&full[1]), &full[16].apps), (from(&starts[1]), &trace.apps));
+    }
 
     #[test]
     fn one_app_is_in_front_from_the_beginning_to_the_end() {

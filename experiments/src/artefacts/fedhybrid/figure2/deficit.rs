@@ -1,10 +1,10 @@
 //! The slow-down of figure 2a over how much memory is missing: the phone with less and less of it, at what an idle phone holds in
-//! the middle, at least and at most.
+//! the middle, at least and at most. Each point is one start, and the mean of all where everything is run.
 
 use haversack_devices::calibration::Settings;
 use rayon::prelude::*;
 
-use super::super::setting::{OP10P, PICTURES, S22, system};
+use super::super::setting::{OP10P, PICTURES, S22, from_starts, system};
 use super::round::{Starts, of_round};
 use crate::artefacts::prelude::*;
 
@@ -29,10 +29,15 @@ fn point(context: &Context<'_>, ram: f64, share: f64, (peak, undisturbed): (Byte
         parts.iter().map(|(name, bytes)| (format!("resident.{name}"), format!("{} GB", held(*bytes)))).collect();
     let device_set = Settings::from([("ram".to_owned(), format!("{ram} GiB"))]);
     let scenario = Scenario { device_set, system_set, ..of_round(context, S22, PICTURES)? };
-    let plan = context.plan(&scenario)?;
-    let report = plan.run()?.phone.context("the run has no report of a phone")?;
+    let reports = if context.full {
+        from_starts(context, &scenario)?
+    } else {
+        vec![context.plan(&scenario)?.run()?.phone.context("the run has no report of a phone")?]
+    };
+    let times: Vec<f64> = reports.iter().map(|report| report.run.time.seconds()).collect();
+    let (first, time) = reports.first().zip(mean(&times)).context("no round was simulated")?;
     let needs = parts.iter().map(|(_, bytes)| held(*bytes)).sum::<f64>() + peak.as_f64() / 1e9;
-    Ok((needs - report.managed.as_f64() / 1e9, report.run.time.seconds() / undisturbed))
+    Ok((needs - first.managed.as_f64() / 1e9, time / undisturbed))
 }
 
 /// Draws the curves, and the paper's point at the deficit of its own phone.
