@@ -16,7 +16,9 @@ use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
-use crate::importance::{METRICS, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
+use crate::importance::{
+    IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
+};
 use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
@@ -81,14 +83,6 @@ static TRAINED_SHARE: Number<Option<u64>> = Number::new(
 
 static LEAST_BITS: Number =
     Number::new("least_bits", 0, Numbers::Among(&[0, 1, 2, 4, 8]), "the fewest bits that a budget may leave a tensor");
-
-/// By depth a budget would take the bits of early layers' maps, the largest, of which errors matter as much.
-static IMPORTANCE: Choice<Metric> = Choice::new(
-    "importance",
-    Metric::Stored,
-    METRICS,
-    "what a tensor is worth without data: its trained values by depth, its trained values, one, or, for bits, its own values",
-);
 
 static PACKING: Choice<Packing> = Choice::new(
     "packing",

@@ -18,7 +18,7 @@ pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
 );
 
 /// How metrics are named.
-pub(crate) const METRICS: &[(&str, Metric)] =
+const METRICS: &[(&str, Metric)] =
     &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform), ("stored", Metric::Stored)];
 
 /// The importance of every parameter gradient, 0 for all other tensors.

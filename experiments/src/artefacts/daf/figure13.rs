@@ -1,6 +1,6 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
-use super::setting::{BOARD, RESNET_IMAGENET, artefact, scenario};
+use super::setting::{BOARD, IMPORTANCE, RESNET_IMAGENET, artefact, scenario};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
 
@@ -24,7 +24,7 @@ struct Trial {
 
 fn trial(context: &Context<'_>, step: u64, [before, after]: [Bytes; 2], share: f64) -> Result<Trial> {
     let plain = scenario(context, BOARD, RESNET_IMAGENET)?;
-    let mut scenario = under(&plain, "daf", &[("step_mb", &step.to_string())]);
+    let mut scenario = under(&plain, "daf", &[("step_mb", &step.to_string()), IMPORTANCE]);
     scenario.iterations = 1;
     scenario.activation_budget = Some(Budget::Bytes(before));
     let forward = context.run(&scenario)?.forward;

@@ -90,10 +90,18 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork)
     Ok(scenario)
 }
 
+/// By what DAF gives out bits where nothing was measured: the number of a tensor's own values, about in proportion to which
+/// sensitivities were measured (`experiments/measured/comparison-sensitivity.toml`). By depth a budget would take the bits
+/// of early layers' maps, the largest, of which errors matter as much.
+pub(super) const IMPORTANCE: (&str, &str) = ("importance", "stored");
+
 /// `scenario` under `method`; DAF with the bits that were measured on stand-ins of `kind`.
 pub(super) fn of_method(context: &Context<'_>, kind: &str, scenario: &Scenario, method: &str) -> Result<Scenario> {
     let bits = if method == "daf" { bits::parameters(context, kind)? } else { Vec::new() };
-    let set: Vec<(&str, &str)> = bits.iter().map(|(name, bits)| (name.as_str(), bits.as_str())).collect();
+    let mut set: Vec<(&str, &str)> = bits.iter().map(|(name, bits)| (name.as_str(), bits.as_str())).collect();
+    if method == "daf" {
+        set.push(IMPORTANCE);
+    }
     Ok(under(scenario, method, &set))
 }
 

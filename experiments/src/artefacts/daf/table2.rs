@@ -2,7 +2,7 @@
 
 use haversack_training::{AllocatorKind, Record};
 
-use super::setting::{BOARD, RESNET_CIFAR, artefact, store};
+use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, artefact, store};
 use crate::artefacts::prelude::*;
 
 pub(super) static ARTEFACT: Artefact = artefact("table2", "memory and time of packing by CPU, by GPU and by both", run);
@@ -40,7 +40,7 @@ pub(crate) fn packed(reading: impl Fn(&str) -> Result<f64>, id: &str) -> Result<
     scenario.batch = reading("resnet-batch")? as u64;
     scenario.activation_budget = Some(Budget::Bytes(Bytes((reading("activation-memory")? * MIB) as u64)));
     let least = reading("least-bits")?.to_string();
-    Ok(under(&scenario, "daf", &[("packing", packing), ("least_bits", &least)]))
+    Ok(under(&scenario, "daf", &[("packing", packing), ("least_bits", &least), IMPORTANCE]))
 }
 
 fn run(context: &Context<'_>) -> Result<Outcome> {

@@ -229,9 +229,7 @@ impl Executor<'_> {
     fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost, RunError> {
         let (mut left, mut launch) = (1.0, Nanos::ZERO);
         loop {
-            let rises = on == ProcessorKind::Cpu && self.load.as_ref().is_some_and(LoadGovernor::can_rise);
-            let share = LoadGovernor::TICK.seconds() / cost.alone().seconds().max(f64::MIN_POSITIVE);
-            let part = if rises && share < left { share } else { left };
+            let part = if on == ProcessorKind::Cpu { self.part_at_once(cost.alone()).min(left) } else { left };
             let cut = if part < 1.0 { cost.part(part) } else { cost };
             let ran = self.lanes.run(&cut, on, &mut self.clock, &mut self.tensors)?;
             launch += ran.launch;
@@ -247,10 +245,19 @@ impl Executor<'_> {
     /// Whatever has to happen before node `id` can run where it runs.
     fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
         let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
-        let (crossing, preparation) = dsp.cross_to(id, self.costs.machine(), &self.tensors);
-        if crossing > Nanos::ZERO {
-            self.drive(crossing, SpanKind::Crossing)?;
+        let (crossing, prepares) = dsp.cross_to(id, &self.tensors);
+        let mut left = 1.0;
+        while left > 0.0 {
+            let whole = crossing.time(self.costs.machine());
+            let part = self.part_at_once(whole).min(left);
+            let busy = if part < 1.0 { Nanos((whole.0 as f64 * part) as u64) } else { whole };
+            if busy > Nanos::ZERO {
+                self.drive(busy, SpanKind::Crossing)?;
+            }
+            left -= part;
         }
+        let dsp = self.costs.machine().dsp.as_ref().filter(|_| prepares);
+        let preparation = dsp.map(|offloader| offloader.stack.preparation.value);
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
     }
 
@@ -261,6 +268,16 @@ impl Executor<'_> {
             let ids = 0..self.tensors.graph().tensors.len() as TensorId;
             let tensors = ids.filter_map(|tensor| Some((tensor, self.tensors.storage(tensor)?))).collect();
             self.record.stored = Some(StoredForms { rounding, tensors });
+        }
+    }
+
+    /// The share of work of the host's cores, which takes `whole` as they run now, until a governor sets them anew; all of
+    /// it where that cannot make them faster.
+    fn part_at_once(&self, whole: Nanos) -> f64 {
+        if self.load.as_ref().is_some_and(LoadGovernor::can_rise) {
+            LoadGovernor::TICK.seconds() / whole.seconds().max(f64::MIN_POSITIVE)
+        } else {
+            1.0
         }
     }
 

@@ -29,6 +29,22 @@ impl Side {
     }
 }
 
+/// What crosses from one side to the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    copied: Bytes,
+    /// Whether the other processor goes on. Without that the call is under way already.
+    changes: bool,
+}
+
+impl Crossing {
+    /// What it takes as the host's cores of `machine` run now.
+    pub(crate) fn time(&self, machine: &Machine) -> Nanos {
+        let call = if self.changes { Nanos::ZERO } else { machine.crossing(Bytes::ZERO) };
+        machine.crossing(self.copied) - call
+    }
+}
+
 /// What runs where, and how far an iteration has come.
 pub(crate) struct DspLane {
     plan: Offload,
@@ -69,10 +85,8 @@ impl DspLane {
         prepares
     }
 
-    /// Goes on to node `id` where it runs; returns the time of crossing before it can, and of preparing a subgraph if
-    /// one has to be.
-    pub(crate) fn cross_to(&mut self, id: NodeId, machine: &Machine, tensors: &Tensors<'_>) -> (Nanos, Option<Nanos>) {
-        let Some(offloader) = &machine.dsp else { return (Nanos::ZERO, None) };
+    /// Goes on to node `id` where it runs; returns the crossing before it can, and whether a subgraph has to be prepared.
+    pub(crate) fn cross_to(&mut self, id: NodeId, tensors: &Tensors<'_>) -> (Crossing, bool) {
         let node = &tensors.graph().nodes[id as usize];
         let on_dsp = self.runs(id);
         let size = |tensor: TensorId| tensors.size(tensor);
@@ -91,10 +105,7 @@ impl DspLane {
         for &output in &node.outputs {
             self.sides[output as usize] = if on_dsp { Side::Dsp } else { Side::Cpu };
         }
-        let crossing = machine.crossing(copied);
-        // Without a change of processors the call is under way already.
-        let crossing = if changes { crossing } else { crossing - machine.crossing(Bytes::ZERO) };
-        (crossing, prepares.then_some(offloader.stack.preparation.value))
+        (Crossing { copied, changes }, prepares)
     }
 
     /// The iteration is over: its subgraphs are there for the next one, which the CPU begins.
