@@ -3,13 +3,15 @@
 //! An iteration is simulated once for each device and each of a few budgets ([`super::on_device`]); a phone that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
 //! while that is less than its process holds, the kernel reclaims ([`super::reclaim`]).
 
+mod planning;
+
 use haversack_devices::units::Bytes;
 use haversack_federation::population::{DeviceKind, Phone};
 use haversack_federation::work::{Job, LeftOut, Why, Work};
 use rayon::prelude::*;
 
 use super::budgets::{Budgets, LOOK_S};
-use super::iteration::{Cost, Found, Making, cost, scenario, with_memory_to_spare};
+use super::iteration::{Cost, Found, cost, scenario, with_memory_to_spare};
 use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
@@ -21,6 +23,7 @@ use crate::error::CommandError;
 use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::run::Plan;
+pub(crate) use planning::Planning;
 
 /// How many minutes of a round are looked at: a day.
 const LOOKS: usize = 24 * 60;
@@ -42,20 +45,6 @@ pub(super) struct Costs<'a> {
     curves: Vec<Curve>,
     /// What travels each way.
     bytes: u64,
-}
-
-/// What making plans takes the server.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Planning {
-    /// Of each phone a plan for itself, in seconds: none where it needs none or holds none. A plan for its own budget is taken
-    /// to take as long as that of its cluster.
-    pub(crate) each_s: Vec<f64>,
-    /// The number of plans of all clusters.
-    pub(crate) plans: usize,
-    /// How long they take, in seconds.
-    pub(crate) plans_s: f64,
-    /// How long clustering takes for each report, in seconds.
-    pub(crate) clustering_s: f64,
 }
 
 impl<'a> Costs<'a> {
@@ -158,46 +147,11 @@ impl<'a> Costs<'a> {
         self.cost(phone, device.ok()?, moment)
     }
 
-    /// What the server counts for all plans of clusters, clustering included.
-    #[cfg(test)]
-    pub(super) fn server_operations(&self) -> u64 {
-        let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
-        let making: u64 = plans.filter_map(|cost| Some(cost.making?.operations)).sum();
-        making + self.clustered.as_ref().map_or(0, |clustered| clustered.visits)
-    }
-
-    /// What making all plans of clusters takes the server, and clustering itself at the price of an operation for each visit of a report.
-    fn server_s(&self) -> f64 {
-        let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
-        let making: Vec<Making> = plans.filter_map(|cost| cost.making).collect();
-        let visits = self.clustered.as_ref().map_or(0, |clustered| clustered.visits);
-        let operations: u64 = making.iter().map(|making| making.operations).sum();
-        let seconds: f64 = making.iter().map(|making| making.server_s).sum();
-        seconds * (1.0 + visits as f64 / operations.max(1) as f64)
-    }
-
     /// All plans, each with how much it leaves of what can give way.
     pub(super) fn shares(&self) -> Vec<Share> {
         let devices = self.devices.iter().enumerate().filter_map(|(kind, device)| Some((kind, device.as_ref().ok()?)));
         let share = |kind: usize| move |(cost, share): (&Cost, f64)| Share { plan: cost.plan, kind, share };
         devices.flat_map(|(kind, device)| device.shares().map(share(kind))).collect()
-    }
-
-    /// What making plans takes the server.
-    pub(super) fn planning(&self) -> Planning {
-        let plans = || self.devices.iter().flatten().flat_map(OnDevice::plans);
-        let making: Vec<Making> = plans().filter_map(|cost| cost.making).collect();
-        let operations: u64 = making.iter().map(|making| making.operations).sum();
-        let plans_s: f64 = making.iter().map(|making| making.server_s).sum();
-        let visits = self.clustered.as_ref().map_or(0.0, |all| all.visits as f64 / all.reports().max(1) as f64);
-        let own =
-            |phone| self.usual(phone).ok().and_then(|(cost, _)| cost.making).map_or(0.0, |making| making.server_s);
-        Planning {
-            each_s: (0..self.phones.len() as u32).map(own).collect(),
-            plans: making.len(),
-            plans_s,
-            clustering_s: plans_s / operations.max(1) as f64 * visits,
-        }
     }
 
     /// Simulates what too little memory does to phones of each class, where some leave less than training holds.

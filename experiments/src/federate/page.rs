@@ -58,7 +58,7 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
         let ended_s = rounds.last().map_or(0.0, |(hours, _)| hours * 3600.0);
         let highest = accuracies().reduce(f64::max);
         let time = quantities::time(Nanos((ended_s * 1e9) as u64));
-        vec![name.clone(), rounds.len().to_string(), time, percent(accuracies().last()), percent(highest)]
+        vec![name.clone(), rounds.len().to_string(), time, percent(accuracies().next_back()), percent(highest)]
     };
     let rows: Vec<Vec<String>> = first(runs.names.iter().enumerate().map(row).collect(), columns.len());
     let panel = learned(runs, tables);
