@@ -9,6 +9,7 @@ use std::path::Path;
 use haversack::cache::Cache;
 use haversack::run::Plan;
 use haversack::scenario::{Budget, Scenario};
+use haversack::source::Source;
 use haversack::sweep::{self, SweepOptions};
 
 fn main() {
@@ -44,7 +45,7 @@ fn iteration_of_gpt2_under_daf(bencher: divan::Bencher<'_, '_>) {
 fn sweep_of_2880_runs() {
     let folder = tempfile::tempdir().unwrap();
     sweep::run(&SweepOptions {
-        specification: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml"),
+        specification: Source::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml")),
         out: folder.path().join("out"),
         resume: false,
         overwrite: false,

@@ -8,14 +8,15 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use haversack::source::Source;
 use haversack::sweep::{self, Specification, SweepOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml");
-    let specification = arguments.next().map_or_else(own, PathBuf::from);
+    let specification = Source::File(arguments.next().map_or_else(own, PathBuf::from));
     let jobs = arguments.next().map(|jobs| jobs.parse()).transpose()?;
-    let runs = Specification::read(&specification)?.runs();
+    let runs = Specification::of(&specification)?.runs();
     let folder = tempfile::tempdir()?;
     let start = Instant::now();
     sweep::run(&SweepOptions {

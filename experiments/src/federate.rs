@@ -38,6 +38,7 @@ use crate::output::{note, print};
 use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
 use crate::shard::Shard;
+use crate::source::Source;
 use crate::sweep::Identity;
 use budgets::Budgets;
 use checkpoint::Checkpoint;
@@ -66,40 +67,50 @@ use widths::{Widths, of_each_width};
 pub struct FederateOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
-    specification: PathBuf,
+    pub specification: Source,
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = "out")]
-    out: PathBuf,
+    pub out: PathBuf,
     /// Goes on where a federation of the same specification was cut off
     #[arg(long)]
-    resume: bool,
+    pub resume: bool,
     /// Deletes what the folder lists of another command or specification
     #[arg(long)]
-    overwrite: bool,
+    pub overwrite: bool,
     /// Holds only the I-th of N equal parts of what lists span, for `haversack merge`
     #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
+    pub shard: Option<Shard>,
     /// Threads [default: one a processor]
     #[arg(long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    pub jobs: Option<NonZeroUsize>,
     /// The seed, in place of the specification's
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
 }
 
-/// Holds the rounds, writes the folder and prints what came of them.
+/// As [`federate`], and prints what came of them.
+///
+/// # Errors
+/// As [`federate`]; a standard output that cannot be written.
+pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
+    print(&federate(options)?)
+}
+
+/// Holds the rounds and writes the folder; what came of them, as text.
 ///
 /// # Errors
 /// A specification, data or traces that are wrong, before anything is written; a checkpoint of something else; a loss that is no
 /// number any more; Ctrl-C. What had been learned by then is in the checkpoint.
-pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
-    let span = Span::read(&options.specification, options.seed)?;
+pub fn federate(options: &FederateOptions) -> Result<String, CommandError> {
+    let (file, text) = options.specification.read()?;
+    let span = Span::parse(&file, &text, options.seed)?;
     let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
     let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    pool.install(|| federate(options, &span))
+    pool.install(|| hold_all(options, &span))
 }
 
-fn federate(options: &FederateOptions, span: &Span) -> Result<(), CommandError> {
+/// Holds each federation that lists span, or those of the shard.
+fn hold_all(options: &FederateOptions, span: &Span) -> Result<String, CommandError> {
     let identity = Identity::of(span.record(), options.shard);
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
@@ -119,12 +130,12 @@ fn federate(options: &FederateOptions, span: &Span) -> Result<(), CommandError> 
     }
     let Some(tables) = whole else {
         folder.record(identity.record(), &kept)?;
-        return print("no federation is in this shard\n");
+        return Ok("no federation is in this shard\n".to_owned());
     };
     if tables.numbers(ROUNDS, "completed").iter().all(|completed| *completed == Some(0.0)) {
         note(&"no phone has completed a round: see the outcomes in clients.parquet");
     }
-    print(&finish(&folder, identity.record(), tables, kept)?)
+    finish(&folder, identity.record(), tables, kept)
 }
 
 /// A federation that begins.
@@ -198,6 +209,6 @@ impl FederateOptions {
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
-        format!("haversack federate {} --out {}{seed}{shard} --resume", word(&self.specification), word(&self.out))
+        self.specification.to_go_on("federate", &self.out, &format!("{seed}{shard}"))
     }
 }

@@ -14,6 +14,18 @@ pub const EXIT_CODE: u8 = 130;
 
 static CAME: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
+/// As if Ctrl-C had come: for a program that watches for it itself.
+pub fn request() {
+    CAME.get_or_init(Default::default).store(true, Ordering::Relaxed);
+}
+
+/// As if Ctrl-C had not come, once what it has ended is over.
+pub fn forget() {
+    if let Some(flag) = CAME.get() {
+        flag.store(false, Ordering::Relaxed);
+    }
+}
+
 /// From now on the first Ctrl-C is for [`came`] to see, and the second ends the program at once.
 ///
 /// # Errors
@@ -28,7 +40,7 @@ pub fn watch() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether Ctrl-C has come since [`watch`].
+/// Whether Ctrl-C has come since [`watch`], or was [`request`]ed.
 pub fn came() -> bool {
     CAME.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

@@ -26,6 +26,7 @@
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
+//! | [`source`] | where a specification comes from |
 //! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
 //! | [`output_folder`] | whose a folder of results is |
 //! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
@@ -81,6 +82,7 @@ pub mod shard;
 pub mod show;
 pub mod show_table;
 pub mod simulate;
+pub mod source;
 pub mod sweep;
 pub mod trace_command;
 pub mod trace_table;

@@ -4,6 +4,7 @@
 //! as often and on as many threads as one likes.
 
 mod baseline;
+mod brought;
 mod budgets;
 mod error;
 mod least;
@@ -24,6 +25,7 @@ use haversack_workloads::lowering::{Gradients, lower};
 use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
+pub use brought::Brought;
 pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
@@ -62,6 +64,8 @@ pub struct Plan {
     pub references: References,
     /// What to record beside the results.
     pub observe: Observe,
+    /// The policy that a program has brought, in the place of the scenario's; `None` without one.
+    pub brought: Option<Brought>,
 }
 
 impl Plan {
@@ -73,7 +77,7 @@ impl Plan {
         let resolved = scenario.resolve_in(cache)?;
         let graph = graph_of(&resolved, cache)?;
         let (budgets, references) = budgets::of(&resolved, cache)?;
-        Ok(Self { resolved, graph, budgets, references, observe: Observe::default() })
+        Ok(Self { resolved, graph, budgets, references, observe: Observe::default(), brought: None })
     }
 
     /// The scenario, nothing left open.
@@ -97,11 +101,23 @@ impl Plan {
         }
     }
 
-    /// A fresh policy with the scenario's parameters.
+    /// The same run under a policy that a program has brought. The scenario's own, for which it was planned, has said which
+    /// graph is executed and where: of `original` it is what the stack executes anyway.
+    #[must_use]
+    pub fn under(mut self, policy: Brought) -> Self {
+        self.resolved.scenario.policy.clone_from(&policy.name);
+        self.brought = Some(policy);
+        self
+    }
+
+    /// A fresh policy with the scenario's parameters, or the one that was brought.
     ///
     /// # Errors
     /// None that resolving has not found already.
     pub fn policy(&self) -> Result<Box<dyn Policy>, PolicyError> {
+        if let Some(brought) = &self.brought {
+            return Ok(brought.build());
+        }
         let scenario = self.scenario();
         let set: Vec<_> = scenario.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         registry::build(&scenario.policy, &set)

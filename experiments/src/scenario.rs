@@ -204,6 +204,28 @@ impl Scenario {
         Self::of(Document::parse_on(file, text)?)
     }
 
+    /// Reads the scenario of `file`, if there is one, with what a program gives over it in TOML, which errors call by a name.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`] and [`Scenario::parse`].
+    pub fn with(file: Option<&Path>, (name, given): (&str, &str)) -> Result<Self, ScenarioError> {
+        let (mut scenario, mut mistakes) = Self::begin(file)?;
+        let (document, wrong) = Document::parse_on(name, given)?;
+        mistakes.append(wrong);
+        scenario.apply_on(&document, &mut mistakes);
+        mistakes.note(scenario.complete(document.origin(0)));
+        scenario.finish(mistakes)
+    }
+
+    /// As much of the scenario of `file`, if there is one, as is right, and what is wrong.
+    pub(crate) fn begin(file: Option<&Path>) -> Result<(Self, Mistakes), ScenarioError> {
+        let mut scenario = Self::new("", "");
+        let Some(file) = file else { return Ok((scenario, Mistakes::default())) };
+        let (document, mut mistakes) = Document::read_on(file)?;
+        scenario.apply_on(&document, &mut mistakes);
+        Ok((scenario, mistakes))
+    }
+
     fn of((document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
         let mut scenario = Self::new("", "");
         scenario.apply_on(&document, &mut mistakes);

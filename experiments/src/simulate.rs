@@ -39,6 +39,14 @@ pub struct SimulateOptions {
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// What is asked for beside the results.
+    #[command(flatten)]
+    pub asked: Asked,
+}
+
+/// What is asked for beside the results of a run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Asked {
     /// Writes every operator and the memory to FILE, for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
@@ -50,10 +58,34 @@ pub struct SimulateOptions {
     pub least_memory: bool,
 }
 
-/// A run that was simulated, with all that is printed about it.
-struct Simulated<'a> {
-    plan: &'a Plan,
-    record: &'a Record,
+/// A run that was simulated, with all that is told about it.
+#[must_use]
+pub struct Simulation {
+    ended: Ended,
+    /// What a reader of the results may not expect, a sentence each.
+    pub remarks: Vec<Remark>,
+}
+
+/// How it ended.
+enum Ended {
+    Ran(Box<Simulated>),
+    /// The low-memory killer ended it every time: an answer too, without figures.
+    Killed(Box<Plan>, RunError),
+}
+
+/// A sentence about a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// What its results rest on.
+    Note(String),
+    /// What its user may not expect.
+    Warning(String),
+}
+
+/// What a run came to.
+struct Simulated {
+    plan: Plan,
+    record: Record,
     results: Results,
     longest: Vec<Longest>,
     least_memory: Option<Bytes>,
@@ -62,70 +94,61 @@ struct Simulated<'a> {
 /// Simulates the scenario and prints the result.
 ///
 /// # Errors
-/// A scenario that is wrong; budgets, or a memory of the device, that no plan meets, with the least that works; a time budget that is missed,
-/// after the result is printed; files that cannot be written.
+/// As [`Plan::new`] and [`simulate`]; a time budget that is missed, after the result is printed.
 pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
-    let mut plan = Plan::new(&options.scenario.over(options.file.as_deref())?, &cache)?;
+    let plan = Plan::new(&options.scenario.over(options.file.as_deref())?, &cache)?;
     for sentence in &plan.resolved.notes {
         note(sentence);
     }
-    plan.observe =
-        Observe { timeline: options.timeline.is_some(), peak: options.explain, operators: true, stored: false };
-    // What is needed is asked without the limit of the device.
-    let record = if options.least_memory { plan.run() } else { plan.run_within_device() };
-    let record = match record {
-        Ok(record) => record,
-        Err(error @ RunError::Killed { .. }) => return answer_killed(&plan, &error, options.format),
-        Err(error) => return Err(plan.explain_failure(error, &cache).into()),
-    };
-    let budgets = &plan.budgets;
-    let changing = [&budgets.walls, &budgets.activation_walls, &budgets.traced];
-    if options.least_memory && changing.iter().any(|walls| !walls.is_empty()) {
-        note(&"the least memory budget is of a run whose budget does not change");
+    let simulation = simulate(plan, &options.asked, &cache)?;
+    for remark in &simulation.remarks {
+        match remark {
+            Remark::Note(sentence) => note(sentence),
+            Remark::Warning(sentence) => warn(sentence),
+        }
     }
-    let least_memory = if options.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
-    if let (Some(path), Some(timeline)) = (&options.timeline, &record.timeline) {
-        write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
-    }
-    late_walls(&plan, &record);
-    short_trace(&plan, &record);
-    let simulated = Simulated {
-        plan: &plan,
-        record: &record,
-        results: Results::new(&plan, &record),
-        longest: longest::of(&plan.graph, &record),
-        least_memory,
-    };
     match options.format {
         Format::Json => {
-            print_json(&Value::Object(simulated.to_json()))?;
-            if let Some(doubt) = doubt(&plan) {
-                note(&doubt);
-            }
+            print_json(&Value::Object(simulation.to_json()))?;
+            simulation.doubt().iter().for_each(|doubt| note(doubt));
         }
-        Format::Text => {
-            let baseline = if plan.is_baseline() { None } else { Some(plan.baseline_time(&cache)) };
-            print(&simulated.to_text(baseline.as_ref()))?;
-        }
+        Format::Text => print(&simulation.to_text(&cache))?,
     }
-    match plan.budgets.time {
-        Some(budget) if record.iteration > budget => {
-            let took = record.iteration;
-            Err(CommandError::NoPlan(format!("the iteration takes {took}, more than the time budget of {budget}")))
-        }
-        _ => Ok(()),
-    }
+    simulation.missed().map_or(Ok(()), Err)
 }
 
-/// A run that the low-memory killer ended every time: an answer too, without figures.
-fn answer_killed(plan: &Plan, error: &RunError, format: Format) -> Result<(), CommandError> {
-    match format {
-        Format::Json => {
-            print_json(&json!({"status": "killed", "reason": error.to_string(), "scenario": scenario_json(plan)}))
+/// Simulates `plan`, within the memory of its device.
+///
+/// # Errors
+/// Budgets, or a memory of the device, that no plan meets, with the least that works; a run that fails; a timeline that
+/// cannot be written.
+pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulation, CommandError> {
+    plan.observe = Observe { timeline: asked.timeline.is_some(), peak: asked.explain, operators: true, stored: false };
+    // What is needed is asked without the limit of the device.
+    let record = if asked.least_memory { plan.run() } else { plan.run_within_device() };
+    let record = match record {
+        Ok(record) => record,
+        Err(error @ RunError::Killed { .. }) => {
+            return Ok(Simulation { ended: Ended::Killed(Box::new(plan), error), remarks: Vec::new() });
         }
-        Format::Text => print(&format!("{error}\n")),
+        Err(error) => return Err(plan.explain_failure(error, cache).into()),
+    };
+    let mut remarks = Vec::new();
+    let budgets = &plan.budgets;
+    let changing = [&budgets.walls, &budgets.activation_walls, &budgets.traced];
+    if asked.least_memory && changing.iter().any(|walls| !walls.is_empty()) {
+        let sentence = "the least memory budget is of a run whose budget does not change";
+        remarks.push(Remark::Note(sentence.to_owned()));
     }
+    let least_memory = if asked.least_memory { Some(plan.least_memory().map_err(PlanError::Run)?) } else { None };
+    if let (Some(path), Some(timeline)) = (&asked.timeline, &record.timeline) {
+        write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
+    }
+    remarks.extend(late_walls(&plan, &record));
+    remarks.extend(short_trace(&plan, &record));
+    let (results, longest) = (Results::new(&plan, &record), longest::of(&plan.graph, &record));
+    Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
 }
 
 fn scenario_json(plan: &Plan) -> Value {
@@ -133,48 +156,81 @@ fn scenario_json(plan: &Plan) -> Value {
     Value::Object(cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect())
 }
 
-/// Says of budgets that they never held, since the iteration or the run was over before.
-fn late_walls(plan: &Plan, record: &Record) {
+/// Of budgets that they never held, since the iteration or the run was over before.
+fn late_walls(plan: &Plan, record: &Record) -> Vec<Remark> {
     let budgets = &plan.budgets;
     let walls = || budgets.walls.iter().chain(&budgets.activation_walls);
     // Of what was recorded nobody expects that a run sees all.
     let traced: &[Wall] = if plan.resolved.covered.is_some() { &[] } else { &budgets.traced };
     let late = walls().filter(|wall| wall.at >= record.iteration).count();
     let late_of_trace = traced.iter().filter(|wall| wall.at >= record.ended).count();
-    for (late, all, what, ended) in
-        [(late, walls().count(), "iteration", record.iteration), (late_of_trace, traced.len(), "run", record.ended)]
-    {
-        if late > 0 {
-            let ended = quantities::time(ended);
-            note(&format!(
-                "{late} of {all} changes of the budget come after the {what} has ended, at {ended}, and never hold"
-            ));
-        }
-    }
+    let of_iteration = (late, walls().count(), "iteration", record.iteration);
+    let of_run = (late_of_trace, traced.len(), "run", record.ended);
+    let remark = |(late, all, what, ended)| {
+        let ended = quantities::time(ended);
+        Remark::Note(format!(
+            "{late} of {all} changes of the budget come after the {what} has ended, at {ended}, and never hold"
+        ))
+    };
+    [of_iteration, of_run].into_iter().filter(|(late, ..)| *late > 0).map(remark).collect()
 }
 
-/// Warns of a trace that ended before the run did.
-fn short_trace(plan: &Plan, record: &Record) {
-    let Some(covered) = &plan.resolved.covered else { return };
-    if covered.held(record.ended) > Nanos::ZERO {
-        let (length, ended) = (quantities::time(covered.length), quantities::time(record.ended));
-        warn(&format!("the trace covers {length} of a run of {ended}; after its end the last values are held"));
-    }
+/// Of a trace that it ended before the run did.
+fn short_trace(plan: &Plan, record: &Record) -> Option<Remark> {
+    let covered = plan.resolved.covered.as_ref().filter(|covered| covered.held(record.ended) > Nanos::ZERO)?;
+    let (length, ended) = (quantities::time(covered.length), quantities::time(record.ended));
+    Some(Remark::Warning(format!(
+        "the trace covers {length} of a run of {ended}; after its end the last values are held"
+    )))
 }
 
-impl Simulated<'_> {
-    fn to_json(&self) -> Map<String, Value> {
-        let mut map = self.results.to_json();
+impl Simulation {
+    /// The run as JSON.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let simulated = match &self.ended {
+            Ended::Ran(simulated) => simulated,
+            Ended::Killed(plan, error) => {
+                let scenario = scenario_json(plan);
+                let killed = json!({"status": "killed", "reason": error.to_string(), "scenario": scenario});
+                return killed.as_object().cloned().unwrap_or_default();
+            }
+        };
+        let mut map = simulated.results.to_json();
         map.insert("status".to_owned(), json!("ok"));
-        map.insert("scenario".to_owned(), scenario_json(self.plan));
-        map.insert("longest".to_owned(), self.longest.iter().map(Longest::to_json).collect());
-        if let Some(bytes) = self.least_memory {
+        map.insert("scenario".to_owned(), scenario_json(&simulated.plan));
+        map.insert("longest".to_owned(), simulated.longest.iter().map(Longest::to_json).collect());
+        if let Some(bytes) = simulated.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));
         }
-        if let Some(peak) = &self.record.peak {
+        if let Some(peak) = &simulated.record.peak {
             map.insert("peak".to_owned(), peak_json(peak));
         }
         map
+    }
+
+    /// The run as people read it, beside what it is compared with.
+    fn to_text(&self, cache: &Cache) -> String {
+        match &self.ended {
+            Ended::Killed(_, error) => format!("{error}\n"),
+            Ended::Ran(simulated) => {
+                let plan = &simulated.plan;
+                let baseline = if plan.is_baseline() { None } else { Some(plan.baseline_time(cache)) };
+                simulated.to_text(baseline.as_ref())
+            }
+        }
+    }
+
+    /// What to say under the results if nothing has checked where it runs.
+    pub fn doubt(&self) -> Option<String> {
+        if let Ended::Ran(simulated) = &self.ended { doubt(&simulated.plan) } else { None }
+    }
+
+    /// That the iteration takes more than the time budget, if it does.
+    pub fn missed(&self) -> Option<CommandError> {
+        let Ended::Ran(simulated) = &self.ended else { return None };
+        let (took, budget) = (simulated.record.iteration, simulated.plan.budgets.time?);
+        let says = || format!("the iteration takes {took}, more than the time budget of {budget}");
+        (took > budget).then(|| CommandError::NoPlan(says()))
     }
 }
 

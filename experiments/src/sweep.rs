@@ -42,6 +42,7 @@ use crate::output::{note, print};
 use crate::output_folder::{OutputFolder, RECORD};
 use crate::progress::{Amount, Progress, Stopped, word};
 pub use crate::shard::Shard;
+use crate::source::Source;
 use found::Found;
 use journal::Journal;
 
@@ -68,7 +69,7 @@ const CSV: &str = "results.csv";
 pub struct SweepOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
-    pub specification: PathBuf,
+    pub specification: Source,
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
@@ -104,24 +105,32 @@ pub struct MergeOptions {
     pub overwrite: bool,
 }
 
-/// Runs the sweep, writes its folder and prints what was found.
+/// As [`sweep`], and prints what was found.
+///
+/// # Errors
+/// As [`sweep`]; a standard output that cannot be written.
+pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
+    print(&sweep(options)?)
+}
+
+/// Runs the sweep and writes its folder; what was found, as text.
 ///
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
-pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
-    let specification = Specification::read(&options.specification)?;
+pub fn sweep(options: &SweepOptions) -> Result<String, CommandError> {
+    let specification = Specification::of(&options.specification)?;
     let pool = pool(options.jobs)?;
     let cache = Cache::new();
     let (identity, unsupported) = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
     if options.dry_run {
-        return print(&dry_run::text(options, &specification, unsupported));
+        return Ok(dry_run::text(options, &specification, unsupported));
     }
     let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
     let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
     let is_there = || [RESULTS, CSV].iter().all(|name| folder.path(name).is_file());
     if options.resume && Journal::is_finished(&options.out) && identity.is_of(&folder.path(RECORD))? && is_there() {
         note(&format!("{} holds the whole sweep already", options.out.display()));
-        return Ok(());
+        return Ok(String::new());
     }
     folder.begin(&[journal::NAME.to_owned()], Map::new())?;
     let journal = Mutex::new(Journal::open(&options.out, &identity, &runs, options.resume)?);
@@ -139,7 +148,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
     match written {
         Ok(summary) => {
             journal.remove()?;
-            print(&summary)
+            Ok(summary)
         }
         Err(error) => {
             let (done, all) = (journal.done(), runs.end - runs.start);
@@ -157,7 +166,7 @@ impl SweepOptions {
     /// The command that goes on where this one was stopped.
     fn to_go_on(&self) -> String {
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
-        format!("haversack sweep {} --out {}{shard} --resume", word(&self.specification), word(&self.out))
+        self.specification.to_go_on("sweep", &self.out, &shard)
     }
 }
 

@@ -33,7 +33,8 @@ use crate::error::CommandError;
 use crate::interrupt;
 use crate::output::{note, print};
 use crate::output_folder::OutputFolder;
-use crate::progress::{Amount, Progress, Stopped, word};
+use crate::progress::{Amount, Progress, Stopped};
+use crate::source::Source;
 use checkpoint::Checkpoint;
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program};
@@ -59,7 +60,7 @@ pub const EPOCHS: &str = "epochs.parquet";
 pub struct TrainOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
-    pub specification: PathBuf,
+    pub specification: Source,
     /// The folder to write to
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
@@ -77,20 +78,40 @@ pub struct TrainOptions {
     pub seed: Option<u64>,
 }
 
-/// Trains, writes the folder and prints what was reached.
+/// As [`train`], and prints what was reached.
 ///
 /// # Errors
-/// A specification or data that are wrong, before anything is written; a checkpoint of something else; a loss that is no
-/// number any more, and a budget that a scenario does not fit, after the others have ended; Ctrl-C. What had been learned
-/// by then is in the checkpoint.
+/// As [`train`]; a standard output that cannot be written.
 pub fn run(options: &TrainOptions) -> Result<(), CommandError> {
-    let specification = Specification::read(&options.specification, options.seed)?;
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
-    let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    pool.install(|| train(options, &specification))
+    let Trained { report, failure } = train(options)?;
+    print(&report)?;
+    failure.map_or(Ok(()), Err)
 }
 
-fn train(options: &TrainOptions, specification: &Specification) -> Result<(), CommandError> {
+/// What a training came to, beside its files.
+#[derive(Debug)]
+pub struct Trained {
+    /// What was reached, as text; empty where nothing was.
+    pub report: String,
+    /// Why some of it was not: a loss that is no number any more, or a budget that a scenario does not fit.
+    pub failure: Option<CommandError>,
+}
+
+/// Trains and writes the folder.
+///
+/// # Errors
+/// A specification or data that are wrong, before anything is written; a checkpoint of something else; Ctrl-C. What had been
+/// learned by then is in the checkpoint.
+pub fn train(options: &TrainOptions) -> Result<Trained, CommandError> {
+    let (file, text) = options.specification.read()?;
+    let specification = Specification::parse(&file, &text, options.seed)?;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
+    let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
+    pool.install(|| learn_all(options, &specification))
+}
+
+/// Every scenario with every seed.
+fn learn_all(options: &TrainOptions, specification: &Specification) -> Result<Trained, CommandError> {
     let cache = Cache::new();
     let share = specification.validation_share;
     let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
@@ -105,7 +126,7 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     let all = epochs * (subjects.len() * specification.seeds.len()) as u64;
     if options.resume && checkpoint.epochs() == all && folder.path(EPOCHS).is_file() {
         note(&format!("{} holds the whole training already", options.out.display()));
-        return Ok(());
+        return Ok(Trained { report: String::new(), failure: None });
     }
     folder.begin(&[checkpoint::NAME.to_owned()], Map::new())?;
     checkpoint.begin()?;
@@ -130,23 +151,24 @@ fn train(options: &TrainOptions, specification: &Specification) -> Result<(), Co
     };
     drop(progress);
     let rows = checkpoint.rows();
+    let mut report = String::new();
     if failures.len() < courses.len() {
         let outputs = write(&folder, &rows, specification, &subjects)?;
         folder.record(record, &outputs)?;
-        print(&table::text(&rows, &subjects, &folder.path(EPOCHS)))?;
+        report = table::text(&rows, &subjects, &folder.path(EPOCHS));
     }
-    all_of(failures)
+    Ok(Trained { report, failure: all_of(failures) })
 }
 
 /// What did not go well: of several errors the first, with the number of the others.
-fn all_of(failures: Vec<CommandError>) -> Result<(), CommandError> {
+fn all_of(failures: Vec<CommandError>) -> Option<CommandError> {
     let others = failures.len().saturating_sub(1);
-    let Some(first) = failures.into_iter().next() else { return Ok(()) };
+    let first = failures.into_iter().next()?;
     if others == 0 {
-        return Err(first);
+        return Some(first);
     }
     let says = format!("{first}; trainings with other scenarios or seeds that did not end either: {others}");
-    Err(if first.exit_code() == 3 { CommandError::NoPlan(says) } else { CommandError::failed(says) })
+    Some(if first.exit_code() == 3 { CommandError::NoPlan(says) } else { CommandError::failed(says) })
 }
 
 /// Every scenario of the specification, ready to be trained.
@@ -200,6 +222,6 @@ impl TrainOptions {
     /// The command that goes on where this one was stopped.
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
-        format!("haversack train {} --out {}{seed} --resume", word(&self.specification), word(&self.out))
+        self.specification.to_go_on("train", &self.out, &seed)
     }
 }

@@ -1,7 +1,6 @@
 //! The federations of a specification: one, or one for each combination of the values that its keys list.
 
 use std::ops::Range;
-use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
@@ -27,18 +26,11 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Reads the file at `path`; `seed` takes the place of its own.
+    /// Reads the text of a specification, which errors call `file`; `seed` takes the place of its own.
     ///
     /// # Errors
     /// As [`Specification::parse`], for any of the combinations; an empty list.
-    pub(super) fn read(path: &Path, seed: Option<u64>) -> Result<Self, CommandError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CommandError::input(format!("{file}: cannot be read: {error}")))?;
-        Self::parse(&file, &text, seed)
-    }
-
-    fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let keys = spanned(text);
         let wrong = |key: &Spanned, why: &str| {
             let line = text[..key.place.start].lines().count().max(1);

@@ -120,16 +120,11 @@ impl Document {
 
     /// Reads the file at `path` as far as it is right, with what is wrong.
     pub(crate) fn read_on(path: &Path) -> Result<(Self, Mistakes), ScenarioError> {
-        Self::read_with(path, &[])
-    }
-
-    /// The same of a document that has the keys `own`, too.
-    pub(crate) fn read_with(path: &Path, own: &[&'static str]) -> Result<(Self, Mistakes), ScenarioError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
         })?;
-        Self::parse_with(&file, &text, own)
+        Self::parse_on(&file, &text)
     }
 
     /// Reads a document's text; `file` is how errors name it.

@@ -143,6 +143,11 @@ impl Mistakes {
         }
     }
 
+    /// Takes note of those of another.
+    pub(crate) fn append(&mut self, others: Self) {
+        others.0.into_iter().for_each(|error| self.add(error));
+    }
+
     /// The value, or `None` where there is a mistake instead, of which this takes note.
     pub(crate) fn note<T>(&mut self, result: Result<T, ScenarioError>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::error::Mistakes;
-use super::{Document, Fault, Key, Literal, Origin, Scenario, ScenarioError, Takes};
+use super::{Fault, Key, Literal, Origin, Scenario, ScenarioError, Takes};
 
 /// The keys that were given as flags.
 #[derive(Clone, Debug, Default)]
@@ -19,14 +18,9 @@ impl ScenarioFlags {
     /// # Errors
     /// A file or a flag that is wrong; no device or no model.
     pub fn over(&self, file: Option<&Path>) -> Result<Scenario, ScenarioError> {
-        let mut scenario = Scenario::new("", "");
-        let (mut by, mut mistakes) = (Origin::Flag, Mistakes::default());
-        if let Some(file) = file {
-            let (document, wrong) = Document::read_on(file)?;
-            mistakes = wrong;
-            scenario.apply_on(&document, &mut mistakes);
-            by = document.origin(0);
-        }
+        let (mut scenario, mut mistakes) = Scenario::begin(file)?;
+        let in_file = |file: &Path| Origin::File { file: file.display().to_string().into(), line: 0 };
+        let by = file.map_or(Origin::Flag, in_file);
         for (key, text) in &self.given {
             mistakes.note(Self::set(&mut scenario, *key, text));
         }

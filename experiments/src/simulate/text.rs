@@ -18,7 +18,7 @@ const BAR: f64 = 40.0;
 /// Micro-batches that are written out; of more, only how many.
 const WRITTEN_OUT: usize = 12;
 
-impl Simulated<'_> {
+impl Simulated {
     /// The run in text; `baseline` is what it is compared with, `None` if it is the baseline itself.
     pub(super) fn to_text(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
         let mut text = self.heading();
@@ -34,7 +34,7 @@ impl Simulated<'_> {
         if let Some(bytes) = self.least_memory {
             let _ = writeln!(text, "\nleast memory budget  {bytes} (--memory-budget {})", size_text(bytes));
         }
-        if let Some(doubt) = doubt(self.plan) {
+        if let Some(doubt) = doubt(&self.plan) {
             let _ = writeln!(text, "\nnote: {doubt}");
         }
         text
@@ -65,7 +65,7 @@ impl Simulated<'_> {
     }
 
     fn times(&self) -> String {
-        let record = self.record;
+        let record = &self.record;
         let mut text = row(
             "iteration",
             &format!("{}, {} samples/s", quantities::time(record.iteration), three_digits(record.samples_per_second())),
@@ -122,7 +122,7 @@ impl Simulated<'_> {
     }
 
     fn memory(&self) -> String {
-        let record = self.record;
+        let record = &self.record;
         let [peak, growth, reserved] = [record.peak_memory, record.peak_growth, record.reserved].map(quantities::size);
         let mut text = row("peak memory", &peak);
         text += &row("  above its start", &format!("{growth}, where weights and samples are there"));

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Shard, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::output_folder::{OUTPUTS, RECORD};
+use crate::output_folder::{OUTPUTS, RECORD, outputs_of};
 use crate::scenario::{PhoneApps, trace_file, workload};
 
 /// What the results are of. Two sweeps whose identities are equal have the same results.
@@ -83,12 +83,13 @@ impl Identity {
     pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self, CommandError> {
         let mut whole: Option<(Self, &Path)> = None;
         for folder in folders {
-            let identity = Self::read(&folder.join(RECORD))?.of_all_shards();
+            let identity = Self::read_finished(folder)?.of_all_shards();
             match &whole {
                 Some((first, other)) if *first != identity => {
-                    let (other, folder) = (other.display(), folder.display());
+                    let (other, folder, differs) = (other.display(), folder.display(), first.difference(&identity));
                     return Err(CommandError::input(format!(
-                        "{other} and {folder} are of different sweeps or versions"
+                        "{other} and {folder} are of different sweeps or versions: {differs}; expected the shards of one \
+                         specification: run those that differ again, each in a folder of its own"
                     )));
                 }
                 Some(_) => {}
@@ -97,6 +98,34 @@ impl Identity {
         }
         let nothing = || CommandError::input("there is nothing to merge; expected the folders of a sweep's shards");
         Ok(whole.ok_or_else(nothing)?.0)
+    }
+
+    /// The identity of a shard that has come to its end.
+    fn read_finished(folder: &Path) -> Result<Self, CommandError> {
+        let path = folder.join(RECORD);
+        // What was cut off has no table yet; what has no runs has no files.
+        let outputs = outputs_of(folder);
+        let is_cut_off = !outputs.is_empty() && !outputs.iter().any(|name| name.ends_with(".parquet"));
+        if is_cut_off || folder.is_dir() && !path.exists() {
+            let message = "this shard has not come to its end; its command again, with --resume, goes on";
+            return Err(CommandError::input(format!("{}: {message}", folder.display())));
+        }
+        Self::read(&path)
+    }
+
+    /// The first thing that another identity has otherwise.
+    fn difference(&self, other: &Self) -> String {
+        let differs = |own: &Map<String, Value>, other: &Map<String, Value>| {
+            let mut keys = own.keys().chain(other.keys());
+            keys.find(|key| own.get(*key) != other.get(*key)).cloned()
+        };
+        let Some(key) = differs(&self.whole, &other.whole) else { return "nothing differs".to_owned() };
+        match (self.whole.get(&key), other.whole.get(&key)) {
+            (Some(Value::Object(own)), Some(Value::Object(other))) => {
+                format!("`{}` of the {key} differs", differs(own, other).unwrap_or_default())
+            }
+            _ => format!("the {key} differs"),
+        }
     }
 
     /// The identity in the JSON object `text`, if there is one.

@@ -1,7 +1,5 @@
 //! What a sweep runs: a list of values for each key, and the numbered product of all.
 
-use std::path::Path;
-
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +10,7 @@ use crate::error::CommandError;
 use crate::scenario::{
     Document, Fault, Field, Item, Key, Literal, Mistakes, Origin, Resolved, Scenario, ScenarioError, Takes,
 };
+use crate::source::Source;
 
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;
@@ -55,12 +54,13 @@ pub struct Specification {
 }
 
 impl Specification {
-    /// Reads a specification from a TOML file.
+    /// Reads a specification.
     ///
     /// # Errors
     /// A file that cannot be read, or as [`Specification::parse`].
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::new(Document::read_with(path, &users::KEYS)?)
+    pub fn of(source: &Source) -> Result<Self, CommandError> {
+        let (file, text) = source.read()?;
+        Ok(Self::parse(&file, &text)?)
     }
 
     /// Reads a specification from TOML; `file` is how errors name it.

@@ -1,7 +1,5 @@
 //! What a training is of: scenarios as a sweep has them, and beside them the data, the epochs, the rate and the seeds.
 
-use std::path::Path;
-
 use haversack_devices::text::{hint, line_of, read_toml};
 use haversack_workloads::data::{DataSet, VALIDATION_SHARE};
 use serde::Deserialize;
@@ -48,17 +46,10 @@ pub(super) struct Specification {
 }
 
 impl Specification {
-    /// Reads the file at `path`; `seed` takes the place of its seeds.
+    /// Reads a specification's text, which errors call `file`; `seed` takes the place of its seeds.
     ///
     /// # Errors
-    /// A file that cannot be read, unknown keys, and values that a key cannot have, each with its line.
-    pub(super) fn read(path: &Path, seed: Option<u64>) -> Result<Self, CommandError> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CommandError::input(format!("{file}: cannot be read: {error}")))?;
-        Self::parse(&file, &text, seed)
-    }
-
+    /// Unknown keys, and values that a key cannot have, each with its line.
     pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
         let (own, scenarios) = split(file, text)?;
         let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
@@ -187,6 +178,8 @@ fn blank(text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::reproduce::readings::Readings;
     use crate::reproduce::reference::Reference;
@@ -207,13 +200,18 @@ mod tests {
         assert_eq!(Specification::parse("s.toml", SPEC, Some(9)).unwrap().seeds, [9]);
     }
 
+    fn read(path: &Path) -> Specification {
+        let text = std::fs::read_to_string(path).unwrap();
+        Specification::parse(&path.display().to_string(), &text, None).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     #[test]
     fn the_papers_figures_of_accuracy_are_specifications() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/accuracy");
         let mut found = 0;
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let specification = Specification::read(&path, None).unwrap_or_else(|error| panic!("{error}"));
+            let specification = read(&path);
             assert!(
                 !specification.scenarios().unwrap_or_else(|error| panic!("{error}")).is_empty(),
                 "{}",
@@ -242,7 +240,7 @@ mod tests {
         let readings = Readings::load(&Reference::load().unwrap()).unwrap();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/accuracy");
         for (file, [paper, artefact, id]) in OF_FIGURES {
-            let own = Specification::read(&folder.join(format!("{file}.toml")), None).unwrap();
+            let own = read(&folder.join(format!("{file}.toml")));
             let reading = readings.reading(paper, artefact, id).unwrap_or_else(|| panic!("{id}"));
             let declared = Specification::parse(id, &reading.value.to_string().replace(';', "\n"), None).unwrap();
             let how = |one: &Specification| format!("{} {:?} {:?} {:?}", one.data, one.pace, one.augment, one.seeds);

@@ -25,6 +25,7 @@ mod reproduce;
 mod results;
 mod scenarios;
 mod settings;
+mod shards;
 mod show;
 mod show_table;
 mod simulate;

@@ -35,6 +35,9 @@ pub enum PolicyError {
         /// Why.
         reason: String,
     },
+    /// The policy can decide nothing any more: see [`crate::Policy::failed`].
+    #[error("the policy failed: {0}")]
+    Failed(String),
     /// The budget is below what the policy can reach.
     #[error("{policy}: no plan takes less than {least}; the budget is {budget}")]
     Budget {

@@ -54,6 +54,11 @@ pub trait Policy: Send {
         false
     }
 
+    /// Why it can decide nothing any more, in words: asked before every node, and after every answer to a want. It ends the run.
+    fn failed(&self) -> Option<String> {
+        None
+    }
+
     /// After each iteration.
     fn end_iteration(&mut self, _seen: &IterationSummary) {}
 

@@ -1,7 +1,7 @@
 //! Memory pressure: bringing tensors in, and letting the policy give something back.
 
 use haversack_devices::units::Bytes;
-use haversack_policies::{Holding, Relief, Want};
+use haversack_policies::{Holding, PolicyError, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
@@ -65,6 +65,11 @@ impl Executor<'_> {
         self.policy.hold(tensor, &memory)
     }
 
+    /// Ends the run of a policy that can decide nothing any more.
+    pub(super) fn check_policy(&self) -> Result<(), RunError> {
+        self.policy.failed().map_or(Ok(()), |why| Err(PolicyError::Failed(why).into()))
+    }
+
     /// Asks the policy what gives way while `wanted` more is to fit into `budget`.
     fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Vec<Relief> {
         let memory = self.tensors.view(wanted, budget, self.clock.now(), self.clock.phase());
@@ -78,6 +83,7 @@ impl Executor<'_> {
         let needed = Bytes(self.tensors.allocated().0 + wanted.at(self.tensors.samples()));
         let budget = needed.saturating_sub(shortfall);
         let reliefs = self.ask(Want::Shortfall(shortfall), wanted, budget);
+        self.check_policy()?;
         if reliefs.is_empty() && self.stack.release_waiting(&mut self.tensors) {
             return Ok(());
         }

@@ -2,11 +2,11 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
-use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
+use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_testing::{eager, lowered};
 use haversack_training::{AllocatorKind, Budgets, Job, Record, RunError, SpanKind, Wall, least_memory, simulate};
 use haversack_workloads::lowering::Variant;
-use haversack_workloads::{Phase, Role, TrainingGraph};
+use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
 use crate::common::{job, machine, policy, run, share, within};
 
@@ -237,6 +237,32 @@ fn illegal_answers_are_errors_of_the_run() {
     }
     let error = simulate(&machine(), &within(&graph, 8, budget), &mut Twice).unwrap_err();
     assert!(matches!(error, RunError::IllegalAction { .. }), "{error}");
+}
+
+/// Decides nothing any more once it was asked so often.
+struct Fails(u32);
+
+impl Policy for Fails {
+    fn hold(&mut self, _: TensorId, _: &MemoryView<'_>) -> Holding {
+        self.0 = self.0.saturating_sub(1);
+        Holding::Keep
+    }
+
+    fn failed(&self) -> Option<String> {
+        (self.0 == 0).then(|| "out of ideas".to_owned())
+    }
+}
+
+#[test]
+fn a_policy_that_can_decide_nothing_any_more_ends_the_run() {
+    let graph = eager("lenet5");
+    let job = job(&graph, 8);
+    let expected = RunError::Policy(PolicyError::Failed("out of ideas".to_owned()));
+    // Before it is asked anything, and after its third answer.
+    assert_eq!(simulate(&machine(), &job, &mut Fails(0)).unwrap_err(), expected);
+    assert_eq!(simulate(&machine(), &job, &mut Fails(3)).unwrap_err(), expected);
+    assert!(simulate(&machine(), &job, &mut Fails(u32::MAX)).is_ok());
+    assert!(!expected.is_infeasible() && expected.to_string() == "the policy failed: out of ideas");
 }
 
 /// Begins with so many samples, whatever the batch.

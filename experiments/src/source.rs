@@ -1,0 +1,53 @@
+//! Where a specification comes from: a file that a command line names, or text that a program has made.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::CommandError;
+use crate::progress::word;
+
+/// Where a specification comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// Text in TOML that a program has made, and what errors call it.
+    Text {
+        /// What stands before the number of the line in errors.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<OsString> for Source {
+    fn from(path: OsString) -> Self {
+        Self::File(path.into())
+    }
+}
+
+impl Source {
+    /// What errors call it, and its text.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn read(&self) -> Result<(String, String), CommandError> {
+        match self {
+            Self::Text { name, text } => Ok((name.clone(), text.clone())),
+            Self::File(path) => {
+                let file = path.display().to_string();
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| CommandError::input(format!("{file}: cannot be read: {error}")))?;
+                Ok((file, text))
+            }
+        }
+    }
+
+    /// What goes on where `command` was stopped: the same on the command line, or the program's call.
+    pub(crate) fn to_go_on(&self, command: &str, out: &Path, flags: &str) -> String {
+        match self {
+            Self::File(path) => format!("haversack {command} {} --out {}{flags} --resume", word(path), word(out)),
+            Self::Text { .. } => format!("{command}(…, out=\"{}\", resume=True)", out.display()),
+        }
+    }
+}

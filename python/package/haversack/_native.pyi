@@ -1,0 +1,109 @@
+"""What is written in Rust. Programs call the functions of `haversack`; policies are shown the classes."""
+
+import os
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from .policy import Written
+from .types import Simulation
+
+_Path = Union[str, "os.PathLike[str]"]
+
+def simulate(
+    file: Optional[_Path],
+    given: Dict[str, Any],
+    policy: Optional[Written],
+    timeline: Optional[_Path],
+    explain: bool,
+    least_memory: bool,
+) -> Simulation: ...
+def sweep(
+    file: Optional[_Path],
+    given: Dict[str, Any],
+    out: _Path,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Optional[str],
+    jobs: Optional[int],
+) -> str: ...
+def federate(
+    file: Optional[_Path],
+    given: Dict[str, Any],
+    out: _Path,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Optional[str],
+    jobs: Optional[int],
+    seed: Optional[int],
+) -> str: ...
+def train(
+    file: Optional[_Path],
+    given: Dict[str, Any],
+    out: _Path,
+    resume: bool,
+    overwrite: bool,
+    jobs: Optional[int],
+    seed: Optional[int],
+) -> str: ...
+def reproduce(
+    selectors: Sequence[str],
+    out: _Path,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Optional[str],
+    jobs: Optional[int],
+    seed: int,
+    trace: Optional[_Path],
+    full: bool,
+) -> str: ...
+
+class Tensor:
+    """One tensor as a policy sees it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def operator(self) -> Optional[str]:
+        """The kind of the operator that makes it; None for inputs and weights."""
+    @property
+    def form(self) -> str:
+        """absent, dropped, whole, in flight, quantised, compressed or on flash."""
+    @property
+    def bytes(self) -> int:
+        """What it takes whole."""
+    @property
+    def cost_s(self) -> float:
+        """The time of the operator that makes it; after a recomputation, of all that had to be computed for it."""
+    @property
+    def last_use_s(self) -> float:
+        """When it was last read or written."""
+    @property
+    def next_use(self) -> Optional[int]:
+        """The next node that reads or writes it; None if none does."""
+
+class Memory:
+    """Memory as it stands when a policy is asked."""
+
+    @property
+    def candidates(self) -> List[Tensor]:
+        """The tensors that may give way, by id: whole in memory, not in use, possible to compute again."""
+    def tensor(self, id: int) -> Tensor: ...
+    def __len__(self) -> int: ...
+    @property
+    def at(self) -> int:
+        """The node that is under way."""
+    @property
+    def micro_batch(self) -> int:
+        """Samples of the current micro-batch."""
+    @property
+    def budget_bytes(self) -> Optional[int]:
+        """Bytes that may be in memory; None if memory is not bounded."""
+    @property
+    def needed_bytes(self) -> int:
+        """All that is whole in memory, and what the next node wants beside it."""
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def phase(self) -> str:
+        """forward, backward or update."""

@@ -1,0 +1,68 @@
+"""A PyTorch module as a network that haversack simulates."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from .errors import InputError
+
+
+class Network:
+    """An ONNX file in a folder of its own, which goes with this object: what `model=` takes."""
+
+    def __init__(self, path: Path, batch: Optional[int]) -> None:
+        weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
+        #: Where the file lies.
+        self.path = path
+        #: Samples of the mini-batch that it was exported with.
+        self.batch = batch
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"Network({str(self.path)!r})"
+
+
+def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_version: int = 17) -> Network:
+    """Exports a `torch.nn.Module` as an ONNX file, in training mode; `simulate(model=...)` and the other calls take it.
+
+    `sample` is a mini-batch of any size (a tensor, or a tuple of them): its first dimension is the batch. The module's own
+    mode is what it was afterwards. Needs torch, which is imported here, and the package onnx where torch wants it.
+
+    Raises InputError where torch is not there, or where PyTorch cannot export the module.
+    """
+    try:
+        import torch
+    except ImportError as missing:
+        raise InputError(f"from_torch needs PyTorch: pip install torch onnx ({missing})") from missing
+    samples = sample if isinstance(sample, tuple) else (sample,)
+    name = name or type(module).__name__
+    path = Path(tempfile.mkdtemp(prefix="haversack-")) / f"{name}.onnx"
+    inputs = [f"input{place}" for place in range(len(samples))]
+    options: Dict[str, Any] = {
+        "training": torch.onnx.TrainingMode.TRAINING,
+        "do_constant_folding": False,
+        "opset_version": opset_version,
+        "input_names": inputs,
+        "dynamic_axes": {own: {0: "batch"} for own in inputs},
+    }
+    # From 2.5 on there are two exporters; this one writes what training runs.
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False
+    was_training = getattr(module, "training", True)
+    try:
+        module.train()
+        torch.onnx.export(module, samples, str(path), **options)
+    except Exception as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise InputError(f"PyTorch cannot export {name}: {error}") from error
+    finally:
+        module.train(was_training)
+    shape = getattr(samples[0], "shape", None)
+    return Network(path, int(shape[0]) if shape else None)

@@ -1,0 +1,189 @@
+//! The commands: what each is asked for, and its answer.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haversack::artefacts::ARTEFACTS;
+use haversack::cache::Cache;
+use haversack::error::CommandError;
+use haversack::federate::FederateOptions;
+use haversack::reproduce::{ReproduceError, ReproduceOptions};
+use haversack::run::{Brought, Plan};
+use haversack::scenario::Scenario;
+use haversack::shard::Shard;
+use haversack::simulate::{Asked, Remark};
+use haversack::source::Source;
+use haversack::sweep::SweepOptions;
+use haversack::train::{TrainOptions, Trained};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::call::{AfterCtrlC, watched};
+use crate::error;
+use crate::policy::{Failure, Hooks, Written};
+use crate::values::{dictionary, over, to_toml};
+
+/// What errors call a specification that is given as keywords.
+const KEYWORDS: &str = "<keywords>";
+
+/// One run; see `haversack.simulate`.
+#[pyfunction]
+#[pyo3(signature = (file, given, policy, timeline, explain, least_memory))]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    file: Option<PathBuf>,
+    given: &Bound<'py, PyDict>,
+    policy: Option<Written>,
+    timeline: Option<PathBuf>,
+    explain: bool,
+    least_memory: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (given, failure) = (to_toml(given)?, Failure::default());
+    let brought = policy.map(|written| {
+        let (name, written, failure) = (written.name.clone(), Arc::new(written), failure.clone());
+        Brought::new(name, move || Box::new(Hooks::new(Arc::clone(&written), failure.clone())))
+    });
+    let asked = Asked { timeline, explain, least_memory };
+    let work = move || {
+        let (scenario, cache) = (Scenario::with(file.as_deref(), (KEYWORDS, &given))?, Cache::new());
+        let plan = Plan::new(&scenario, &cache)?;
+        let plan = brought.into_iter().fold(plan, Plan::under);
+        let mut notes = plan.resolved.notes.clone();
+        let simulation = haversack::simulate::simulate(plan, &asked, &cache)?;
+        let text = |remark: &Remark| match remark {
+            Remark::Note(sentence) | Remark::Warning(sentence) => sentence.clone(),
+        };
+        notes.extend(simulation.remarks.iter().map(text));
+        notes.extend(simulation.doubt());
+        Ok((simulation.to_json(), notes, simulation.missed()))
+    };
+    let ended = watched(py, AfterCtrlC::Leave, work).inspect_err(|_| failure.leave())?;
+    // What a hook has raised is why it ended.
+    if let Some(raised) = failure.take() {
+        return Err(raised);
+    }
+    let (answer, notes, missed) = ended.map_err(|reason| error::of(py, &reason, None))?;
+    let answer = dictionary(py, &answer)?;
+    answer.set_item("notes", notes)?;
+    missed.map_or_else(|| Ok(answer.clone()), |missed| Err(error::of(py, &missed, Some(answer.as_any()))))
+}
+
+/// A specification: a file, what is given over it, or what is given alone.
+fn source(py: Python<'_>, file: Option<PathBuf>, given: &Bound<'_, PyDict>) -> PyResult<Source> {
+    let Some(file) = file else { return Ok(Source::Text { name: KEYWORDS.to_owned(), text: to_toml(given)? }) };
+    if given.is_empty() {
+        return Ok(Source::File(file));
+    }
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(&file)
+        .map_err(|reason| error::input(py, format!("{name}: cannot be read: {reason}")))?;
+    Ok(Source::Text { text: over(&text, &name, given)?, name: format!("{name} with {KEYWORDS}") })
+}
+
+/// The shard `I/N`.
+fn shard(py: Python<'_>, text: Option<&str>) -> PyResult<Option<Shard>> {
+    let parse =
+        |text: &str| text.parse().map_err(|reason| error::input(py, format!("shard: {reason}, found '{text}'")));
+    text.map(parse).transpose()
+}
+
+/// What a command came to, whose files lie in its folder.
+fn answer<T>(py: Python<'_>, ended: PyResult<Result<T, CommandError>>) -> PyResult<T> {
+    ended?.map_err(|reason| error::of(py, &reason, None))
+}
+
+/// Many runs; see `haversack.sweep`.
+#[pyfunction]
+#[pyo3(signature = (file, given, out, resume, overwrite, shard_text, jobs))]
+#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
+pub(crate) fn sweep(
+    py: Python<'_>,
+    file: Option<PathBuf>,
+    given: &Bound<'_, PyDict>,
+    out: PathBuf,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Option<&str>,
+    jobs: Option<NonZeroUsize>,
+) -> PyResult<String> {
+    let (specification, shard) = (source(py, file, given)?, shard(py, shard_text)?);
+    let options = SweepOptions { specification, out, resume, overwrite, shard, dry_run: false, jobs };
+    answer(py, watched(py, AfterCtrlC::Wait, move || haversack::sweep::sweep(&options)))
+}
+
+/// Federations; see `haversack.federate`.
+#[pyfunction]
+#[pyo3(signature = (file, given, out, resume, overwrite, shard_text, jobs, seed))]
+#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
+pub(crate) fn federate(
+    py: Python<'_>,
+    file: Option<PathBuf>,
+    given: &Bound<'_, PyDict>,
+    out: PathBuf,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Option<&str>,
+    jobs: Option<NonZeroUsize>,
+    seed: Option<u64>,
+) -> PyResult<String> {
+    let (specification, shard) = (source(py, file, given)?, shard(py, shard_text)?);
+    let options = FederateOptions { specification, out, resume, overwrite, shard, jobs, seed };
+    answer(py, watched(py, AfterCtrlC::Wait, move || haversack::federate::federate(&options)))
+}
+
+/// Training with data; see `haversack.train`.
+#[pyfunction]
+#[pyo3(signature = (file, given, out, resume, overwrite, jobs, seed))]
+#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
+pub(crate) fn train(
+    py: Python<'_>,
+    file: Option<PathBuf>,
+    given: &Bound<'_, PyDict>,
+    out: PathBuf,
+    resume: bool,
+    overwrite: bool,
+    jobs: Option<NonZeroUsize>,
+    seed: Option<u64>,
+) -> PyResult<String> {
+    let options = TrainOptions { specification: source(py, file, given)?, out, resume, overwrite, jobs, seed };
+    let Trained { report, failure } =
+        answer(py, watched(py, AfterCtrlC::Wait, move || haversack::train::train(&options)))?;
+    failure.map_or(Ok(report), |reason| Err(error::of(py, &reason, None)))
+}
+
+/// The papers' figures; see `haversack.reproduce`.
+#[pyfunction]
+#[pyo3(signature = (selectors, out, resume, overwrite, shard_text, jobs, seed, trace, full))]
+#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
+pub(crate) fn reproduce(
+    py: Python<'_>,
+    selectors: Vec<String>,
+    out: PathBuf,
+    resume: bool,
+    overwrite: bool,
+    shard_text: Option<&str>,
+    jobs: Option<NonZeroUsize>,
+    seed: u64,
+    trace: Option<PathBuf>,
+    full: bool,
+) -> PyResult<String> {
+    let shard = shard(py, shard_text)?;
+    let options = ReproduceOptions { selectors, out, resume, shard, trace, overwrite, seed, jobs, full };
+    let work = move || {
+        let left_out = haversack::calibrate::left_out::errors().map_err(CommandError::failed)?;
+        Ok(haversack::reproduce::reproduce(&options, &ARTEFACTS, &left_out)?)
+    };
+    let found = answer(py, watched(py, AfterCtrlC::Wait, work))?;
+    if found.failures.is_empty() {
+        return Ok(found.report);
+    }
+    Err(error::of(py, &ReproduceError::Artefacts { failures: found.failures }.into(), None))
+}
+
+/// A fault, for the test that one is an exception.
+#[cfg(debug_assertions)]
+#[pyfunction]
+pub(crate) fn fault(py: Python<'_>) -> PyResult<()> {
+    answer(py, watched(py, AfterCtrlC::Leave, || std::panic::panic_any("on purpose")))
+}

@@ -1,0 +1,35 @@
+//! haversack for Python: what the package `haversack` (`package/haversack`) calls.
+//!
+//! A function here takes what a command of the command line takes, calls the same function of the crate `haversack`, and
+//! gives back its answer; nothing is worked out twice.
+//!
+//! ```text
+//! haversack.simulate(device="galaxy-s10", policy=MyPolicy())      package/haversack
+//!        │ keys as TOML                    │ hooks
+//!        ▼                                 ▼
+//!   values ──► call::watched ──► haversack::simulate ◄── policy::Hooks (asks Python again)
+//!                   │ a thread of its own, the interpreter free; Ctrl-C, panics
+//!                   ▼
+//!          dictionary, or error ──► InputError · NoPlanError · RunError
+//! ```
+
+mod call;
+mod commands;
+mod error;
+mod memory;
+mod policy;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The calls of the package.
+#[pymodule]
+mod _native {
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use super::commands::fault;
+    #[pymodule_export]
+    use super::commands::{federate, reproduce, simulate, sweep, train};
+    #[pymodule_export]
+    use super::memory::{Memory, Tensor};
+}

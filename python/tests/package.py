@@ -1,0 +1,362 @@
+"""The package `haversack` as its user sees it."""
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import haversack
+import haversack.types
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SMALL = {"device": "galaxy-s10", "model": "lenet5", "batch": 8}
+DEEP = {"device": "galaxy-s10", "model": "resnet20-cifar", "batch": 8}
+
+
+class FarthestFirst(haversack.Policy):
+    """Drops the tensor whose next use is farthest away; it is computed again then."""
+
+    def relieve(self, wanted, memory):
+        for tensor in sorted(memory.candidates, key=lambda tensor: -(tensor.next_use or sys.maxsize)):
+            if wanted <= 0:
+                return
+            wanted -= tensor.bytes
+            yield "rematerialise", tensor
+
+
+class Simulate(unittest.TestCase):
+    def test_a_run_is_a_dictionary_of_the_declared_keys(self):
+        run = haversack.simulate(**SMALL, explain=True, least_memory=True)
+        declared = set(haversack.types.Simulation.__annotations__)
+        # The low-memory killer's `reason` and a phone in use are not there.
+        self.assertEqual(declared - set(run), {"phone", "reason"})
+        self.assertEqual(set(run) - declared, set())
+        self.assertEqual(set(run["breakdown"]), set(haversack.types.Breakdown.__annotations__))
+        self.assertEqual(set(run["bound_by"]), set(haversack.types.BoundBy.__annotations__))
+        self.assertAlmostEqual(sum(run["breakdown"].values()), run["iteration_time_s"], places=9)
+        self.assertLessEqual(run["least_memory_bytes"], run["peak_memory_bytes"])
+        self.assertEqual((run["status"], run["scenario"]["batch"], run["scenario"]["policy"]), ("ok", 8, "original"))
+
+    def test_a_file_a_dictionary_and_keywords_say_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "scenario.toml"
+            file.write_text('device = "galaxy-s10"\nmodel = "lenet5"\nbatch = 16\n')
+            one = haversack.simulate(file, batch=8)
+            self.assertEqual(one, haversack.simulate(str(file), batch=8))
+        self.assertEqual(one, haversack.simulate(SMALL))
+        self.assertEqual(one, haversack.simulate({**SMALL, "batch": 32}, batch=8))
+        self.assertEqual(one, haversack.simulate(**SMALL, policy="original", memory_budget=None))
+
+    def test_parameters_of_a_policy_are_a_dictionary(self):
+        run = haversack.simulate(**SMALL, policy="sage", memory_budget="80%", set={"order": "half"})
+        self.assertEqual(run["scenario"]["set"], {"order": "half"})
+
+    def test_what_is_wrong_is_said_in_the_words_of_the_command_line(self):
+        with self.assertRaisesRegex(haversack.InputError, "<keywords>:3: batsch: unknown key; did you mean 'batch'"):
+            haversack.simulate(device="galaxy-s10", model="lenet5", batsch=8)
+        with self.assertRaisesRegex(haversack.InputError, "galaxy-s11.*did you mean `galaxy-s10`"):
+            haversack.simulate(device="galaxy-s11", model="lenet5")
+        with self.assertRaisesRegex(haversack.InputError, "batch: expected text, a path, .* found a object"):
+            haversack.simulate(device="galaxy-s10", model="lenet5", batch=object())
+        with self.assertRaisesRegex(ValueError, "nowhere.toml: cannot be read"):
+            haversack.simulate("nowhere.toml")
+        with self.assertRaisesRegex(haversack.InputError, "did you mean 'sage'"):
+            haversack.simulate(**SMALL, policy="saga")
+
+    def test_no_plan_comes_with_the_least_budget_that_works(self):
+        budget = {**SMALL, "policy": "sage"}
+        with self.assertRaisesRegex(haversack.NoPlanError, "the least memory budget that works is") as caught:
+            haversack.simulate(**budget, memory_budget="1KB")
+        least = caught.exception.least_memory_bytes
+        run = haversack.simulate(**budget, memory_budget=least)
+        self.assertLessEqual(run["peak_memory_bytes"], least)
+
+    def test_a_missed_time_budget_keeps_the_result(self):
+        with self.assertRaisesRegex(haversack.NoPlanError, "more than the time budget of") as caught:
+            haversack.simulate(**SMALL, time_budget="1us")
+        self.assertGreater(caught.exception.result["iteration_time_s"], 1e-6)
+
+    def test_the_declared_keys_are_those_that_there_are(self):
+        with self.assertRaises(haversack.InputError) as caught:
+            haversack.simulate(nothing=1)
+        valid = re.search("valid keys are (.*)", str(caught.exception)).group(1).split(", ")
+        self.assertEqual(set(haversack.types.ScenarioKeys.__annotations__), set(valid))
+        with self.assertRaises(haversack.InputError) as caught:
+            haversack.sweep(nothing=1)
+        valid = re.search("valid keys are (.*)", str(caught.exception)).group(1).split(", ")
+        self.assertEqual(set(haversack.types.SweepKeys.__annotations__), set(valid))
+        with self.assertRaises(haversack.InputError) as caught:
+            haversack.federate(nothing=1)
+        valid = re.search("valid keys: (.*)", str(caught.exception)).group(1).split(", ")
+        self.assertEqual(set(haversack.types.FederationKeys.__annotations__), set(valid))
+
+    def test_others_go_on_while_it_simulates(self):
+        counted, ended = [], threading.Event()
+
+        def count():
+            while not ended.is_set():
+                counted.append(0)
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        before, begun = len(counted), time.monotonic()
+        haversack.simulate(device="galaxy-s10", model="resnet50", policy="sage", memory_budget="40%", least_memory=True)
+        during, took = len(counted) - before, time.monotonic() - begun
+        ended.set()
+        thread.join()
+        # A sleep of a millisecond takes one and a bit; held out by the call, the thread would not count at all.
+        self.assertGreater(during, took * 100)
+
+    def test_a_fault_within_is_an_exception(self):
+        if not hasattr(haversack._native, "fault"):
+            self.skipTest("built without debug assertions")
+        with self.assertRaisesRegex(haversack.RunError, "a fault of haversack itself: on purpose"):
+            haversack._native.fault()
+        self.assertEqual(haversack.simulate(**SMALL)["status"], "ok")
+
+
+class Policies(unittest.TestCase):
+    def test_a_policy_in_python_keeps_to_a_budget(self):
+        plain = haversack.simulate(**DEEP)
+        run = haversack.simulate(**DEEP, policy=FarthestFirst, memory_budget="70%")
+        self.assertLess(run["peak_memory_bytes"], plain["peak_memory_bytes"])
+        self.assertGreater(run["recompute_share"], 0)
+        self.assertEqual(run["scenario"]["policy"], "FarthestFirst")
+        self.assertEqual(run, haversack.simulate(**DEEP, policy=FarthestFirst(), memory_budget="70%"))
+
+    def test_each_hook_is_asked(self):
+        seen = []
+
+        class Curious(haversack.Policy):
+            name = "curious"
+
+            def prepare(self, setting):
+                seen.append(("prepare", setting["batch"], len(setting["nodes"]) > 10, len(setting["saved"]) > 3))
+                return 4
+
+            def budget_changed(self, budgets):
+                seen.append(("budget_changed", budgets["memory_bytes"]))
+
+            def begin_iteration(self, micro_batch):
+                seen.append(("begin_iteration", micro_batch))
+
+            def hold(self, tensor, memory):
+                assert memory.tensor(tensor.id).name == tensor.name and tensor.form == "whole", tensor
+                assert memory.phase == "forward" and memory.budget_bytes is None and len(memory) > tensor.id
+                return "rematerialise" if any(tensor.id == other.id for other in memory.candidates) else "keep"
+
+            def end_iteration(self, measured):
+                seen.append(("end_iteration", measured["micro_batches"]))
+
+        run = haversack.simulate(**DEEP, policy=Curious(), iterations=2)
+        iteration = [("begin_iteration", 4), ("end_iteration", [4, 4])]
+        self.assertEqual(seen, [("prepare", 8, True, True), iteration[0], ("budget_changed", None), *iteration[1:], *iteration])
+        self.assertGreater(run["recompute_share"], 0)
+        self.assertEqual((run["micro_batches"], run["scenario"]["policy"]), ([4, 4], "curious"))
+
+    def test_what_a_hook_raises_comes_out_with_its_traceback(self):
+        class Broken(haversack.Policy):
+            def relieve(self, wanted, memory):
+                return self.table[wanted]
+
+        for hook in ("prepare", "begin_iteration", "hold", "budget_changed", "end_iteration"):
+
+            def raises(self, *question):
+                raise ZeroDivisionError("in a hook")
+
+            policy = type("Raises", (haversack.Policy,), {hook: raises})
+            with self.assertRaisesRegex(ZeroDivisionError, "in a hook"):
+                haversack.simulate(**DEEP, policy=policy())
+        told = ""
+        try:
+            haversack.simulate(**DEEP, policy=Broken(), memory_budget="70%")
+        except AttributeError:
+            told = traceback.format_exc()
+        self.assertIn("return self.table[wanted]", told)
+        # Nothing is left behind.
+        self.assertEqual(haversack.simulate(**DEEP)["status"], "ok")
+
+    def test_answers_that_are_none_say_what_was_expected(self):
+        class Mumbles(haversack.Policy):
+            def hold(self, tensor, memory):
+                return "quantise"
+
+        with self.assertRaisesRegex(TypeError, 'hold: expected "keep", .* found quantise'):
+            haversack.simulate(**DEEP, policy=Mumbles())
+
+        class Greedy(haversack.Policy):
+            def relieve(self, wanted, memory):
+                return [("swap", 0)]
+
+        with self.assertRaisesRegex(haversack.RunError, "the policy asked to .* which is not possible"):
+            haversack.simulate(**DEEP, policy=Greedy(), memory_budget="70%")
+
+    def test_one_that_gives_nothing_is_told_the_least_budget(self):
+        class Idle(haversack.Policy):
+            pass
+
+        with self.assertRaises(haversack.NoPlanError) as caught:
+            haversack.simulate(**DEEP, policy=Idle, memory_budget="50%")
+        self.assertGreater(caught.exception.least_memory_bytes, 0)
+
+
+class Folders(unittest.TestCase):
+    GRID = {**SMALL, "policy": ["original", "sage"], "memory_budget": {"from": "60%", "to": "100%", "steps": 3}}
+
+    def setUp(self):
+        own = tempfile.TemporaryDirectory()
+        self.addCleanup(own.cleanup)
+        self.folder = Path(own.name)
+
+    def test_a_sweep_is_a_folder(self):
+        runs = haversack.sweep(self.GRID)
+        self.assertEqual(runs.run["runs"], 6)
+        self.assertIn("6 runs", runs.report)
+        self.assertTrue(runs.path.is_file())
+        self.assertTrue(any("<svg" in picture._repr_svg_() for picture in runs.pictures))
+        path = runs.folder
+        del runs
+        self.assertFalse(path.exists(), "a temporary folder goes with its object")
+
+    @unittest.skipUnless(importlib.util.find_spec("polars"), "polars is not installed")
+    def test_tables_are_frames(self):
+        frame = haversack.sweep(self.GRID).frame()
+        self.assertEqual(frame.height, 6)
+        self.assertEqual(set(frame["status"]), {"ok", "infeasible"})
+        same = frame.filter(policy="sage", status="ok").row(0, named=True)
+        run = haversack.simulate(**SMALL, memory_budget=same["memory_budget"], policy="sage")
+        self.assertEqual(same["iteration_time_s"], run["iteration_time_s"])
+
+    def test_without_polars_the_table_s_path_is_said(self):
+        runs = haversack.sweep(self.GRID)
+        with mock.patch.dict(sys.modules, {"polars": None}), self.assertRaisesRegex(ImportError, "results.parquet"):
+            runs.frame()
+
+    def test_a_file_and_keywords_over_it(self):
+        file = self.folder / "sweep.toml"
+        file.write_text('device = "galaxy-s10"\nmodel = "lenet5"\nbatch = [8, 16]\npolicy = ["original", "sage"]\n')
+        one = haversack.sweep(file, batch=8, out=self.folder / "one")
+        other = haversack.sweep(device="galaxy-s10", model="lenet5", batch=8, policy=["original", "sage"])
+        self.assertEqual(one.path.read_bytes(), other.path.read_bytes())
+        with self.assertRaisesRegex(haversack.InputError, r"sweep.toml:3: batch: .*found the number 0"):
+            file.write_text(file.read_text().replace("[8, 16]", "0"))
+            haversack.sweep(file)
+        with self.assertRaisesRegex(haversack.InputError, "holds the results of 'sweep' with another specification"):
+            haversack.sweep(self.GRID, out=self.folder / "one")
+        with self.assertRaisesRegex(haversack.InputError, "shard: expected I/N .* found '3/2'"):
+            haversack.sweep(self.GRID, shard="3/2")
+        with self.assertRaisesRegex(haversack.InputError, "resume: expected the folder"):
+            haversack.sweep(self.GRID, resume=True)
+
+    def test_ctrl_c_is_an_exception_and_it_goes_on(self):
+        many = {**SMALL, "policy": ["sage", "dga"], "memory_budget": {"from": "60%", "to": "100%", "steps": 300}}
+        whole, out = haversack.sweep(many, out=self.folder / "whole"), self.folder / "out"
+
+        def press():
+            part = out / "rows.part"
+            while not (part.exists() and part.stat().st_size > 4000):
+                time.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=press).start()
+        with self.assertRaisesRegex(KeyboardInterrupt, "stopped after .* of 600 runs; .*resume=True"):
+            haversack.sweep(many, out=out, jobs=1)
+        again = haversack.sweep(many, out=out, resume=True)
+        self.assertEqual(again.path.read_bytes(), whole.path.read_bytes())
+
+    def test_ctrl_c_does_not_wait_for_a_run(self):
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in range(1000):
+                haversack.simulate(device="galaxy-s10", model="resnet50", policy="dtr", memory_budget="40%")
+
+    def test_federations_trainings_and_reproductions(self):
+        phones = {"population": 3, "selector": "random", "cohort": 1, "rounds": 1, "network": "lenet5", "mode": "timing"}
+        rounds = haversack.federate(phones, seed=[1, 2], memory_mix={8: 1.0})
+        self.assertEqual(rounds.run["runs"], 2)
+        self.assertTrue(rounds.path.is_file())
+        learned = haversack.train(
+            data="glyphs", device="jetson-agx-xavier", model="logistic", batch=64, epochs=1, policy="original"
+        )
+        self.assertIn("epochs.parquet", learned.run["outputs"])
+        with self.assertRaisesRegex(haversack.InputError, "epoch"):
+            haversack.train(data="glyphs", device="jetson-agx-xavier", model="logistic", epoch=1)
+        page = haversack.reproduce("sage/section5", out=self.folder / "page")
+        self.assertIn("section5", page.page.read_text())
+        self.assertTrue(page.path.is_file())
+        with self.assertRaisesRegex(haversack.InputError, "nothing is called `saga`"):
+            haversack.reproduce("saga")
+
+
+class FromTorch(unittest.TestCase):
+    def stub(self, export):
+        torch = types.ModuleType("torch")
+        torch.onnx = types.SimpleNamespace(export=export, TrainingMode=types.SimpleNamespace(TRAINING="training"))
+        return mock.patch.dict(sys.modules, {"torch": torch})
+
+    def module(self):
+        module = mock.Mock(spec=["train", "training"], training=False)
+        return module
+
+    def test_what_pytorch_exports_is_simulated(self):
+        asked = {}
+
+        def export(module, samples, path, *, dynamo=True, **options):
+            asked.update(options, dynamo=dynamo, samples=samples)
+            Path(path).write_bytes((EXAMPLES / "network.onnx").read_bytes())
+
+        sample, module = types.SimpleNamespace(shape=(8, 3, 32, 32)), self.module()
+        with self.stub(export):
+            network = haversack.from_torch(module, sample, name="small")
+        self.assertEqual((asked["dynamo"], asked["training"], asked["samples"]), (False, "training", (sample,)))
+        self.assertEqual(asked["dynamic_axes"], {"input0": {0: "batch"}})
+        self.assertEqual([call.args for call in module.train.call_args_list], [(), (False,)])
+        self.assertEqual(network.batch, 8)
+        run = haversack.simulate(device="pixel-6", model=network, batch=network.batch)
+        same = haversack.simulate(device="pixel-6", model=EXAMPLES / "network.onnx", batch=8)
+        self.assertEqual(run["iteration_time_s"], same["iteration_time_s"])
+        path = network.path
+        del network
+        self.assertFalse(path.exists())
+
+    def test_what_cannot_be_exported_says_why(self):
+        def export(module, samples, path, **options):
+            raise RuntimeError("no such operator")
+
+        with self.stub(export), self.assertRaisesRegex(haversack.InputError, "cannot export Mock: no such operator"):
+            haversack.from_torch(self.module(), None)
+        with mock.patch.dict(sys.modules, {"torch": None}), self.assertRaisesRegex(haversack.InputError, "pip install torch"):
+            haversack.from_torch(self.module(), None)
+
+
+class Stubs(unittest.TestCase):
+    def test_the_stub_names_what_there_is(self):
+        stub = (Path(haversack.__file__).parent / "_native.pyi").read_text()
+        native = haversack._native
+        for name in ("Tensor", "Memory"):
+            own = {own for own in vars(getattr(native, name)) if not own.startswith("_")}
+            declared = set(re.findall(r"    def (\w+)", stub.split(f"class {name}:")[1].split("\nclass ")[0])) - {"__len__"}
+            self.assertEqual(own, declared)
+        functions = {name for name in dir(native) if not name.startswith("_") and name.islower()} - {"fault"}
+        self.assertEqual(functions, set(re.findall(r"^def (\w+)", stub, re.MULTILINE)))
+        self.assertTrue((Path(haversack.__file__).parent / "py.typed").exists())
+
+    def test_nothing_is_imported_before_it_is_used(self):
+        asks = "import sys, haversack; sys.exit(bool({'polars', 'torch'} & set(sys.modules)))"
+        self.assertEqual(subprocess.run([sys.executable, "-c", asks]).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
