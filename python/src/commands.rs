@@ -185,5 +185,5 @@ pub(crate) fn reproduce(
 #[cfg(debug_assertions)]
 #[pyfunction]
 pub(crate) fn fault(py: Python<'_>) -> PyResult<()> {
-    answer(py, watched(py, AfterCtrlC::Leave, || std::panic::panic_any("on purpose")))
+    answer(py, watched(py, AfterCtrlC::Leave, || std::panic::resume_unwind(Box::new("on purpose"))))
 }
