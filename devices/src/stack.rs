@@ -13,9 +13,8 @@ use crate::calibration::{
     zero_divisor,
 };
 use crate::device::{Device, GpuVendor, InstructionSet};
-use crate::processor::HostThread;
 use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Nanos};
-use crate::work::OperatorKind;
+use crate::work::{HostThread, OperatorKind};
 
 section! {
     /// The share of a processor's peak that the stack's kernels reach, by kind of operator.

@@ -5,7 +5,16 @@
 use serde::Deserialize;
 use strum::{Display, IntoStaticStr, VariantArray};
 
-use crate::units::{Bytes, Flops};
+use crate::units::{Bytes, Flops, Nanos};
+
+/// How the thread of the host that drives an accelerator is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostThread {
+    /// The time from one iteration to the next.
+    pub span: Nanos,
+    /// What of it the thread would work on the fastest core at its highest frequency.
+    pub working: Nanos,
+}
 
 /// The number format that an operator computes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]

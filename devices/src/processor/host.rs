@@ -2,16 +2,7 @@
 
 use crate::device::Device;
 use crate::processor::{CoreSelection, CpuCores, Frequency, Schedutil};
-use crate::units::{Fraction, Nanos};
-
-/// How such a thread is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostThread {
-    /// The time from one iteration to the next.
-    pub span: Nanos,
-    /// What of it the thread would work on the fastest core at its highest frequency.
-    pub working: Nanos,
-}
+use crate::units::Fraction;
 
 /// What a cluster has to have for a load of one, so that a task fits: `fits_capacity` of `kernel/sched/fair.c`.
 const MARGIN: f64 = 1280.0 / 1024.0;

@@ -16,7 +16,6 @@ pub use cpu::{Core, Cpu, CpuCores};
 pub use dsp::{Dsp, Offloader};
 pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
-pub use host::HostThread;
 pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 pub use stalls::Stalls;
