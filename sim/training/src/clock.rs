@@ -154,7 +154,7 @@ impl Clock {
 
     /// From here on processors draw `power`.
     pub(crate) fn repower(&mut self, power: Power) {
-        self.spent.energy = self.spent.energy + self.energy_since_repowered();
+        self.spent.energy += self.energy_since_repowered();
         (self.power, self.repowered) = (power, (self.now, self.usage));
     }
 

@@ -74,7 +74,7 @@ impl LoadGovernor {
         let (mut wanted, mut changed) = (self.load.share(), false);
         while left > Nanos::ZERO {
             let tick = left.min(Self::TICK);
-            left = left - tick;
+            left -= tick;
             self.load = self.load.after(tick, busy, self.cores.share());
             if std::mem::replace(&mut wanted, self.load.share()) != self.load.share() || self.allowed.is_some() {
                 let next = self.set(self.load.share());
