@@ -18,6 +18,9 @@ from unittest import mock
 import haversack
 import haversack.types
 
+# Whoever starts the tests in the background has interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"device": "galaxy-s10", "model": "lenet5", "batch": 8}
 DEEP = {"device": "galaxy-s10", "model": "resnet20-cifar", "batch": 8}

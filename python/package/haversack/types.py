@@ -168,6 +168,7 @@ class FederationKeys(TypedDict, total=False):
     input: Union[str, Sequence[str]]
     link_mbit_per_s: Union[float, Sequence[float]]
     stand_in: Union[str, Sequence[str]]
+    store: Union[str, Sequence[str]]
     data: Union[Path, Sequence[Path]]
     target_accuracy: Union[float, Sequence[float]]
     evaluate_every: Union[int, Sequence[int]]
