@@ -206,8 +206,8 @@ fn answers_are_judged_and_reported() {
     assert!(report.contains("sage/table1\n  seed 7\n"), "{report}");
     assert!(report.contains("   1  no such network here\n"), "{report}");
     let page = fs::read_to_string(out.path().join("index.html")).unwrap();
-    assert!(page.contains("Table 1: made up") && page.contains("src=\"sage/figure8.svg\""));
-    assert!(!page.contains("src=\"sage/table1.svg\""));
+    assert!(page.contains("Table 1: made up") && page.contains("href=\"sage/figure8.svg\""));
+    assert!(!page.contains("href=\"sage/table1.svg\""));
 }
 
 #[test]
