@@ -89,7 +89,7 @@ fn a_program_needs_no_command_line() {
     let cache = Cache::new();
     let scenario = Scenario {
         policy: "sage".to_owned(),
-        memory_budget: Some(Budget::Percent(80.0)),
+        memory_budget: Some(Budget::Percent(95.0)),
         batch: 8,
         ..Scenario::new("galaxy-s10", "lenet5")
     };
