@@ -89,9 +89,9 @@ fn a_program_needs_no_command_line() {
     let cache = Cache::new();
     let scenario = Scenario {
         policy: "sage".to_owned(),
-        memory_budget: Some(Budget::Percent(95.0)),
+        memory_budget: Some(Budget::Percent(70.0)),
         batch: 8,
-        ..Scenario::new("galaxy-s10", "lenet5")
+        ..Scenario::new("galaxy-s10", "resnet18-cifar")
     };
     let plan = Plan::new(&scenario, &cache).unwrap();
     let record = plan.run().unwrap();
