@@ -90,7 +90,7 @@ fn a_program_needs_no_command_line() {
     let scenario = Scenario {
         policy: "sage".to_owned(),
         memory_budget: Some(Budget::Percent(70.0)),
-        batch: 8,
+        batch: 32,
         ..Scenario::new("galaxy-s10", "resnet18-cifar")
     };
     let plan = Plan::new(&scenario, &cache).unwrap();
