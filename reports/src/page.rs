@@ -210,6 +210,7 @@ impl Page {
 fn environment<'t>(name: &'t str, template: &'t str) -> Result<Environment<'t>, PageError> {
     let mut environment = Environment::new();
     environment.add_template(name, template)?;
+    environment.add_template("head.html", include_str!("page/head.html"))?;
     environment.add_template("style.css", include_str!("page/style.css"))?;
     environment.add_template("page.js", include_str!("page/page.js"))?;
     environment.set_formatter(write_escaped);
