@@ -158,17 +158,24 @@ pub struct Panel {
     pub y: Axis,
     /// What is drawn.
     pub chart: Chart,
+    /// Whether it has ranges of its own where all others share one: it measures something else.
+    pub apart: bool,
 }
 
 impl Panel {
     /// A panel for this chart, its axes unnamed.
     pub fn new(chart: impl Into<Chart>) -> Self {
-        Self { title: None, x: Axis::default(), y: Axis::default(), chart: chart.into() }
+        Self { title: None, x: Axis::default(), y: Axis::default(), chart: chart.into(), apart: false }
     }
 
     /// With a title.
     pub fn title(self, title: impl Into<String>) -> Self {
         Self { title: Some(title.into()), ..self }
+    }
+
+    /// With ranges of its own.
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 
     /// With this horizontal axis.

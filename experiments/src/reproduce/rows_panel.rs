@@ -46,7 +46,7 @@ fn panel(unit: &str, rows: &[&Row]) -> Panel {
         .series(BarSeries::new("paper", rows.iter().map(|row| row.paper)).look(Look::Hatched))
         .show_values();
     let axis = if unit.is_empty() { Axis::new("value") } else { Axis::new("value").unit(unit) };
-    Panel::new(bars).title(if common.is_empty() { "the paper's numbers".to_owned() } else { common }).y(axis)
+    Panel::new(bars).title(if common.is_empty() { "the paper's numbers".to_owned() } else { common }).y(axis).apart()
 }
 
 /// The numbers of a row: two of a range, none of an order.

@@ -183,8 +183,9 @@ fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, sty
 
 fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
     let plots: Vec<&dyn Plot> = figure.panels.iter().map(|p| p.chart.plot()).collect();
-    let all_x = plots.iter().map(|p| p.x_extent()).fold(None, join);
-    let all_y = plots.iter().map(|p| p.y_extent()).fold(None, join);
+    let sharing = || figure.panels.iter().filter(|panel| !panel.apart).map(|panel| panel.chart.plot());
+    let all_x = sharing().map(|p| p.x_extent()).fold(None, join);
+    let all_y = sharing().map(|p| p.y_extent()).fold(None, join);
     let (base, height) =
         (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
     let mut grid = Grid { height, ..Grid::default() };
@@ -196,8 +197,8 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
     for (index, (panel, plot)) in figure.panels.iter().zip(plots).enumerate() {
         let width = grid.columns.get(index % columns).map_or(base, |c| c.1);
         let (x_fit, y_fit) = plot.fits((width, height));
-        let x_extent = if figure.share_x { all_x } else { plot.x_extent() };
-        let y_extent = if figure.share_y { all_y } else { plot.y_extent() };
+        let x_extent = if figure.share_x && !panel.apart { all_x } else { plot.x_extent() };
+        let y_extent = if figure.share_y && !panel.apart { all_y } else { plot.y_extent() };
         let x = if plot.categories().is_some() { None } else { Some(panel.x.span(x_extent, x_fit)?) };
         let y = panel.y.span(y_extent, y_fit)?;
         // An axis title that the neighbour has already is not repeated.

@@ -111,6 +111,18 @@ fn an_axis_title_stands_under_the_lowest_panel_of_a_column_that_has_no_other() {
 }
 
 #[test]
+fn a_panel_that_stands_apart_takes_no_part_in_the_range_that_others_share() {
+    let panel = |value: f64| Panel::new(Bars::new(["a"]).series(BarSeries::new("s", [value]))).y(Axis::new("y"));
+    let top = |apart: bool| {
+        let other = if apart { panel(900.0).apart() } else { panel(900.0) };
+        let svg = Figure::new("").share_y().panel(panel(1.0)).panel(other).render().unwrap().svg;
+        svg.matches(">800<").count()
+    };
+    // Both axes reach beyond 800, or only that of the panel which has 900.
+    assert_eq!((top(false), top(true)), (2, 1));
+}
+
+#[test]
 fn no_data_says_so() {
     let empty: [Chart; 5] = [
         Lines::new().into(),
