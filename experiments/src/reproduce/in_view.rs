@@ -4,7 +4,7 @@
 use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
-use super::reference::{ReferenceRow, Role};
+use super::reference::{ReferenceRow, Role, named};
 
 const FILE: &str = "experiments/readings/in-view.toml";
 const TEXT: &str = include_str!("../../readings/in-view.toml");
@@ -39,12 +39,7 @@ fn mark_with(text: &str, rows: &mut [ReferenceRow]) -> Result<(), String> {
             return Err("`choice.made`: expected what was chosen, found nothing".to_owned());
         }
         for id in ids {
-            let row = rows.iter_mut().find(|row| row.id == id);
-            let row = row.ok_or_else(|| format!("`choice.rows`: no row of the papers is called `{id}`"))?;
-            if row.role != Role::Check {
-                return Err(format!("`choice.rows`: `{id}` is of role {}, expected check", row.role));
-            }
-            row.in_view = true;
+            named(rows, "choice.rows", &id, Role::Check)?.in_view = true;
         }
     }
     Ok(())

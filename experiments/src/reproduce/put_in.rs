@@ -4,7 +4,7 @@
 use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
-use super::reference::{ReferenceRow, Role};
+use super::reference::{ReferenceRow, Role, named};
 
 const FILE: &str = "experiments/readings/put-in.toml";
 const TEXT: &str = include_str!("../../readings/put-in.toml");
@@ -44,12 +44,7 @@ fn mark_with(text: &str, rows: &mut [ReferenceRow]) -> Result<(), String> {
             return Err(format!("`fit.rows`: expected as many as `constants` at most, {of}, found {rows}"));
         }
         for id in ids {
-            let row = rows.iter_mut().find(|row| row.id == id);
-            let row = row.ok_or_else(|| format!("`fit.rows`: no row of the papers is called `{id}`"))?;
-            if row.role != Role::Fit {
-                return Err(format!("`fit.rows`: `{id}` is of role {}, expected fit", row.role));
-            }
-            row.put_in = true;
+            named(rows, "fit.rows", &id, Role::Fit)?.put_in = true;
         }
     }
     Ok(())

@@ -285,6 +285,21 @@ fn claim(text: &dyn Fn(&str) -> String, role: Role) -> Result<Claim, String> {
     }
 }
 
+/// The row called `id` among `rows`, which a list in `field` names and which is to be of role `role`.
+///
+/// # Errors
+/// In words: an id that no row has, a row of another role.
+pub(super) fn named<'r>(
+    rows: &'r mut [ReferenceRow],
+    field: &str,
+    id: &str,
+    role: Role,
+) -> Result<&'r mut ReferenceRow, String> {
+    let row = rows.iter_mut().find(|row| row.id == id);
+    let row = row.ok_or_else(|| format!("`{field}`: no row of the papers is called `{id}`"))?;
+    if row.role == role { Ok(row) } else { Err(format!("`{field}`: `{id}` is of role {}, expected {role}", row.role)) }
+}
+
 /// A row with this claim, for tests of what stands beside it.
 #[cfg(test)]
 pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
