@@ -122,15 +122,18 @@ impl<'a> Costs<'a> {
             wanted.sort_unstable();
             let budgets = wanted.iter().flat_map(|&(of_cluster, left)| of_cluster.into_iter().chain([left]));
             device.find_least(budgets, simulate)?;
+            let mut planned = Vec::new();
             for (of_cluster, left) in wanted {
                 // A member that has more than the weakest may have a plan where that has none.
                 for budget in of_cluster.into_iter().chain([left]) {
                     device.simulate(budget, simulate)?;
                     if device.within(budget).is_some() {
+                        planned.push(budget);
                         break;
                     }
                 }
             }
+            planned.into_iter().try_for_each(|budget| device.refine(budget, simulate))?;
             bar.inc(own.len() as u64);
             Ok(())
         });

@@ -7,8 +7,10 @@ use haversack_devices::units::Bytes;
 use super::iteration::Cost;
 use crate::error::CommandError;
 
-/// An iteration stands for those within so much more.
+/// An iteration stands for those within so much more ...
 const STEP: f64 = 1.04;
+/// ... unless it takes so much longer than the next that is known.
+const LONGER: f64 = 1.015;
 
 /// A device as if it had all the memory that is asked for, and within budgets.
 pub(super) struct OnDevice {
@@ -66,6 +68,24 @@ impl OnDevice {
         Ok(())
     }
 
+    /// Has an iteration within `budget` simulated where the one that stands for it takes much longer than the next: a plan may
+    /// cost much that hardly less memory needs.
+    ///
+    /// # Errors
+    /// What `simulate` fails with.
+    pub(super) fn refine(
+        &mut self,
+        budget: Bytes,
+        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
+    ) -> Result<(), CommandError> {
+        let above = self.within.range(budget..).find_map(|(_, cost)| cost.as_ref()).unwrap_or(&self.unbounded);
+        let is_steep = |cost: Cost| cost.seconds > LONGER * above.seconds;
+        if !self.within.contains_key(&budget) && self.within(budget).is_some_and(is_steep) {
+            self.within.insert(budget, simulate(budget)?);
+        }
+        Ok(())
+    }
+
     /// An iteration within what is left; `None` where no plan fits.
     pub(super) fn within(&self, left: Bytes) -> Option<Cost> {
         if left >= self.unbounded.peak {
@@ -117,6 +137,22 @@ mod tests {
         assert_eq!(least(9999), (10_000, 7));
         let (found, looks) = least(6430);
         assert!(found == 6500 && looks <= 8, "{found}, {looks}");
+    }
+
+    #[test]
+    fn where_little_memory_costs_much_time_more_iterations_are_simulated() {
+        let cost =
+            |seconds| Cost { plan: 0, seconds, joules: 1.0, peak: Bytes(9000), growth: Bytes(5000), making: None };
+        // A plan for less than 1020 takes a tenth longer, and one for 1020 or more as long as without a budget.
+        let simulate = |budget: Bytes| Ok(Some(cost(if budget.0 < 1020 { 1.1 } else { 1.0 })));
+        let mut device = OnDevice::new(cost(1.0));
+        let budgets = [1000, 1010, 1020, 1030].map(Bytes);
+        budgets.iter().for_each(|&budget| device.simulate(budget, simulate).unwrap());
+        assert_eq!(device.within(Bytes(1030)).unwrap().seconds, 1.1);
+        budgets.iter().for_each(|&budget| device.refine(budget, simulate).unwrap());
+        assert_eq!(budgets.map(|budget| device.within(budget).unwrap().seconds), [1.1, 1.1, 1.0, 1.0]);
+        // 1030 is not simulated: that within 1020 stands for it.
+        assert_eq!(device.within.len(), 3);
     }
 
     #[test]
