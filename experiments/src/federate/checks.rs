@@ -4,7 +4,6 @@
 use std::sync::LazyLock;
 
 use haversack_devices::units::Bytes;
-use haversack_federation::federation::Rules;
 use haversack_federation::work::{LeftOut, Why, Work};
 
 use super::budgets::Budgets;
@@ -101,42 +100,6 @@ fn plans_for_ten_thousand_phones_by_clusters_take_a_hundredth_of_those_one_by_on
     let (one_by_one, _) = count("policy = \"fedhybrid\"\nstack = \"mnn-2\"\nplans = \"each\"\n");
     let (_, by_clusters) = count("policy = \"fedhybrid\"\nstack = \"mnn-2\"\n");
     assert!(one_by_one >= 100 * by_clusters && by_clusters > 0, "{one_by_one} and {by_clusters}");
-}
-
-/// Seconds that this thread has had of a core.
-fn cpu_s() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    told.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
-}
-
-#[test]
-#[ignore = "measures CPU time: cargo test -p haversack --release -- --ignored --nocapture plans_for_ten"]
-fn plans_for_ten_thousand_phones_in_cpu_time() {
-    let text = format!("{}policy = \"fedhybrid\"\nstack = \"mnn-2\"\n", LARGE.replace("200", "10000"));
-    let asked = Specification::parse("f.toml", &text, None).unwrap();
-    let phones = Phones::draw(&asked).unwrap();
-    let budgets = Budgets::watch(&asked, &CACHE).unwrap();
-    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    // A fiftieth of them, one by one, each with a cache of its own.
-    let alone = one.install(|| {
-        let begin = cpu_s();
-        for (number, phone) in (0..).zip(phones.population.phones()).step_by(50) {
-            let moment = budgets.moment(phone.memory, number, 1);
-            let kind = &phones.kinds[usize::from(phone.device)];
-            cost(&scenario(&asked, kind, Some(budgets.report(phone.memory, moment))), &Cache::new()).unwrap();
-        }
-        50.0 * (cpu_s() - begin)
-    });
-    let clustered = one.install(|| {
-        let begin = cpu_s();
-        // Without what phones under reclaim take, which no plan is made of.
-        let oracle = Specification { rules: Rules { oracle: true, ..asked.rules }, ..asked.clone() };
-        let mut costs = Costs::new(&oracle, &phones, &budgets, &Cache::new()).unwrap();
-        costs.plan(&phones.kinds, &Cache::new()).unwrap();
-        cpu_s() - begin
-    });
-    println!("one by one {alone:.1} CPU s, by clusters and cache {clustered:.2}: {:.0} times", alone / clustered);
-    assert!(alone >= 100.0 * clustered, "{alone} and {clustered}");
 }
 
 #[test]
