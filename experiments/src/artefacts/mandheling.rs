@@ -20,6 +20,7 @@ pub(crate) mod section3_3;
 mod section3_4;
 mod section3_5;
 pub(crate) mod section3_6;
+mod section5;
 pub(crate) mod setting;
 pub(crate) mod table3;
 pub(crate) mod table4;
@@ -57,4 +58,5 @@ pub(super) static ARTEFACTS: &[&Artefact] = &[
     &figure9::ARTEFACT,
     &figure10::ARTEFACT,
     &figure11::ARTEFACT,
+    &section5::ARTEFACT,
 ];

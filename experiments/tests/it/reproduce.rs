@@ -425,6 +425,7 @@ const PICTURES: [(&str, &str); 20] = [
     ("mandheling", "figure8d"),
     ("mandheling", "rescaling"),
     ("mandheling", "section3.5"),
+    ("mandheling", "section5"),
 ];
 
 #[test]
