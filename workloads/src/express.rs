@@ -6,7 +6,9 @@
 //! blocks of four channels (NC4HW4), everything else on rows (NCHW): the conversions are operators of
 //! [`OperatorKind::Layout`]. A product with a weight is a convolution too, of one position, as MNN's converter writes it
 //! (`ConvertMatMulToConv2D.cpp`), so that a transformer converts on both sides of every linear layer; what several layers
-//! read is converted once (`AddTensorFormatConverter.cpp`).
+//! read is converted once (`AddTensorFormatConverter.cpp`). What rearranges is a view until a kernel reads it, whose command
+//! copies a chain of views at once as long as each is one box of at most three axes (`GeometryComputer.cpp`): reshapes are
+//! free, permutations a copy, and parts of maps that are joined again one more than the joint.
 //!
 //! Source: alibaba/MNN 2.3, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
 //! `tools/train/source/optimizer` for losses and updates. What only the geometry of one kernel needs (windows gathered

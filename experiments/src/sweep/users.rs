@@ -51,8 +51,7 @@ pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
     };
     let seed = seed(document);
     let mut tables = 0;
-    let mut fields = std::mem::take(&mut document.fields);
-    for (key, traces) in &mut fields {
+    for (key, traces) in &mut document.fields {
         if ![Key::Trace, Key::Apps].contains(key) {
             continue;
         }
@@ -88,7 +87,6 @@ pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
         }
         traces.item = Item::Many(values);
     }
-    document.fields = fields;
     if tables == 0 {
         let message = "there is no trace of users; name one too, such as trace = \"users.parquet\"";
         return Err(wrong(given, Fault::Refused(message.to_owned())));

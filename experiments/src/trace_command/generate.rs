@@ -12,14 +12,15 @@ use crate::trace_table::{Apps, Table};
 /// Generates users into a table, one after the other.
 ///
 /// # Errors
-/// A number of users or days that is zero; a table that cannot be written.
+/// A number of users or days that is zero; a usage model that cannot be read; a table that cannot be written.
 pub(super) fn generate(asked: &GenerateOptions) -> Result<(), CommandError> {
     for (flag, number) in [("--users", asked.users), ("--days", asked.days)] {
         if number == 0 {
             return Err(CommandError::input(format!("{flag}: expected at least 1, found 0")));
         }
     }
-    let model = UsageModel::built_in().map_err(CommandError::failed)?;
+    let model = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
+    let model = model.map_err(|error| CommandError::input(format!("--usage: {error}")))?;
     let population = Population::new(&model, asked.users as usize, u64::from(asked.days), asked.seed);
     let mut table = Table::<Apps>::create(&asked.out)?;
     let bar = Progress::new(Amount::Number("users"), u64::from(asked.users), 0);

@@ -140,6 +140,9 @@ pub(super) struct GenerateOptions {
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(super) seed: u64,
+    /// How people use their phones: a .toml file [default: the built-in model]
+    #[arg(long, value_name = "FILE")]
+    pub(super) usage: Option<String>,
     /// The table to write
     #[arg(long, value_name = "F.parquet")]
     pub(super) out: PathBuf,

@@ -1,5 +1,6 @@
 //! Rows as columns, a batch at a time: names are kept once a batch, rows refer to them.
 
+use foldhash::fast::FixedState;
 use haversack_traces::row::{AppRow, Confidence, CounterRow, Source};
 use indexmap::IndexSet;
 use polars::prelude::{
@@ -45,7 +46,7 @@ pub trait Batch: Default + Send + Sync {
 /// Names of a column, each kept once.
 #[derive(Default)]
 struct Names {
-    names: IndexSet<Box<str>>,
+    names: IndexSet<Box<str>, FixedState>,
     bytes: usize,
     /// The place of every row's name.
     rows: Vec<IdxSize>,

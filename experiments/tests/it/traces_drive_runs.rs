@@ -150,7 +150,14 @@ fn footprints_and_usage_are_read_from_files() {
     fs::write(folder.path().join("same.toml"), &text).unwrap();
     // Everybody's apps are as large as the table says.
     fs::write(folder.path().join("even.toml"), text.replacen("of_ln = ", "of_ln = 0.0 # ", 1)).unwrap();
-    fs::write(folder.path().join("usage.toml"), fs::read_to_string(traces.join("usage.toml")).unwrap()).unwrap();
+    let usage = fs::read_to_string(traces.join("usage.toml")).unwrap();
+    fs::write(folder.path().join("usage.toml"), &usage).unwrap();
+    // Sessions of a user are more alike.
+    fs::write(
+        folder.path().join("alike.toml"),
+        usage.replacen("spread = { value = 0.2897", "spread = { value = 0.01", 1),
+    )
+    .unwrap();
     let used = |flags: &str| {
         let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min {flags}");
         json(&run(folder.path(), line.trim_end()))["system_used_bytes"].as_u64().unwrap()
@@ -160,6 +167,15 @@ fn footprints_and_usage_are_read_from_files() {
     assert_ne!(used("--footprints even.toml"), plain);
     let line = format!("{IN_USE} --apps synthetic-0001@68400s+10min --footprints none.toml");
     assert!(refusal(&run(folder.path(), &line), 2).starts_with("error: --footprints: cannot read none.toml"));
+    let made = |flags: &str| {
+        let line = format!("trace generate --users 1 --days 1 --seed 1 --out users.parquet {flags}");
+        assert!(run(folder.path(), line.trim_end()).status.success(), "{flags}");
+        fs::read(folder.path().join("users.parquet")).unwrap()
+    };
+    let plain = made("");
+    assert!(made("--usage usage.toml") == plain && made("--usage alike.toml") != plain);
+    let line = "trace generate --users 1 --days 1 --seed 1 --out users.parquet --usage none.toml";
+    assert!(refusal(&run(folder.path(), line), 2).starts_with("error: --usage: cannot read none.toml"));
 }
 
 #[test]
@@ -198,6 +214,8 @@ fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
     ] {
         let message = refusal(&specification(users), 2);
         assert!(message.contains(says), "{users}: {message}");
+        // What else the file says is not said to be missing.
+        assert!(!message.contains("device: missing"), "{users}: {message}");
     }
     fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
     assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("there is no trace of users"));

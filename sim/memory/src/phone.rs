@@ -21,6 +21,8 @@
 //!   swap cache. PSI wakes [`lmkd`], which ends processes by their `oom_score_adj` and counts free memory and watermarks
 //!   as its source does. Where nothing can be reclaimed the kernel ends one itself; where none may be, a touch is an error.
 //!
+//! `docs/phone-memory.md` lists the rules with their sources.
+//!
 //! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
 //! periodic flusher of dirty files, and the time that a killed process takes to die.
 

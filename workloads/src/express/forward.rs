@@ -5,7 +5,7 @@ use haversack_devices::work::{OperatorKind, ProductRole};
 use super::expression::{DataFormat, Function, Layout, Operation, VariableId};
 use super::writer::{ExpressionWriter, Shown};
 use crate::network::{OperatorNode, ValueId};
-use crate::operator::{Op, Unary};
+use crate::operator::{Copying, Op, Unary};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Need};
 
@@ -175,8 +175,7 @@ impl ExpressionWriter<'_> {
         let parts: Vec<_> = node.inputs.iter().map(|&part| self.read(part)).collect();
         let format = self.format_of(&parts);
         let parts: Vec<_> = parts.into_iter().map(|part| self.in_format(part, format)).collect();
-        let y = self.map("concat", OperatorKind::Layout, &parts, Layout { shape, format });
-        self.record(Operation::Concat, &parts, y)
+        self.join(&parts, Layout { shape, format })
     }
 
     /// A reshape within rows is free; a permutation waits for its reader.
@@ -212,21 +211,59 @@ impl ExpressionWriter<'_> {
             self.record_all(Operation::Split, &[x], made);
             return Shown { variable: first, permuted };
         }
-        let y = self.make("slice", Layout { shape, format });
+        in_place(self.slice(x, shape))
+    }
+
+    /// A part of `x`, copied: it is read alone.
+    fn slice(&mut self, x: VariableId, shape: Shape) -> VariableId {
+        let y = self.make("slice", Layout { shape, format: self.variable(x).format });
         let (elements, bytes) = (self.elements(y), self.bytes(y) * 2);
         let work = self.push("slice", OperatorKind::Layout, &[x], &[y]);
         (work.flops, work.parallelism, work.dram) = (elements, elements, bytes);
-        in_place(self.record(Operation::Slice, &[x], y))
+        self.record(Operation::Slice, &[x], y)
+    }
+
+    /// Moves elements along axes by two parts and a concatenation for each, since there is no operator for it.
+    ///
+    /// A part of a tensor of more than three axes is a box for every index of the axes before (`GeometryStridedSlice.cpp`), and
+    /// of several boxes a view is not joined with the concatenation that reads it (`GeometryComputer.cpp`,
+    /// `getRasterCacheCreateRecursive`): each part is a copy of its own.
+    fn roll(&mut self, x: VariableId, shifts: &[u64]) -> VariableId {
+        let whole = self.shape(x);
+        let mut x = self.in_rows(x);
+        for (axis, (dim, shift)) in whole.0.iter().zip(shifts).enumerate() {
+            let shift = shift % dim.size;
+            if shift == 0 {
+                continue;
+            }
+            let parts = [shift, dim.size - shift].map(|size| {
+                let mut part = whole.clone();
+                part.0[axis].size = size;
+                self.slice(x, part)
+            });
+            x = self.join(&parts, Layout::rows(whole.clone()));
+        }
+        x
+    }
+
+    /// Parts one after the other.
+    fn join(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
+        let y = self.map("concat", OperatorKind::Layout, parts, layout);
+        self.record(Operation::Concat, parts, y)
     }
 
     /// A copy that only makes elements adjacent is a permutation's, or there is none: an expression's output is always
-    /// in order.
+    /// in order. What is moved around is cut and joined again.
     fn copy(&mut self, node: &OperatorNode) -> Shown {
         let (input, shape) = (node.inputs[0], self.network.shape(node.output).clone());
         let adjacent = self.network.value(input).contiguous;
         let x = self.read(input);
-        if !adjacent && shape.elements() == self.elements(x) {
-            return in_place(x);
+        match &node.op {
+            Op::Copy(Copying::Roll(shifts)) => return in_place(self.roll(x, shifts)),
+            // Nothing is padded: a view of one box (`GeometryCrop.cpp`), which its reader's command brings.
+            Op::Copy(Copying::Pad) if shape == self.shape(x) => return in_place(x),
+            _ if !adjacent && shape.elements() == self.elements(x) => return in_place(x),
+            _ => {}
         }
         let x = self.in_rows(x);
         let y = self.make("copy", Layout::rows(shape));

@@ -315,6 +315,39 @@ fn parts_of_a_whole_are_split_and_joined_once() {
 }
 
 #[test]
+fn what_moves_around_is_cut_and_joined_along_each_axis() {
+    let mut n = Network::new("rolled");
+    let x = n.input(&[4, 6, 6]);
+    let x = n.convolution("conv", x, 8, Window::square(1, 1, 0), 1, false).unwrap();
+    let x = n.permute("rows", x, &[0, 2, 3, 1]).unwrap();
+    let x = n.pad("pad", x, Shape::batched(&[6, 6, 8]));
+    let x = n.roll("roll", x, &[0, 2, 4, 0]);
+    let x = n.flatten("flatten", x).unwrap();
+    let x = n.linear("linear", x, 5, false).unwrap();
+    let target = n.target(1);
+    n.cross_entropy("loss", x, target).unwrap();
+    let graph = expressed(&n);
+    // A padding of nothing reads what its reader does. For each of two axes two parts, and one concatenation.
+    let axis = ["roll.slice", "roll.slice", "roll.concat"];
+    let forward = names(&graph, Phase::Forward, &["pad", "roll"]);
+    assert_eq!(forward, [&["pad.permute"][..], &axis, &axis].concat());
+    // Parts read and write a map together, as the concatenation does: along each axis two maps are read and two written.
+    let moved: u64 = of_modules(&graph, &["roll"])
+        .filter(|node| node.phase == Phase::Forward)
+        .map(|node| node.work.dram.per_sample)
+        .sum();
+    assert_eq!(moved, 2 * 4 * MAP);
+    // Along the first axis 2 of 6 rows go before the other 4.
+    let rows = |place: usize| of_modules(&graph, &["roll"]).nth(place).unwrap().work.flops;
+    assert_eq!([rows(0), rows(1)], [2, 4].map(|rows| Extent::per_sample(rows * 6 * 8)));
+    // Either part's gradient is written into zeros of the whole, and the two are summed.
+    let back = ["split", "zeros_like", "slice_write", "zeros_like", "slice_write", "accumulate"];
+    let backward = names(&graph, Phase::Backward, &["roll"]);
+    let expected: Vec<String> = back.iter().chain(&back).map(|name| format!("roll.{name}")).collect();
+    assert_eq!(backward, expected);
+}
+
+#[test]
 fn gelu_keeps_its_input_and_two_steps() {
     let mut n = Network::new("gelu");
     let x = n.input(&[6]);

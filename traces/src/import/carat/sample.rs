@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr_iter;
 use serde::Deserialize;
 use serde_json::Number;
 
@@ -174,7 +175,11 @@ impl Parser {
         let (text, broken) = text(block);
         let mut parsed = Parsed { text: String::new(), lines: Vec::new(), processes: Vec::new() };
         let mut broken = broken.into_iter().peekable();
-        for (number, line) in text.strip_suffix('\n').unwrap_or(&text).split('\n').enumerate() {
+        let lines = text.strip_suffix('\n').unwrap_or(&text);
+        let mut start = 0;
+        for (number, end) in memchr_iter(b'\n', lines.as_bytes()).chain([lines.len()]).enumerate() {
+            let line = lines.get(start..end).unwrap_or_default();
+            start = end + 1;
             let what = match broken.next_if(|(broken, _)| *broken == number) {
                 _ if line.len() > LONGEST_LINE => What::TooLong,
                 Some((_, at)) => What::NotText { at },
@@ -244,7 +249,7 @@ impl Parser {
 
 /// Appends the processes of a sample to `all`; the number of those that were another of the same package.
 fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Process>, odd: &mut Vec<Odd>) -> u64 {
-    let mut processes: Vec<(&str, OomAdj, Confidence)> = Vec::with_capacity(apps.len());
+    let mut processes: Vec<(u64, &str, OomAdj, Confidence)> = Vec::with_capacity(apps.len());
     let mut has_others = false;
     for app in apps {
         // What follows a colon names one of several processes of a package.
@@ -268,20 +273,27 @@ fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Proces
         has_others |= !adj.is_foreground();
         // In an interval an app was in front at some time, which says little of its end.
         let confidence = if source == Source::CaratUsageInterval { Confidence::Assumed } else { confidence };
-        processes.push((package, adj, confidence));
+        processes.push((beginning(package), package, adj, confidence));
     }
     if has_others && source == Source::CaratUsageInterval {
         odd.push(Odd::MixedInterval);
     }
     processes.sort_unstable();
     let found = processes.len();
-    processes.dedup_by_key(|process| process.0);
+    processes.dedup_by_key(|process| process.1);
     let kept = processes.len();
-    all.extend(processes.into_iter().map(|(package, adj, confidence)| {
+    all.extend(processes.into_iter().map(|(_, package, adj, confidence)| {
         let package = name(package, block);
         Process { package, adj, confidence }
     }));
     (found - kept) as u64
+}
+
+/// The first bytes of a name as a number, in whose order names are as far as these tell.
+fn beginning(name: &str) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(name.as_bytes()).for_each(|(byte, of_name)| *byte = *of_name);
+    u64::from_be_bytes(bytes)
 }
 
 /// Whether `line` is a sample, and if not, why.
