@@ -118,6 +118,8 @@ static void probe_storage(const char *folder, long size, int quick) {
     if (!folder) {
         const char *keys[] = {"sequential_read_bytes_per_s", "sequential_write_bytes_per_s", "random_read_bytes_per_s",
                               "random_write_bytes_per_s", "latency_read_s", "latency_write_s"};
+        json_bool("past_page_cache", 0);
+        json_null("file_bytes", why);
         for (int i = 0; i < 6; i++) json_null(keys[i], why);
         json_close('}');
         return;

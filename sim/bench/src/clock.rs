@@ -46,9 +46,10 @@ impl Clock {
     }
 }
 
-/// The processor time that this thread has used.
+/// The processor time that this thread has used, which other processes do not lengthen; the wall's where threads have no clock.
+#[must_use]
 #[cfg(unix)]
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     system_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -70,8 +71,10 @@ fn system_time(clock: libc::clockid_t) -> Duration {
     Duration::from_secs(now.tv_sec.unsigned_abs()) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
 }
 
+/// The time on the wall: threads have no clock here.
+#[must_use]
 #[cfg(not(unix))]
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     wall_time()
 }
 
