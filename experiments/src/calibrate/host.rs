@@ -35,7 +35,7 @@ use crate::run::Plan;
 use crate::scenario::Scenario;
 
 /// How often everything is timed unless somebody says otherwise.
-pub(super) const ROUNDS: &str = "9";
+pub(super) const ROUNDS: &str = "15";
 
 /// What is predicted: a network, by no operator of which anything was fitted.
 const NETWORKS: [&str; 8] = [
@@ -134,13 +134,16 @@ fn time(rounds: NonZeroUsize) -> Result<(Vec<Timed>, Vec<Step>), CommandError> {
         let all = rounds.get() as u64 * (benches.len() + networks.len()) as u64;
         let bar = Progress::new(Amount::Share("measured"), all, 0);
         for _ in 0..rounds.get() {
-            for case in &mut benches {
-                case.watch()?;
-                bar.inc(1);
-            }
-            for (_, _, case) in &mut networks {
-                case.step()?;
-                bar.inc(1);
+            // One of either kind after the other, so that both meet a machine that is slow for a while.
+            let (mut operators, mut steps) = (benches.iter_mut(), networks.iter_mut().map(|(_, _, case)| case));
+            loop {
+                let [operator, step] = [operators.next(), steps.next()];
+                if operator.is_none() && step.is_none() {
+                    break;
+                }
+                bar.inc(u64::from(operator.is_some()) + u64::from(step.is_some()));
+                operator.map_or(Ok(()), Case::watch)?;
+                step.map_or(Ok(()), Case::step)?;
             }
         }
         bar.finish();
@@ -211,8 +214,7 @@ fn device(name: &str, base: &Device, machine: &Machine, peak: f64, stack: &Path)
         cluster.text("class", "big");
         cluster.text("core", &format!("core of {name}"));
         cluster.set("cores", (machine.cores as f64, "count"), &kernel.noting("that this program may use"));
-        let how =
-            measured.noting("integer multiplications and additions that wait for each other, taken to be four cycles");
+        let how = measured.noting("shifts and exclusive ors that wait for each other, taken to be a cycle each");
         cluster.set("frequency", (clock / 1e6, "MHz"), &how);
         cluster.set("frequency_lowest", (clock / 1e6, "MHz"), &guessed.noting("not known: taken to be the highest"));
         let ratio = |key: &str| cluster.value(key).unwrap_or(1.0) / cluster.value("fp32_rate").unwrap_or(1.0);

@@ -5,17 +5,15 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haversack_bench::thread_time;
+use haversack_bench::{core_clock, thread_time};
 use haversack_kernels::{Isa, limit};
 
 /// Rounds of which the fastest counts.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 25;
 /// How long each lasts at least.
-const SHORTEST: Duration = Duration::from_millis(4);
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Bytes of a set that no cache holds.
 const LARGEST: usize = 64 << 20;
-/// Cycles from one step of [`chain`] to the next: a multiplication of integers and an addition.
-const CYCLES: f64 = 4.0;
 
 /// What is known of this machine.
 pub(super) struct Machine {
@@ -35,12 +33,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Measures it.
+    /// Measures it. A level is at least as fast as the one behind it, which other programs may have hidden.
     pub(super) fn measure(isa: Isa) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let caches = [1, 2, 3].map(cache);
         let mut before = 0.0;
-        let copies = caches.map(|size| {
+        let mut copies = caches.map(|size| {
             let size = size?;
             // Well within the level, and well above the one before.
             let set = (size * 0.5).max(2.0 * before).min(size * 0.75);
@@ -52,10 +50,15 @@ impl Machine {
             threads.into_iter().filter_map(|thread| thread.join().ok()).sum()
         });
         let memory_rate = copied(LARGEST, isa);
+        let mut behind = memory_rate;
+        for rate in copies.iter_mut().rev().flatten() {
+            *rate = rate.max(behind);
+            behind = *rate;
+        }
         Self {
             cores,
             memory: memory(),
-            clock: clock(),
+            clock: core_clock().0,
             caches,
             copies,
             memory_rate,
@@ -64,40 +67,21 @@ impl Machine {
     }
 }
 
-/// Seconds of the thread's time that `work` takes at its fastest, and how much of it was done.
+/// The most of `work` that is done in a second of the thread's time.
 fn fastest(mut work: impl FnMut() -> f64) -> f64 {
+    let start = thread_time();
     work();
+    // As often between two looks at the clock that these take no time.
+    let once = thread_time().saturating_sub(start).as_secs_f64();
+    let many = (SHORTEST.as_secs_f64() / once.max(1e-7)).clamp(1.0, 1e4) as usize;
     let mut best: f64 = 0.0;
     for _ in 0..ROUNDS {
-        let (start, mut done) = (thread_time(), 0.0);
-        loop {
-            done += work();
-            let spent = thread_time().saturating_sub(start);
-            if spent >= SHORTEST {
-                best = best.max(done / spent.as_secs_f64());
-                break;
-            }
-        }
+        let start = thread_time();
+        let done: f64 = (0..many).map(|_| work()).sum();
+        let spent = thread_time().saturating_sub(start).as_secs_f64();
+        best = best.max(done / spent.max(1e-9));
     }
     best
-}
-
-/// Steps each of which waits for the one before.
-fn chain(steps: u64) -> u64 {
-    let mut x = black_box(1_u64);
-    for _ in 0..steps {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    }
-    black_box(x)
-}
-
-/// Cycles a second.
-fn clock() -> f64 {
-    const STEPS: u64 = 100_000;
-    fastest(|| {
-        chain(STEPS);
-        STEPS as f64 * CYCLES
-    })
 }
 
 /// Bytes a second of copies within a set of `bytes`, half of which is read and half written.
@@ -114,7 +98,7 @@ fn copied_by_the_wall(bytes: usize, isa: Isa) -> f64 {
     let (from, mut to) = halves(bytes);
     limit::copy(&from, &mut to, false, isa);
     let (start, mut done) = (Instant::now(), 0.0);
-    while start.elapsed() < 10 * SHORTEST {
+    while start.elapsed() < 40 * SHORTEST {
         limit::copy(black_box(&from), black_box(&mut to), false, isa);
         done += (size_of_val(&*from) * 2) as f64;
     }

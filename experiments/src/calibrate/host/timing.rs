@@ -18,7 +18,7 @@ use super::rates::Timed;
 use crate::error::CommandError;
 
 /// How long a case is run in each round, at least once.
-const SHORTEST: Duration = Duration::from_millis(10);
+const SHORTEST: Duration = Duration::from_millis(5);
 
 /// A network at a batch, ready to be trained.
 pub(super) struct Case {
