@@ -159,8 +159,8 @@ fn wrong_numbers_of_a_probe_are_named_with_file_line_and_field() {
     let message = refusal(&calibrated(&probe, &[]).1, 2);
     assert!(message.contains("unknown key (did you mean `fp32_gemm_flops_per_s`?)"), "{message}");
     assert!(message.contains("`gpu.fp32_gemm_flops_per_s`: missing"), "{message}");
-    // Pretty-printed in alphabetical order, the table `gpu` begins on line 3 and its clock is on a line after.
-    assert!(message.contains("probe.json:3: `gpu.fp32_gemm_flops_per_s`"), "{message}");
+    // The table `gpu` begins on line 5, behind the bracket, the format, the probe and its length.
+    assert!(message.contains("probe.json:5: `gpu.fp32_gemm_flops_per_s`"), "{message}");
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn unit(key: &str) -> &'static str {
 /// What may have been meant: the same number with another prefix of its unit.
 fn guess(key: &str, found: f64, low: f64, high: f64) -> String {
     let unit = unit(key);
-    let factors = [(1e3, "kilo"), (1e6, "mega"), (1e9, "giga"), (1e-3, "milli"), (1e-6, "micro"), (1e-9, "nano")];
+    let factors = [(1e3, "kilo"), (1e6, "mega"), (1e9, "giga"), (1e-6, "micro"), (1e-9, "nano"), (1e-3, "milli")];
     let fits = factors.iter().find(|(factor, prefix)| {
         let is_small = *factor < 1.0;
         is_small == (unit == "seconds") && (low * 10.0..=high).contains(&(found * factor)) && !prefix.is_empty()
@@ -345,5 +345,35 @@ impl Probed {
             Some((of("working_set_bytes")?, of("copy_bytes_per_s")?))
         });
         rows.filter(|(size, _)| (at_least..=at_most).contains(size)).map(|(_, rate)| rate).reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a probe of a GPU prints.
+    const GPU_JSON: &str = r#"{"format": "haversack-probe-1", "probe": "cuda", "quick": false, "gpu": {"name": "x",
+        "vendor": "NVIDIA", "driver": "1", "version": "8.6", "type": "gpu", "units": 82, "clock_hz": 1.7e9,
+        "shared_bytes": 102400, "l2_bytes": 6291456, "memory_bytes": 2.4e10, "launch_s": 2e-6, "round_trip_s": 5e-6,
+        "bandwidth": [{"working_set_bytes": 1e6, "read_bytes_per_s": 2e12, "copy_bytes_per_s": 1e12}],
+        "fp32_peak_flops_per_s": 3.5e13, "fp32_gemm_flops_per_s": null, "fp32_convolution_flops_per_s": 5e12,
+        "barrier_s": 1e-8, "atomic_interval_s": 1e-9, "atomic_latency_s": 1e-6}, "reasons": {}}"#;
+
+    #[test]
+    fn what_a_probe_prints_is_read() {
+        let probed = read("gpu.json", GPU_JSON).unwrap();
+        assert_eq!((probed.probe, probed.number("gpu.units")), (Probe::Gpu, Some(82.0)));
+        assert_eq!(probed.number("gpu.fp32_gemm_flops_per_s"), None);
+        // The one set, of 1 MB, lies between these bounds and not between those.
+        assert_eq!(probed.copied("gpu", 1e5, 2e6), Some(1e12));
+        assert_eq!(probed.copied("gpu", 2e6, 4e6), None);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        crate::fuzz::against("probe", &[GPU_JSON.as_bytes().to_vec()], |bytes| {
+            let _ = read("gpu.json", &String::from_utf8_lossy(bytes));
+        });
     }
 }
