@@ -12,7 +12,7 @@ mod rates;
 mod timing;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use haversack_devices::units::Nanos;
 use haversack_devices::work::{OperatorKind, Work};
@@ -271,13 +271,7 @@ fn simulate(path: &Path, steps: Vec<Step>) -> Result<Vec<Row>, CommandError> {
     steps.into_iter().map(row).collect()
 }
 
-fn report(
-    asked: &Asked<'_>,
-    path: &Path,
-    stack: &PathBuf,
-    file: &DeviceFile,
-    rows: &[Row],
-) -> Result<(), CommandError> {
+fn report(asked: &Asked<'_>, path: &Path, stack: &Path, file: &DeviceFile, rows: &[Row]) -> Result<(), CommandError> {
     let errors: Vec<f64> = rows.iter().map(|row| row.error().abs()).collect();
     let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
     let worst = errors.iter().copied().fold(0.0, f64::max);
