@@ -64,7 +64,6 @@ fn process_time() -> Duration {
 
 /// The frequency that this thread's core runs at: the fastest of several passes over steps each of which waits for the one
 /// before, three shifts and three exclusive ors of integers, which are taken to be six cycles on every core.
-#[must_use]
 pub fn core_clock() -> Hertz {
     const STEPS: u32 = 200_000;
     const CYCLES: f64 = 6.0;
