@@ -9,6 +9,7 @@ mod error;
 mod settings;
 
 pub use crate::units::{Dimension, Quantity, Unit};
+pub(crate) use base::is_path;
 pub use calibrated::{BuiltIn, Calibrated, Contradiction, Digest, Listing, Schema, digest, entries};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
 pub use error::CalibrationError;

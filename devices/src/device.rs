@@ -7,11 +7,12 @@ mod hexagon;
 mod schema;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 pub use hexagon::HexagonVersion;
 pub use schema::*;
 
-use crate::calibration::{BuiltIn, Calibrated, Contradiction, DEVICES, Kind, Schema, against, zero_divisor};
+use crate::calibration::{BuiltIn, Calibrated, Contradiction, DEVICES, Kind, Schema, against, is_path, zero_divisor};
 use crate::text::{aside, nearest};
 use crate::units::{Bytes, Count};
 
@@ -68,6 +69,12 @@ impl Schema for DeviceConstants {
 
     fn line(&self) -> String {
         format!("{} ({})", self.name, self.soc)
+    }
+
+    fn beside(&mut self, file: &str) {
+        if let Some(folder) = Path::new(file).parent().filter(|_| is_path(&self.default_stack)) {
+            self.default_stack = folder.join(&self.default_stack).display().to_string();
+        }
     }
 
     fn section(name: &str) -> bool {

@@ -192,6 +192,14 @@ section! {
         /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
         /// element in other formats; the arithmetic does not hide them.
         pub product_traffic: Constant<BytesPerFlop>,
+        /// Bytes of its operands and results that a core lays out for a convolution in each cycle, before it multiplies and
+        /// after, which the arithmetic does not hide; nothing where it is not given.
+        pub convolution_operands: Option<Constant<BytesPerCycle>>,
+        /// The same for a product of matrices.
+        pub gemm_operands: Option<Constant<BytesPerCycle>>,
+        /// Positions that a convolution computes side by side where maps lie in frames: the window's overlap at the end of
+        /// each row is computed too, and so is the rest of the last group of positions (`src/processor/cpu/frames.rs`).
+        pub frame: Option<Constant<Count>>,
         /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
         /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
         pub sweep_work: Option<Constant<Factor>>,
@@ -392,6 +400,7 @@ const DIVISORS: &[&str] = &[
     "dsp.library.product_efficiency",
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
+    "cpu.frame",
     "planning.server",
     "planning.link",
 ];

@@ -1,20 +1,24 @@
 //! `haversack calibrate`: fits a device's constants to what was observed on it, and shows every residual.
 //!
-//! Calibration files are never written: whoever calibrates copies the constants that they believe, with their source. What
-//! `--store` writes are results: the errors of rows that were left out ([`left_out`]).
+//! Built-in calibrations are never written: whoever calibrates copies the constants that they believe, with their source. What
+//! `--store` writes are results: the errors of rows that were left out ([`left_out`]). Of a phone that was probed, and of this
+//! machine, a new file is made: `probe` and `host`.
 
 pub mod accounts;
 pub mod declared;
 mod fedhybrid;
 pub mod fit;
 mod gpu_steps;
+mod host;
 pub mod left_out;
 mod mandheling;
 pub mod observation;
 mod paper;
 mod phone_inference;
+mod probe;
 pub mod report;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,16 +38,37 @@ use haversack_devices::text::alternatives;
 
 /// What stands for every device that can be calibrated.
 const ALL: &str = "all";
+/// What stands for this machine.
+const HOST: &str = "host";
 
 /// What `calibrate` is asked for.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate all --table"
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate all --table\n  haversack calibrate --from cpu.json gpu.json --as my-phone --base galaxy-s22\n  haversack calibrate host"
 )]
 pub struct CalibrateOptions {
-    /// A device of `list devices` that something was observed of, or `all`
-    #[arg(value_name = "DEVICE")]
-    pub device: String,
+    /// A device of `list devices` that something was observed of, or `all`; `host` measures this machine and writes a file of
+    /// it
+    #[arg(value_name = "DEVICE", required_unless_present = "from")]
+    pub device: Option<String>,
+    /// Make a device file of what probes printed (`experiments/probes`): one of the CPU, one of the GPU, or both
+    #[arg(long, value_name = "JSON", num_args = 1.., requires = "name", conflicts_with_all = ["device", "stack", "leave_one_out", "table", "networks"])]
+    pub from: Vec<PathBuf>,
+    /// The new device's name [of host: host]
+    #[arg(long = "as", id = "name", value_name = "NAME")]
+    pub name: Option<String>,
+    /// With --from and host: the device that is most like it, for what cannot be measured
+    #[arg(long, value_name = "DEVICE")]
+    pub base: Option<String>,
+    /// With --from and host: the file to write [default: NAME.toml]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// With --from and host: replaces a file that this command did not write
+    #[arg(long)]
+    pub overwrite: bool,
+    /// With host: how often everything is timed, the median counts
+    #[arg(long, value_name = "N", default_value = host::ROUNDS)]
+    pub rounds: NonZeroUsize,
     /// The software stack [default: the device's own; of `all`, every one]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
@@ -73,7 +98,33 @@ pub struct CalibrateOptions {
 /// # Errors
 /// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted.
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
-    let calibrations = asked(options)?;
+    let writes = probe::Asked {
+        from: &options.from,
+        name: options.name.as_deref().unwrap_or(HOST),
+        base: options.base.as_deref(),
+        out: options.out.as_deref(),
+        overwrite: options.overwrite,
+        format: options.format,
+    };
+    let device = match options.device.as_deref() {
+        None => return probe::run(&writes),
+        Some(HOST) if options.stack.is_none() && !options.table && !options.leave_one_out => {
+            return host::run(&writes, options.rounds);
+        }
+        Some(HOST) => {
+            return Err(CommandError::input(
+                "host: is measured anew and takes neither --stack, --table nor --leave-one-out",
+            ));
+        }
+        Some(device) => device,
+    };
+    if options.name.is_some() || options.base.is_some() || options.out.is_some() || options.overwrite {
+        let message = format!(
+            "--as, --base, --out and --overwrite are for --from and host, which write a file; {device} is a device that there is"
+        );
+        return Err(CommandError::input(message));
+    }
+    let calibrations = asked(options, device)?;
     if let Some(path) = &options.store {
         stored_in(path, &calibrations)?;
     }
@@ -105,7 +156,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     }
     bar.finish_and_clear();
     match (options.format, reports.as_slice()) {
-        (Format::Json, [report]) if options.device != ALL => print_json(&report.json()),
+        (Format::Json, [report]) if device != ALL => print_json(&report.json()),
         (Format::Json, reports) => print_json(&reports.iter().map(Report::json).collect::<Vec<_>>().into()),
         (Format::Text, reports) => {
             let texts: Vec<String> = reports.iter().map(Report::text).collect();
@@ -115,13 +166,13 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
 }
 
 /// The calibrations that are asked for; of `all`, those whose networks are there.
-fn asked(options: &CalibrateOptions) -> Result<Vec<Calibration>, CommandError> {
+fn asked(options: &CalibrateOptions, device: &str) -> Result<Vec<Calibration>, CommandError> {
     let mut calibrations = match options.stack.as_deref() {
-        None if options.device == ALL => declared::all()?,
-        Some(stack) if options.device == ALL => under(stack)?,
-        stack => find(&options.device, stack)?,
+        None if device == ALL => declared::all()?,
+        Some(stack) if device == ALL => under(stack)?,
+        stack => find(device, stack)?,
     };
-    if options.device == ALL && options.networks.is_none() {
+    if device == ALL && options.networks.is_none() {
         calibrations.retain(|calibration| {
             let is_skipped = calibration.observations.needs_networks();
             if is_skipped {

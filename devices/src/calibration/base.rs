@@ -71,7 +71,7 @@ fn base_of<'a, T: Schema>(text: &Text<'a>) -> Result<Option<Text<'a>>, Calibrati
 }
 
 /// Whether an id is the path of a file.
-pub(super) fn is_path(id: &str) -> bool {
+pub(crate) fn is_path(id: &str) -> bool {
     let path = Path::new(id);
     path.extension().is_some_and(|extension| extension == "toml") || path.components().count() > 1
 }

@@ -43,6 +43,9 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     /// What it is, in one line for a listing.
     fn line(&self) -> String;
 
+    /// Takes what the file says of other files to be said from where the program is: `file` is its own path.
+    fn beside(&mut self, _file: &str) {}
+
     /// Whether `name` is a section that can be taken from another file as a whole, by a word for it.
     fn section(_name: &str) -> bool {
         false
@@ -128,7 +131,8 @@ impl<T: Schema> Calibrated<T> {
         let Some(document) = documents.into_iter().rev().reduce(|base, document| document.over(base)) else {
             return Err(TomlError::of_program(file, "", "no text".to_owned()).into());
         };
-        let constants: T = document.read_beside(Self::examples)?;
+        let mut constants: T = document.read_beside(Self::examples)?;
+        constants.beside(file);
         if let Some((section, message)) = constants.contradiction() {
             return Err(document.refuse(&section, message).into());
         }

@@ -386,7 +386,7 @@ section! {
         pub instruction_set: Option<InstructionSet>,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
-        /// The software stack where a run names none.
+        /// The software stack where a run names none: an id, or a `.toml` file from this file's folder.
         pub default_stack: String,
         /// Memory: of the board or phone, or of the card.
         pub ram: Constant<Bytes>,

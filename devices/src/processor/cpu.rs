@@ -1,11 +1,13 @@
 //! The CPU: clusters of cores, an even split that waits for the slowest, and cache levels.
 
 mod cluster;
+mod frames;
 mod threads;
 
 use std::sync::Arc;
 
 pub(crate) use cluster::Cluster;
+pub use frames::framed;
 
 use crate::device::{ClusterClass, Device};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
@@ -329,7 +331,7 @@ impl CpuCores {
         for core in self.cores.iter().take(used) {
             let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
-            let compute = core.arithmetic(work, stack, vector) / parts;
+            let compute = core.arithmetic(work, stack, vector) * frames::computed(work, stack) / parts;
             let share = work.working_set.as_f64() / parts;
             let dram_share = self.dram.bandwidth.0 / sharers;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
@@ -340,7 +342,7 @@ impl CpuCores {
             let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
             let tiled = tiles / parts / tile_bandwidth;
             let (bandwidth, laid_in_dram) = core.bandwidth(laid_out, work.laid_out <= self.l3, dram_share);
-            let laying = laid_out / bandwidth;
+            let laying = laid_out / bandwidth + frames::laying(work, core.frequency, stack) / parts;
             let transforming = core.transforms(work, stack) / parts;
             let all = alone + tiled + laying + transforming;
             if all > slowest {

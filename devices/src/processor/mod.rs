@@ -12,7 +12,7 @@ mod power;
 mod selection;
 mod stalls;
 
-pub use cpu::{Core, Cpu, CpuCores};
+pub use cpu::{Core, Cpu, CpuCores, framed};
 pub use dsp::{Dsp, Offloader};
 pub use governor::{Schedutil, StepWise};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};

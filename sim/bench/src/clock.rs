@@ -1,6 +1,9 @@
 //! The two clocks: what a thread really computed, and what passed on the wall.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+use haversack_devices::units::Hertz;
 
 /// Which time a measurement counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +49,10 @@ impl Clock {
     }
 }
 
-/// The processor time that this thread has used.
+/// The processor time that this thread has used, which other processes do not lengthen; the wall's where threads have no clock.
+#[must_use]
 #[cfg(unix)]
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     system_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -56,6 +60,26 @@ fn thread_time() -> Duration {
 #[cfg(unix)]
 fn process_time() -> Duration {
     system_time(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// The frequency that this thread's core runs at: the fastest of several passes over steps each of which waits for the one
+/// before, three shifts and three exclusive ors of integers, which are taken to be six cycles on every core.
+pub fn core_clock() -> Hertz {
+    const STEPS: u32 = 200_000;
+    const CYCLES: f64 = 6.0;
+    let pass = || {
+        let start = thread_time();
+        let mut x = black_box(1_u64);
+        for _ in 0..STEPS {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+        black_box(x);
+        thread_time().saturating_sub(start).as_secs_f64()
+    };
+    let best = (0..20).map(|_| pass()).fold(f64::INFINITY, f64::min);
+    Hertz(f64::from(STEPS) * CYCLES / best.max(1e-9))
 }
 
 /// A clock of the system; the wall's where it has no such clock.
@@ -70,8 +94,10 @@ fn system_time(clock: libc::clockid_t) -> Duration {
     Duration::from_secs(now.tv_sec.unsigned_abs()) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
 }
 
+/// The time on the wall: threads have no clock here.
+#[must_use]
 #[cfg(not(unix))]
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     wall_time()
 }
 
@@ -101,6 +127,12 @@ mod tests {
         // A nap of 20 ms costs two system calls, thousands of times less on any machine.
         #[cfg(unix)]
         assert!(Clock::Thread.time(nap).unwrap().span < Duration::from_millis(10));
+    }
+
+    #[test]
+    fn a_core_runs_at_a_frequency_that_cores_have() {
+        let hertz = core_clock().0;
+        assert!((1e8..1e10).contains(&hertz), "{hertz}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ use haversack_devices::units::{Bytes, BytesPerSecond};
 use strum::{IntoStaticStr, VariantArray};
 
 pub use catalogue::catalogue;
+pub use clock::{core_clock, thread_time};
 pub use crates::HAS_PEERS;
 pub use limit::Limit;
 
