@@ -157,10 +157,15 @@ impl Plan {
         self.run_on(self.machine())
     }
 
-    /// The memory of the device that its system leaves, where the run has it for itself: on a phone in use the system's
-    /// model shares it out.
+    /// The memory of the device that its system leaves, where the run has it for itself and keeps to it: on a phone in use
+    /// the system's model shares it out.
     pub fn device_memory(&self) -> Option<Bytes> {
-        self.resolved.phone.is_none().then(|| self.resolved.device.available())
+        (self.resolved.phone.is_none() && !self.scenario().ignore_ram).then(|| self.resolved.device.available())
+    }
+
+    /// Whether a run of so much memory takes more than the device has, which one that has it for itself may.
+    pub fn exceeds_ram(&self, peak: Bytes) -> bool {
+        self.resolved.phone.is_none() && peak > self.resolved.device.available()
     }
 
     /// Simulates the run within the device's own memory. What counts is what is allocated: cached segments are given back

@@ -123,6 +123,8 @@ pub struct Scenario {
     pub budget_reference: BudgetReference,
     /// Budgets that take the place of the first ones during every iteration.
     pub budget_walls: BudgetWalls,
+    /// Whether the device's own memory is no limit.
+    pub ignore_ram: bool,
     /// What an iteration may take.
     pub time_budget: Option<Nanos>,
     /// A file of memory budgets over time.
@@ -165,6 +167,7 @@ impl Scenario {
             memory_format: MemoryFormat::default(),
             attention: Attention::default(),
             inference: false,
+            ignore_ram: false,
             system: None,
             trainer_adj: None,
             apps: None,
@@ -340,7 +343,7 @@ impl Scenario {
             Key::Allocator => self.allocator = Some(word(text, &ALLOCATORS)?),
             Key::MemoryFormat => self.memory_format = word(text, &MemoryFormat::ALL.map(|f| (f.name(), f)))?,
             Key::Attention => self.attention = word(text, &ATTENTION)?,
-            Key::Inference => self.inference = word(text, &[("true", true), ("false", false)])?,
+            Key::Inference => self.inference = word(text, &SWITCH)?,
             Key::System => self.system = Some(text.to_owned()),
             Key::TrainerAdj => self.trainer_adj = Some(score(value)?),
             Key::Apps => self.apps = Some(text.parse()?),
@@ -351,6 +354,7 @@ impl Scenario {
             Key::ActivationBudget => self.activation_budget = Some(text.parse()?),
             Key::BudgetReference => self.budget_reference = word(text, &BudgetReference::WORDS)?,
             Key::BudgetWalls => self.budget_walls = text.parse()?,
+            Key::IgnoreRam => self.ignore_ram = word(text, &SWITCH)?,
             Key::TimeBudget => self.time_budget = Some(parse_time(text)?),
             Key::Trace => self.trace = Some(PathBuf::from(text)),
             Key::TraceFrom => self.trace_from = Some(text.parse()?),
@@ -368,6 +372,8 @@ const OPTIMISERS: [(&str, Optimiser); 3] =
     [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
 const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
 const ALLOCATORS: [(&str, AllocatorKind); 2] = [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
+
+const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
 
 const ATTENTION: [(&str, Attention); 2] = [("math", Attention::Math), ("fused", Attention::Fused)];
 

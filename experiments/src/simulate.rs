@@ -147,6 +147,14 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     }
     remarks.extend(late_walls(&plan, &record));
     remarks.extend(short_trace(&plan, &record));
+    if plan.scenario().ignore_ram && plan.exceeds_ram(record.peak_memory) {
+        let (peak, device) = (record.peak_memory, &plan.resolved.device);
+        remarks.push(Remark::Warning(format!(
+            "{peak} are more than the {} that {} leaves",
+            device.available(),
+            device.id
+        )));
+    }
     let (results, longest) = (Results::new(&plan, &record), longest::of(&plan.graph, &record));
     Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
 }

@@ -28,6 +28,9 @@ pub struct Results {
     pub peak_growth_bytes: u64,
     /// The most that is held from the system: by the allocator, and by an arena.
     pub reserved_bytes: u64,
+    /// Whether what is resident is more at its peak than the device's system leaves, which only a run may take that ignores it.
+    #[serde(default)]
+    pub exceeds_ram: bool,
     /// The most that saved tensors take, in the form in which they are stored.
     pub saved_peak_bytes: u64,
     /// The most that is in flight to and from a CPU that packs.
@@ -88,6 +91,7 @@ impl Results {
             peak_memory_bytes: record.peak_memory.0,
             peak_growth_bytes: record.peak_growth.0,
             reserved_bytes: record.reserved.0,
+            exceeds_ram: plan.exceeds_ram(record.peak_memory),
             saved_peak_bytes: record.peak_saved.0,
             staging_bytes: record.peak_staging.0,
             fragmentation_bytes: record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0)),

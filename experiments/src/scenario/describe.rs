@@ -130,6 +130,7 @@ impl Scenario {
                 Cell::Text(given.then(|| name_of(self.budget_reference, &BudgetReference::WORDS).to_owned()))
             }
             Key::BudgetWalls => Cell::Text((!self.budget_walls.is_empty()).then(|| self.budget_walls.to_string())),
+            Key::IgnoreRam => Cell::Text(self.ignore_ram.then(|| "true".to_owned())),
             Key::TimeBudget => Cell::Text(self.time_budget.map(time_text)),
             Key::Trace => Cell::Text(self.trace.as_ref().map(|path| path.display().to_string())),
             Key::TraceFrom => Cell::Text(self.trace_from.as_ref().map(ToString::to_string)),

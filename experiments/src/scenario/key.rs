@@ -57,6 +57,8 @@ pub enum Key {
     BudgetReference,
     /// Budgets that take the place of the first ones during an iteration.
     BudgetWalls,
+    /// Whether the device's own memory is no limit.
+    IgnoreRam,
     /// What an iteration may take.
     TimeBudget,
     /// Memory budgets over time.
@@ -90,7 +92,7 @@ pub enum Takes {
 
 impl Key {
     /// All keys, in the order of a sweep's product.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Device,
         Self::DeviceSet,
         Self::Stack,
@@ -118,6 +120,7 @@ impl Key {
         Self::ActivationBudget,
         Self::BudgetReference,
         Self::BudgetWalls,
+        Self::IgnoreRam,
         Self::TimeBudget,
         Self::Trace,
         Self::TraceFrom,
@@ -158,6 +161,7 @@ impl Key {
             Self::ActivationBudget => ("activation_budget", "activation-budget", Takes::Quantity),
             Self::BudgetReference => ("budget_reference", "budget-reference", Takes::Text),
             Self::BudgetWalls => ("budget_walls", "budget-walls", Takes::Text),
+            Self::IgnoreRam => ("ignore_ram", "ignore-ram", Takes::Switch),
             Self::TimeBudget => ("time_budget", "time-budget", Takes::Quantity),
             Self::Trace => ("trace", "trace", Takes::Text),
             Self::TraceFrom => ("trace_from", "trace-from", Takes::Quantity),
@@ -221,6 +225,7 @@ impl Key {
                 | Self::Apps
                 | Self::BudgetReference
                 | Self::BudgetWalls
+                | Self::IgnoreRam
                 | Self::TraceFrom
                 | Self::TraceWindow
                 | Self::Footprints
@@ -323,6 +328,11 @@ impl Key {
                 "WALLS",
                 "budgets that take the place of --memory-budget during every iteration, in order of time, such as \
                  200ms=60%,1.5s=800MB; 1.5s=activations:20% is of --activation-budget [default: none]",
+            ),
+            Self::IgnoreRam => (
+                "BOOLEAN",
+                "run as if the device had all the memory that is asked for; `exceeds_ram` then says whether it has less \
+                 [default: false]",
             ),
             Self::TimeBudget => ("TIME", "what an iteration may take, such as 1.5s or 200ms [default: none]"),
             Self::Trace => (

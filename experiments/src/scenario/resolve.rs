@@ -174,6 +174,9 @@ impl Scenario {
         let phone = scenario.phone(cache, &device, &machine, &in_use)?;
         if phone.is_none() {
             self.check_idle(policy, &scenario.set)?;
+        } else if self.ignore_ram {
+            let message = "a phone in use shares out what memory it has; leave it out, or give it more by device_set";
+            return Err(self.error(Key::IgnoreRam, Fault::Refused(message.to_owned())));
         }
         let (covered, recorded) = (around.covered, in_use.recorded);
         Ok(Resolved { scenario, device, stack, machine, network, graph, phone, trace, covered, recorded, notes })

@@ -107,6 +107,8 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
             Figure::Whole(of) => column(name, results().map(|results| results.map(of)).collect::<Vec<_>>()),
         });
     }
+    let exceeds = |results: &Results| if results.exceeds_ram { "true" } else { "false" };
+    columns.push(column("exceeds_ram", results().map(|results| results.map(exceeds)).collect::<Vec<_>>()));
     let parts: usize = results().flatten().map(|results| results.micro_batches.len()).sum();
     let mut lists =
         ListPrimitiveChunkedBuilder::<UInt64Type>::new("micro_batches".into(), rows.len(), parts, DataType::UInt64);

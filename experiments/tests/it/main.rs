@@ -20,6 +20,7 @@ mod left_out;
 mod mandheling;
 mod mistakes;
 mod parity;
+mod peak_memory;
 mod probe;
 mod questions;
 mod reproduce;

@@ -146,6 +146,22 @@ fn inference_takes_less_than_training_and_is_refused_where_a_stack_only_trains()
 }
 
 #[test]
+fn a_run_may_take_more_memory_than_the_device_has_where_that_is_asked_for() {
+    let line = "simulate --device galaxy-s10 --model gpt2-medium-lora --batch 4 --policy original";
+    refusal(&call(line), 3);
+    let output = call(&format!("{line} --ignore-ram --format json"));
+    assert!(stderr(&output).contains("more than the 8589.9 MB that galaxy-s10 leaves"), "{}", stderr(&output));
+    let found = json(&output);
+    assert!(found["exceeds_ram"] == true && found["peak_memory_bytes"].as_u64() > Some(8_589_934_592), "{found}");
+    assert_eq!(found["scenario"]["ignore_ram"], "true");
+    // A small run takes no more, whoever asks.
+    let small = json(&call(&format!("{LENET} --ignore-ram --format json")));
+    assert_eq!(small["exceeds_ram"], false);
+    let message = refusal(&call(&format!("{LENET} --ignore-ram --system android")), 2);
+    assert!(message.starts_with("error: --ignore-ram: "), "{message}");
+}
+
+#[test]
 fn memory_formats_and_fused_attention_are_refused_where_no_library_has_them() {
     for (flags, key) in [("--memory-format channels-last", "memory-format"), ("--attention fused", "attention")] {
         let message = refusal(&call(&format!("{LENET} {flags}")), 2);

@@ -25,6 +25,7 @@ fn json_has_the_keys_that_scripts_rely_on() {
         "peak_memory_bytes",
         "peak_growth_bytes",
         "reserved_bytes",
+        "exceeds_ram",
         "saved_peak_bytes",
         "staging_bytes",
         "fragmentation_bytes",

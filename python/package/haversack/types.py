@@ -41,6 +41,7 @@ class RunKeys(TypedDict, total=False):
     memory_format: str
     attention: str
     inference: bool
+    ignore_ram: bool
     system: Path
     system_set: Settings
     trainer_adj: int
@@ -91,6 +92,7 @@ class SweepKeys(TypedDict, total=False):
     memory_format: Union[str, Sequence[str], Span]
     attention: Union[str, Sequence[str], Span]
     inference: Union[bool, Sequence[bool], Span]
+    ignore_ram: Union[bool, Sequence[bool], Span]
     system: Union[Path, Sequence[Path], Span]
     system_set: Settings
     trainer_adj: Union[int, Sequence[int], Span]
@@ -253,6 +255,7 @@ class Simulation(TypedDict, total=False):
     peak_memory_bytes: int
     peak_growth_bytes: int
     reserved_bytes: int
+    exceeds_ram: bool
     saved_peak_bytes: int
     staging_bytes: int
     fragmentation_bytes: int
