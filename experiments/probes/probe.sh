@@ -32,7 +32,7 @@ mkdir -p "$out"
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-# say WHAT FILE: a file only where the program ended well, and otherwise what it said.
+# keep FILE COMMAND: a file only where the command ended well, and otherwise what it said.
 keep() {
     name=$1
     shift
@@ -45,7 +45,14 @@ keep() {
     fi
 }
 
+# busy LOAD CORES: says that what is measured now is too slow.
+busy() {
+    awk -v load="$1" -v cores="$2" 'BEGIN { exit !(load > 0.3 * cores + 0.2) }' || return 0
+    echo "warning: $1 programs run on $2 cores already; what is measured will be too slow: end them and run again" >&2
+}
+
 if [ $adb = no ]; then
+    [ -r /proc/loadavg ] && busy "$(cut -d ' ' -f 1 /proc/loadavg)" "$(getconf _NPROCESSORS_ONLN)"
     ${CC:-cc} -O2 "$here/probe.c" -o "$build/probe" -lpthread -lm
     keep cpu.json "$build/probe" $quick --folder "$out"
     if command -v nvcc > /dev/null && nvcc -O2 -arch=native "$here/probe.cu" -o "$build/probe_cuda"; then

@@ -100,7 +100,7 @@ pub struct CalibrateOptions {
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     let writes = probe::Asked {
         from: &options.from,
-        name: options.name.as_deref().unwrap_or(HOST),
+        name: options.name.as_deref().map_or(HOST, |name| name.strip_suffix(".toml").unwrap_or(name)),
         base: options.base.as_deref(),
         out: options.out.as_deref(),
         overwrite: options.overwrite,

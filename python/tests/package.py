@@ -205,6 +205,19 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(haversack.RunError, "the policy asked to .* which is not possible"):
             haversack.simulate(**DEEP, policy=Greedy(), memory_budget="70%")
 
+    def test_a_hook_that_is_misspelt_is_told(self):
+        class Misspelt(haversack.Policy):
+            def relive(self, wanted, memory):
+                return []
+
+        with self.assertRaisesRegex(haversack.InputError, "Misspelt.relive is no hook; did you mean 'relieve'"):
+            haversack.simulate(**DEEP, policy=Misspelt())
+
+    def test_a_sweep_refuses_one_and_says_what_takes_it(self):
+        for policy in (FarthestFirst(), FarthestFirst, ["dtr", FarthestFirst()]):
+            with self.assertRaisesRegex(haversack.InputError, r"FarthestFirst is written in Python, and only simulate\(...\)"):
+                haversack.sweep(**DEEP, policy=policy)
+
     def test_one_that_gives_nothing_is_told_the_least_budget(self):
         class Idle(haversack.Policy):
             pass

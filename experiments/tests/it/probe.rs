@@ -76,7 +76,7 @@ fn the_cpu_probe_becomes_a_device_that_simulates() {
     // What a probe does not see is no measurement, however well it is known of the base.
     assert!(["power", "coremark", "trip", "energy"].iter().all(|key| !measured.contains(&(*key).to_owned())));
     // Written by this command, it may be written again.
-    let again = ["calibrate", "--from", "probe.json", "--as", "my-phone", "--base", "galaxy-s22"];
+    let again = ["calibrate", "--from", "probe.json", "--as", "my-phone.toml", "--base", "galaxy-s22"];
     assert!(call_in(out.path(), &again).status.success());
     fs::write(out.path().join("my-phone.toml"), "name = \"mine\"\n").unwrap();
     let message = refusal(&call_in(out.path(), &again), 2);
@@ -127,6 +127,47 @@ fn what_was_not_measured_stays_the_bases_and_says_why() {
     assert!(line("launch = ").contains("value = 20,") || line("launch = ").contains("value = 20.0,"), "{text}");
     assert!(line("fp32_rate = { value = 489").contains("kind = \"measured\""), "{text}");
     assert!(line("vendor").contains("qualcomm"), "{text}");
+}
+
+/// The CPU's probe of one core, as it may be.
+fn cpu(clock: f64, highest: Option<f64>) -> Value {
+    json!({
+        "format": "haversack-probe-1", "probe": "cpu", "quick": true,
+        "machine": {"system": "Linux", "release": "6", "architecture": "aarch64", "kernels": "neon", "memory_bytes": 8e9},
+        "clusters": [{
+            "first_core": 0, "cores": 4, "frequency_hz": highest, "frequency_lowest_hz": null,
+            "frequency_measured_hz": clock, "l1_bytes": 32768, "l2_bytes": 524_288, "l3_bytes": null, "vector_bytes": 16,
+            "fp32_peak_flops_per_s": 1e10, "fp32_gemm_flops_per_s": 8e9, "fp32_convolution_flops_per_s": 6e9,
+            "int8_kernel": "widening", "int8_gemm_ops_per_s": 1e10,
+            "bandwidth": [
+                {"working_set_bytes": 16384, "read_bytes_per_s": 2e10, "write_bytes_per_s": 2e10, "copy_bytes_per_s": 2e10},
+                {"working_set_bytes": 134_217_728, "read_bytes_per_s": 5e9, "write_bytes_per_s": 5e9, "copy_bytes_per_s": 5e9},
+            ],
+        }],
+        "all_cores": {
+            "threads": 4, "read_bytes_per_s": 1e10, "copy_bytes_per_s": 1e10, "fp32_gemm_flops_per_s": 3e10,
+            "int8_gemm_ops_per_s": 3e10, "barrier_s": 1e-6, "atomic_s": 1e-8, "thread_start_s": 1e-5,
+        },
+        "storage": {
+            "past_page_cache": true, "file_bytes": null, "sequential_write_bytes_per_s": null,
+            "sequential_read_bytes_per_s": null, "random_read_bytes_per_s": null, "latency_read_s": null,
+            "random_write_bytes_per_s": null, "latency_write_s": null,
+        },
+        "zram": {"algorithm": null, "size_bytes": null, "ratio": null, "write_page_s": null, "read_page_s": null},
+        "reasons": {},
+    })
+}
+
+#[test]
+fn cores_that_were_busy_while_they_were_probed_are_told() {
+    let told = |clock, highest| {
+        let (_, output) = calibrated(&cpu(clock, highest), &["--base", "galaxy-s22"]);
+        json(&output)["notes"].to_string()
+    };
+    let slow = told(9e8, Some(2.8e9));
+    assert!(slow.contains("the cores from 0 ran at 900 MHz of the kernel's 2800 MHz: if other programs ran"), "{slow}");
+    assert!(told(6.9e7, None).contains("the cores from 0 ran at 69 MHz: if"));
+    assert!(!told(2.7e9, Some(2.8e9)).contains("ran at"));
 }
 
 #[test]

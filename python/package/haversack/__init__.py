@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequen
 from . import _native
 from .errors import HaversackError, InputError, NoPlanError, RunError
 from .network import Network, from_torch
-from .policy import Policy, written
+from .policy import Policy, refuse, written
 from .results import Federation, Folder, Picture, Reproduction, Sweep, Training
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ Results = TypeVar("Results", bound=Folder)
 def _asked(specification: Specification, keys: Mapping[str, Any]) -> Tuple[Optional[str], Dict[str, Any]]:
     """The file, if there is one, and the keys over it."""
     if isinstance(specification, Mapping):
-        return None, {**specification, **keys}
+        specification, keys = None, {**specification, **keys}
+    refuse(keys.get("policy"))
     return None if specification is None else os.fspath(specification), dict(keys)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import shutil
 import tempfile
+import warnings
 import weakref
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -58,7 +59,10 @@ def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_ve
     was_training = getattr(module, "training", True)
     try:
         module.train()
-        torch.onnx.export(module, samples, str(path), **options)
+        with warnings.catch_warnings():
+            # The count of batches that a batch normalisation has seen is no part of training.
+            warnings.filterwarnings("ignore", message="ONNX Preprocess - Removing mutation .*num_batches_tracked")
+            torch.onnx.export(module, samples, str(path), **options)
     except Exception as error:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise InputError(f"PyTorch cannot export {name}: {error}") from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Optional
+
+from .errors import InputError
 
 if TYPE_CHECKING:
     from ._native import Memory, Tensor
@@ -58,4 +61,21 @@ def written(policy: Any) -> Written:
     if isinstance(policy, type):
         policy = policy()
     own = [hook for hook in HOOKS if getattr(type(policy), hook, None) not in (None, getattr(Policy, hook))]
+    for method in dir(type(policy)):
+        # A hook by another name would never be called, and nothing would say so.
+        meant = [] if method in HOOKS or method.startswith("_") else difflib.get_close_matches(method, HOOKS, 1, 0.8)
+        if meant and meant[0] not in own and callable(getattr(type(policy), method)):
+            name, hooks = type(policy).__name__, ", ".join(HOOKS)
+            raise InputError(f"policy: {name}.{method} is no hook; did you mean '{meant[0]}'?; hooks are {hooks}")
     return Written(policy, str(getattr(policy, "name", type(policy).__name__)), own)
+
+
+def refuse(policy: Any) -> None:
+    """Raises InputError where `policy`, or one of a list, is written in Python: only `simulate` takes such a one."""
+    for one in policy if isinstance(policy, (list, tuple)) else [policy]:
+        kind = one if isinstance(one, type) else type(one)
+        if issubclass(kind, Policy):
+            raise InputError(
+                f"policy: {kind.__name__} is written in Python, and only simulate(...) takes such a policy: call it in a "
+                "loop, or write the policy in Rust (docs/write-a-policy.md)"
+            )

@@ -88,6 +88,14 @@ fn cluster(section: &mut Section, probed: &Probed, place: usize, (base, said): (
     let Some(clock) = of("frequency_measured_hz") else { return };
     section.set("cores", (whole(probed, place, "cores") as f64, "count"), &kernel);
     let highest = of("frequency_hz").unwrap_or(clock);
+    if clock < (0.6 * highest).max(3e8) {
+        let (of_them, known) = (whole(probed, place, "first_core"), of("frequency_hz"));
+        let of_what = known.map_or_else(String::new, |known| format!(" of the kernel's {:.0} MHz", known / 1e6));
+        said.push(format!(
+            "the cores from {of_them} ran at {:.0} MHz{of_what}: if other programs ran or they were hot, run the probe again",
+            clock / 1e6
+        ));
+    }
     match of("frequency_hz") {
         Some(highest) => section.set("frequency", (highest / 1e6, "MHz"), &kernel),
         None => section.set("frequency", (clock / 1e6, "MHz"), &measured.noting("additions that wait for each other")),
