@@ -13,7 +13,7 @@ use haversack::cli::Arguments;
 use super::markdown::{Block, Page, root};
 
 /// What is not run: programs that a reader has and a test may not.
-const NOT_RUN: [&str; 7] = ["cargo", "python3", "sh", "adb", "target/release/haversack", "mkdir", "git"];
+const NOT_RUN: [&str; 8] = ["cargo", "python3", "sh", ".", "adb", "target/release/haversack", "mkdir", "git"];
 
 /// Runs the page's commands and compares what they print with what the page shows; what is wrong.
 pub(super) fn check(page: &Page) -> Vec<String> {
