@@ -5,6 +5,7 @@
 
 mod budgets;
 mod checkpoint;
+#[cfg(test)]
 mod checks;
 mod classes;
 mod costs;

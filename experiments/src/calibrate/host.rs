@@ -169,18 +169,19 @@ fn write_stack(path: &Path, name: &str, rates: &Rates, machine: &Machine, peak: 
     cpu.set("operator_overhead", (rates.call * 1e6, "us"), &measured.noting("operators of next to nothing"));
     let frame = How::said(SOURCE).noting("lanes of the kernels' vectors");
     cpu.set("frame", (FRAME as f64, "count"), &frame);
-    let of_bytes = measured.noting("the part of the time that follows the bytes");
+    let fitted = How::fitted(SOURCE).noting("least squares over the times of single products, by operations and bytes");
     for (key, kind) in [("convolution_operands", OperatorKind::Convolution), ("gemm_operands", OperatorKind::Gemm)] {
         let rate = rates.of_kind(kind).operands;
         if rate.is_finite() {
-            cpu.set(key, (rate / machine.clock, "B/cycle"), &of_bytes);
+            cpu.set(key, (rate / machine.clock, "B/cycle"), &fitted);
         }
     }
     let mut efficiency = Section::new("[cpu.efficiency]");
     for &kind in OperatorKind::ALL {
         let rate = rates.of_kind(kind).operations;
         if rate.is_finite() {
-            efficiency.set(kind.name(), ((rate / peak).min(1.0), "fraction"), &measured);
+            let how = if kind.is_dense_product() { &fitted } else { &measured };
+            efficiency.set(kind.name(), ((rate / peak).min(1.0), "fraction"), how);
         }
     }
     let head = [format!("{}: a software stack written by haversack calibrate host.", stem(path))];
@@ -219,7 +220,8 @@ fn device(name: &str, base: &Device, machine: &Machine, peak: f64, stack: &Path)
         cluster.set("frequency_lowest", (clock / 1e6, "MHz"), &guessed.noting("not known: taken to be the highest"));
         let ratio = |key: &str| cluster.value(key).unwrap_or(1.0) / cluster.value("fp32_rate").unwrap_or(1.0);
         let others = ["fp16_rate", "int8_rate"].map(|key| (key, ratio(key)));
-        let how = measured.noting("the fastest kind of operator: what vectors could do beyond was not measured");
+        let how =
+            How::fitted(SOURCE).noting("the fastest kind of operator: what vectors could do beyond was not measured");
         cluster.set("fp32_rate", (peak / clock, "FLOP/cycle"), &how);
         for (key, ratio) in others {
             let unit = if key == "int8_rate" { "OP/cycle" } else { "FLOP/cycle" };
@@ -288,7 +290,7 @@ fn report(asked: &Asked<'_>, path: &Path, stack: &Path, file: &DeviceFile, rows:
             .collect();
         return print_json(&json!({
             "device": asked.name, "file": path, "stack_file": stack, "measured": tally.measured,
-            "datasheet": tally.said, "estimated": tally.guessed, "rows": rows, "mean_error": mean, "worst_error": worst,
+            "fitted": tally.fitted, "datasheet": tally.said, "estimated": tally.guessed, "rows": rows, "mean_error": mean, "worst_error": worst,
         }));
     }
     let mut text = format!("{:<18} {:>5} {:>12} {:>12} {:>8}\n", "network", "batch", "measured", "simulated", "error");
@@ -306,9 +308,9 @@ fn report(asked: &Asked<'_>, path: &Path, stack: &Path, file: &DeviceFile, rows:
     let (path, stack) = (path.display(), stack.display());
     text += &format!("mean error {:.1}%, worst {:.1}%, a training step by one thread\n", mean * 100.0, worst * 100.0);
     text += &format!(
-        "{path}: {} constants measured, {} said by the kernel, {} guessed; {stack}: the kernels\n\
+        "{path}: {} constants measured, {} fitted, {} said by the kernel, {} guessed; {stack}: the kernels\n\
          Next: haversack simulate --device {path} --model resnet8-cifar --batch 16 --cores big:1\n",
-        tally.measured, tally.said, tally.guessed
+        tally.measured, tally.fitted, tally.said, tally.guessed
     );
     print(&text)
 }

@@ -1,5 +1,4 @@
 //! What the cache of iterations and clusters of plans come to, beside phones that are done without them.
-#![cfg(test)]
 
 use std::sync::LazyLock;
 

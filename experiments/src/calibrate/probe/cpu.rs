@@ -135,7 +135,7 @@ fn cluster(section: &mut Section, probed: &Probed, place: usize, (base, said): (
     for (key, before, size) in levels {
         let copied = before.zip(size).and_then(|(before, size)| {
             let above = if before > 0.0 { 1.9 * before } else { 0.0 };
-            probed.copied(&path, above, (size * 0.6).max(above.mul_add(1.0, 1.0)))
+            probed.copied(&path, above, (size * 0.6).max(above))
         });
         if let Some(rate) = copied {
             section.set(key, (per_cycle(rate), "B/cycle"), &measured.noting("copied, read and written bytes together"));

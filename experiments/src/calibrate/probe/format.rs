@@ -278,9 +278,9 @@ fn unit(key: &str) -> &'static str {
 fn guess(key: &str, found: f64, low: f64, high: f64) -> String {
     let unit = unit(key);
     let factors = [(1e3, "kilo"), (1e6, "mega"), (1e9, "giga"), (1e-6, "micro"), (1e-9, "nano"), (1e-3, "milli")];
-    let fits = factors.iter().find(|(factor, prefix)| {
+    let fits = factors.iter().find(|(factor, _)| {
         let is_small = *factor < 1.0;
-        is_small == (unit == "seconds") && (low * 10.0..=high).contains(&(found * factor)) && !prefix.is_empty()
+        is_small == (unit == "seconds") && (low * 10.0..=high).contains(&(found * factor))
     });
     match fits {
         Some((_, prefix)) if !unit.is_empty() => format!(" (was it in {prefix}{unit}?)"),
@@ -337,8 +337,7 @@ impl Probed {
         })
     }
 
-    /// The copied bytes a second at the largest working set of at most `at_most` bytes and at least `at_least`; with
-    /// `fastest`, the highest of them.
+    /// The most bytes a second that were copied within a working set of at least `at_least` bytes and at most `at_most`.
     pub(super) fn copied(&self, table: &str, at_least: f64, at_most: f64) -> Option<f64> {
         let rows = (0..self.tables(&format!("{table}.bandwidth"))).filter_map(|row| {
             let of = |key: &str| self.number(&format!("{table}.bandwidth.{row}.{key}"));
