@@ -86,9 +86,15 @@ static LEAST_BITS: Number =
 
 static PACKING: Choice<Packing> = Choice::new(
     "packing",
-    Packing::Unified,
-    &[("unified", Packing::Unified), ("shared", Packing::Shared), ("cpu", Packing::Cpu), ("gpu", Packing::Gpu)],
-    "who packs and who unpacks",
+    Packing::Profiled,
+    &[
+        ("profiled", Packing::Profiled),
+        ("unified", Packing::Unified),
+        ("shared", Packing::Shared),
+        ("cpu", Packing::Cpu),
+        ("gpu", Packing::Gpu),
+    ],
+    "who packs and who unpacks; profiled, the faster of gpu and unified for each tensor",
 );
 
 static CONTROL: Choice<Control> = Choice::new(

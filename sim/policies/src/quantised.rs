@@ -46,12 +46,14 @@ pub enum Packing {
     /// The CPU packs, the GPU unpacks the CPU's interleaved order.
     Shared,
     /// The same in the unified layout: the GPU unpacks in shared memory, inside the kernels that read.
-    #[default]
     Unified,
+    /// For each tensor whichever of `Gpu` and `Unified` a profile finds faster, once before training.
+    #[default]
+    Profiled,
 }
 
 impl Packing {
-    /// Whether the CPU packs.
+    /// Whether the CPU may have to pack.
     pub const fn cpu_packs(self) -> bool {
         !matches!(self, Self::Gpu)
     }

@@ -1,5 +1,8 @@
 //! What everything costs in a run: the machine's prices for its graph, worked out once.
 
+mod packing;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::processor::{Cost, CpuCores, ProcessorKind};
@@ -24,6 +27,8 @@ pub(crate) struct RunCosts<'a> {
     quantiser: Option<Quantiser>,
     /// What compressing takes.
     codec: &'a CodecProfile<'a>,
+    /// Who packs each tensor, once one of several ways was chosen for it.
+    pub(crate) ways: BTreeMap<TensorId, Packing>,
     /// What each node costs at the current micro-batch, once it was asked.
     nodes: Vec<Option<Cost>>,
     /// What the statistics of a tensor cost, by its values.
@@ -47,7 +52,8 @@ impl<'a> RunCosts<'a> {
     ) -> Self {
         let quantiser = rules.map(|(rules, sizes)| Quantiser { rules, stored: Quantised::new(graph, &rules, sizes) });
         let (machine, nodes) = (Arc::new(machine.clone()), vec![None; graph.nodes.len()]);
-        Self { machine, graph, precision, quantiser, codec, nodes, statistics: Vec::new() }
+        let (ways, statistics) = (BTreeMap::new(), Vec::new());
+        Self { machine, graph, precision, quantiser, codec, ways, nodes, statistics }
     }
 
     pub(crate) fn machine(&self) -> &Machine {
@@ -106,11 +112,6 @@ impl<'a> RunCosts<'a> {
         self.quantiser.as_ref().ok_or_else(|| Stop::illegal("quantise a tensor".to_owned(), reason))
     }
 
-    /// Who packs and unpacks; `None` if nobody has to.
-    pub(crate) fn packing(&self) -> Option<Packing> {
-        self.quantiser.as_ref().map(|quantiser| quantiser.rules.packing)
-    }
-
     /// Bytes of what stays of a tensor that is given up: what a ReLU needs of it.
     pub(crate) fn signs(&self, tensor: TensorId, samples: u64) -> Bytes {
         self.quantiser.as_ref().map_or(Bytes::ZERO, |quantiser| quantiser.stored.bytes(tensor, 0, samples))
@@ -131,37 +132,11 @@ impl<'a> RunCosts<'a> {
         let node = &self.graph.nodes[node as usize];
         match tensors.storage(tensor) {
             Some(haversack_policies::Storage::Quantised(bits)) => {
-                let within = |packing| node.phase == Phase::Backward && self.machine.unpacks_within(packing);
-                let packing = self.packing();
-                packing.is_some_and(|packing| !within(packing)) && bits != WHOLE && node.need_of(tensor) == Need::Values
+                let within = node.phase == Phase::Backward && self.unpacked_within(tensor);
+                !within && bits != WHOLE && node.need_of(tensor) == Need::Values
             }
             _ => node.need_of(tensor) != Need::Shape,
         }
-    }
-
-    /// What unpacking inside `node` costs beside it, and the bytes that it does not read whole; `None` if it reads
-    /// nothing that is packed.
-    pub(crate) fn unpacking_within(&self, node: NodeId, tensors: &Tensors<'_>) -> Option<(Cost, Bytes)> {
-        let quantiser = self.quantiser.as_ref()?;
-        let node = &self.graph.nodes[node as usize];
-        if node.phase != Phase::Backward || !self.machine.unpacks_within(quantiser.rules.packing) {
-            return None;
-        }
-        let mut sum: Option<(Cost, Bytes)> = None;
-        for &tensor in &node.inputs {
-            let packed = tensors.storage(tensor).is_some() && !tensors.is_whole(tensor);
-            let bits = tensors.bits(tensor);
-            if !packed || bits == WHOLE || node.need_of(tensor) != Need::Values {
-                continue;
-            }
-            let values = quantiser.stored.values(tensor, tensors.samples());
-            let cost = self.machine.unpacking_within(values, bits, node.work.columns);
-            let (total, less) = sum.get_or_insert_default();
-            total.busy += cost.busy;
-            total.dram += cost.dram;
-            *less += tensors.size(tensor);
-        }
-        sum
     }
 
     /// What `calls` system calls for the arena's blocks take.

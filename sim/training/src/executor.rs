@@ -268,7 +268,7 @@ impl<'a> Executor<'a> {
         self.lanes.expect_walls(&budgets.walls, |wall| Event::Wall(wall.memory), &mut self.clock);
         self.tensors.set_activation_budget(budgets.activations);
         self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
-        if self.costs.packing().is_some() {
+        if self.costs.quantises() {
             // The arena holds what was planned, whatever was cut in the iteration before.
             let budget = activation_budget(self.costs.machine(), self.job, self.clock.now()).unwrap_or(Bytes::MAX);
             let restored = self.tensors.bound_arena(budget).unwrap_or_default();

@@ -331,7 +331,7 @@ fn parameters_of_daf_are_checked() {
         ("bits", &["1", "2", "4", "8", "16", "32"][..], &["0", "3", "33", "", "-1", "two", "256"][..]),
         ("least_bits", &["0", "1", "2", "4", "8"], &["16", "32", "3", "many"]),
         ("importance", &["depth", "values", "uniform"], &["random", ""]),
-        ("packing", &["unified", "shared", "cpu", "gpu"], &["dsp", "GPU"]),
+        ("packing", &["profiled", "unified", "shared", "cpu", "gpu"], &["dsp", "GPU"]),
         ("control", &["fused", "own-kernels"], &["own"]),
         ("step_mb", &["1", "100", "400"], &["0", "-1", "1.5", "10000000"]),
         ("page_kib", &["1", "16", "4096"], &["0", "16k"]),

@@ -112,7 +112,8 @@ impl Executor<'_> {
         for _ in 0..again {
             self.spend(&statistics, SpanKind::Control)?;
         }
-        if self.lanes.packer.is_none() {
+        let by_cpu = self.lanes.packer.is_some() && self.costs.cpu_packs(tensor, bits, &self.tensors);
+        if !by_cpu {
             let cost = self.costs.machine().packing_cost(values, bits);
             for _ in 0..copies {
                 self.spend(&cost, SpanKind::Packing)?;

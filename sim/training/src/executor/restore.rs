@@ -75,7 +75,7 @@ impl Executor<'_> {
             return Ok(());
         }
         self.admit(tensor, node)?;
-        if self.costs.packing() == Some(Packing::Cpu) && self.lanes.packer.is_some() {
+        if self.costs.packing_of(tensor) == Some(Packing::Cpu) && self.lanes.packer.is_some() {
             self.send_to_unpack(tensor)?;
             return Ok(self.await_packer(|packer| !packer.works_on(tensor))?);
         }
@@ -101,13 +101,13 @@ impl Executor<'_> {
     /// Lets the CPU begin to unpack what backward reads next, if there is room: nothing gives way for what is not needed
     /// yet.
     pub(super) fn unpack_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
-        let by_cpu = self.costs.packing() == Some(Packing::Cpu);
         let idle = self.lanes.packer.as_ref().is_some_and(|packer| packer.in_flight() == 0);
-        if self.clock.phase() != Phase::Backward || !by_cpu || !idle {
+        if self.clock.phase() != Phase::Backward || !idle {
             return Ok(());
         }
         let wanted = |&(reader, tensor): &(NodeId, TensorId)| {
-            self.tensors.storage(tensor).is_some()
+            self.costs.packing_of(tensor) == Some(Packing::Cpu)
+                && self.tensors.storage(tensor).is_some()
                 && !self.tensors.is_whole(tensor)
                 && self.costs.reads_values(reader, tensor, &self.tensors)
         };
