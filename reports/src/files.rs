@@ -67,6 +67,11 @@ impl Part {
         create().map_err(|source| FileError::new("write", path, source))
     }
 
+    /// Where it will be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Gives the file, which is whole, to the disc and its name.
     pub(crate) fn take_name(mut self) -> Result<(), FileError> {
         let written = File::open(&self.part).and_then(|file| file.sync_all());

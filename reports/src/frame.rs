@@ -56,7 +56,7 @@ impl ParquetFile {
             .with_compression(ParquetCompression::Snappy)
             .set_parallel(false)
             .batched(schema)
-            .map_err(FrameError::Encode)?;
+            .map_err(|error| refused(&part, error))?;
         Ok(Self { part, writer })
     }
 
@@ -65,7 +65,7 @@ impl ParquetFile {
     /// # Errors
     /// Rows that cannot be held as Parquet, or a disc that is full.
     pub fn write(&mut self, frame: &DataFrame) -> Result<(), FrameError> {
-        self.writer.write_batch(frame).map_err(FrameError::Encode)
+        self.writer.write_batch(frame).map_err(|error| refused(&self.part, error))
     }
 
     /// Appends frames, one of each of `parts`, in their order; they are made and encoded on the threads of the present
@@ -85,7 +85,7 @@ impl ParquetFile {
         };
         let encoded: Result<Vec<_>, _> = parts.par_iter().with_max_len(1).map(encode).collect();
         let groups = encoded.map_err(FrameError::Encode)?.into_iter().flatten().collect();
-        self.writer.write_row_groups(groups).map_err(FrameError::Encode)
+        self.writer.write_row_groups(groups).map_err(|error| refused(&self.part, error))
     }
 
     /// Ends the file and gives it its name.
@@ -93,9 +93,20 @@ impl ParquetFile {
     /// # Errors
     /// A disc that is full, or a name that cannot be taken.
     pub fn finish(self) -> Result<(), FrameError> {
-        self.writer.finish().map_err(FrameError::Encode)?;
+        self.writer.finish().map_err(|error| refused(&self.part, error))?;
         drop(self.writer);
         Ok(self.part.take_name()?)
+    }
+}
+
+/// What polars says of a file that is written: the file system's refusal names the path.
+fn refused(part: &Part, error: PolarsError) -> FrameError {
+    match error {
+        PolarsError::IO { error, .. } => {
+            let source = std::io::Error::new(error.kind(), error.to_string());
+            FileError::new("write", part.path(), source).into()
+        }
+        other => FrameError::Encode(other),
     }
 }
 

@@ -98,7 +98,9 @@ impl<T: Schema> Calibrated<T> {
         let path = Path::new(id);
         if !is_path(id) {
             let valid: Vec<_> = T::BUILT_IN.iter().map(|built_in| built_in.id).collect();
-            let nearest = nearest(id, valid.iter().copied()).map(str::to_owned);
+            // Somebody's own file, beside them, without the ending that would make it a path.
+            let own = Some(format!("{id}.toml")).filter(|file| Path::new(file).is_file());
+            let nearest = own.or_else(|| nearest(id, valid.iter().copied()).map(str::to_owned));
             return Err(CalibrationError::UnknownId { what: T::WHAT, id: id.to_owned(), nearest, valid });
         }
         let text =

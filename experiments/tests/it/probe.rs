@@ -50,6 +50,8 @@ fn simulated(folder: &Path, more: &[&str]) -> Vec<String> {
     let arguments = ["simulate", "--device", "my-phone.toml", "--model", "lenet5", "--batch", "8", "--format", "json"];
     let run = json(&call_in(folder, &[&arguments[..], more].concat()));
     assert!(run["iteration_time_s"].as_f64().unwrap() > 0.0);
+    let nameless = refusal(&call_in(folder, &["simulate", "--device", "my-phone", "--model", "lenet5"]), 2);
+    assert!(nameless.contains("unknown device `my-phone` (did you mean `my-phone.toml`?)"), "{nameless}");
     let shown = stdout(&call_in(folder, &["show", "device", "my-phone.toml"]));
     assert!(shown.contains("measured") && shown.contains("estimated"), "{shown}");
     let text = fs::read_to_string(folder.join("my-phone.toml")).unwrap();

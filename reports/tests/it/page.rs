@@ -3,7 +3,7 @@
 use haversack_reports::figure::{Figure, Front, Panel};
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, RunPage, RunSection, Section, Summary};
 
-fn page() -> Page {
+pub(crate) fn page() -> Page {
     let cell = |id: &str, verdict: &str, error| CellRow {
         id: id.into(),
         simulated: "1130.5".into(),
