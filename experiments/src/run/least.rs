@@ -1,14 +1,11 @@
 //! The least budget with which a plan works.
 
 use haversack_devices::units::Bytes;
-use haversack_training::{Job, Observe, RunError, least_memory, simulate};
+use haversack_training::{Job, Observe, RunError, least_memory, least_that_works, simulate};
 
 use super::Plan;
 use crate::cache::Cache;
 use crate::scenario::{Key, size_text};
-
-/// Activation budgets are searched to this share of the answer.
-const RESOLUTION: f64 = 1e-3;
 
 /// The keys that do not decide the least budget.
 const INDIFFERENT: [Key; 8] = [
@@ -100,15 +97,7 @@ impl Plan {
             simulate(self.machine(), &job, self.policy()?.as_mut())
         };
         attempt(None)?;
-        let (mut fails, mut works) = (0, self.saved_bytes().0.max(1));
-        while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
-            let middle = fails + (works - fails) / 2;
-            match attempt(Some(Bytes(middle))) {
-                Ok(_) => works = middle,
-                Err(error) if error.is_infeasible() => fails = middle,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Bytes(works))
+        let whole = self.saved_bytes().max(Bytes(1));
+        least_that_works(whole, |budget| attempt(Some(budget)).map(drop))
     }
 }

@@ -30,13 +30,24 @@ pub fn least_memory(
         job.budgets.memory = memory;
         simulate(machine, &job, policy()?.as_mut())
     };
-    let mut works = attempt(None)?.reserved.0;
+    let works = attempt(None)?.reserved;
+    least_that_works(works, |budget| attempt(Some(budget)).map(drop))
+}
+
+/// The least budget with which `attempt` works, to a thousandth, rounded up; `works` is one that does.
+///
+/// # Errors
+/// What `attempt` fails with for another reason than its budget.
+pub fn least_that_works(
+    works: Bytes,
+    mut attempt: impl FnMut(Bytes) -> Result<(), RunError>,
+) -> Result<Bytes, RunError> {
     // Half of what works, again and again, until something does not.
-    let mut fails = 0;
+    let (mut fails, mut works) = (0, works.0);
     while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
         let middle = fails + (works - fails) / 2;
-        match attempt(Some(Bytes(middle))) {
-            Ok(_) => works = middle,
+        match attempt(Bytes(middle)) {
+            Ok(()) => works = middle,
             Err(error) if error.is_infeasible() => fails = middle,
             Err(error) => return Err(error),
         }

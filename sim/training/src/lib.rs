@@ -69,7 +69,7 @@ mod timeline;
 
 pub use error::RunError;
 pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
-pub use least::least_memory;
+pub use least::{least_memory, least_that_works};
 pub use lesson::Lesson;
 pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, held};
+use crate::progress::{Amount, Progress};
 
 /// The file that errors of a specification name.
 const PLACE: &str = "readings of a federation";
@@ -77,11 +78,14 @@ pub(super) type Wanted = (&'static str, Vec<&'static str>);
 /// # Errors
 /// A specification that is wrong, and whatever a federation fails with.
 pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<Federation>> {
-    let one = |(task, parts): &Wanted, seed: u64| -> Result<Arc<Course>> {
-        hold(context, &text(context, task, parts)?, seed)
-    };
     let seeds = seeds(context)?;
     let all: Vec<(&Wanted, u64)> = wanted.iter().flat_map(|one| seeds.iter().map(move |&seed| (one, seed))).collect();
+    let progress = Progress::new(Amount::Number("federations"), all.len() as u64, 0);
+    let one = |(task, parts): &Wanted, seed: u64| -> Result<Arc<Course>> {
+        let course = hold(context, &text(context, task, parts)?, seed)?;
+        progress.inc(1);
+        Ok(course)
+    };
     let found: Vec<Arc<Course>> = all.par_iter().map(|&(wanted, seed)| one(wanted, seed)).collect::<Result<_>>()?;
     Ok(found.chunks(seeds.len()).map(|courses| Federation { courses: courses.to_vec() }).collect())
 }
