@@ -67,7 +67,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let ends = [measured.seeds.iter().min(), measured.seeds.iter().max()];
         let level = |height: f64| {
             let across = ends.into_iter().flatten().map(|&seed| (seed as f64, height));
-            Series::new(format!("{label}, mean"), across.collect::<Vec<_>>()).unmarked()
+            Series::new(label, across.collect::<Vec<_>>()).unmarked()
         };
         lines = lines.series(level(lost.value));
         for end in [lost.lo, lost.hi] {
