@@ -36,6 +36,7 @@ mod processes;
 mod reclaim;
 mod report;
 mod settings;
+mod slots;
 mod swap;
 mod time;
 mod workingset;
@@ -54,8 +55,9 @@ use generations::Generations;
 use lmkd::Daemon;
 use pressure::Pressure;
 use processes::{Process, Region};
-use swap::{Partition, Zram};
-use time::{Kswapd, Write};
+use slots::Slots;
+use swap::{Partition, Swap, Zram};
+use time::{Kswapd, Writeback};
 use workingset::Workingset;
 
 /// A process of a [`PhoneMemory`].
@@ -86,16 +88,12 @@ pub struct PhoneMemory {
     /// Pages in DRAM: anonymous, file, pinned.
     resident: [u64; 3],
     extents: Extents,
-    processes: Vec<Process>,
-    free_processes: Vec<u32>,
-    regions: Vec<Region>,
-    free_regions: Vec<u32>,
+    processes: Slots<Process>,
+    regions: Slots<Region>,
     /// Counts touches of whole regions and changes of score: what orders them.
     stamp: u64,
-    zram: Zram,
-    partition: Partition,
-    writes: VecDeque<Write>,
-    writing: u64,
+    swap: Swap,
+    writeback: Writeback,
     workingset: Workingset,
     picker: reclaim::Picker,
     generations: Generations,
@@ -123,15 +121,14 @@ impl PhoneMemory {
             free: settings.ram.0,
             resident: [0; 3],
             extents: Extents::new(),
-            processes: Vec::new(),
-            free_processes: Vec::new(),
-            regions: Vec::new(),
-            free_regions: Vec::new(),
+            processes: Slots::new(),
+            regions: Slots::new(),
             stamp: 0,
-            zram: Zram { capacity: settings.zram.0 / PAGE, stored: 0, dram: 0 },
-            partition: Partition::new(settings.swap.0 / PAGE, settings.extent_pages()),
-            writes: VecDeque::new(),
-            writing: 0,
+            swap: Swap {
+                zram: Zram { capacity: settings.zram.0 / PAGE, stored: 0, dram: 0 },
+                partition: Partition::new(settings.swap.0 / PAGE, settings.extent_pages()),
+            },
+            writeback: Writeback::default(),
             workingset: Workingset::default(),
             picker: reclaim::Picker::default(),
             generations: Generations::new(settings.lists),
@@ -199,10 +196,10 @@ impl PhoneMemory {
             file: pages(self.resident[FILE]),
             inactive_file: pages(self.inactive(FILE)),
             pinned: pages(self.resident[PINNED]),
-            zram: Bytes(self.zram.dram),
-            zram_stored: pages(self.zram.stored),
-            swap: pages(self.partition.used),
-            writeback: pages(self.writing),
+            zram: Bytes(self.swap.zram.dram),
+            zram_stored: pages(self.swap.zram.stored),
+            swap: pages(self.swap.partition.used),
+            writeback: pages(self.writeback.pages),
         }
     }
 

@@ -191,7 +191,7 @@ impl PhoneMemory {
                 self.alive(actor)?;
             }
             if self.free < need + min {
-                if self.free + self.writing * PAGE >= need + min {
+                if self.free + self.writeback.pages * PAGE >= need + min {
                     return self.wait_or_kill(actor, need);
                 }
                 self.actors.get_mut(actor).fault = Fault::Reclaims { reclaimed: 0, fruitless: 0 };
@@ -217,7 +217,7 @@ impl PhoneMemory {
             State::Mapped => Step::Next,
             State::Cached | State::Writeback => {
                 if state == State::Writeback {
-                    self.writing -= pages;
+                    self.writeback.pages -= pages;
                     self.insert(id, kind, false);
                 }
                 self.map_extent(id);
@@ -247,12 +247,11 @@ impl PhoneMemory {
     fn swap_in(&mut self, actor: u32, id: u32) -> Step {
         let extent = *self.extents.get(id);
         let width = (self.settings.swap_read_ahead.0 / self.settings.extent.0).max(1) as u32;
-        let near: Vec<u32> = self.partition.around(extent.slot, width).filter(|&other| other != id).collect();
+        let near: Vec<u32> = self.swap.partition.around(extent.slot, width).filter(|&other| other != id).collect();
         let active = self.refault(id);
         self.extents.get_mut(id).flags |= WORKINGSET;
         // While swap is half empty the copy stays, and the extent may go again unwritten.
-        let swap = self.zram.capacity + self.partition.capacity;
-        if (self.zram.stored + self.partition.used) * 2 > swap {
+        if !self.swap.is_half_empty() {
             self.drop_copy(id);
         }
         self.enter(id, ANON, active);
@@ -404,7 +403,7 @@ impl PhoneMemory {
     /// Waits for a write to end, or else, as there is nothing to reclaim, ends a process.
     fn wait_or_kill(&mut self, actor: u32, need: u64) -> Result<Step, PhoneError> {
         let (now, stall) = (self.now, self.actors.get(actor).stall);
-        if !self.writes.is_empty() {
+        if !self.writeback.queue.is_empty() {
             self.actors.get_mut(actor).does(Doing::AwaitsWrite, true, now);
             return Ok(Step::Waits);
         }

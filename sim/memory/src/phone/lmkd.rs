@@ -344,9 +344,9 @@ impl PhoneMemory {
 
     /// Less than a share of swap is free, as lmkd counts it (`get_free_swap`).
     fn swap_is_low(&self, lmkd: &Lmkd) -> bool {
-        let total = self.zram.capacity + self.partition.capacity;
-        let mut free = total - self.zram.stored - self.partition.used;
-        if self.zram.capacity > 0 && lmkd.swap_compression_ratio.0 > 0.0 {
+        let total = self.swap.zram.capacity + self.swap.partition.capacity;
+        let mut free = total - self.swap.zram.stored - self.swap.partition.used;
+        if self.swap.zram.capacity > 0 && lmkd.swap_compression_ratio.0 > 0.0 {
             let easily_had = self.free / PAGE + self.inactive(FILE);
             // A float cast saturates.
             free = free.min((easily_had as f64 * lmkd.swap_compression_ratio.0) as u64);
@@ -355,7 +355,7 @@ impl PhoneMemory {
     }
 
     fn swap_utilisation(&self) -> u64 {
-        let used = self.zram.stored + self.partition.used;
+        let used = self.swap.zram.stored + self.swap.partition.used;
         let swappable = self.extents.kind_pages(ANON) + used;
         (used * 100).checked_div(swappable).unwrap_or(0)
     }

@@ -112,13 +112,12 @@ impl PhoneMemory {
             resident: 0,
             swapped: 0,
         };
-        if let Some(index) = self.free_processes.pop() {
+        if let Some(index) = self.processes.take() {
             let life = self.processes[index as usize].life + 1;
             self.processes[index as usize] = new(life);
             return Ok(ProcessId { index, life });
         }
-        let index = u32::try_from(self.processes.len()).map_err(|_| PhoneError::TooMany { what: "processes" })?;
-        self.processes.push(new(0));
+        let index = self.processes.add(new(0)).ok_or(PhoneError::TooMany { what: "processes" })?;
         Ok(ProcessId { index, life: 0 })
     }
 
@@ -169,7 +168,6 @@ impl PhoneMemory {
         {
             return Err(PhoneError::Pages { wrong });
         }
-        let too_many = PhoneError::TooMany { what: "regions" };
         let place = self.processes[owner].regions.len() as u32;
         let new = |life| Region {
             life,
@@ -183,7 +181,7 @@ impl PhoneMemory {
             touched: 0,
             fresh: Fresh::default(),
         };
-        let id = if let Some(index) = self.free_regions.pop() {
+        let id = if let Some(index) = self.regions.take() {
             let region = &mut self.regions[index as usize];
             let mut extents = std::mem::take(&mut region.extents);
             extents.clear();
@@ -191,8 +189,7 @@ impl PhoneMemory {
             *region = Region { extents, ..new(life) };
             RegionId { index, life }
         } else {
-            let index = u32::try_from(self.regions.len()).map_err(|_| too_many)?;
-            self.regions.push(new(0));
+            let index = self.regions.add(new(0)).ok_or(PhoneError::TooMany { what: "regions" })?;
             RegionId { index, life: 0 }
         };
         self.processes[owner].regions.push(id.index);
@@ -251,15 +248,14 @@ impl PhoneMemory {
     }
 
     pub(super) fn process(&self, process: ProcessId) -> Result<usize, PhoneError> {
-        let index = process.index as usize;
-        let known = self.processes.get(index).is_some_and(|known| known.alive && known.life == process.life);
-        if known { Ok(index) } else { Err(PhoneError::UnknownProcess { process }) }
+        let known = self.processes.get(process.index);
+        let known = known.is_some_and(|known| known.alive && known.life == process.life);
+        if known { Ok(process.index as usize) } else { Err(PhoneError::UnknownProcess { process }) }
     }
 
     pub(super) fn region(&self, region: RegionId) -> Result<usize, PhoneError> {
-        let index = region.index as usize;
-        let known = self.regions.get(index).is_some_and(|known| known.life == region.life);
-        if known { Ok(index) } else { Err(PhoneError::UnknownRegion { region }) }
+        let known = self.regions.get(region.index).is_some_and(|known| known.life == region.life);
+        if known { Ok(region.index as usize) } else { Err(PhoneError::UnknownRegion { region }) }
     }
 
     /// The extents that a range of a region lies in.
@@ -301,7 +297,7 @@ impl PhoneMemory {
             self.drop_region(region as usize);
         }
         self.processes[index].alive = false;
-        self.free_processes.push(index as u32);
+        self.processes.give_back(index);
         // Something may be reclaimable again, or nothing needs to be.
         self.kswapd.hopeless = false;
     }
@@ -311,7 +307,7 @@ impl PhoneMemory {
             self.drop_last(index);
         }
         self.regions[index].life += 1;
-        self.free_regions.push(index as u32);
+        self.regions.give_back(index);
     }
 
     /// Frees the last extent of a region, wherever it is.
@@ -327,7 +323,7 @@ impl PhoneMemory {
             }
             State::Cached => self.forget_resident(id),
             State::Writeback => {
-                self.writing -= pages;
+                self.writeback.pages -= pages;
                 self.forget_resident(id);
             }
             State::Zram => self.leave_zram(id),
@@ -379,7 +375,7 @@ impl PhoneMemory {
         let extent = self.extents.get_mut(id);
         let slot = std::mem::replace(&mut extent.slot, NONE);
         if slot != NONE {
-            self.partition.give_back(slot, u64::from(extent.pages));
+            self.swap.partition.give_back(slot, u64::from(extent.pages));
         }
     }
 
@@ -387,8 +383,8 @@ impl PhoneMemory {
         let extent = self.extents.get(id);
         let pages = u64::from(extent.pages);
         let bytes = self.regions[extent.region as usize].compressed(pages);
-        self.zram.stored -= pages;
-        self.zram.dram -= bytes;
+        self.swap.zram.stored -= pages;
+        self.swap.zram.dram -= bytes;
         self.free += bytes;
     }
 }

@@ -171,7 +171,7 @@ impl PhoneMemory {
     /// Whether there is no room for another anonymous extent.
     pub(super) fn swap_is_full(&self) -> bool {
         let pages = self.settings.extent_pages();
-        !self.zram.has_room(pages) && !self.partition.has_room(pages)
+        !self.swap.zram.has_room(pages) && !self.swap.partition.has_room(pages)
     }
 
     /// Whether an extent was used since the last scan; from now on it is not.
@@ -246,10 +246,10 @@ impl PhoneMemory {
         let extent = *self.extents.get(id);
         let pages = u64::from(extent.pages);
         let kind = self.regions[extent.region as usize].kind();
-        let to_zram = kind == ANON && extent.slot == NONE && self.zram.has_room(pages);
+        let to_zram = kind == ANON && extent.slot == NONE && self.swap.zram.has_room(pages);
         let to_flash = !to_zram
             && if kind == ANON {
-                extent.slot == NONE && self.partition.has_room(pages)
+                extent.slot == NONE && self.swap.partition.has_room(pages)
             } else {
                 extent.flags & DIRTY != 0
             };
@@ -310,8 +310,8 @@ impl PhoneMemory {
         let extent = self.extents.get(id);
         let pages = u64::from(extent.pages);
         let bytes = self.regions[extent.region as usize].compressed(pages);
-        self.zram.stored += pages;
-        self.zram.dram += bytes;
+        self.swap.zram.stored += pages;
+        self.swap.zram.dram += bytes;
         self.free -= bytes;
         self.counters.pswpout += pages;
         self.counters.zram_out += pages;
@@ -320,21 +320,21 @@ impl PhoneMemory {
 
     /// Whether the write queue is too full for `pages` more.
     fn is_congested(&self, pages: u64) -> bool {
-        !self.writes.is_empty() && (self.writing + pages) * PAGE > self.settings.write_queue.0
+        !self.writeback.queue.is_empty() && (self.writeback.pages + pages) * PAGE > self.settings.write_queue.0
     }
 
     /// Sends an extent to flash; its pages are free when they are written.
     fn write_out(&mut self, id: u32, kind: usize, at: Nanos, flash: &mut dyn Flash) {
         let pages = u64::from(self.extents.get(id).pages);
-        let slot = if kind == ANON { self.partition.take(id, pages) } else { NONE };
+        let slot = if kind == ANON { self.swap.partition.take(id, pages) } else { NONE };
         let transfer = flash.write(at, haversack_devices::units::Bytes(pages * PAGE));
         self.stamp += 1;
         let number = self.stamp;
         let extent = self.extents.get_mut(id);
         (extent.state, extent.clock, extent.slot) = (State::Writeback, number, slot);
         extent.flags &= !DIRTY;
-        self.writes.push_back(Write { transfer, id, number });
-        self.writing += pages;
+        self.writeback.queue.push_back(Write { transfer, id, number });
+        self.writeback.pages += pages;
         match kind {
             ANON => self.counters.pswpout += pages,
             _ => self.counters.file_out += pages,

@@ -2,6 +2,20 @@
 
 use super::extents::NONE;
 
+/// Where anonymous pages go.
+#[derive(Clone, Debug)]
+pub(super) struct Swap {
+    pub(super) zram: Zram,
+    pub(super) partition: Partition,
+}
+
+impl Swap {
+    /// Whether less than half of it is in use (`vm_swap_full`).
+    pub(super) const fn is_half_empty(&self) -> bool {
+        (self.zram.stored + self.partition.used) * 2 <= self.zram.capacity + self.partition.capacity
+    }
+}
+
 /// A ZRAM disk: how much is in it and what that takes of DRAM.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zram {

@@ -1,5 +1,7 @@
 //! Time: what kswapd, the write queue, PSI and lmkd do while it passes.
 
+use std::collections::VecDeque;
+
 use haversack_devices::units::Nanos;
 
 use super::actors::Activity;
@@ -18,6 +20,14 @@ pub(super) struct Write {
     pub(super) id: u32,
     /// The extent's clock; another means that it was wanted back, or freed.
     pub(super) number: u64,
+}
+
+/// What is on its way to flash, in the order in which it was begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writeback {
+    pub(super) queue: VecDeque<Write>,
+    /// Pages that nobody has wanted back since.
+    pub(super) pages: u64,
 }
 
 /// The kernel's thread that reclaims.
@@ -125,7 +135,7 @@ impl PhoneMemory {
         }
         let (costs, at) = (self.kswapd.costs, self.now);
         match self.reclaim_step(Look { who: Reclaimer::Kswapd, costs, at }, flash) {
-            None if self.writes.is_empty() => self.rest_kswapd(true),
+            None if self.writeback.queue.is_empty() => self.rest_kswapd(true),
             None => self.kswapd.awaits_write = true,
             Some(step) => {
                 self.kswapd.clock = at + step.running + self.take_turns(step.running);
@@ -167,8 +177,8 @@ impl PhoneMemory {
             return;
         }
         // They were begun in this order.
-        let Ok(at) = self.writes.binary_search_by_key(&transfer, |write| write.transfer) else { return };
-        let Some(Write { id, number, .. }) = self.writes.remove(at) else { return };
+        let Ok(at) = self.writeback.queue.binary_search_by_key(&transfer, |write| write.transfer) else { return };
+        let Some(Write { id, number, .. }) = self.writeback.queue.remove(at) else { return };
         self.actors.written(self.now);
         if std::mem::take(&mut self.kswapd.awaits_write) {
             self.kswapd.clock = self.kswapd.clock.max(self.now);
@@ -179,7 +189,7 @@ impl PhoneMemory {
         }
         let pages = u64::from(extent.pages);
         let kind = self.regions[extent.region as usize].kind();
-        self.writing -= pages;
+        self.writeback.pages -= pages;
         self.forget_resident(id);
         self.extents.get_mut(id).state = if kind == ANON { State::Flash } else { State::Dropped };
         self.leave_shadow(id);
@@ -188,7 +198,8 @@ impl PhoneMemory {
     /// The kernel's own killer: the process that holds most, its score added in thousandths of memory
     /// (`oom_badness`). False where there is none that may be ended.
     pub(super) fn kill_for_memory(&mut self) -> bool {
-        let total = ((self.settings.ram.0 / super::PAGE + self.zram.capacity + self.partition.capacity) / 1000) as i64;
+        let total = ((self.settings.ram.0 / super::PAGE + self.swap.zram.capacity + self.swap.partition.capacity)
+            / 1000) as i64;
         let badness = |index: usize| {
             let process = &self.processes[index];
             (process.resident + process.swapped) as i64 + i64::from(process.adj) * total

@@ -1,0 +1,56 @@
+//! Things that come and go, each in a slot that the next one takes over.
+
+use std::ops::{Index, IndexMut};
+
+/// Slots, some of them free.
+#[derive(Clone, Debug)]
+pub(super) struct Slots<T> {
+    all: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Slots<T> {
+    pub(super) const fn new() -> Self {
+        Self { all: Vec::new(), free: Vec::new() }
+    }
+
+    /// The number of slots, taken or free.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&T> {
+        self.all.get(index as usize)
+    }
+
+    /// A slot that is free, which is not any more; `None` if all are taken.
+    pub(super) fn take(&mut self) -> Option<u32> {
+        self.free.pop()
+    }
+
+    /// Another slot; `None` if there are as many as there can be.
+    pub(super) fn add(&mut self, item: T) -> Option<u32> {
+        let index = u32::try_from(self.all.len()).ok()?;
+        self.all.push(item);
+        Some(index)
+    }
+
+    /// What is in a slot is no more.
+    pub(super) fn give_back(&mut self, index: usize) {
+        self.free.push(index as u32);
+    }
+}
+
+impl<T> Index<usize> for Slots<T> {
+    type Output = T;
+
+    fn index(&self, index: usize) -> &T {
+        &self.all[index]
+    }
+}
+
+impl<T> IndexMut<usize> for Slots<T> {
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut self.all[index]
+    }
+}
