@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
-    Contribution, Holding, LearningError, Narrowing, Server, Source, StandIn, Synthetic, Trainee, mean_change,
+    Contribution, Holding, LearningError, Narrowing, Server, Source, StandIn, Synthetic, Trainee, Update, mean_change,
     staleness_weight, train_all,
 };
 use haversack_federation::population::Phone;
@@ -24,6 +24,7 @@ use super::stores::{Stores, Subject};
 use super::widths::Widths;
 use crate::cache::Cache;
 use crate::error::CommandError;
+use crate::output::note;
 use crate::run::Plan;
 use crate::scenario::GraphKind;
 
@@ -52,6 +53,8 @@ pub(super) struct Learner<'a> {
     server: Server,
     /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
     past: BTreeMap<u32, Vec<f32>>,
+    /// The number of updates that were not taken in, since their losses were no finite numbers.
+    diverged: u64,
     checkpoint: Checkpoint,
 }
 
@@ -128,8 +131,18 @@ impl<'a> Learner<'a> {
             test,
             server,
             past,
+            diverged: 0,
             checkpoint,
         })
+    }
+
+    /// Says how many updates were not taken in, if any.
+    pub(super) fn say_diverged(&self) {
+        if self.diverged > 0 {
+            let words =
+                "updates were not taken in: their losses were no finite numbers; a lower learning rate may help";
+            note(&format!("{} {words}", self.diverged));
+        }
     }
 
     /// Writes the checkpoint now.
@@ -168,6 +181,10 @@ impl<'a> Learner<'a> {
         let cohort = step.arrived.iter().map(|arrived| self.trainee(arrived)).collect::<Result<Vec<_>, _>>()?;
         let mut updates = train_all(&self.source, &cohort, &self.learning.how, self.seed)?;
         for (update, arrived) in updates.iter_mut().zip(step.arrived) {
+            let Some(update) = update else {
+                self.diverged += 1;
+                continue;
+            };
             let weight = staleness_weight(before - arrived.since) as f32;
             if weight < 1.0 {
                 update.change.iter_mut().for_each(|change| *change *= weight);
@@ -175,6 +192,7 @@ impl<'a> Learner<'a> {
         }
         let mut shares = Vec::with_capacity(updates.len());
         for (update, arrived) in updates.iter().zip(step.arrived) {
+            let Some(update) = update else { continue };
             let places = self.network(arrived.width).1.map(Narrowing::places);
             shares.push(Contribution { share: update.samples as f64, change: &update.change, places });
         }
@@ -187,7 +205,9 @@ impl<'a> Learner<'a> {
         if has_come {
             self.server.take(&change);
         }
-        Ok(updates.iter().map(|update| update.root_mean_square_loss).collect())
+        // What diverges has nothing to learn from.
+        let loss = |update: &Option<Update>| update.as_ref().map_or(0.0, |update| update.root_mean_square_loss);
+        Ok(updates.iter().map(loss).collect())
     }
 }
 

@@ -131,7 +131,10 @@ pub(super) fn hold(
             break;
         }
     }
-    learner.map_or(Ok(()), Learner::keep)?;
+    if let Some(learner) = learner {
+        learner.say_diverged();
+        learner.keep()?;
+    }
     held.classes = classes::of(population.phones(), &asked.setting.memory, &held.clients, &held.exclusions);
     Ok(held)
 }

@@ -27,21 +27,27 @@ pub struct Trainee<'a> {
     pub turn: u32,
 }
 
-/// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads.
+/// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads. `None` for a client
+/// whose loss is no finite number any more: a server takes nothing from it, as long as there are others.
 ///
 /// # Errors
-/// The first failure in the order of the cohort.
+/// The first failure in the order of the cohort; of losses, only where all of them are no finite numbers.
 pub fn train_all(
     source: &Source,
     cohort: &[Trainee<'_>],
     how: &LocalSgd,
     seed: u64,
-) -> Result<Vec<Update>, LearningError> {
+) -> Result<Vec<Option<Update>>, LearningError> {
     let train = |trainee: &Trainee<'_>| {
         let Trainee { client, turn, .. } = *trainee;
         let samples = source.samples(seed, client, &trainee.holding);
         trainee.network.train(&trainee.weights, &samples, how, (seed, turn, client), trainee.store)
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
-    updates.into_iter().collect()
+    let has_others = updates.iter().any(Result::is_ok);
+    let taken = |update: Result<Update, LearningError>| match update {
+        Err(LearningError::Diverged { .. }) if has_others => Ok(None),
+        update => update.map(Some),
+    };
+    updates.into_iter().map(taken).collect()
 }

@@ -124,6 +124,9 @@ impl StandIn {
         }
         let mut change = self.flat(&state);
         change.iter_mut().zip(weights).for_each(|(change, before)| *change -= before);
+        if !change.iter().all(|change| change.is_finite()) {
+            return Err(LearningError::Diverged { client, steps });
+        }
         let rows = rows.max(1) as f64;
         let root_mean_square_loss = (squares / rows).sqrt();
         Ok(Update { change, samples: samples.len, steps, loss: loss / rows, root_mean_square_loss })
