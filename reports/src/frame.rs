@@ -26,6 +26,14 @@ pub enum FrameError {
     /// The frame cannot be held as Parquet.
     #[error("cannot encode the data frame as Parquet: {0}")]
     Encode(#[source] PolarsError),
+    /// A Parquet file could not be written: a disc that is full, or columns that Parquet does not have.
+    #[error("cannot write {}: {reason}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What polars says.
+        reason: PolarsError,
+    },
     /// The file is not the Parquet that was expected.
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Decode {
@@ -99,15 +107,9 @@ impl ParquetFile {
     }
 }
 
-/// What polars says of a file that is written: the file system's refusal names the path.
-fn refused(part: &Part, error: PolarsError) -> FrameError {
-    match error {
-        PolarsError::IO { error, .. } => {
-            let source = std::io::Error::new(error.kind(), error.to_string());
-            FileError::new("write", part.path(), source).into()
-        }
-        other => FrameError::Encode(other),
-    }
+/// What polars says of a file that is written.
+fn refused(part: &Part, reason: PolarsError) -> FrameError {
+    FrameError::Write { path: part.path().to_path_buf(), reason }
 }
 
 /// Writes the frame to `path` as Parquet, atomically, in one batch.
