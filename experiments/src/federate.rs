@@ -5,8 +5,6 @@
 
 mod budgets;
 mod checkpoint;
-#[cfg(test)]
-mod checks;
 mod classes;
 mod costs;
 mod curves;
@@ -23,6 +21,8 @@ mod specification;
 mod stores;
 mod table;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod widths;
 
 use std::num::NonZeroUsize;

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::tempdir;
+
 use crate::support::{command, refusal, stderr};
 use crate::sweep::{folder, same, sweep};
 
@@ -67,6 +69,16 @@ fn within_blocks(folder: &Path, blocks: u32, line: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_haversack");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {line}");
     Command::new("sh").args(["-c", &script]).current_dir(folder).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_table_that_it_refuses() {
+    let folder = tempdir().unwrap();
+    let line = "trace generate --users 40 --days 3 --seed 1 --out users.parquet";
+    let message = refusal(&within_blocks(folder.path(), 20, line), 1);
+    assert!(message.starts_with("error: cannot write users.parquet: "), "{message}");
+    // Nothing half written stays.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

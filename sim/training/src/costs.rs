@@ -28,7 +28,7 @@ pub(crate) struct RunCosts<'a> {
     /// What compressing takes.
     codec: &'a CodecProfile<'a>,
     /// Who packs each tensor, once one of several ways was chosen for it.
-    pub(crate) ways: BTreeMap<TensorId, Packing>,
+    ways: BTreeMap<TensorId, Packing>,
     /// What each node costs at the current micro-batch, once it was asked.
     nodes: Vec<Option<Cost>>,
     /// What the statistics of a tensor cost, by its values.

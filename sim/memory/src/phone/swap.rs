@@ -10,7 +10,7 @@ pub(super) struct Swap {
 }
 
 impl Swap {
-    /// Whether less than half of it is in use (`vm_swap_full`).
+    /// Whether at most half of it is in use (`vm_swap_full`).
     pub(super) const fn is_half_empty(&self) -> bool {
         (self.zram.stored + self.partition.used) * 2 <= self.zram.capacity + self.partition.capacity
     }
