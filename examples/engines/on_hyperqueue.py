@@ -2,11 +2,15 @@
 
     pip install hyperqueue
     python3 examples/engines/on_hyperqueue.py --shards 4 --out whole -- sweep examples/sweep.toml
+    python3 examples/engines/on_hyperqueue.py --minutes 10 --plan --out whole -- sweep examples/thousand.toml
     python3 examples/engines/on_hyperqueue.py --shards 2 --out whole -- federate examples/selectors.toml
     python3 examples/engines/on_hyperqueue.py --shards 8 --out whole -- reproduce --full
 
 Without --server a cluster of this machine is started, of two workers of one core each. With --server DIR the shards go to
 the HyperQueue server of that folder, whose workers must see the same files (`hq server start --server-dir DIR`).
+
+With --minutes the number of shards is such that none takes longer: five thousandths of the sweep are run here and timed.
+--plan stops there.
 
 Each shard is `haversack COMMAND --shard I/N --out WHOLE.shards/I --resume`: one that was killed goes on where it was, so what
 failed is submitted again, three times at most; wrong input (exit code 2) is not. The last task is `haversack merge`: its
@@ -14,7 +18,10 @@ folder has the same bytes as one process would have written. The same command ag
 """
 
 import argparse
+import math
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,6 +31,26 @@ from hyperqueue.cluster import WorkerConfig
 
 #: How often a shard is submitted.
 ATTEMPTS = 3
+#: The parts of a thousand that are timed for --minutes.
+TIMED = (100, 300, 500, 700, 900)
+#: How much longer than the slowest of them another may take.
+MARGIN = 1.5
+
+
+def number_of_shards(arguments):
+    """So many that none takes longer than asked, of a sweep whose runs are much alike along a thousandth of it."""
+    slowest = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for part in TIMED:
+            begun = time.monotonic()
+            own = ["--shard", f"{part}/1000", "--out", f"{folder}/{part}", "--jobs", str(arguments.jobs)]
+            timed = subprocess.run([arguments.haversack, *arguments.command, *own], stdout=subprocess.DEVNULL)
+            if timed.returncode:
+                sys.exit(timed.returncode)
+            slowest = max(slowest, time.monotonic() - begun)
+    shards = max(1, math.ceil(slowest * 1000 * MARGIN / (60 * arguments.minutes)))
+    print(f"a thousandth takes up to {slowest:.2f} s; shards of at most {arguments.minutes:g} minutes: {shards}")
+    return shards
 
 
 def submitted(client, arguments, pending, said):
@@ -75,7 +102,10 @@ def run(client, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shards", type=int, required=True, help="how many parts")
+    parts = parser.add_mutually_exclusive_group(required=True)
+    parts.add_argument("--shards", type=int, help="how many parts")
+    parts.add_argument("--minutes", type=float, help="the most a part of a sweep may take")
+    parser.add_argument("--plan", action="store_true", help="says how many parts there would be, and runs none")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the whole")
     parser.add_argument("--jobs", type=int, default=1, help="threads of a shard")
     parser.add_argument("--workers", type=int, default=2, help="workers of the cluster of this machine")
@@ -84,6 +114,12 @@ def main():
     parser.add_argument("command", nargs="+", help="sweep SPEC.toml, federate SPEC.toml or reproduce SELECTORS, after --")
     arguments = parser.parse_args()
     arguments.out = arguments.out.resolve()
+    if arguments.minutes is not None:
+        if arguments.command[0] != "sweep" or arguments.minutes <= 0:
+            parser.error("--minutes takes minutes above zero, and a sweep: other commands are given --shards")
+        arguments.shards = number_of_shards(arguments)
+    if arguments.plan:
+        return print(f"{arguments.shards} shards, then a merge into {arguments.out}")
     if arguments.server:
         return run(Client(arguments.server), arguments)
     with LocalCluster() as cluster:

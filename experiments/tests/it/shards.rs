@@ -166,14 +166,22 @@ fn the_template_for_hyperqueue_runs_what_failed_again_and_merges() {
     stand_in(folder.path(), "hyperqueue/__init__.py", HYPERQUEUE);
     stand_in(folder.path(), "hyperqueue/client.py", "from . import Client\n");
     stand_in(folder.path(), "hyperqueue/cluster.py", "def WorkerConfig(cores):\n    return cores\n");
-    fs::write(folder.path().join("kill shard 2"), "").unwrap();
     let program = env!("CARGO_BIN_EXE_haversack");
-    let line =
-        ["python3", "on_hyperqueue.py", "--shards", "2", "--out", "whole", "--haversack", program, "--", "sweep"];
-    let Some(output) = run_template(folder.path(), &[&line[..], &["small.toml"]].concat()) else {
+    let plan = ["python3", "on_hyperqueue.py", "--minutes", "10", "--plan", "--out", "whole", "--haversack", program];
+    let Some(planned) = run_template(folder.path(), &[&plan[..], &["--", "sweep", "small.toml"]].concat()) else {
         eprintln!("skipped: python3 is not there");
         return;
     };
+    let said = stdout(&planned);
+    assert!(planned.status.success() && said.contains("shards of at most 10 minutes: 1"), "{said}{}", stderr(&planned));
+    assert!(!folder.path().join("whole.shards").exists());
+    let wrong = run_template(folder.path(), &[&plan[..], &["--", "reproduce", "sage/section5"]].concat()).unwrap();
+    assert!(stderr(&wrong).contains("other commands are given --shards"), "{}", stderr(&wrong));
+
+    fs::write(folder.path().join("kill shard 2"), "").unwrap();
+    let line =
+        ["python3", "on_hyperqueue.py", "--shards", "2", "--out", "whole", "--haversack", program, "--", "sweep"];
+    let output = run_template(folder.path(), &[&line[..], &["small.toml"]].concat()).unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let (said, wrong) = (stdout(&output), stderr(&output));
     assert!(said.contains("attempt 1: 1 of 2 shards") && said.contains("attempt 2: 1 of 1 shards"), "{said}");
