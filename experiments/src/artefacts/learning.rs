@@ -195,7 +195,7 @@ fn fronts(outcome: &mut Outcome, title: &str, ways: &[Way]) {
 
 /// A stand-in above its panels.
 pub(super) fn title(stand_in: &StandIn) -> String {
-    format!("{} on {}", stand_in.scenario.model, stand_in.data)
+    format!("{} on {}", spelled(&stand_in.scenario.model), stand_in.data)
 }
 
 /// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.

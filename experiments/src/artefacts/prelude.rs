@@ -8,6 +8,6 @@ pub(super) use super::chart::{Quantity, axis, columns, curves, from_zero, stacks
 pub(super) use super::grid::{Grid, SIMULATED, beside};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::reproduce::reference::{Claim, ReferenceRow};
-pub(super) use crate::reproduce::{Answer, Artefact, Context, Outcome, Run, mean, median, range};
+pub(super) use crate::reproduce::{Answer, Artefact, Context, Outcome, Run, mean, median, range, spelled};
 pub(super) use crate::run::Plan;
 pub(super) use crate::scenario::{Budget, Scenario};

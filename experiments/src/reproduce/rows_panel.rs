@@ -5,12 +5,14 @@ use haversack_reports::figure::{Axis, BarSeries, Bars, Look};
 
 use super::answer::Answer;
 use super::cells::ComparedCell;
+use super::names::spelled;
 use super::reference::{Claim, Role};
 
 /// One number of the paper beside ours.
 struct Row {
     unit: String,
-    /// Subject, method and metric, as the row's id has them, and which end of a range or what bound it is.
+    metric: String,
+    /// Subject, method and metric, as people say them, and which end of a range or what bound it is.
     words: Vec<String>,
     simulated: Option<f64>,
     paper: f64,
@@ -31,13 +33,16 @@ pub(super) fn panels(cells: &[ComparedCell]) -> Vec<Panel> {
 }
 
 fn panel(unit: &str, rows: &[&Row]) -> Panel {
-    // What is the same of all rows stands in the title, what differs under the bars.
+    // A metric that all rows share names the axis; what else is the same of all stands in the title, what differs under
+    // the bars.
+    let metric = &rows[0].metric;
+    let is_shared = rows.iter().all(|row| row.metric == *metric);
     let parts = rows.iter().map(|row| row.words.len()).max().unwrap_or(0);
     let differs = |part: usize| rows.iter().any(|row| row.words.get(part) != rows[0].words.get(part));
     let named = |row: &Row, differing: bool| {
         let chosen = (0..parts).filter(|part| differs(*part) == differing);
-        let words: Vec<&str> = chosen.filter_map(|part| row.words.get(part)).map(String::as_str).collect();
-        words.join(", ")
+        let words = chosen.filter_map(|part| row.words.get(part)).map(String::as_str);
+        words.filter(|word| *word != "all" && !(is_shared && word == metric)).collect::<Vec<_>>().join(", ")
     };
     let names: Vec<String> = rows.iter().map(|row| named(row, true)).collect();
     let common = named(rows[0], false);
@@ -45,16 +50,22 @@ fn panel(unit: &str, rows: &[&Row]) -> Panel {
         .series(BarSeries::new("simulated", rows.iter().map(|row| row.simulated)))
         .series(BarSeries::new("paper", rows.iter().map(|row| row.paper)).look(Look::Hatched))
         .show_values();
-    let axis = if unit.is_empty() { Axis::new("value") } else { Axis::new("value").unit(unit) };
+    let axis = Axis::new(if is_shared { metric } else { "value" });
+    let axis = match unit {
+        "" => axis,
+        "percent" => axis.unit("%"),
+        unit => axis.unit(unit),
+    };
     Panel::new(bars).title(if common.is_empty() { "the paper's numbers".to_owned() } else { common }).y(axis).apart()
 }
 
 /// The numbers of a row: two of a range, none of an order.
 fn rows(cell: &ComparedCell) -> Vec<Row> {
     let row = |end: &str, simulated, paper| {
-        let ids = cell.id.split('/').skip(2).map(|part| part.replace('-', " "));
-        let words = ids.chain((!end.is_empty()).then(|| end.to_owned())).collect();
-        Row { unit: cell.unit.clone(), words, simulated, paper }
+        let ids: Vec<String> = cell.id.split('/').skip(2).map(spelled).collect();
+        let metric = ids.last().cloned().unwrap_or_default();
+        let words = ids.into_iter().chain((!end.is_empty()).then(|| end.to_owned())).collect();
+        Row { unit: cell.unit.clone(), metric, words, simulated, paper }
     };
     let number = match cell.answer {
         Some(Answer::Number(value) | Answer::Input(value)) => Some(value),
@@ -94,6 +105,9 @@ mod tests {
         assert_eq!(only.y.title(), "value (ms)");
         let Chart::Bars(bars) = &only.chart else { panic!("no bars") };
         assert_eq!(bars.categories, ["time", "slow down, least", "slow down, most"]);
+        // One metric names the axis.
+        let one = super::panels(&cells[1..]);
+        assert_eq!((one[0].title.as_deref(), one[0].y.title()), (Some("net, method"), "slow down (ms)".to_owned()));
         let values: Vec<_> = bars.series.iter().map(|series| series.values.clone()).collect();
         assert_eq!(values[0], [Some(110.0), Some(3.0), Some(9.0)]);
         assert_eq!(values[1], [Some(100.0), Some(2.0), Some(8.0)]);

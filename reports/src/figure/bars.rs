@@ -178,11 +178,13 @@ impl Plot for Bars {
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
-        let mut looks: Vec<Look> = self.series.iter().map(|s| s.look).collect();
-        looks.dedup();
-        let only = if let [look] = looks.as_slice() { *look } else { Look::Solid };
+        // A name that has bars of several looks is filled here; what each look means is told apart.
+        let look = |series: &BarSeries| {
+            let is_alone = self.series.iter().filter(|s| s.name == series.name).all(|s| s.look == series.look);
+            if is_alone { series.look } else { Look::Solid }
+        };
         let key = |series: &BarSeries| Entry {
-            key: Key::Swatch { colour: styles.of(&series.name).colour, look: only },
+            key: Key::Swatch { colour: styles.of(&series.name).colour, look: look(series) },
             label: series.name.clone(),
         };
         self.series.iter().map(key).collect()

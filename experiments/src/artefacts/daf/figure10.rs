@@ -46,7 +46,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut grid = Grid::default();
     for (device, network, speedup) in speedups(context)? {
         outcome.row((device, network, speedup))?;
-        grid.put([device, network, "speed-up"], Some(speedup), None);
+        grid.put([&spelled(device), network, "speed-up"], Some(speedup), None);
     }
     outcome.range("daf/figure10/all/daf/speedup", grid.simulated("speed-up"));
     outcome.bars("", grid.bars("speed-up"), from_zero("speed-up", "times"));

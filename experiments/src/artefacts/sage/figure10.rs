@@ -23,7 +23,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
             if network == RESNET {
                 resnet.push((device, found.unmanaged));
             }
-            found.draw(&mut outcome, &format!("{} on {device}", network.name));
+            found.draw(&mut outcome, &format!("{} on {}", network.name, spelled(device)));
         }
     }
     outcome.number("sage/figure10/bert-small/sage/throughput", fastest_bert);
@@ -33,7 +33,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let id = "sage/figure10/rtx-3090-vs-phones/throughput/ratio";
         outcome.number(id, server / phones);
         let each: Vec<String> =
-            rates(true).map(|(device, rate)| format!("{:.0} against the {device}", server / rate)).collect();
+            rates(true).map(|(device, rate)| format!("{:.0} against the {}", server / rate, spelled(device))).collect();
         outcome.remark(id, each.join(", "));
     }
     let scenario = scenario(context, S10, RESNET)?;

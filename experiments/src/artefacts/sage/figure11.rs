@@ -24,7 +24,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let own = HYBRIDS.map(|(name, ..)| (device, name, found.mean(name)));
         own.into_iter().try_for_each(|row| outcome.row(row))?;
         let bars = columns(HYBRIDS.map(|(name, ..)| name), &own, [("mean throughput", |one| one.2)]);
-        outcome.bars(device, bars, axis("mean throughput", "samples/s"));
+        outcome.bars(&spelled(device), bars, axis("mean throughput", "samples/s"));
         means.extend(own);
     }
     for (where_to, is_phone, name, hybrid) in

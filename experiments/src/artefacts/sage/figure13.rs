@@ -29,7 +29,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         }
         let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2?)));
         let budget = axis("memory budget", "% of unmanaged").log();
-        outcome.panel(device, lines, budget, from_zero("energy", "J/sample"));
+        outcome.panel(&spelled(device), lines, budget, from_zero("energy", "J/sample"));
     }
     Ok(outcome)
 }

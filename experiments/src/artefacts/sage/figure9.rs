@@ -51,7 +51,7 @@ fn both(context: &Context<'_>) -> Result<Outcome> {
             outcome.row((device, *name, memory))?;
             reached.push(memory);
         }
-        throughputs(context, device, RESNET, schemes())?.draw(&mut outcome, device);
+        throughputs(context, device, RESNET, schemes())?.draw(&mut outcome, &spelled(device));
     }
     for ((name, ..), reached) in schemes().iter().zip(reached) {
         outcome.quantity(&format!("least memory of {name}"), "MB", reached);
