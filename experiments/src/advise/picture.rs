@@ -5,6 +5,7 @@ use haversack_reports::figure::{Axis, Front};
 use haversack_reports::{Figure, Panel};
 
 use super::Advice;
+use crate::scenario::workload;
 
 impl Advice {
     /// A point for every policy that fits, and the front of all of them.
@@ -19,6 +20,7 @@ impl Advice {
             .x(Axis::new("peak memory").unit("MB").from_zero())
             .y(Axis::new("iteration").unit("s").from_zero());
         let scenario = &self.scenario;
-        Figure::new(format!("{}, batch {}, on {}", scenario.model, scenario.batch, scenario.device)).panel(panel)
+        let model = workload::called(&scenario.model);
+        Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
     }
 }

@@ -9,7 +9,7 @@ use haversack_reports::text_table::{Column, TextTable};
 use super::{Advice, Candidate};
 use crate::quantities::{self, Unit};
 use crate::run::Status;
-use crate::scenario::Cell;
+use crate::scenario::{Cell, workload};
 
 impl Advice {
     pub(super) fn to_text(&self) -> String {
@@ -59,7 +59,7 @@ impl Advice {
             Cell::Text(Some(input)) => format!(" ({input})"),
             _ => String::new(),
         };
-        let (model, batch, device) = (&scenario.model, scenario.batch, &scenario.device);
+        let (model, batch, device) = (workload::called(&scenario.model), scenario.batch, &scenario.device);
         format!("{model}{input}, batch {batch}, on {device}{within}\n")
     }
 

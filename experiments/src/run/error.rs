@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{LeastBudget, Plan};
 use crate::cache::Cache;
-use crate::scenario::ScenarioError;
+use crate::scenario::{ScenarioError, workload};
 
 /// Why there is no run.
 #[derive(Debug, Error)]
@@ -59,7 +59,7 @@ impl Plan {
             (true, true) => " and its walls",
             (true, false) => "",
         };
-        let (policy, model, batch) = (&scenario.policy, &scenario.model, scenario.batch);
+        let (policy, model, batch) = (&scenario.policy, workload::called(&scenario.model), scenario.batch);
         let device_is_short = self.device_memory().filter(|memory| match &cause {
             RunError::OutOfMemory { budget, .. } => budget == memory,
             _ => budgets.is_empty() && self.budgets.time.is_none(),
@@ -89,7 +89,8 @@ impl Plan {
     /// What to tell about a run for which the device itself is too small.
     fn larger_than_the_device(&self, memory: Bytes, cause: RunError, cache: &Cache) -> PlanError {
         let scenario = self.scenario();
-        let (policy, model, batch, device) = (&scenario.policy, &scenario.model, scenario.batch, &scenario.device);
+        let (policy, model, batch, device) =
+            (&scenario.policy, workload::called(&scenario.model), scenario.batch, &scenario.device);
         let what = format!("{policy} cannot train {model} at batch {batch} within the {memory} of {device}");
         let least = self.least_budget(cache);
         let advice = match &least {

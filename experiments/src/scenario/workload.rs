@@ -11,6 +11,12 @@ pub fn is_file(model: &str) -> bool {
     Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }
 
+/// What people call `model`: a file's name without its folder and ending, a built-in model's id.
+pub fn called(model: &str) -> &str {
+    let stem = || Path::new(model).file_stem().and_then(|stem| stem.to_str());
+    if is_file(model) { stem().unwrap_or(model) } else { model }
+}
+
 /// The network of the built-in model or ONNX file `model`; a file tells its own classes apart, whatever is asked.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use haversack_reports::{Figure, Panel};
 
 use super::{Moved, Sensitivity};
 use crate::quantities::percent;
+use crate::scenario::workload;
 
 /// Constants that are drawn; names of more would not fit.
 const DRAWN: usize = 12;
@@ -27,7 +28,8 @@ impl Sensitivity {
             .series(series(format!("constant {} more", percent(self.by)), 1));
         let panel = Panel::new(bars).y(Axis::new("time of an iteration moves by").unit("%"));
         let scenario = &self.scenario;
-        let title = format!("{} under {} on {}", scenario.model, scenario.policy, scenario.device);
+        let model = workload::called(&scenario.model);
+        let title = format!("{model} under {} on {}", scenario.policy, scenario.device);
         Figure::new(title).panel(panel)
     }
 }

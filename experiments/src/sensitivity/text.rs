@@ -6,6 +6,7 @@ use haversack_reports::text_table::{Column, TextTable};
 
 use super::{Figures, Moved, Sensitivity};
 use crate::quantities::{self, Unit, percent};
+use crate::scenario::workload;
 
 impl Sensitivity {
     pub(super) fn to_text(&self) -> String {
@@ -13,7 +14,7 @@ impl Sensitivity {
         let (scenario, time) = (&self.scenario, Nanos::from_seconds(time_s));
         let mut text = format!(
             "{}, batch {}, on {}, policy {}: {}, {} J, peak memory {}\n",
-            scenario.model,
+            workload::called(&scenario.model),
             scenario.batch,
             scenario.device,
             scenario.policy,

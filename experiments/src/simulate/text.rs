@@ -11,7 +11,7 @@ use super::{Simulated, longest};
 use crate::checked::doubt;
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
-use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text};
+use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text, workload};
 
 /// Characters of a bar of 100%.
 const BAR: f64 = 40.0;
@@ -52,7 +52,7 @@ impl Simulated {
         let input = scenario.input.as_ref().map_or_else(String::new, |input| format!(" ({input})"));
         format!(
             "{}{input}, batch {}, on {} ({}, {}) under {}\npolicy {}{set}{graph}, {}, {}\n",
-            scenario.model,
+            workload::called(&scenario.model),
             scenario.batch,
             scenario.device,
             device.name,

@@ -9,7 +9,7 @@ use haversack_devices::units::Bytes;
 use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
 
 use crate::run::Status;
-use crate::scenario::Key;
+use crate::scenario::{Key, workload};
 
 /// What a sweep found.
 #[derive(Default)]
@@ -149,6 +149,16 @@ impl Found {
 }
 
 impl Cloud {
+    /// What people call the model.
+    pub(super) fn called(&self) -> &str {
+        workload::called(&self.model)
+    }
+
+    /// What its picture is of, in words.
+    pub(super) fn title(&self) -> String {
+        format!("{} on {}", self.called(), self.device)
+    }
+
     fn policy(&mut self, policy: &str) -> &mut Reached {
         let nothing = || Reached {
             policy: policy.to_owned(),
@@ -174,7 +184,7 @@ fn place<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() 
 /// `pareto-<device>-<model>`, in characters that every file system takes, no name twice.
 fn file_name(device: &str, model: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let stem: String = format!("pareto-{device}-{model}").chars().map(plain).take(120).collect();
+    let stem: String = format!("pareto-{device}-{}", workload::called(model)).chars().map(plain).take(120).collect();
     let numbered = (2_u64..).map(|number| format!("{stem}-{number}"));
     let free = std::iter::once(stem.clone()).chain(numbered).find(|name| !taken.contains(name));
     let name = free.unwrap_or(stem);
@@ -191,5 +201,7 @@ mod tests {
         let mut taken = HashSet::new();
         assert_eq!(file_name("my/phone.toml", "a b", &mut taken), "pareto-my_phone.toml-a_b");
         assert_eq!(file_name("my_phone.toml", "a_b", &mut taken), "pareto-my_phone.toml-a_b-2");
+        assert_eq!(file_name("pixel-6", "/tmp/one/net.onnx", &mut taken), "pareto-pixel-6-net");
+        assert_eq!(file_name("pixel-6", "/tmp/two/net.onnx", &mut taken), "pareto-pixel-6-net-2");
     }
 }

@@ -48,7 +48,7 @@ fn figure(cloud: &Cloud, order: &[&str]) -> Figure {
     };
     let throughput = panel(|reached| &reached.points, SENSES, Axis::new("throughput").unit("samples/s"));
     let energy = panel(|reached| &reached.energies, BOTH_MINIMISED, Axis::new("energy of a sample").unit("J"));
-    let figure = Figure::new(format!("{} on {}", cloud.model, cloud.device)).order(order.iter().copied());
+    let figure = Figure::new(cloud.title()).order(order.iter().copied());
     let figure = Figure { note: Some(settings(cloud)), ..figure }.panel(throughput);
     if cloud.policies.iter().any(|reached| !reached.energies.is_empty()) { figure.panel(energy) } else { figure }
 }

@@ -87,7 +87,7 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
             let figure = |number: Option<f64>| number.map_or_else(|| "–".to_owned(), three_digits);
             table.row([
                 cloud.device.clone(),
-                cloud.model.clone(),
+                cloud.called().to_owned(),
                 reached.policy.clone(),
                 format!("{} of {}", reached.points.len(), reached.runs),
                 figure(fastest.map(|fastest| fastest.samples_per_s)),
@@ -120,9 +120,8 @@ fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
         };
         let (Some(least), Some(most)) = (end(on_front.first()), end(on_front.last())) else { continue };
         let before = if place == 0 { "\n" } else { "" };
-        let of = format!("{} on {}", cloud.model, cloud.device);
         let runs = if least == most { least } else { format!("{} runs from {least} to {most}", on_front.len()) };
-        let _ = writeln!(text, "{before}the front of {of}: {runs}");
+        let _ = writeln!(text, "{before}the front of {}: {runs}", cloud.title());
     }
 }
 

@@ -4,7 +4,7 @@ use haversack_workloads::data::{DataSet, SampleForm};
 use haversack_workloads::network::Value;
 use haversack_workloads::{Network, Op, Role};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, workload};
 
 /// The shape of a sample as a scenario's `input` has it.
 pub(crate) fn shape(form: &SampleForm) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn shape(form: &SampleForm) -> String {
 /// Refuses data that `network` cannot take, in words: another number of values, more classes than it tells apart, more
 /// tokens than it knows, fewer samples than a mini-batch, or nothing to measure on.
 pub(super) fn check(network: &Network, scenario: &Scenario, data: &DataSet) -> Result<(), String> {
-    let model = &scenario.model;
+    let model = workload::called(&scenario.model);
     let is_input = |value: &&Value| network.storages[value.storage as usize].role == Role::Input;
     let takes = network.values.iter().find(is_input).map_or(0, |value| value.shape.elements().at(1));
     let own = data.form.elements() as u64;

@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 use crate::reproduce::Kept;
-use crate::scenario::{Key, Scenario};
+use crate::scenario::{Key, Scenario, workload};
 
 /// A network and data that stand in for a paper's own, and how they are learned.
 #[derive(Clone, Debug)]
@@ -183,7 +183,7 @@ impl StandIn {
 
     fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject), CommandError> {
         let loaded = cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())?;
-        let label = format!("{} under {}", scenario.model, scenario.policy);
+        let label = format!("{} under {}", workload::called(&scenario.model), scenario.policy);
         let subject = Subject::new(label, scenario.clone(), &loaded.set, cache)?;
         Ok((loaded, subject))
     }
