@@ -113,6 +113,11 @@ impl OutputFolder {
         texts.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
+    /// Whether the file is there and the record lists it: all else that was made with it is there, too.
+    pub fn holds(&self, name: &str) -> bool {
+        self.listed.iter().any(|listed| listed == name) && self.path(name).is_file()
+    }
+
     /// Where the file of that name lies.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)

@@ -124,7 +124,7 @@ fn learn_all(options: &TrainOptions, specification: &Specification) -> Result<Tr
     let checkpoint = Checkpoint::open(&options.out, &record, options.resume)?;
     let epochs = u64::from(specification.pace.epochs);
     let all = epochs * (subjects.len() * specification.seeds.len()) as u64;
-    if options.resume && checkpoint.epochs() == all && folder.path(EPOCHS).is_file() {
+    if options.resume && checkpoint.epochs() == all && folder.holds(EPOCHS) {
         note(&format!("{} holds the whole training already", options.out.display()));
         return Ok(Trained { report: String::new(), failure: None });
     }

@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use crate::reproduce::tree;
 use crate::support::{call_in, command, refusal, stderr, stdout};
 
-const SPEC: &str = "population = 60\nselector = \"oort-paper\"\ncohort = 4\nrounds = 6\nnetwork = \"lenet5\"\n\
+pub(crate) const SPEC: &str = "population = 60\nselector = \"oort-paper\"\ncohort = 4\nrounds = 6\nnetwork = \"lenet5\"\n\
     policy = \"sage\"\nmemory_mix = { 8 = 1.0 }\nsamples = 20\nbatch = 10\nstand_in = \"logistic\"\ndata = \"synthetic\"\n\
     split = \"natural\"\nevaluate_every = 2\n";
 
-fn folder(specification: &str) -> TempDir {
+pub(crate) fn folder(specification: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("spec.toml"), specification).unwrap();
     folder

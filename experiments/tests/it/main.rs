@@ -16,6 +16,7 @@ mod fedhybrid_c;
 mod inference;
 mod interrupted;
 mod kernels_command;
+mod killed;
 mod left_out;
 mod mandheling;
 mod mistakes;

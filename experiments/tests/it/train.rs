@@ -15,7 +15,7 @@ use crate::interrupted::interrupted;
 use crate::reproduce::tree;
 use crate::support::{call_in, command, refusal, stderr, stdout};
 
-const SPEC: &str = "data = \"digits\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\nbatch = 8\n\
+pub(crate) const SPEC: &str = "data = \"digits\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\nbatch = 8\n\
     policy = [\"original\", \"dtr\"]\noptimizer = \"momentum\"\nepochs = 6\nlearning_rate = 0.02\n\
     schedule = \"cosine warm-up=1\"\nseeds = [1, 0]\nvalidation_share = 0.25\n";
 
@@ -39,7 +39,7 @@ fn bars(number: u32) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A folder with data and a specification.
-fn folder(specification: &str) -> TempDir {
+pub(crate) fn folder(specification: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let digits = folder.path().join("digits");
     fs::create_dir(&digits).unwrap();
