@@ -13,7 +13,7 @@ mod queue;
 mod sharing;
 
 pub use flash::Flash;
-pub use queue::{Completed, FlashQueue, RequestId, WriteBehind};
+pub use queue::{Completed, FlashQueue, RequestId};
 
 use crate::processor::CpuCores;
 use crate::units::{Bytes, BytesPerSecond, Factor, Nanos};

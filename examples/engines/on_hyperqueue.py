@@ -9,7 +9,7 @@
 Without --server a cluster of this machine is started, of two workers of one core each. With --server DIR the shards go to
 the HyperQueue server of that folder, whose workers must see the same files (`hq server start --server-dir DIR`).
 
-With --minutes the number of shards is such that none takes longer: five thousandths of the sweep are run here and timed.
+With --minutes the number of shards is such that none takes longer: twenty thousandths of the sweep are run here and timed.
 --plan stops there.
 
 Each shard is `haversack COMMAND --shard I/N --out WHOLE.shards/I --resume`: one that was killed goes on where it was, so what
@@ -19,6 +19,7 @@ folder has the same bytes as one process would have written. The same command ag
 
 import argparse
 import math
+import random
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,8 @@ from hyperqueue.cluster import WorkerConfig
 
 #: How often a shard is submitted.
 ATTEMPTS = 3
-#: The parts of a thousand that are timed for --minutes.
-TIMED = (100, 300, 500, 700, 900)
+#: How many parts of a thousand are timed for --minutes; they are drawn, since what is slow comes at regular distances.
+TIMED = 20
 #: How much longer than the slowest of them another may take.
 MARGIN = 1.5
 
@@ -41,7 +42,7 @@ def number_of_shards(arguments):
     """So many that none takes longer than asked, of a sweep whose runs are much alike along a thousandth of it."""
     slowest = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        for part in TIMED:
+        for part in random.Random(0).sample(range(1, 1001), TIMED):
             begun = time.monotonic()
             own = ["--shard", f"{part}/1000", "--out", f"{folder}/{part}", "--jobs", str(arguments.jobs)]
             timed = subprocess.run([arguments.haversack, *arguments.command, *own], stdout=subprocess.DEVNULL)

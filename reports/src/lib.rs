@@ -11,7 +11,7 @@
 //! same input gives the same bytes, with no date, host or path in them.
 //!
 //! - [`figure`]: a declarative description of a figure, rendered to SVG and PNG.
-//! - [`pareto`]: fronts and hypervolumes in two dimensions.
+//! - [`pareto`]: fronts in two dimensions.
 //! - [`table`]: typed cells to CSV.
 //! - [`text_table`]: rows of words in columns, for a terminal.
 //! - [`page`]: one self-contained `index.html` for a set of artefacts.

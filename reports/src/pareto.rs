@@ -1,4 +1,4 @@
-//! Pareto fronts in two dimensions, and the hypervolume that a front dominates.
+//! Pareto fronts in two dimensions.
 //!
 //! A point dominates another where it is at least as good on both axes and better on one. Points with a
 //! coordinate that is not finite take no part.
@@ -54,29 +54,6 @@ pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
         kept
     });
     order
-}
-
-/// The area that `points` dominate within the box that ends at `reference`, a point worse than all that counts.
-///
-/// Points that are not better than `reference` on both axes add nothing. The unit is the product of the axes' units.
-///
-/// ```
-/// use haversack_reports::pareto::{BOTH_MINIMISED, hypervolume};
-/// // (1, 2) dominates 3 × 2 of the box up to (4, 4); (2, 1) adds the strip 2 × 1 below it.
-/// assert_eq!(hypervolume(&[(1.0, 2.0), (2.0, 1.0)], (4.0, 4.0), BOTH_MINIMISED), 8.0);
-/// ```
-pub fn hypervolume(points: &[(f64, f64)], reference: (f64, f64), senses: Senses) -> f64 {
-    let corner = cost(reference, senses);
-    let mut area = 0.0;
-    let mut ceiling = corner.1;
-    for index in front(points, senses) {
-        let Some(point) = points.get(index).map(|p| cost(*p, senses)) else { continue };
-        if point.0 < corner.0 && point.1 < ceiling {
-            area += (corner.0 - point.0) * (ceiling - point.1);
-            ceiling = point.1;
-        }
-    }
-    area
 }
 
 fn cost(point: (f64, f64), senses: Senses) -> (f64, f64) {

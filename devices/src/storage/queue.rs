@@ -30,15 +30,6 @@ pub struct Completed {
     pub request: RequestId,
 }
 
-/// What [`FlashQueue::write_behind`] answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteBehind {
-    /// The writes that go on behind; [`FlashQueue::advance`] says when they have ended.
-    pub request: RequestId,
-    /// For how long the writer is held.
-    pub held: Nanos,
-}
-
 /// Whose a command is.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
@@ -115,8 +106,8 @@ struct Flow {
 /// suspended: as likely as dies do, in the mean. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
 /// transfer takes the longer of both. Streams take slots and time as requests do.
 ///
-/// Time never goes back: a call for a time before the clock, which [`read`](Self::read), [`write`](Self::write) and
-/// [`write_behind`](Self::write_behind) carry ahead, counts as made at the clock.
+/// Time never goes back: a call for a time before the clock, which [`read`](Self::read) and
+/// [`write`](Self::write) carry ahead, counts as made at the clock.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct FlashQueue {
@@ -303,20 +294,6 @@ impl FlashQueue {
             }
             if !self.step(Nanos::MAX) {
                 return self.clock.saturating_sub(now);
-            }
-        }
-    }
-
-    /// Writes at `now` without waiting for the device: the writer is held until the driver has prepared every command
-    /// and at most as many of all wait as there are slots, which is when the block layer has a tag for the last one.
-    pub fn write_behind(&mut self, now: Nanos, bytes: Bytes, command: Bytes, driver: Driver) -> WriteBehind {
-        let request = Request { direction: Direction::Write, bytes, command, depth: u32::MAX };
-        let id = self.submit(now, request, driver);
-        loop {
-            let preparing = self.ready.iter().any(|(_, of, _)| *of == id);
-            let accepted = !preparing && self.waiting.len() <= self.flash.slots();
-            if accepted || !self.step(Nanos::MAX) {
-                return WriteBehind { request: id, held: self.clock.saturating_sub(now) };
             }
         }
     }

@@ -210,27 +210,6 @@ fn a_full_cache_is_emptied_beside_others_and_reads_wait_for_programs_and_erases(
 }
 
 #[test]
-fn a_writer_behind_is_held_by_its_driver_and_by_a_full_queue() {
-    // Two commands of 21 us of driver: the writer goes on after 42 us. The first ends 131.072 us after it is in, the
-    // second in turn: both share the device from 42 us on, and it is busy from 21 us on for 262.144 us.
-    let flash = plain();
-    let driver = flash.driver(ScalarSpeed::per_second(1000.0).unwrap());
-    let mut behind = queue(flash);
-    let writes = behind.write_behind(Nanos::ZERO, Bytes(2 * 65_536), BLOCK, driver);
-    assert_eq!(writes.held, us(42.0));
-    let done = behind.advance(us(1000.0)).unwrap();
-    assert_eq!(done.request, writes.request);
-    assert_close(done.time.seconds() * 1e6, 21.0 + 262.144, 0.01);
-    // Forty pages of 20 us and no driver: eight at work, 32 behind; when three eights have ended, after 480 us, eight
-    // are left behind. All end after 800 us.
-    let mut queue = queue(plain());
-    let writes = queue.write_behind(Nanos::ZERO, Bytes(40 * 4096), PAGE, FREE);
-    assert_close(writes.held.seconds() * 1e6, 480.0, 0.1);
-    assert_eq!(queue.commands(), (8, 8));
-    assert_close(queue.next_completion().unwrap().seconds() * 1e6, 800.0, 0.1);
-}
-
-#[test]
 fn a_call_for_the_past_counts_as_made_at_the_clock() {
     let mut queue = queue(flash(&[]));
     assert_eq!(queue.read(Nanos::ZERO, PAGE, PAGE, 1, FREE), us(100.0));

@@ -42,7 +42,8 @@ fn panel(unit: &str, rows: &[&Row]) -> Panel {
     let named = |row: &Row, differing: bool| {
         let chosen = (0..parts).filter(|part| differs(*part) == differing);
         let words = chosen.filter_map(|part| row.words.get(part)).map(String::as_str);
-        words.filter(|word| *word != "all" && !(is_shared && word == metric)).collect::<Vec<_>>().join(", ")
+        let is_said = |word: &&str| (differing || *word != "all") && !(is_shared && word == metric);
+        words.filter(is_said).collect::<Vec<_>>().join(", ")
     };
     let names: Vec<String> = rows.iter().map(|row| named(row, true)).collect();
     let common = named(rows[0], false);

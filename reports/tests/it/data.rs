@@ -5,7 +5,7 @@ use std::fs;
 use haversack_reports::figure::number;
 use haversack_reports::files::write_atomically;
 use haversack_reports::frame::{FrameError, ParquetFile, read_parquet, write_parquet};
-use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front, hypervolume};
+use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front};
 use haversack_reports::table::{Cell, Table, escaped, shortest};
 use haversack_reports::text_table::{Column, TextTable};
 use polars::df;
@@ -44,14 +44,6 @@ proptest! {
         prop_assert!(sorted);
         found.sort_unstable();
         prop_assert_eq!(found, slow_front(&points, senses));
-    }
-
-    #[test]
-    fn the_hypervolume_counts_unit_squares(points in any_points()) {
-        // On whole coordinates the dominated area is the number of unit squares whose lower corner is dominated.
-        let squares = (0..12).flat_map(|x| (0..12).map(move |y| (f64::from(x), f64::from(y))));
-        let counted = squares.filter(|s| points.iter().any(|p| p.0 <= s.0 && p.1 <= s.1)).count();
-        prop_assert_eq!(hypervolume(&points, (12.0, 12.0), BOTH_MINIMISED), counted as f64);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl<E> EventQueue<E> {
         Self { agenda: Agenda::with_capacity(capacity), now: Nanos::ZERO }
     }
 
-    /// The clock: the time of the event that was popped last, or the end of [`Self::run_until`].
+    /// The clock: the time of the event that was popped last.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.now
@@ -165,25 +165,6 @@ impl<E> EventQueue<E> {
         while let Some((time, event)) = self.pop() {
             handler(self, time, event)?;
         }
-        Ok(())
-    }
-
-    /// Like [`Self::run`] for the events up to and at `end`, where it leaves the clock.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `handler`. The clock then stands at the event that failed.
-    pub fn run_until<X>(
-        &mut self,
-        end: Nanos,
-        mut handler: impl FnMut(&mut Self, Nanos, E) -> Result<(), X>,
-    ) -> Result<(), X> {
-        while self.next_time().is_some_and(|time| time <= end)
-            && let Some((time, event)) = self.pop()
-        {
-            handler(self, time, event)?;
-        }
-        self.now = self.now.max(end);
         Ok(())
     }
 }

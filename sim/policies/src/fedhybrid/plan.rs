@@ -131,11 +131,6 @@ impl Plan {
         self.operations
     }
 
-    /// Whether the budget has moved since it was made.
-    pub fn is_stale(&self, room: Room) -> bool {
-        self.room != room
-    }
-
     /// Checks that it is for the graph and the times of `profile`.
     ///
     /// # Errors
