@@ -1,5 +1,6 @@
 //! Why a right scenario has no run.
 
+use haversack_devices::text::aside;
 use haversack_devices::units::Bytes;
 use haversack_policies::PolicyError;
 use haversack_training::RunError;
@@ -50,7 +51,9 @@ impl Plan {
             return PlanError::Run(cause);
         }
         let scenario = self.scenario();
-        let within = |bytes: Option<Bytes>, kind: &str| bytes.map(|bytes| format!("{bytes} of {kind}"));
+        // A number without a unit is bytes, and who writes so few of them has forgotten a sign.
+        let meant = |bytes: Bytes| if bytes.0 <= 100 { aside(Some(&format!("{}%", bytes.0))) } else { String::new() };
+        let within = |bytes: Option<Bytes>, kind: &str| bytes.map(|bytes| format!("{bytes} of {kind}{}", meant(bytes)));
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
         let budgets: Vec<String> = budgets.into_iter().flatten().collect();
         let has_walls = !(self.budgets.walls.is_empty() && self.budgets.activation_walls.is_empty());
