@@ -55,8 +55,8 @@ impl Needs<'_> {
         if let Budget::Percent(_) = budget
             && self.found.memory.is_none()
         {
-            self.found.memory =
-                Some(self.once("memory", |plan| plan.run().map(|record| record.reserved).map_err(PlanError::Need))?);
+            let needed = |plan: &Plan| plan.run_on(&plan.machine().without_limit()).map(|record| record.reserved);
+            self.found.memory = Some(self.once("memory", |plan| needed(plan).map_err(PlanError::Need))?);
         }
         Ok(budget.of(self.found.memory.unwrap_or_default()))
     }

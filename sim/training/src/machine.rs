@@ -138,6 +138,13 @@ impl Machine {
         Self { processor, ..self.clone() }
     }
 
+    /// The same with a GPU that addresses all memory: for what is needed, whether there is room for it or not.
+    pub fn without_limit(&self) -> Self {
+        let mut machine = self.clone();
+        machine.device.constants.gpu.iter_mut().for_each(|gpu| gpu.memory_share = None);
+        machine
+    }
+
     /// The bytes that the processor can address; `None` if those are all that the device has.
     pub fn addressable(&self) -> Option<Bytes> {
         let Processor::Gpu(..) = &self.processor else { return None };
