@@ -43,7 +43,7 @@ const NAMES: [(&str, &str); 74] = [
     ("lora", "LoRA"),
     ("mandheling", "Mandheling"),
     ("melon", "Melon"),
-    ("mlp", "a perceptron"),
+    ("mlp", "MLP"),
     ("mnn", "MNN"),
     ("mobilenetv2", "MobileNetV2"),
     ("niti", "NITI"),

@@ -392,8 +392,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The files by what they are of, each with where its runs take place.
-fn files_of_constants() -> Vec<(&'static str, World)> {
+/// The files by what they are of and their ids, each with where its runs take place.
+fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     let home = |stack: &str| match stack {
         "pytorch-cuda" => "jetson-agx-xavier",
         "pytorch-cpu" => "server-core",
@@ -406,13 +406,13 @@ fn files_of_constants() -> Vec<(&'static str, World)> {
     let mut files = Vec::new();
     for listing in list().unwrap() {
         let stack = load(listing.id).unwrap().constants.default_stack;
-        files.push(("device", world(listing.id, &stack, "android-testbed")));
+        files.push(("device", listing.id, world(listing.id, &stack, "android-testbed")));
     }
     for listing in list_stacks().unwrap() {
-        files.push(("stack", world(home(listing.id), listing.id, "android-testbed")));
+        files.push(("stack", listing.id, world(home(listing.id), listing.id, "android-testbed")));
     }
     for listing in list_systems().unwrap() {
-        files.push(("system", world("galaxy-s22", "mnn-2", listing.id)));
+        files.push(("system", listing.id, world("galaxy-s22", "mnn-2", listing.id)));
     }
     files
 }
@@ -442,19 +442,21 @@ fn worlds(file: &str, world: &World) -> Vec<(String, Vec<World>)> {
     all
 }
 
-/// A file of constants: where its runs take place, what they answer there, and its constants.
+/// A file of constants.
 struct File {
     /// `device`, `stack` or `system`.
     holder: &'static str,
+    id: &'static str,
+    /// What the runs answer where nothing is moved.
     base: Vec<Option<String>>,
     /// Each with the worlds in which it alone is moved.
     constants: Vec<(String, Vec<World>)>,
 }
 
 impl File {
-    fn new(holder: &'static str, world: &World, runs: &[Run], cache: &Cache) -> Self {
+    fn new((holder, id, world): &(&'static str, &'static str, World), runs: &[Run], cache: &Cache) -> Self {
         let base = runs.par_iter().map(|run| (run.numbers)(world.clone(), cache)).collect();
-        Self { holder, base, constants: worlds(holder, world) }
+        Self { holder, id, base, constants: worlds(holder, world) }
     }
 
     /// Whether a constant moves no number of any run; those that it is likely to move come first.
@@ -465,7 +467,7 @@ impl File {
         let mover = order.into_iter().find(moves);
         // SHOW=1 prints which run each constant moves.
         if std::env::var_os("SHOW").is_some() {
-            println!("{} {name}: {}", self.holder, mover.map_or("NOTHING", |at| runs[at].name));
+            println!("{} {} {name}: {}", self.holder, self.id, mover.map_or("NOTHING", |at| runs[at].name));
         }
         mover.is_none()
     }
@@ -482,8 +484,7 @@ fn every_constant_moves_a_number() {
     let unused = UNUSED.iter().map(|(file, pattern, _)| format!("{file} {pattern}"));
     let not_reached = NOT_REACHED.lines().filter(|line| !line.starts_with('#')).map(str::to_owned);
     let listed: Vec<String> = unused.chain(not_reached).collect();
-    let files: Vec<File> =
-        files_of_constants().par_iter().map(|(holder, world)| File::new(holder, world, &runs, &cache)).collect();
+    let files: Vec<File> = files_of_constants().par_iter().map(|file| File::new(file, &runs, &cache)).collect();
 
     let dead = files.par_iter().flat_map(|file| {
         let unlisted = file.constants.par_iter().filter(|(name, _)| {

@@ -175,6 +175,15 @@ fn the_template_for_hyperqueue_runs_what_failed_again_and_merges() {
     let said = stdout(&planned);
     assert!(planned.status.success() && said.contains("shards of at most 10 minutes: 1"), "{said}{}", stderr(&planned));
     assert!(!folder.path().join("whole.shards").exists());
+    // A thousand times the seconds of the slowest thousandth, and a half more, in parts of a 16,667th of a minute, 3.6 ms.
+    let short =
+        ["--minutes", "0.00006", "--haversack", program, "--plan", "--out", "whole", "--", "sweep", "small.toml"];
+    let planned = stdout(&run_template(folder.path(), &[&plan[..2], &short].concat()).unwrap());
+    let number =
+        |after: &str| planned.split(after).nth(1).unwrap().split([' ', '\n']).next().unwrap().parse::<f64>().unwrap();
+    let (seconds, shards) = (number("takes up to "), number("minutes: "));
+    let bounds = [seconds - 0.005, seconds + 0.005].map(|seconds| seconds * 1500.0 / 0.0036);
+    assert!(shards >= bounds[0] && shards <= bounds[1] + 1.0, "{planned}");
     let wrong = run_template(folder.path(), &[&plan[..], &["--", "reproduce", "sage/section5"]].concat()).unwrap();
     assert!(stderr(&wrong).contains("other commands are given --shards"), "{}", stderr(&wrong));
 

@@ -107,6 +107,10 @@ fn a_percentage_is_of_the_same_bytes_for_every_policy_unless_it_is_said_to_be_of
     assert_eq!(halves["budget_reference"], "own");
     assert!(halves["reference_bytes"].as_u64() < Some(reference));
     assert_ne!(own("--policy mnn-fp32")["reference_bytes"].as_u64(), Some(reference));
+    // What is needed may be more than a GPU addresses, half of the Xiaomi's 8 GiB.
+    let line = "simulate --device xiaomi-11-pro --model resnet50 --batch 64 --policy sage --memory-budget 60%";
+    let large = json(&call(&format!("{line} --format json")))["scenario"].clone();
+    assert!(large["reference_bytes"].as_u64() > Some(4 << 30), "{large}");
 }
 
 #[test]

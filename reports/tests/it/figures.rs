@@ -182,6 +182,20 @@ fn bars_stand_on_zero_and_are_as_tall_as_their_values() {
     assert!(tall.len() == 2 && (tall[0] - 2.0 * tall[1]).abs() <= 2.0, "{tall:?}");
 }
 
+#[test]
+fn the_legend_hatches_a_name_whose_bars_are_all_hatched() {
+    let strokes = |other: &str, legend: Place| {
+        let bars = Bars::new(["a"]).series(BarSeries::new("simulated", [1.0]));
+        let bars = bars.series(BarSeries::new(other, [2.0]).look(Look::Hatched));
+        let svg = Figure::new("").legend(legend).panel(Panel::new(bars)).render().unwrap().svg;
+        let colour = if other == "simulated" { "#0072B2" } else { "#D55E00" };
+        svg.matches(&format!("stroke=\"{colour}\"")).count()
+    };
+    // The hatch and the outline of its sample, and neither where the name has filled bars, too.
+    assert_eq!(strokes("paper", Place::Below), strokes("paper", Place::Hidden) + 2);
+    assert_eq!(strokes("simulated", Place::Below), strokes("simulated", Place::Hidden));
+}
+
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), -1e3..1e3, Just(0.0), Just(1e-300), Just(f64::MAX)]
 }

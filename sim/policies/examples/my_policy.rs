@@ -3,11 +3,8 @@
 use std::cmp::Reverse;
 use std::error::Error;
 
-use haversack_devices::processor::Frequency;
-use haversack_devices::units::Bytes;
-use haversack_devices::{load, load_stack};
-use haversack_policies::entry::Entry;
-use haversack_policies::{MemoryView, Policy, Relief, Want};
+use haversack_devices::{load, load_stack, processor::Frequency, units::Bytes};
+use haversack_policies::{MemoryView, Policy, Relief, Want, entry::Entry};
 use haversack_training::{Budgets, Job, Machine, Record, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{TensorId, models};

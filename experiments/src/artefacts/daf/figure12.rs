@@ -20,15 +20,11 @@ pub(super) static ARTEFACT: Artefact =
     ]);
 
 const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]/daf/reduction-speedup";
-/// The platforms: id, name for people, and whether CUB runs on it.
-const PLATFORMS: [(&str, &str, bool); 4] = [
-    ("jetson-agx-orin", "Jetson AGX Orin", true),
-    ("jetson-agx-xavier", "Jetson AGX Xavier", true),
-    ("iqoo-neo3", "iQOO Neo 3", false),
-    ("redmagic-7", "RedMagic 7", false),
-];
+/// The platforms, and whether CUB runs on them.
+const PLATFORMS: [(&str, bool); 4] =
+    [("jetson-agx-orin", true), ("jetson-agx-xavier", true), ("iqoo-neo3", false), ("redmagic-7", false)];
 /// The GPUs that are given other numbers of units: the two of section 3.2.2.
-const SCALED: [(&str, &str); 2] = [("jetson-agx-xavier", "Jetson AGX Xavier"), ("rtx-3090", "RTX 3090")];
+const SCALED: [&str; 2] = ["jetson-agx-xavier", "rtx-3090"];
 /// Units, from those of the Xavier to those of the RTX 3090.
 const UNITS: std::ops::RangeInclusive<u32> = 8..=82;
 /// Threads of a block.
@@ -60,7 +56,7 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         let of_platform = |platform| measure(context, &mut outcome, operation, platform);
         let measured = PLATFORMS.into_iter().map(of_platform).collect::<Result<Vec<_>, _>>()?;
         let bars = columns(
-            PLATFORMS.map(|(_, name, _)| name),
+            PLATFORMS.map(|(id, _)| spelled(id)),
             &measured,
             [("over the original method", |at| Some(at.over_framework())), ("over CUB", Measured::over_cub)],
         );
@@ -68,8 +64,8 @@ fn run(context: &Context<'_>) -> Result<Outcome> {
         all.extend(measured);
     }
     let mut crossings = Vec::new();
-    for (id, name) in SCALED {
-        crossings.extend(scaled(context, &mut outcome, id, name)?);
+    for id in SCALED {
+        crossings.extend(scaled(context, &mut outcome, id)?);
     }
     outcome.range(SPEED_UP, speed_ups_of(&all));
     outcome.quantity("share of launches and overhead", "%", all.iter().flat_map(|at| at.overheads.clone()));
@@ -96,10 +92,11 @@ fn measure(
     context: &Context<'_>,
     outcome: &mut Outcome,
     operation: Operation,
-    (id, name, has_cub): (&str, &str, bool),
+    (id, has_cub): (&str, bool),
 ) -> Result<Measured> {
     let profiler = profiler(context, &context.device(id)?)?;
-    let place = ("reduction", name, None, operation);
+    let name = spelled(id);
+    let place = ("reduction", &*name, None, operation);
     let best = fused(&profiler, operation.elements)?;
     push(outcome, place, ("DAF", described(&best.plan)), &best.time, best.counts.launches() + best.counts.memsets)?;
     let framework = by_framework(&profiler, operation.elements)?;
@@ -116,8 +113,8 @@ fn measure(
 }
 
 /// Block atomics over a second launch as the GPU is given other numbers of units: a panel, and where they are even.
-fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str, name: &str) -> Result<Vec<String>> {
-    let device = context.device(id)?;
+fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str) -> Result<Vec<String>> {
+    let (device, name) = (context.device(id)?, &*spelled(id));
     let units: Vec<u32> = UNITS.collect();
     let mut lines = Lines::new();
     let mut crossings = Vec::new();

@@ -12,6 +12,5 @@ fn a_policy_of_sixty_lines_keeps_to_its_budget() {
     let dropped = my_policy::run(Some(budget)).unwrap();
     assert!(whole.recomputed == 0 && whole.peak_memory > budget && dropped.peak_memory <= budget);
     assert!(dropped.recomputed > 0 && dropped.iteration > whole.iteration);
-    let lines = include_str!("../../examples/my_policy.rs").lines().map(str::trim_start);
-    assert!(lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count() <= 60);
+    assert!(include_str!("../../examples/my_policy.rs").lines().count() <= 60);
 }
