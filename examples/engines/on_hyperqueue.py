@@ -45,7 +45,10 @@ def number_of_shards(arguments):
         for part in random.Random(0).sample(range(1, 1001), TIMED):
             begun = time.monotonic()
             own = ["--shard", f"{part}/1000", "--out", f"{folder}/{part}", "--jobs", str(arguments.jobs)]
-            timed = subprocess.run([arguments.haversack, *arguments.command, *own], stdout=subprocess.DEVNULL)
+            try:
+                timed = subprocess.run([arguments.haversack, *arguments.command, *own], stdout=subprocess.DEVNULL)
+            except OSError as error:
+                sys.exit(f"{arguments.haversack}: {error.strerror}: --haversack names the program")
             if timed.returncode:
                 sys.exit(timed.returncode)
             slowest = max(slowest, time.monotonic() - begun)
@@ -116,7 +119,7 @@ def main():
     arguments = parser.parse_args()
     arguments.out = arguments.out.resolve()
     if arguments.minutes is not None:
-        if arguments.command[0] != "sweep" or arguments.minutes <= 0:
+        if arguments.command[0] != "sweep" or not arguments.minutes > 0:
             parser.error("--minutes takes minutes above zero, and a sweep: other commands are given --shards")
         arguments.shards = number_of_shards(arguments)
     if arguments.plan:
