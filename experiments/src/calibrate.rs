@@ -1,15 +1,13 @@
 //! `haversack calibrate`: fits a device's constants to what was observed on it, and shows every residual.
 //!
 //! Built-in calibrations are never written: whoever calibrates copies the constants that they believe, with their source. What
-//! `--store` writes are results: the errors of rows that were left out ([`left_out`]). Of a phone that was probed, and of this
-//! machine, a new file is made: `probe` and `host`.
+//! `--store` writes are results: the errors of rows that were left out ([`left_out`]). Of a phone that was probed a new file is
+//! made: `probe`.
 
-pub mod accounts;
 pub mod declared;
 mod fedhybrid;
 pub mod fit;
 mod gpu_steps;
-mod host;
 pub mod left_out;
 mod mandheling;
 pub mod observation;
@@ -18,14 +16,12 @@ mod phone_inference;
 mod probe;
 pub mod report;
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use accounts::Accounts;
 use declared::Calibration;
 use fit::Problem;
 use left_out::{LeftOut, LeftOutError, Stored};
@@ -38,37 +34,31 @@ use haversack_devices::text::alternatives;
 
 /// What stands for every device that can be calibrated.
 const ALL: &str = "all";
-/// What stands for this machine.
-const HOST: &str = "host";
 
 /// What `calibrate` is asked for.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate all --table\n  haversack calibrate --from cpu.json gpu.json --as my-phone --base galaxy-s22\n  haversack calibrate host"
+    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate --from cpu.json gpu.json --as my-phone --base galaxy-s22"
 )]
 pub struct CalibrateOptions {
-    /// A device of `list devices` that something was observed of, or `all`; `host` measures this machine and writes a file of
-    /// it
+    /// A device of `list devices` that something was observed of, or `all`
     #[arg(value_name = "DEVICE", required_unless_present = "from")]
     pub device: Option<String>,
     /// Make a device file of what probes printed (`experiments/probes`): one of the CPU, one of the GPU, or both
-    #[arg(long, value_name = "JSON", num_args = 1.., requires = "name", conflicts_with_all = ["device", "stack", "leave_one_out", "table", "networks"])]
+    #[arg(long, value_name = "JSON", num_args = 1.., requires = "name", conflicts_with_all = ["device", "stack", "leave_one_out", "networks"])]
     pub from: Vec<PathBuf>,
-    /// The new device's name [of host: host]
+    /// The new device's name
     #[arg(long = "as", id = "name", value_name = "NAME")]
     pub name: Option<String>,
-    /// With --from and host: the device that is most like it, for what cannot be measured
+    /// With --from: the device that is most like it, for what cannot be measured
     #[arg(long, value_name = "DEVICE")]
     pub base: Option<String>,
-    /// With --from and host: the file to write [default: NAME.toml]
+    /// With --from: the file to write [default: NAME.toml]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// With --from and host: replaces a file that this command did not write
+    /// With --from: replaces a file that this command did not write
     #[arg(long)]
     pub overwrite: bool,
-    /// With host: how often everything is timed, the median counts
-    #[arg(long, value_name = "N", default_value = host::ROUNDS)]
-    pub rounds: NonZeroUsize,
     /// The software stack [default: the device's own; of `all`, every one]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
@@ -81,10 +71,6 @@ pub struct CalibrateOptions {
     /// Write the errors of rows that were left out into FILE, beside those of other devices there
     #[arg(long, value_name = "FILE", requires = "leave_one_out")]
     pub store: Option<PathBuf>,
-    /// Fit nothing: print how far the constants of the files are from rows by file and role, the worst networks, the
-    /// papers' medians, and every constant that was fitted
-    #[arg(long, conflicts_with_all = ["leave_one_out", "seed"])]
-    pub table: bool,
     /// The folder of the networks' ONNX files, for devices that were observed on networks that do not come along
     #[arg(long, value_name = "DIR")]
     pub networks: Option<PathBuf>,
@@ -100,27 +86,16 @@ pub struct CalibrateOptions {
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
     let writes = probe::Asked {
         from: &options.from,
-        name: options.name.as_deref().map_or(HOST, |name| name.strip_suffix(".toml").unwrap_or(name)),
+        name: options.name.as_deref().map_or("", |name| name.strip_suffix(".toml").unwrap_or(name)),
         base: options.base.as_deref(),
         out: options.out.as_deref(),
         overwrite: options.overwrite,
         format: options.format,
     };
-    let device = match options.device.as_deref() {
-        None => return probe::run(&writes),
-        Some(HOST) if options.stack.is_none() && !options.table && !options.leave_one_out => {
-            return host::run(&writes, options.rounds);
-        }
-        Some(HOST) => {
-            return Err(CommandError::input(
-                "host: is measured anew and takes neither --stack, --table nor --leave-one-out",
-            ));
-        }
-        Some(device) => device,
-    };
+    let Some(device) = options.device.as_deref() else { return probe::run(&writes) };
     if options.name.is_some() || options.base.is_some() || options.out.is_some() || options.overwrite {
         let message = format!(
-            "--as, --base, --out and --overwrite are for --from and host, which write a file; {device} is a device that there is"
+            "--as, --base, --out and --overwrite are for --from, which writes a file; {device} is a device that there is"
         );
         return Err(CommandError::input(message));
     }
@@ -133,15 +108,6 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    if options.table {
-        bar.set_message("simulating");
-        let accounts = Accounts::of(&calibrations, || bar.inc(1))?;
-        bar.finish_and_clear();
-        return match options.format {
-            Format::Json => print_json(&accounts.json()),
-            Format::Text => print(&accounts.text()),
-        };
-    }
     let mut reports = Vec::new();
     for (place, calibration) in calibrations.iter().enumerate() {
         bar.set_message(format!("fitting {} of {}: {}", place + 1, calibrations.len(), calibration.title()));

@@ -1,7 +1,5 @@
 //! What constants are fitted to: something that was measured, and what simulates it.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 use haversack_devices::processor::Usage;
@@ -99,26 +97,7 @@ impl Observation {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
-    /// The first run that it is of, where it is one of an iteration.
-    fn plan(&self) -> Option<&Plan> {
-        match &self.measure {
-            Measure::Time(_, plan) | Measure::EnergyOfSum(plan) => Some(plan.as_ref()),
-            Measure::Run(plans) | Measure::Energy(plans) => plans.first(),
-            Measure::Other(_) => None,
-        }
-    }
-
-    /// The number of samples that the value is of; 1 where nothing says.
-    pub fn samples(&self) -> u64 {
-        self.plan().map_or(1, |plan| plan.scenario().batch)
-    }
-
-    /// The network that ran, of a file its stem; `None` where nothing says.
-    pub fn network(&self) -> Option<&str> {
-        Path::new(&self.plan()?.scenario().model).file_stem()?.to_str()
-    }
-
-    /// The same under `files`; infinite if that cannot run.
+    /// The value under `files`; infinite if that cannot run.
     pub fn simulated(&self, files: &Files) -> f64 {
         // Another device than the one whose constants are fitted stays as it is.
         let device = |plan: &Plan| {

@@ -67,7 +67,7 @@ pub(super) fn run(asked: &Asked<'_>) -> Result<(), CommandError> {
 }
 
 fn report(asked: &Asked<'_>, path: &Path, base: &Device, tally: Tally, said: &[String]) -> Result<(), CommandError> {
-    let Tally { measured, said: datasheet, guessed, .. } = tally;
+    let Tally { measured, said: datasheet, guessed } = tally;
     if asked.format == Format::Json {
         return print_json(&json!({
             "device": asked.name, "file": path, "base": base.id, "measured": measured, "datasheet": datasheet,

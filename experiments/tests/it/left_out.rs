@@ -9,7 +9,7 @@ use haversack::calibrate::observation;
 use haversack::reproduce::left_out::Known;
 use haversack::reproduce::reference::Reference;
 
-use crate::support::{call, call_in, json, refusal, stderr, stdout};
+use crate::support::{call_in, json, refusal, stderr, stdout};
 
 #[test]
 fn what_is_stored_is_not_older_than_the_constants() {
@@ -114,30 +114,4 @@ fn a_reproduction_shows_rows_with_their_error_left_out() {
     assert!(fit["median_error"].as_f64() < fit["median_error_left_out"].as_f64(), "{fit}");
     assert!(record["left_out"]["experiments/left-out.toml"].is_string());
     assert!(read("cells.csv").starts_with("id,simulated,unit,paper,role,error,verdict,null,reason\n"));
-}
-
-#[test]
-fn one_table_says_what_all_constants_come_to() {
-    let output = call("calibrate all --table --format json");
-    let note = stderr(&output);
-    assert!(note.contains("rtx-3090 under pytorch-cuda (gpu-steps) is skipped: name the folder"), "{note}");
-    let table = json(&output);
-    let server = &table["groups"][0];
-    assert_eq!(
-        (server["file"].as_str(), server["rows"].as_u64()),
-        (Some("experiments/reference/server-core.csv"), Some(16))
-    );
-    assert_eq!(server["answered"], 16);
-    // As the test of the calibration has it, and further away if each row is left out.
-    let (mean, left_out) = (server["mean_error"].as_f64().unwrap(), server["mean_error_left_out"].as_f64().unwrap());
-    assert!(mean < 0.1 && left_out > mean && server["rank_correlation"].as_f64().unwrap() > 0.9, "{server}");
-    let papers = Reference::papers().count();
-    assert_eq!(table["papers"].as_array().unwrap().len(), 3 * papers);
-    assert!(table["constants"].as_array().unwrap().len() > 50);
-    let text = stdout(&call("calibrate server-core --table"));
-    for words in ["experiments/reference/server-core.csv", "The 10 worst networks", "docs/results.csv", "or as copies"]
-    {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    assert!(stderr(&call("calibrate all --table --leave-one-out")).contains("cannot be used with"));
 }

@@ -33,8 +33,6 @@ pub(in crate::calibrate) struct Tally {
     pub(in crate::calibrate) measured: usize,
     /// Those that a driver or the kernel says.
     pub(in crate::calibrate) said: usize,
-    /// Those that were solved for.
-    pub(in crate::calibrate) fitted: usize,
     /// All others.
     pub(in crate::calibrate) guessed: usize,
 }
@@ -134,11 +132,6 @@ impl How {
     /// What the kernel or a driver says.
     pub(in crate::calibrate) fn said(source: &str) -> Self {
         Self { kind: Kind::Datasheet, source: source.to_owned(), note: None }
-    }
-
-    /// What was solved for, so that times that were measured come out.
-    pub(in crate::calibrate) fn fitted(source: &str) -> Self {
-        Self { kind: Kind::Fitted, source: source.to_owned(), note: None }
     }
 
     pub(in crate::calibrate) fn guessed(source: &str) -> Self {
@@ -261,8 +254,7 @@ impl DeviceFile {
             match line.kind {
                 Kind::Measured => tally.measured += 1,
                 Kind::Datasheet => tally.said += 1,
-                Kind::Fitted => tally.fitted += 1,
-                Kind::Estimated => tally.guessed += 1,
+                Kind::Fitted | Kind::Estimated => tally.guessed += 1,
             }
         }
         tally
