@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, and which module answers.
 
+mod gone;
 mod plainly;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -7,8 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
-    advise, calibrate, compare, completions, federate, interrupt, kernels_command, list, model_command, replay_command,
-    reproduce, sensitivity, show, simulate, sweep, trace_command, train,
+    advise, calibrate, compare, completions, federate, interrupt, list, model_command, replay_command, reproduce,
+    sensitivity, show, simulate, sweep, trace_command, train,
 };
 
 /// The command line of `haversack`.
@@ -50,8 +51,6 @@ enum Command {
     Model(model_command::ModelOptions),
     /// Replays a recorded operator log under dynamic tensor rematerialisation
     Replay(replay_command::ReplayOptions),
-    /// Measures the kernels on this machine, beside what its memory allows
-    Kernels(kernels_command::KernelsOptions),
     /// Fits a device's constants to what was observed on it, and shows every residual
     Calibrate(calibrate::CalibrateOptions),
     /// Imports, describes and generates recordings of apps and memory
@@ -70,7 +69,10 @@ enum Command {
 /// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
 /// that asks for help, with 0.
 pub fn parse() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| plainly::said(error).exit())
+    Arguments::try_parse().unwrap_or_else(|error| {
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        gone::said(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly::said(error)).exit()
+    })
 }
 
 /// Runs the command.
@@ -93,7 +95,6 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Compare(options) => compare::run(options),
         Command::Model(options) => model_command::run(options),
         Command::Replay(options) => replay_command::run(options),
-        Command::Kernels(options) => kernels_command::run(options),
         Command::Calibrate(options) => calibrate::run(options),
         Command::Trace(options) => trace_command::run(options),
         Command::List(options) => list::run(options),

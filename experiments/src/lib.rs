@@ -18,7 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`kernels_command`], [`list`], [`show`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | whether any number of the papers has checked a device under a stack |
@@ -62,7 +62,6 @@ pub mod federate;
 #[cfg(test)]
 mod fuzz;
 pub mod interrupt;
-pub mod kernels_command;
 pub mod list;
 pub mod measured;
 pub mod model_command;

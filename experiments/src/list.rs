@@ -33,8 +33,6 @@ pub enum Listed {
     Systems,
     /// Figures and tables of the papers
     Artefacts,
-    /// Kernels that really run
-    Kernels,
     /// Operators that an ONNX file may hold
     Operators,
 }
@@ -84,8 +82,7 @@ impl Row {
 /// Prints the list.
 ///
 /// # Errors
-/// A policy that there is not, a built-in calibration that does not load, a `HAVERSACK_SIMD` that this machine lacks, or
-/// a standard output that cannot be written.
+/// A policy that there is not, a built-in calibration that does not load, or a standard output that cannot be written.
 pub fn run(options: &ListOptions) -> Result<(), CommandError> {
     if let Some(id) = &options.id {
         return parameters(options, id);
@@ -97,7 +94,6 @@ pub fn run(options: &ListOptions) -> Result<(), CommandError> {
         Listed::Models => MODELS.iter().map(model).collect(),
         Listed::Policies => POLICIES.iter().map(|entry| policy(entry)).collect(),
         Listed::Artefacts => artefacts()?,
-        Listed::Kernels => kernels()?,
         Listed::Operators => onnx::operators().map(operator).collect(),
     };
     rows.sort_by_cached_key(|row| natural(&row.id));
@@ -179,12 +175,6 @@ fn model(model: &Model) -> Row {
 fn operator(name: &'static str) -> Row {
     let gradients = onnx::carries_gradients(name);
     Row::new(name, if gradients { "trained through" } else { "of constants and shapes alone" })
-}
-
-/// Every kernel that can be measured here.
-fn kernels() -> Result<Vec<Row>, CommandError> {
-    let kernels = haversack_bench::catalogue().map_err(CommandError::input)?;
-    Ok(kernels.iter().map(|kernel| Row::new(kernel.id(), kernel.about())).collect())
 }
 
 /// A policy with its source and the names of its parameters.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{call, call_in, json, keys, stdout};
+use crate::support::{call, call_in, json, keys, refusal, stdout};
 
 #[test]
 fn a_model_is_counted_as_pytorch_counts_it() {
@@ -63,8 +63,15 @@ fn lists_have_one_id_a_line() {
         assert!(found.iter().all(|id| !id.contains(' ')), "{found:?}");
     }
     assert!(stdout(&call("list policies")).contains("parameters: order, mtp"));
-    assert_eq!(call("list kernels").status.code(), Some(0));
     assert_eq!(call("list artefacts").status.code(), Some(0));
+}
+
+#[test]
+fn a_command_that_is_gone_says_in_one_line_what_to_use() {
+    for (line, words) in [("kernels min --compare", "kernels"), ("list kernels", "list kernels")] {
+        let message = refusal(&call(line), 2);
+        assert_eq!(message, format!("error: `haversack {words}` is gone: use `cargo bench -p haversack-kernels`\n"));
+    }
 }
 
 #[test]

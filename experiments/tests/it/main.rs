@@ -15,7 +15,6 @@ mod fedhybrid_b;
 mod fedhybrid_c;
 mod inference;
 mod interrupted;
-mod kernels_command;
 mod killed;
 mod left_out;
 mod mandheling;

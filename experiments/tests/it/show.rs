@@ -120,7 +120,7 @@ fn every_id_that_is_listed_can_be_shown() {
 
 #[test]
 fn lists_are_sorted_and_are_also_for_programs() {
-    for what in ["devices", "models", "policies", "stacks", "systems", "artefacts", "kernels", "operators"] {
+    for what in ["devices", "models", "policies", "stacks", "systems", "artefacts", "operators"] {
         let value = json(&call(&format!("list {what} --format json")));
         let ids: Vec<&str> = value.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
         let text = stdout(&call(&format!("list {what}")));

@@ -134,6 +134,4 @@ fn the_columns_of_traces_and_the_keys_of_counts_are_listed() {
     let log = root().join("examples/operators.log");
     let replayed = answer(within, &format!("replay {} --memory-ratio 0.5 --format json", log.display()));
     same("replay", &listed("## replay"), &names(keys(&replayed)));
-    let rates = answer(within, "kernels min-scalar --format json");
-    same("kernels", &listed("## kernels"), &names(keys(&rates[0])));
 }
