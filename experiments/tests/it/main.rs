@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod calibrate;
-mod circles;
 mod commands;
 mod compare;
 mod completions;
