@@ -24,7 +24,7 @@ use crate::show_table::{self, TableOptions};
 /// What `show` is asked for.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack show device galaxy-s22\n  haversack show policy daf\n  haversack show model resnet50 --format json\n  haversack show out --where \"status=ok,iteration_time_s<2\" --sort energy_j"
+    after_help = "Examples:\n  haversack show device galaxy-s22\n  haversack show policy daf\n  haversack show model resnet50 --format json\n  haversack show out --sort energy_j --limit 5"
 )]
 pub struct ShowOptions {
     /// The kind of thing, which is device, stack, model, policy or system; or the folder of a sweep
@@ -36,7 +36,7 @@ pub struct ShowOptions {
     /// How to print it
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Which rows of a sweep are shown.
+    /// How many rows of a sweep are shown, and in which order.
     #[command(flatten)]
     pub table: TableOptions,
 }
@@ -96,7 +96,7 @@ pub fn run(options: &ShowOptions) -> Result<(), CommandError> {
         thing => thing?,
     };
     if options.table.is_given() {
-        return Err(CommandError::input("--sort, --where and --limit are for the folder of a sweep"));
+        return Err(CommandError::input("--sort and --limit are for the folder of a sweep"));
     }
     let Some(id) = options.id.as_deref() else {
         let list = match thing {

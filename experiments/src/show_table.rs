@@ -1,12 +1,10 @@
-//! `haversack show DIR`: the table of a sweep, its rows chosen and sorted.
+//! `haversack show DIR`: the table of a sweep, sorted.
 //!
-//! On a terminal stand what tells the rows apart, what they came to, and every column that the question names; as JSON
-//! every column.
+//! On a terminal stand what tells the rows apart, what they came to, and the column that they are sorted by; as JSON every
+//! column. Choosing rows is left to what reads Parquet, such as polars or DuckDB.
 
 mod column;
-mod condition;
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -23,7 +21,6 @@ use crate::output_folder;
 use crate::scenario::Key;
 use crate::sweep::{RESULTS, is_unfinished};
 use column::{Cell, Cells};
-use condition::Condition;
 
 /// Rows on a terminal if nothing is said.
 const ROWS: usize = 20;
@@ -38,15 +35,12 @@ const COMMON: [&str; 6] = ["device", "model", "batch", "policy", "memory_budget"
 const FOLLOWING: [&str; 4] = ["stack", "input", "graph", "allocator"];
 const LEADING: [&str; 3] = ["device", "model", "policy"];
 
-/// Which rows of a table are shown, and in which order.
+/// How many rows of a table are shown, and in which order.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TableOptions {
     /// Sorts by a column, the least first; -COLUMN sorts the greatest first
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Shows only rows of which all of these hold, with =, !=, <, <=, > or >=: "status=ok,iteration_time_s<2"
-    #[arg(long = "where", value_name = "CONDITIONS")]
-    pub conditions: Vec<String>,
     /// Shows at most so many rows [default: 20, and all as JSON]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -55,39 +49,29 @@ pub struct TableOptions {
 impl TableOptions {
     /// Whether anything was chosen.
     pub fn is_given(&self) -> bool {
-        self.sort.is_some() || !self.conditions.is_empty() || self.limit.is_some()
+        self.sort.is_some() || self.limit.is_some()
     }
 }
 
-/// Prints the rows of the sweep in `folder` that the options choose.
+/// Prints the first rows of the sweep in `folder` as the options sort them.
 ///
 /// # Errors
-/// A folder without the table of a sweep, a column that it has not got, a condition that cannot be read; a standard
-/// output that cannot be written.
+/// A folder without the table of a sweep, a column that it has not got; a standard output that cannot be written.
 pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<(), CommandError> {
     let table = Table::read(folder)?;
-    let mut named = Vec::new();
     let mut rows: Vec<usize> = (0..table.height).collect();
-    for text in options.conditions.iter().flat_map(|conditions| conditions.split(',')) {
-        let condition = Condition::parse(text).map_err(|why| CommandError::input(format!("--where: {why}")))?;
-        let place = table.find("where", &condition.column)?;
-        let test =
-            condition.test(&table.columns[place].1).map_err(|why| CommandError::input(format!("--where: {why}")))?;
-        rows.retain(|row| test(*row));
-        named.push(place);
-    }
+    let mut sorted_by = None;
     if let Some(sort) = &options.sort {
         let (name, is_falling) = sort.strip_prefix('-').map_or((sort.as_str(), false), |name| (name, true));
-        let place = table.find("sort", name)?;
-        rows.sort_by(|a, b| column::order(&table.columns[place].1, (*a, *b), is_falling));
-        named.push(place);
+        let place = table.find_sorted(name)?;
+        rows.sort_by(|a, b| column::order(&table.columns[place].1, *a, *b, is_falling));
+        sorted_by = Some(place);
     }
-    let chosen = rows.len();
     let shown = options.limit.unwrap_or(if format == Format::Json { usize::MAX } else { ROWS });
-    let cut = &rows[..shown.min(chosen)];
+    let cut = &rows[..shown.min(rows.len())];
     match format {
         Format::Json => table.print_json(cut),
-        Format::Text => print(&table.text(&rows, cut, &named)),
+        Format::Text => print(&table.text(&rows, cut, sorted_by)),
     }
 }
 
@@ -109,8 +93,8 @@ impl Table {
         Ok(Self { columns, height: frame.height() })
     }
 
-    /// The place of the column `name`, which `flag` names.
-    fn find(&self, flag: &str, name: &str) -> Result<usize, CommandError> {
+    /// The place of the column `name`, which `--sort` names.
+    fn find_sorted(&self, name: &str) -> Result<usize, CommandError> {
         self.place(name).ok_or_else(|| {
             let names = || self.columns.iter().map(|(name, _)| name.as_str());
             let guess = hint(name, names());
@@ -119,7 +103,7 @@ impl Table {
             } else {
                 guess
             };
-            CommandError::input(format!("--{flag}: no column is called '{name}'{all}"))
+            CommandError::input(format!("--sort: no column is called '{name}'{all}"))
         })
     }
 
@@ -134,8 +118,8 @@ impl Table {
         rows.iter().any(|row| Some(cells.get(*row)) != first)
     }
 
-    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and those `named`.
-    fn shown(&self, rows: &[usize], named: &[usize]) -> Vec<usize> {
+    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and that `sorted_by`.
+    fn shown(&self, rows: &[usize], sorted_by: Option<usize>) -> Vec<usize> {
         let keys = Key::ALL.iter().map(|key| key.name());
         let tells = |place: &usize| self.varies(*place, rows) && !self.follows(*place, rows);
         let mut shown: Vec<usize> = self.place("run").into_iter().collect();
@@ -143,11 +127,8 @@ impl Table {
         let any = |place: &usize| rows.iter().any(|row| self.columns[*place].1.get(*row) != Cell::Missing);
         let figures = FIGURES.iter().filter_map(|name| self.place(name)).filter(any);
         shown.extend(figures.filter(|place| self.columns[*place].1.is_numbers() || self.varies(*place, rows)));
-        for place in named {
-            if !shown.contains(place) && self.varies(*place, rows) {
-                shown.push(*place);
-            }
-        }
+        let more = sorted_by.filter(|place| !shown.contains(place) && self.varies(*place, rows));
+        shown.extend(more);
         shown
     }
 
@@ -165,8 +146,8 @@ impl Table {
     }
 
     /// The rows of `cut`, the first of `rows`, for people.
-    fn text(&self, rows: &[usize], cut: &[usize], named: &[usize]) -> String {
-        let shown = self.shown(rows, named);
+    fn text(&self, rows: &[usize], cut: &[usize], sorted_by: Option<usize>) -> String {
+        let shown = self.shown(rows, sorted_by);
         let layout = shown.iter().enumerate().map(|(at, place)| {
             let column = if self.columns[*place].1.is_numbers() {
                 text_table::Column::right(0)
@@ -181,17 +162,17 @@ impl Table {
             table
                 .row(shown.iter().map(|place| column::text(&self.columns[*place].0, self.columns[*place].1.get(*row))));
         }
-        let mut text = self.common(rows, &shown, named);
+        let mut text = self.common(rows, &shown, sorted_by);
         text += &table.to_string();
         let more = if cut.len() < rows.len() { "; --limit N shows more" } else { "" };
-        text + &format!("\n{} of {} chosen rows, {} in all{more}\n", cut.len(), rows.len(), self.height)
+        text + &format!("\n{} of {} rows{more}\n", cut.len(), rows.len())
     }
 
     /// What all rows have in common, in a line.
-    fn common(&self, rows: &[usize], shown: &[usize], named: &[usize]) -> String {
+    fn common(&self, rows: &[usize], shown: &[usize], sorted_by: Option<usize>) -> String {
         let Some(first) = rows.first() else { return String::new() };
         let mut places: Vec<usize> = COMMON.iter().filter_map(|name| self.place(name)).collect();
-        let more: Vec<usize> = named.iter().copied().filter(|place| !places.contains(place)).collect();
+        let more = sorted_by.filter(|place| !places.contains(place));
         places.extend(more);
         let same = places.into_iter().filter(|place| !shown.contains(place)).filter_map(|place| {
             let (name, cells) = &self.columns[place];
@@ -231,9 +212,4 @@ fn no_table(folder: &Path) -> String {
         Some(command) => format!("{shown} holds the results of '{command}'; {expected}"),
         None => format!("{shown} holds no {RESULTS}; {expected}"),
     }
-}
-
-/// Rows in the order of their numbers where nothing else tells them apart.
-fn by_row((a, b): (usize, usize)) -> Ordering {
-    a.cmp(&b)
 }

@@ -8,7 +8,6 @@ use haversack_reports::table::three_digits;
 use polars::prelude::{Column, DataType};
 use serde_json::{Value, json};
 
-use super::by_row;
 use crate::error::CommandError;
 
 /// The cells of a column, from the first row to the last.
@@ -94,8 +93,8 @@ impl<'c> Cell<'c> {
 }
 
 /// How two rows follow each other by this column; what is missing comes last either way.
-pub(super) fn order(cells: &Cells, rows: (usize, usize), is_falling: bool) -> Ordering {
-    let (a, b) = (cells.get(rows.0), cells.get(rows.1));
+pub(super) fn order(cells: &Cells, row: usize, other: usize, is_falling: bool) -> Ordering {
+    let (a, b) = (cells.get(row), cells.get(other));
     let turned = |order: Ordering| if is_falling { order.reverse() } else { order };
     let by_cell = match (a, b) {
         (Cell::Missing, Cell::Missing) => Ordering::Equal,
@@ -107,7 +106,7 @@ pub(super) fn order(cells: &Cells, rows: (usize, usize), is_falling: bool) -> Or
             _ => turned(a.words().cmp(&b.words())),
         },
     };
-    by_cell.then_with(|| by_row(rows))
+    by_cell.then(row.cmp(&other))
 }
 
 /// Whether a column of this name holds bytes, which a terminal shows as megabytes.

@@ -188,8 +188,8 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn words_are_those_of_a_shell() {
-    let line = "haversack show two --where \"status=ok,x<2\" --apps a#b > out # two";
-    assert_eq!(words(line), ["haversack", "show", "two", "--where", "status=ok,x<2", "--apps", "a#b"]);
+    let line = "haversack simulate --set \"order=half, x\" --apps a#b > out # two";
+    assert_eq!(words(line), ["haversack", "simulate", "--set", "order=half, x", "--apps", "a#b"]);
 }
 
 #[test]
