@@ -60,7 +60,7 @@ use widths::{Widths, of_each_width};
     network is what phones spend time and memory on, stand_in (logistic, mlp, lenet5, bag-of-tokens or transformer1) what learns; \
     without one nobody learns (mode = \"timing\"). selector is random, oort-paper, oort-fedscale, heterofl or fedhybrid; aggregator \
     fedavg, fedprox or fedyogi. Others: memory_mix (shares by GB, such as { 4 = 0.5, 8 = 0.5 }), split (even or natural), over_commit, \
-    deadline_s, aggregation (synchronous or buffered, with concurrency and max_staleness), oracle, local_epochs or local_steps, \
+    deadline_s, oracle, local_epochs or local_steps, \
     learning_rate, proximal, server_learning_rate, samples (of a phone) or total_samples and size_alpha, set, store (policy or whole), stack, precision, cores, \
     budget (predicted or available), plans (server, each or phone), clusters, ready, device, input, link_mbit_per_s, data, dealt, \
     target_accuracy, evaluate_every, traces (a table of apps), system, seed. A key that lists values, such as seed = [1, 2, 3], spans \

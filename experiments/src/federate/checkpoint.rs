@@ -3,7 +3,6 @@
 //! Rounds themselves are simulated again, which takes no time beside learning; what the phones of the rounds before have
 //! learned is read.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use crate::sealed::{opened, sealed, take};
 
 /// The file's name in its folder.
 pub(super) const NAME: &str = "checkpoint";
-const FORMAT: &str = "haversack federation 2";
+const FORMAT: &str = "haversack federation 3";
 /// It is written at most so often.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -31,8 +30,6 @@ pub(super) struct Checkpoint {
     rounds: Vec<Learned>,
     /// The server's weights, and the mean and the mean square of changes that its rule keeps.
     server: [Vec<f32>; 3],
-    /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
-    past: BTreeMap<u32, Vec<f32>>,
     written: Option<Instant>,
 }
 
@@ -45,8 +42,6 @@ struct Head {
     rounds: Vec<(usize, Option<u64>)>,
     /// The numbers of values that the server keeps.
     server: [usize; 3],
-    /// Earlier rounds whose weights follow, each as many as the server has.
-    past: Vec<u32>,
 }
 
 impl Checkpoint {
@@ -69,7 +64,7 @@ impl Checkpoint {
     /// One that is never written.
     pub(super) const fn nowhere() -> Self {
         let server = [const { Vec::new() }; 3];
-        Self { path: None, digest: String::new(), rounds: Vec::new(), server, past: BTreeMap::new(), written: None }
+        Self { path: None, digest: String::new(), rounds: Vec::new(), server, written: None }
     }
 
     /// The number of rounds that have been learned.
@@ -88,20 +83,9 @@ impl Checkpoint {
         if self.rounds.is_empty() { None } else { Server::restored(weights, rule, mean, square) }
     }
 
-    /// The weights of earlier rounds on which phones were at work after the last.
-    pub(super) fn past(&self) -> BTreeMap<u32, Vec<f32>> {
-        self.past.clone()
-    }
-
     /// Keeps what a round has taught; on the disc a little later.
-    pub(super) fn save(
-        &mut self,
-        learned: Learned,
-        server: &Server,
-        past: &BTreeMap<u32, Vec<f32>>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn save(&mut self, learned: Learned, server: &Server) -> Result<(), CommandError> {
         self.rounds.push(learned);
-        self.past.clone_from(past);
         let [mean, square] = server.kept();
         self.server = [&server.weights, mean, square].map(<[f32]>::to_vec);
         if self.written.is_some_and(|written| written.elapsed() < PAUSE) { Ok(()) } else { self.write() }
@@ -115,11 +99,10 @@ impl Checkpoint {
             digest: self.digest.clone(),
             rounds: self.rounds.iter().map(|round| (round.losses.len(), round.accuracy.map(f64::to_bits))).collect(),
             server: [0, 1, 2].map(|place: usize| self.server[place].len()),
-            past: self.past.keys().copied().collect(),
         };
         let head = serde_json::to_string(&head).map_err(CommandError::failed)?;
         let losses = self.rounds.iter().flat_map(|round| &round.losses).flat_map(|loss| loss.to_le_bytes());
-        let weights = self.server.iter().chain(self.past.values()).flatten();
+        let weights = self.server.iter().flatten();
         let values: Vec<u8> = losses.chain(weights.flat_map(|value| value.to_le_bytes())).collect();
         write_atomically(path, &sealed(FORMAT, &head, &values))?;
         self.written = Some(Instant::now());
@@ -145,10 +128,6 @@ impl Checkpoint {
         for (kept, number) in self.server.iter_mut().zip(head.server) {
             *kept = take(&mut values, number).ok_or_else(few)?.map(f32::from_le_bytes).collect();
         }
-        for round in head.past {
-            let weights = take(&mut values, self.server[0].len()).ok_or_else(few)?;
-            self.past.insert(round, weights.map(f32::from_le_bytes).collect());
-        }
         Ok(())
     }
 }
@@ -172,11 +151,10 @@ mod tests {
             Learned { losses: vec![], accuracy: None },
         ];
         let server = Server::new(vec![0.1, -0.0], ServerRule::Add);
-        let past = BTreeMap::from([(0, vec![0.3, -7.0])]);
-        learned.iter().for_each(|learned| written.save(learned.clone(), &server, &past).unwrap());
+        learned.iter().for_each(|learned| written.save(learned.clone(), &server).unwrap());
         written.write().unwrap();
         let read = Checkpoint::open(folder.path().join(NAME), &record(1), true).unwrap();
-        assert_eq!((read.rounds(), read.server(ServerRule::Add), read.past()), (2, Some(server), past));
+        assert_eq!((read.rounds(), read.server(ServerRule::Add)), (2, Some(server)));
         assert_eq!(
             [1, 2, 3].map(|round| read.learned(round)),
             [Some(learned[0].clone()), Some(learned[1].clone()), None]
@@ -204,7 +182,7 @@ mod tests {
         let mut written = Checkpoint::open(path.clone(), &record(1), true).unwrap();
         let server = Server::new(vec![0.1, -0.0], ServerRule::Add);
         let learned = Learned { losses: vec![0.3, 1e-300], accuracy: Some(0.3) };
-        written.save(learned, &server, &BTreeMap::from([(0, vec![0.3, -7.0])])).unwrap();
+        written.save(learned, &server).unwrap();
         written.write().unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let (head, values) = opened(&bytes, FORMAT).unwrap();
@@ -215,7 +193,7 @@ mod tests {
             let head = String::from_utf8_lossy(head);
             std::fs::write(&path, sealed(FORMAT, &head, values.get(1..).unwrap_or_default())).unwrap();
             let read = Checkpoint::open(path.clone(), &record(1), true);
-            let _ = read.map(|read| (read.server(ServerRule::Add), read.past()));
+            let _ = read.map(|read| read.server(ServerRule::Add));
         });
     }
 }

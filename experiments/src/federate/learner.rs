@@ -1,13 +1,12 @@
 //! What the phones of a federation learn, for real, on a stand-in.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
     Contribution, Holding, LearningError, Narrowing, Server, Source, StandIn, Synthetic, Trainee, Update, mean_change,
-    staleness_weight, train_all,
+    train_all,
 };
 use haversack_federation::population::Phone;
 use haversack_federation::selection::SelectorKind;
@@ -51,8 +50,6 @@ pub(super) struct Learner<'a> {
     stores: Stores,
     test: MiniBatch,
     server: Server,
-    /// The weights of earlier rounds on which phones are still at work, by the number of rounds before.
-    past: BTreeMap<u32, Vec<f32>>,
     /// The number of updates that were not taken in, since their losses were no finite numbers.
     diverged: u64,
     checkpoint: Checkpoint,
@@ -117,7 +114,7 @@ impl<'a> Learner<'a> {
             Some(server) => server,
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
-        let (test, past) = (source.test(seed), checkpoint.past());
+        let test = source.test(seed);
         Ok(Self {
             learning,
             phones,
@@ -130,7 +127,6 @@ impl<'a> Learner<'a> {
             stores,
             test,
             server,
-            past,
             diverged: 0,
             checkpoint,
         })
@@ -158,38 +154,29 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// A phone that trains, from the weights that it got as it began.
-    fn trainee(&self, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
-        let Arrived { phone: client, width, since, turn } = *arrived;
+    /// A phone that trains in a round, from the server's weights.
+    fn trainee(&self, round: u32, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
+        let Arrived { phone: client, width } = *arrived;
         let samples = self.phones[client as usize].samples;
         // What is dealt is settled already.
         let drawn = if self.source.is_dealt() { 0 } else { samples };
         let holding = Holding::draw(self.seed, client, drawn, self.source.classes(), self.learning.labels);
-        let weights = self.past.get(&since).unwrap_or(&self.server.weights);
+        let weights = &self.server.weights;
         let (network, narrowing) = self.network(width);
         let weights = match narrowing {
             Some(narrowing) => Cow::Owned(narrowing.narrowed(weights)?),
             None => Cow::Borrowed(weights.as_slice()),
         };
-        let store = if self.stores.are_whole() { None } else { self.stores.of(&self.work.job(client, turn, 0.0)) };
-        Ok(Trainee { client, holding, network, weights, store, turn })
+        let store = if self.stores.are_whole() { None } else { self.stores.of(&self.work.job(client, round, 0.0)) };
+        Ok(Trainee { client, holding, network, weights, store, round })
     }
 
     /// Trains the phones whose updates have arrived, and takes the updates in; of each the root of the mean square of its losses.
     fn take(&mut self, step: &Step<'_>) -> Result<Vec<f64>, LearningError> {
-        let before = step.round - 1;
-        let cohort = step.arrived.iter().map(|arrived| self.trainee(arrived)).collect::<Result<Vec<_>, _>>()?;
-        let mut updates = train_all(&self.source, &cohort, &self.learning.how, self.seed)?;
-        for (update, arrived) in updates.iter_mut().zip(step.arrived) {
-            let Some(update) = update else {
-                self.diverged += 1;
-                continue;
-            };
-            let weight = staleness_weight(before - arrived.since) as f32;
-            if weight < 1.0 {
-                update.change.iter_mut().for_each(|change| *change *= weight);
-            }
-        }
+        let cohort =
+            step.arrived.iter().map(|arrived| self.trainee(step.round, arrived)).collect::<Result<Vec<_>, _>>()?;
+        let updates = train_all(&self.source, &cohort, &self.learning.how, self.seed)?;
+        self.diverged += updates.iter().filter(|update| update.is_none()).count() as u64;
         let mut shares = Vec::with_capacity(updates.len());
         for (update, arrived) in updates.iter().zip(step.arrived) {
             let Some(update) = update else { continue };
@@ -198,10 +185,6 @@ impl<'a> Learner<'a> {
         }
         let change = mean_change(self.server.weights.len(), &shares)?;
         let has_come = !shares.is_empty();
-        if step.oldest <= before {
-            self.past.insert(before, self.server.weights.clone());
-        }
-        self.past.retain(|&since, _| since >= step.oldest);
         if has_come {
             self.server.take(&change);
         }
@@ -227,7 +210,7 @@ impl Learn for Learner<'_> {
             None
         };
         let learned = Learned { losses, accuracy };
-        self.checkpoint.save(learned.clone(), &self.server, &self.past).map_err(|error| error.to_string())?;
+        self.checkpoint.save(learned.clone(), &self.server).map_err(|error| error.to_string())?;
         Ok(learned)
     }
 }

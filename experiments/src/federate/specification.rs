@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use haversack_devices::CoreSelection;
 use haversack_devices::text::{alternatives, read_toml};
 use haversack_devices::work::Precision;
-use haversack_federation::federation::{Aggregation, Buffer, Rules};
+use haversack_federation::federation::Rules;
 use haversack_federation::learning::LocalSgd;
 use haversack_federation::population::{PopulationSetting, Sizes};
 use haversack_policies::registry;
@@ -18,7 +18,7 @@ use haversack_workloads::models;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::keys::Ready;
-use self::keys::{Asked, Place, When};
+use self::keys::{Asked, Place};
 pub(super) use self::learning::Learning;
 use self::learning::learning;
 use self::phones::{setting, sizes};
@@ -80,9 +80,10 @@ impl Specification {
     /// # Errors
     /// Unknown keys, values that a key cannot have or that contradict each other, with the line.
     pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
-        let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let place = Place { file, text };
-        let rules = rules(&asked, &place)?;
+        place.refuse_gone()?;
+        let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
+        let rules = rules(&asked);
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let setting = setting(&asked, &place)?;
         if !workload::is_file(&asked.network) {
@@ -225,34 +226,14 @@ fn managed(
 }
 
 /// How rounds are held.
-fn rules(asked: &Asked, place: &Place<'_>) -> Result<Rules, CommandError> {
-    let refuse = |key: &str, given: bool, why: &str| match given {
-        true => Err(place.says(key, &format!("`{key}` {why}"))),
-        false => Ok(()),
-    };
-    let aggregation = if asked.aggregation == Some(When::Buffered) {
-        let why = "is of rounds in which all begin at once, but `aggregation` is buffered";
-        refuse("over_commit", asked.over_commit.is_some(), why)?;
-        refuse("deadline_s", asked.deadline_s.is_some(), why)?;
-        let Some(concurrency) = asked.concurrency else {
-            let why = "`aggregation` is buffered, which needs `concurrency`: the phones at work at once";
-            return Err(place.says("aggregation", why));
-        };
-        Aggregation::Buffered(Buffer { concurrency, max_staleness: asked.max_staleness })
-    } else {
-        let why = "needs `aggregation` buffered, but it is synchronous";
-        refuse("concurrency", asked.concurrency.is_some(), why)?;
-        refuse("max_staleness", asked.max_staleness.is_some(), why)?;
-        Aggregation::Synchronous
-    };
+fn rules(asked: &Asked) -> Rules {
     let usual = Rules::new(asked.selector, asked.cohort);
-    Ok(Rules {
+    Rules {
         over_commit: asked.over_commit.unwrap_or(usual.over_commit),
         deadline_s: asked.deadline_s,
         oracle: asked.oracle.unwrap_or(false),
-        aggregation,
         ..usual
-    })
+    }
 }
 
 /// The cores that train.

@@ -62,7 +62,7 @@ fn clients(bencher: Bencher<'_, '_>) {
         network: &stand_in,
         weights: Cow::Borrowed(&weights),
         store: None,
-        turn: 0,
+        round: 0,
     };
     let cohort: Vec<Trainee<'_>> = (0..COHORT).map(trainee).collect();
     let pool = one_thread();

@@ -1,13 +1,8 @@
-//! A federation: rounds, one after the other, over a population whose phones come and go.
-//!
-//! A round is synchronous, or a step of a server that takes updates in as they come ([`Aggregation`]); both are rounds here.
+//! A federation: synchronous rounds, one after the other, over a population whose phones come and go.
 
-mod buffered;
 mod learn;
 mod rules;
 mod view;
-
-use std::collections::BinaryHeap;
 
 use crate::availability::Availability;
 use crate::population::Population;
@@ -15,9 +10,8 @@ use crate::round::{Ended, Outcome, Part, Starter, synchronous};
 use crate::rows::{ClientRow, ExclusionRow, RoundRow};
 use crate::selection::{Feedback, Selector};
 use crate::work::Work;
-use buffered::UnderWay;
 pub use learn::{Arrived, Learn, Learned, Step, TimingOnly};
-pub use rules::{Aggregation, Buffer, Rules, RulesError};
+pub use rules::{Rules, RulesError};
 use view::{Holds, View};
 
 /// What one round yields.
@@ -46,24 +40,6 @@ pub struct Federation<'a> {
     holds: Vec<Holds>,
     now: f64,
     rounds: u32,
-    /// Parts that have begun.
-    begun: u32,
-    /// Phones at work while a server's step ends; nobody where rounds are synchronous.
-    under_way: BinaryHeap<UnderWay>,
-}
-
-/// A part that has ended, of a phone that began after `since` rounds; draws of its training follow from `turn`.
-struct Finished {
-    part: Part,
-    since: u32,
-    turn: u32,
-}
-
-/// What a round's phones did, before anybody has learned from it.
-struct Done {
-    duration_s: f64,
-    finished: Vec<Finished>,
-    exclusions: Vec<ExclusionRow>,
 }
 
 impl<'a> Federation<'a> {
@@ -89,8 +65,6 @@ impl<'a> Federation<'a> {
             holds: vec![Holds::Unknown; population.len()],
             now: 0.0,
             rounds: 0,
-            begun: 0,
-            under_way: BinaryHeap::new(),
         })
     }
 
@@ -105,24 +79,20 @@ impl<'a> Federation<'a> {
     /// What stops learning, in words.
     pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
         let (round, start_s) = (self.rounds + 1, self.now);
-        let Done { duration_s, finished, mut exclusions } = match self.rules.aggregation {
-            Aggregation::Synchronous => self.synchronous(round),
-            Aggregation::Buffered(buffer) => self.step(round, buffer),
-        };
-        let is_completed = |finished: &&Finished| finished.part.outcome == Outcome::Completed;
-        let arrived: Vec<Arrived> = finished.iter().filter(is_completed).map(Arrived::of).collect();
-        let oldest = self.under_way.iter().map(|part| part.since).min().unwrap_or(round);
-        let Learned { losses, accuracy } = learn.learn(&Step { round, arrived: &arrived, oldest })?;
+        let mut exclusions = Vec::new();
+        let Ended { duration_s, parts } = self.hold(round, &mut exclusions);
+        let is_completed = |part: &&Part| part.outcome == Outcome::Completed;
+        let arrived: Vec<Arrived> = parts.iter().filter(is_completed).map(Arrived::of).collect();
+        let Learned { losses, accuracy } = learn.learn(&Step { round, arrived: &arrived })?;
         let mut losses = losses.into_iter();
-        let feedback: Vec<Feedback> = finished
+        let feedback: Vec<Feedback> = parts
             .iter()
-            .map(|finished| Feedback {
-                phone: finished.part.phone,
-                took_s: finished.part.ended_s,
-                root_mean_square_loss: is_completed(&finished).then(|| losses.next()).flatten(),
+            .map(|part| Feedback {
+                phone: part.phone,
+                took_s: part.ended_s,
+                root_mean_square_loss: is_completed(&part).then(|| losses.next()).flatten(),
             })
             .collect();
-        let parts: Vec<Part> = finished.iter().map(|finished| finished.part).collect();
         let clients = parts.iter().map(|part| self.client(round, part)).collect();
         let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, duration_s, &parts) };
         self.rounds = round;
@@ -140,24 +110,24 @@ impl<'a> Federation<'a> {
         Ok(Round { row, clients, exclusions })
     }
 
-    /// A synchronous round: nobody is at work before it, or after.
-    fn synchronous(&mut self, round: u32) -> Done {
+    /// What the phones of a round do, before anybody has learned from it.
+    fn hold(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> Ended {
         let start_s = self.now;
         let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
-        let (mut exclusions, mut selected) = (Vec::new(), Vec::new());
+        let mut selected = Vec::new();
         for _ in 0..LOOKS {
-            selected = self.select(round, number, &mut exclusions);
+            selected = self.select(round, number, exclusions);
             if !selected.is_empty() {
                 break;
             }
             self.now += PAUSE;
         }
         let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
-        let Ended { duration_s, parts } = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
+        let mut ended = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
         let waited = self.now - start_s;
-        self.now += duration_s;
-        let finished = parts.into_iter().map(|part| Finished { part, since: round - 1, turn: round });
-        Done { duration_s: waited + duration_s, finished: finished.collect(), exclusions }
+        self.now += ended.duration_s;
+        ended.duration_s += waited;
+        ended
     }
 
     fn client(&self, round: u32, part: &Part) -> ClientRow {
@@ -191,11 +161,11 @@ impl<'a> Federation<'a> {
         self.selector.select(round, number, &mut view)
     }
 
-    /// A phone that begins its part, whose draws follow from `turn`.
-    fn starter(&mut self, number: u32, turn: u32) -> Option<Starter> {
+    /// A phone that begins its part of a round.
+    fn starter(&mut self, number: u32, round: u32) -> Option<Starter> {
         let until = self.availability.ready_until(number, self.now)?;
         let phone = self.population.phones()[number as usize];
-        let job = self.work.job(number, turn, self.now);
+        let job = self.work.job(number, round, self.now);
         Some(Starter { number, phone, job, ready_s: until - self.now })
     }
 }

@@ -22,7 +22,7 @@ pub use error::LearningError;
 pub use local::{LocalSgd, Update};
 pub use mean::{Contribution, mean_change};
 pub use narrowing::Narrowing;
-pub use server::{Server, ServerRule, Yogi, staleness_weight};
+pub use server::{Server, ServerRule, Yogi};
 pub use source::{Holding, Labels, Source};
 pub use stand_in::{Score, StandIn};
 pub use synthetic::Synthetic;

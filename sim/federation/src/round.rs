@@ -106,7 +106,7 @@ pub fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Option<f64>)
 }
 
 /// A phone's part, were there no others.
-pub(crate) fn alone(starter: &Starter) -> Part {
+fn alone(starter: &Starter) -> Part {
     let Starter { number, phone, job, ready_s } = *starter;
     let down_s = job.down_bytes as f64 / f64::from(phone.down);
     let up_s = job.up_bytes as f64 / f64::from(phone.up);

@@ -8,13 +8,13 @@ use crate::work::Why;
 /// A round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRow {
-    /// Its number, from one; where updates are buffered, that of the server's step.
+    /// Its number, from one.
     pub round: u32,
     /// When it began, in seconds.
     pub start_s: f64,
     /// How long it took, in seconds.
     pub duration_s: f64,
-    /// Phones that began it; where updates are buffered, those that ended in it.
+    /// Phones that began it.
     pub selected: u32,
     /// Those whose updates were taken in.
     pub completed: u32,
@@ -22,7 +22,7 @@ pub struct RoundRow {
     pub dropped: u32,
     /// Those whose process the system ended.
     pub killed: u32,
-    /// Those that the round did not wait for; where updates are buffered, those whose update was too old.
+    /// Those that the round did not wait for.
     pub timed_out: u32,
     /// Bytes to the server.
     pub up_bytes: u64,

@@ -44,8 +44,7 @@ pub struct Feedback {
 
 /// A rule for who takes part.
 pub trait Selector {
-    /// At most `number` free phones for round number `round`, from one. Where updates are buffered, a round is a step of the server,
-    /// and may ask often.
+    /// At most `number` free phones for round number `round`, from one.
     fn select(&mut self, round: u32, number: usize, pool: &mut dyn Pool) -> Vec<u32>;
     /// What became of the phones of a round, and how many samples each holds.
     fn learn(&mut self, round: u32, feedback: &[Feedback], pool: &dyn Pool);

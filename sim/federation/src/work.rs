@@ -56,8 +56,7 @@ pub trait Work {
     /// # Errors
     /// Why the phone is left out.
     fn holds(&self, phone: u32) -> Result<(), LeftOut>;
-    /// A phone's part of round number `round`, which begins at `now` seconds; where rounds do not wait for one another, of part
-    /// number `round`.
+    /// A phone's part of round number `round`, which begins at `now` seconds.
     fn job(&self, phone: u32, round: u32, now: f64) -> Job;
     /// How long a phone's part is expected to take, in seconds, with both transfers.
     fn expected_s(&self, phone: u32) -> f64;

@@ -2,9 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use haversack_federation::availability::Availability;
-use haversack_federation::federation::{
-    Aggregation, Arrived, Buffer, Federation, Learn, Learned, Round, Rules, Step, TimingOnly,
-};
+use haversack_federation::federation::{Arrived, Federation, Learn, Learned, Round, Rules, Step, TimingOnly};
 use haversack_federation::population::{DeviceKind, Population, PopulationSetting, Sizes};
 use haversack_federation::quantiles::Quantiles;
 use haversack_federation::round::Outcome;
@@ -53,12 +51,6 @@ impl Work for Told<'_> {
 
 fn rules(selector: SelectorKind) -> Rules {
     Rules { over_commit: 1.3, ..Rules::new(selector, 20) }
-}
-
-/// As many phones at work as are told, and updates taken in three at a time.
-fn buffered(selector: SelectorKind, concurrency: u32, max_staleness: Option<u32>) -> Rules {
-    let aggregation = Aggregation::Buffered(Buffer { concurrency, max_staleness });
-    Rules { aggregation, ..Rules::new(selector, 3) }
 }
 
 /// Sessions of `ready` seconds, `between` seconds apart.
@@ -186,105 +178,6 @@ fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
     let dull = late.iter().filter(|&&phone| phone < 100).count();
     // A quarter of the phones, of whom only those that are explored take part.
     assert!(dull < 15, "{dull} of 200");
-}
-
-/// Two phones, of which the first takes ten seconds and the second thirty-five.
-struct Two;
-
-impl Work for Two {
-    fn holds(&self, _: u32) -> Result<(), LeftOut> {
-        Ok(())
-    }
-    fn job(&self, phone: u32, _: u32, _: f64) -> Job {
-        let compute_s = self.expected_s(phone);
-        let width = phone as u8;
-        let (down_bytes, up_bytes, killed_after_s) = (0, 8, None);
-        Job { budget_bytes: 0, plan: 0, width, down_bytes, up_bytes, compute_s, energy_j: 1.0, killed_after_s }
-    }
-    fn expected_s(&self, phone: u32) -> f64 {
-        if phone == 0 { 10.0 } else { 35.0 }
-    }
-    fn batch_s(&self, phone: u32) -> f64 {
-        self.expected_s(phone)
-    }
-    fn memory(&self, _: u32) -> f64 {
-        1.0
-    }
-}
-
-/// What has arrived, step by step, and the oldest round that is still at work.
-#[derive(Default)]
-struct Notes(Vec<(Vec<Arrived>, u32)>);
-
-impl Learn for Notes {
-    fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String> {
-        self.0.push((step.arrived.to_vec(), step.oldest));
-        Ok(Learned { losses: vec![1.0; step.arrived.len()], accuracy: None })
-    }
-}
-
-#[test]
-fn buffered_steps_by_hand() {
-    let devices = [DeviceKind { id: "any".to_owned(), memory: 0 }];
-    let mut setting = PopulationSetting::embedded().unwrap();
-    setting.memory.truncate(1);
-    setting.memory[0].share = 1.0;
-    let population = Population::draw(1, 2, &setting, &devices, Sizes::Same(20)).unwrap();
-    let held = |max_staleness| {
-        let rules = Rules { cohort: 2, ..buffered(SelectorKind::Random, 2, max_staleness) };
-        let length = |length| Quantiles::new(vec![0.0, 1.0], vec![length, length]).unwrap();
-        let availability = Availability::new(5, 2, length(1e9), length(1.0));
-        let mut federation = Federation::new(9, rules, &population, availability, &Two).unwrap();
-        let mut notes = Notes::default();
-        let rows: Vec<_> = (0..3).map(|_| federation.round(&mut notes).unwrap().row).collect();
-        (rows, notes.0)
-    };
-    // Sending eight bytes takes less than a millisecond. The first phone ends at 10, 20, 30, 40, ... s, the second at 35 s.
-    // Steps take in two updates: at 20 s, at 35 s (of 30 and 35 s), and at 50 s.
-    let (rows, notes) = held(None);
-    let ends: Vec<f64> = rows.iter().map(|row| (row.start_s + row.duration_s).round()).collect();
-    assert_eq!(ends, [20.0, 35.0, 50.0]);
-    let phones = |step: usize| notes[step].0.iter().map(|arrived| (arrived.phone, arrived.since)).collect::<Vec<_>>();
-    // The second phone began before any step, and a step was taken meanwhile.
-    assert_eq!([phones(0), phones(1), phones(2)], [vec![(0, 0), (0, 0)], vec![(0, 1), (1, 0)], vec![(0, 1), (0, 2)]]);
-    assert_eq!(notes.iter().map(|step| step.1).collect::<Vec<_>>(), [0, 1, 2]);
-    assert!(notes.iter().flat_map(|step| &step.0).all(|arrived| u32::from(arrived.width) == arrived.phone));
-    // No two parts share their draws.
-    let mut turns: Vec<u32> = notes.iter().flat_map(|step| &step.0).map(|arrived| arrived.turn).collect();
-    turns.sort_unstable();
-    turns.dedup();
-    assert_eq!(turns.len(), 6);
-    // With no step between allowed, the second phone's update is too old; it was sent all the same. Those of 30 and 40 s make the
-    // second step.
-    let (rows, notes) = held(Some(0));
-    assert_eq!((rows[1].selected, rows[1].completed, rows[1].timed_out, rows[1].up_bytes), (3, 2, 1, 24));
-    assert_eq!((rows[1].start_s + rows[1].duration_s).round(), 40.0);
-    assert!(notes[1].0.iter().all(|arrived| arrived.since == 1));
-}
-
-#[test]
-fn nobody_is_at_work_twice_and_every_part_is_accounted_for() {
-    for selector in SelectorKind::ALL {
-        let rules = buffered(selector, 40, Some(8));
-        let rounds = run(rules, availability(300.0, 300.0), 60);
-        assert_eq!(rounds, run(rules, availability(300.0, 300.0), 60), "{}", selector.name());
-        let mut parts: Vec<(u32, f64, f64)> = Vec::new();
-        let mut now = 0.0;
-        for round in &rounds {
-            let row = round.row;
-            assert_eq!((row.start_s, row.completed), (now, 3), "{}", selector.name());
-            assert_eq!(row.selected, row.completed + row.dropped + row.killed + row.timed_out);
-            now += row.duration_s;
-            parts.extend(round.clients.iter().map(|client| (client.client, now, client.compute_s)));
-        }
-        // Of one phone, a part that ended in a step began after the one before ended, some step ago: between the ends of the two
-        // steps lies at least its work, less what the first of these steps took.
-        let longest = rounds.iter().map(|round| round.row.duration_s).fold(0.0, f64::max);
-        for (place, &(phone, at, compute_s)) in parts.iter().enumerate() {
-            let completes = parts[..place].iter().rev().find(|before| before.0 == phone);
-            assert!(completes.is_none_or(|before| at - before.1 > compute_s.min(299.0) - 2.0 * longest));
-        }
-    }
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn updates_are_the_same_for_any_number_of_threads() {
     let weights = stand_in.initial(1).unwrap();
     let trainee = |client| {
         let (holding, weights) = (Holding(vec![10 + 3 * client]), Cow::Borrowed(&weights[..]));
-        Trainee { client, holding, network: &stand_in, weights, store: None, turn: 4 }
+        Trainee { client, holding, network: &stand_in, weights, store: None, round: 4 }
     };
     let cohort: Vec<Trainee<'_>> = (0..9).map(trainee).collect();
     let with = |threads| {

@@ -22,16 +22,6 @@ pub(super) enum Aggregator {
     Yogi,
 }
 
-/// When updates are taken in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum When {
-    /// At the end of a round.
-    Synchronous,
-    /// Once as many as the cohort have come.
-    Buffered,
-}
-
 /// What is simulated beside time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -87,9 +77,6 @@ pub(super) struct Asked {
     pub(super) cohort: u32,
     pub(super) over_commit: Option<f64>,
     pub(super) deadline_s: Option<f64>,
-    pub(super) aggregation: Option<When>,
-    pub(super) concurrency: Option<u32>,
-    pub(super) max_staleness: Option<u32>,
     pub(super) oracle: Option<bool>,
     pub(super) rounds: u32,
     pub(super) local_epochs: Option<u32>,
@@ -151,13 +138,35 @@ pub(super) struct Place<'a> {
     pub(super) text: &'a str,
 }
 
+/// Keys that federations no longer have, and what to do instead.
+const GONE: [(&str, &str); 3] = [
+    ("aggregation", ROUNDS_ARE_SYNCHRONOUS),
+    ("concurrency", ROUNDS_ARE_SYNCHRONOUS),
+    ("max_staleness", ROUNDS_ARE_SYNCHRONOUS),
+];
+const ROUNDS_ARE_SYNCHRONOUS: &str = "rounds are synchronous; leave the key out";
+
 impl Place<'_> {
+    /// # Errors
+    /// A key that federations no longer have.
+    pub(super) fn refuse_gone(&self) -> Result<(), CommandError> {
+        GONE.iter().try_for_each(|(key, instead)| match self.line(key) {
+            Some(_) => Err(self.says(key, &format!("`{key}` is gone: {instead}"))),
+            None => Ok(()),
+        })
+    }
+
     /// An error about `key`.
     pub(super) fn says(&self, key: &str, message: &str) -> CommandError {
+        let line = self.line(key).map_or_else(String::new, |line| format!("{line}:"));
+        CommandError::input(format!("{}:{line} {message}", self.file))
+    }
+
+    /// The line of `key`, from one.
+    fn line(&self, key: &str) -> Option<usize> {
         let is_key = |line: &str| {
             line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(['=', '.']))
         };
-        let line = self.text.lines().position(is_key).map_or_else(String::new, |line| format!("{}:", line + 1));
-        CommandError::input(format!("{}:{line} {message}", self.file))
+        self.text.lines().position(is_key).map(|line| line + 1)
     }
 }

@@ -1,6 +1,6 @@
 //! What is learned in a round: the other half of a federation, which needs data.
 
-use super::Finished;
+use crate::round::Part;
 
 /// An update that is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,15 +9,11 @@ pub struct Arrived {
     pub phone: u32,
     /// How wide a network it trained: a place in [`crate::work::WIDTHS`].
     pub width: u8,
-    /// After how many rounds it began: its weights are the server's of then.
-    pub since: u32,
-    /// What draws of its training follow from.
-    pub turn: u32,
 }
 
 impl Arrived {
-    pub(super) fn of(Finished { part, since, turn }: &Finished) -> Self {
-        Self { phone: part.phone, width: part.job.width, since: *since, turn: *turn }
+    pub(super) const fn of(part: &Part) -> Self {
+        Self { phone: part.phone, width: part.job.width }
     }
 }
 
@@ -26,10 +22,8 @@ impl Arrived {
 pub struct Step<'a> {
     /// Its number, from one.
     pub round: u32,
-    /// Updates, in the order in which phones were selected; where they are buffered, in the order in which they came.
+    /// Updates, in the order in which phones were selected.
     pub arrived: &'a [Arrived],
-    /// After how many rounds the first began of all that are still at work: older weights are not asked for any more.
-    pub oldest: u32,
 }
 
 /// What is learned in a round.

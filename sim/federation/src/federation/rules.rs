@@ -17,28 +17,6 @@ pub struct Rules {
     pub deadline_s: Option<f64>,
     /// Whether memory is no matter: phones that can hold no plan take part all the same (the paper's *oracle*, section 2.1).
     pub oracle: bool,
-    /// When the server takes updates in.
-    pub aggregation: Aggregation,
-}
-
-/// When the server takes updates in.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Aggregation {
-    /// At the end of a round, in which all begin at once with the same weights.
-    Synchronous,
-    /// Whenever as many as the cohort have come, while others are still at work on older weights (FedBuff: Nguyen et al., AISTATS
-    /// 2022).
-    Buffered(Buffer),
-}
-
-/// The rules of a server that buffers updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Buffer {
-    /// Phones at work at once.
-    pub concurrency: u32,
-    /// The steps of the server since a phone began, beyond which its update is not taken in; `None` without a limit.
-    pub max_staleness: Option<u32>,
 }
 
 /// Rules that contradict themselves or the population.
@@ -56,8 +34,7 @@ pub struct RulesError {
 impl Rules {
     /// Synchronous rounds of 1.3 times the cohort, as FedScale over-commits, without a deadline.
     pub const fn new(selector: SelectorKind, cohort: u32) -> Self {
-        let (over_commit, aggregation) = (1.3, Aggregation::Synchronous);
-        Self { selector, cohort, over_commit, deadline_s: None, oracle: false, aggregation }
+        Self { selector, cohort, over_commit: 1.3, deadline_s: None, oracle: false }
     }
 
     /// # Errors
@@ -73,12 +50,6 @@ impl Rules {
         }
         if !(self.over_commit >= 1.0 && self.over_commit.is_finite()) {
             return wrong("over_commit", self.over_commit.to_string(), "a number from 1".to_owned());
-        }
-        if let Aggregation::Buffered(Buffer { concurrency, .. }) = self.aggregation
-            && (concurrency == 0 || concurrency > phones)
-        {
-            let expected = format!("from 1 to the {phones} phones of the population");
-            return wrong("concurrency", concurrency.to_string(), expected);
         }
         match self.deadline_s {
             Some(deadline) if !(deadline > 0.0 && deadline.is_finite()) => {

@@ -15,8 +15,6 @@ pub(super) enum Holds {
     Plan,
     /// It can hold no plan, or has nothing to learn from.
     Nothing,
-    /// It is at work.
-    AtWork,
 }
 
 /// The phones as a selector sees them at the begin of a round.
@@ -38,7 +36,7 @@ impl Pool for View<'_> {
 
     fn is_free(&mut self, phone: u32) -> bool {
         let holds = self.holds[phone as usize];
-        if matches!(holds, Holds::Nothing | Holds::AtWork) || self.availability.ready_until(phone, self.now).is_none() {
+        if holds == Holds::Nothing || self.availability.ready_until(phone, self.now).is_none() {
             return false;
         }
         if holds == Holds::Unknown {

@@ -23,8 +23,8 @@ pub struct Trainee<'a> {
     pub weights: Cow<'a, [f32]>,
     /// What comes back of the tensors that it stores between forward and backward; `None` where all come back as they were.
     pub store: Option<&'a GivesBack>,
-    /// The number that the order of its samples follows from, such as that of the round.
-    pub turn: u32,
+    /// The round, which the order of its samples follows from.
+    pub round: u32,
 }
 
 /// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads. `None` for a client
@@ -39,9 +39,9 @@ pub fn train_all(
     seed: u64,
 ) -> Result<Vec<Option<Update>>, LearningError> {
     let train = |trainee: &Trainee<'_>| {
-        let Trainee { client, turn, .. } = *trainee;
+        let Trainee { client, round, .. } = *trainee;
         let samples = source.samples(seed, client, &trainee.holding);
-        trainee.network.train(&trainee.weights, &samples, how, (seed, turn, client), trainee.store)
+        trainee.network.train(&trainee.weights, &samples, how, (seed, round, client), trainee.store)
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
     let has_others = updates.iter().any(Result::is_ok);

@@ -79,12 +79,6 @@ impl Server {
     }
 }
 
-/// How much a change counts that was made from weights `updates` updates ago: the buffered asynchronous rule (Nguyen et al.,
-/// "Federated Learning with Buffered Asynchronous Aggregation", AISTATS 2022, section 5.1).
-pub fn staleness_weight(updates: u32) -> f64 {
-    1.0 / (1.0 + f64::from(updates)).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,10 +116,5 @@ mod tests {
         assert_eq!(again, server);
         assert_eq!(Server::restored(vec![1.0], rule, vec![], vec![]), None);
         assert_eq!(Server::restored(vec![1.0], ServerRule::Add, vec![1.0], vec![]), None);
-    }
-
-    #[test]
-    fn an_old_change_counts_less() {
-        assert_eq!([0, 3].map(staleness_weight), [1.0, 0.5]);
     }
 }
