@@ -1,6 +1,7 @@
 //! The program from outside, and the library as a program that uses it sees it: one binary, a module a subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod answers;
 mod calibrate;
 mod commands;
 mod compare;

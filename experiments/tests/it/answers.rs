@@ -1,0 +1,45 @@
+//! Answers that a change of structure must leave as they are: a digest of the JSON of `simulate` under each policy, and
+//! of a sweep's table, in scalar arithmetic, which gives the same bytes on every machine. A change of the model writes
+//! them anew with `HAVERSACK_DOCS=update cargo test --test it -- answers`.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use haversack_devices::registry::digest;
+use haversack_policies::registry::POLICIES;
+
+use crate::docs::markdown::root;
+use crate::support::{command, stderr};
+
+/// What the program prints, or why it does not, in scalar arithmetic.
+fn answer(line: &str) -> String {
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let output = command(&root(), &arguments).env("HAVERSACK_SIMD", "scalar").output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output))
+}
+
+#[test]
+fn every_policy_and_a_sweep_answer_as_before() {
+    let mut answers = String::new();
+    for entry in POLICIES {
+        let line = format!(
+            "simulate --device galaxy-s10 --model resnet18-cifar --batch 16 --memory-budget 80% --format json --policy {}",
+            entry.id
+        );
+        writeln!(answers, "{} {}", entry.id, digest(&answer(&line))).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("sweep");
+    let line = format!("sweep examples/two-devices.toml --out {}", out.display());
+    answer(&line);
+    let table = fs::read(out.join("sweep.parquet")).unwrap();
+    let bytes: String = table.iter().map(|byte| char::from(*byte)).collect();
+    writeln!(answers, "sweep {}", digest(&bytes)).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/answers.txt");
+    if env::var("HAVERSACK_DOCS").is_ok_and(|mode| mode == "update") {
+        fs::write(&path, &answers).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), answers);
+}
