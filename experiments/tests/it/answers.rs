@@ -34,7 +34,7 @@ fn every_policy_and_a_sweep_answer_as_before() {
     let out = folder.path().join("sweep");
     let line = format!("sweep examples/two-devices.toml --out {}", out.display());
     answer(&line);
-    let table = fs::read(out.join("sweep.parquet")).unwrap();
+    let table = fs::read(out.join("results.parquet")).unwrap();
     let bytes: String = table.iter().map(|byte| char::from(*byte)).collect();
     writeln!(answers, "sweep {}", digest(&bytes)).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/answers.txt");
