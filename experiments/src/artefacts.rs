@@ -25,8 +25,8 @@ pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::readings::Readings;
-    use crate::reproduce::reference::Reference;
+    use crate::papers::readings::Readings;
+    use crate::papers::reference::Reference;
 
     #[test]
     fn every_artefact_that_readings_and_notes_name_is_modelled() {

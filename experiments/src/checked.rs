@@ -1,7 +1,7 @@
 //! Whether any number of the papers has ever checked a device under a software stack.
 
 use crate::artefacts::ARTEFACTS;
-use crate::reproduce::committed;
+use crate::papers::committed;
 use crate::run::Plan;
 
 /// Verdicts of rows that compare what was simulated with what was reported.

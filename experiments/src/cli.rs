@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
 }
 
 /// What is known of rows that were left out of a fit.
-fn left_out() -> Result<reproduce::left_out::Errors, CommandError> {
+fn left_out() -> Result<crate::papers::left_out::Errors, CommandError> {
     calibrate::left_out::errors().map_err(CommandError::failed)
 }
 

@@ -14,7 +14,6 @@ use thiserror::Error;
 use crate::interrupt;
 use crate::output_folder::FolderError;
 use crate::progress::Stopped;
-use crate::reproduce::ReproduceError;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
 use crate::trace_table::TableError;
@@ -47,9 +46,6 @@ pub enum CommandError {
     /// The settings of a replay are wrong.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// A reproduction was not made, or not whole.
-    #[error(transparent)]
-    Reproduce(#[from] ReproduceError),
     /// The input is right, and no plan fits memory or time, in words.
     #[error("{0}")]
     NoPlan(String),
@@ -121,7 +117,6 @@ impl CommandError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
-            Self::Reproduce(error) => error.exit_code(),
             Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
             Self::Plan(PlanError::Infeasible { .. }) | Self::NoPlan(_) => 3,
             Self::Plan(error) if !error.is_input() => 1,

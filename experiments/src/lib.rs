@@ -22,7 +22,8 @@
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | whether any number of the papers has checked a device under a stack |
-//! | [`reproduce`], [`artefacts`] | the papers' numbers beside simulated ones, and what simulates them |
+//! | [`artefacts`], [`reproduce`] | what simulates the papers' numbers, and the folder with all of them |
+//! | [`papers`] | the papers' numbers with their status, readings and notes; verdicts on simulated ones |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
@@ -68,6 +69,7 @@ pub mod model_command;
 mod moment;
 pub mod output;
 pub mod output_folder;
+pub mod papers;
 pub mod plot;
 pub mod progress;
 pub mod quantities;

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json};
-use crate::reproduce::ReproduceError;
-use crate::reproduce::reference::Reference;
+use crate::papers::reference::Reference;
 use crate::scenario::InputShape;
 use crate::show;
 
@@ -186,7 +185,7 @@ fn policy(entry: &Entry) -> Row {
 
 /// Every artefact that can be selected.
 fn artefacts() -> Result<Vec<Row>, CommandError> {
-    let reference = Reference::load().map_err(ReproduceError::from)?;
+    let reference = Reference::load().map_err(CommandError::failed)?;
     let mut rows = Vec::new();
     for (paper, id) in reference.artefacts() {
         let known = ARTEFACTS.iter().find(|artefact| artefact.paper == paper && artefact.id == id);

@@ -1,7 +1,9 @@
-//! Quantities as people read them: three significant digits, in a unit that leaves few zeros.
+//! Quantities as people read them: three significant digits, in a unit that leaves few zeros; and what several
+//! numbers come to.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::table::three_digits;
+use statrs::statistics::{Data, OrderStatistics};
 
 /// A unit, and how much of the quantity's own it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,9 +64,47 @@ pub fn percent(share: f64) -> String {
     if share > 0.0 && share < 1e-3 { "<0.1%".to_owned() } else { format!("{}%", three_digits(100.0 * share)) }
 }
 
+/// A count with its word.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of none.
+pub fn median(values: Vec<f64>) -> Option<f64> {
+    (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
+}
+
+/// The lowest and the highest of `values`; `None` of none.
+pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    values.into_iter().fold(None, |range, value| {
+        let (lo, hi) = range.unwrap_or((value, value));
+        Some((value.min(lo), value.max(hi)))
+    })
+}
+
+/// The mean of `values`; `None` of none.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_the_mean_of_two() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        // (1 + 2) / 2 = 1.5.
+        assert_eq!(median(vec![9.0, 1.0, 0.5, 2.0]), Some(1.5));
+    }
+
+    #[test]
+    fn a_mean_and_a_range_are_of_something() {
+        // (1 + 2 + 6) / 3 = 3.
+        assert_eq!((mean(&[1.0, 2.0, 6.0]), mean(&[])), (Some(3.0), None));
+        assert_eq!((range([2.0, 1.0, 6.0]), range([])), (Some((1.0, 6.0)), None));
+    }
 
     #[test]
     fn quantities_have_three_digits_and_the_largest_unit_that_they_reach() {

@@ -1,43 +1,27 @@
 //! `reproduce`: the papers' artefacts, simulated, each number beside the paper's own.
 //!
-//! [`run`] selects rows of the [`mod@reference`], runs the [`Artefact`]s that answer them, judges the answers ([`cells`])
-//! and writes figures, `cells.csv`, `index.html` and `run.json`. The artefacts are handed in by the caller: nothing here
+//! [`run`] selects rows of the [reference](crate::papers::reference), runs the [`Artefact`]s that answer them, judges the
+//! answers ([`crate::papers::cells`]) and writes figures, `cells.csv`, `index.html` and `run.json`. The artefacts are handed in by the caller: nothing here
 //! knows a paper.
 
-mod accounting;
-mod answer;
 mod artefact;
 mod assemble;
-pub mod cells;
-pub mod committed;
 mod content;
 mod data;
 mod error;
 mod folder;
-mod frame;
 mod glance;
 mod holdings;
-mod in_view;
 mod kept;
-pub mod left_out;
 mod merge;
-mod names;
-mod notes;
 mod options;
 mod outcome;
 mod overview;
 mod page;
-pub mod predicate;
-mod put_in;
-mod quantity;
-pub mod readings;
 mod record;
-pub mod reference;
 mod report;
-mod rows_panel;
 mod selection;
 mod stored;
-pub mod summary;
 mod task;
 mod whole;
 
@@ -47,28 +31,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-pub(crate) use answer::rounded;
-pub use answer::{Answer, AnswerError};
 pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
 pub use error::ReproduceError;
-pub use frame::FigureFrame;
 pub use kept::Kept;
 pub use merge::{is_reproduction, merge};
-pub use names::spelled;
-pub use notes::{Note, NoteKind};
 pub use options::ReproduceOptions;
-pub use outcome::{Baseline, Outcome};
-pub use quantity::Quantities;
+pub use outcome::Outcome;
 pub use selection::{Selection, UnknownSelector};
-pub(crate) use summary::counted;
-pub use summary::{mean, median, range};
 
 use folder::Folder;
 use holdings::{Holdings, Part, Sources, Work};
-use left_out::Errors;
-use readings::Readings;
-use reference::Reference;
 use stored::{MadeWith, Stored};
 use task::{Finished, TaskSetting, tasks};
 use whole::Whole;
@@ -76,6 +49,9 @@ use whole::Whole;
 use crate::cache::Cache;
 use crate::interrupt;
 use crate::output_folder::OutputFolder;
+use crate::papers::left_out::Errors;
+use crate::papers::readings::Readings;
+use crate::papers::reference::Reference;
 use crate::progress::{Amount, Progress, Stopped};
 
 /// The table of a reproduction's rows, in its folder.

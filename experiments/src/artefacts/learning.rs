@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::prelude::*;
 use crate::error::CommandError;
 use crate::measured::interval;
-use crate::reproduce::readings::{Reading, Value};
+use crate::papers::readings::{Reading, Value};
 use crate::train::{Row, StandIn};
 
 /// A scenario on a stand-in.

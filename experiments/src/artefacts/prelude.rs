@@ -7,7 +7,9 @@ pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, 
 pub(super) use super::chart::{Quantity, axis, columns, curves, from_zero, stacks, test_accuracy};
 pub(super) use super::grid::{Grid, SIMULATED, beside};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
-pub(super) use crate::reproduce::reference::{Claim, ReferenceRow};
-pub(super) use crate::reproduce::{Answer, Artefact, Context, Outcome, Run, mean, median, range, spelled};
+pub(super) use crate::papers::reference::{Claim, ReferenceRow};
+pub(super) use crate::papers::{Answer, spelled};
+pub(super) use crate::quantities::{mean, median, range};
+pub(super) use crate::reproduce::{Artefact, Context, Outcome, Run};
 pub(super) use crate::run::Plan;
 pub(super) use crate::scenario::{Budget, Scenario};

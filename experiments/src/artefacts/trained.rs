@@ -230,8 +230,8 @@ pub(super) fn measure(
 pub(super) mod tests {
     use super::*;
     use crate::cache::Cache;
-    use crate::reproduce::readings::Readings;
-    use crate::reproduce::reference::Reference;
+    use crate::papers::readings::Readings;
+    use crate::papers::reference::Reference;
 
     /// What `artefact` measures under `--full`, trained again with one seed.
     pub(in crate::artefacts) fn trained_again(artefact: &Artefact, recipe: Recipe, seed: u64) -> Arc<Trained> {

@@ -6,7 +6,7 @@ use super::paper::Paper;
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::fedhybrid::figure2;
 use crate::error::CommandError;
-use crate::reproduce::reference::{ReferenceRow, Role};
+use crate::papers::reference::{ReferenceRow, Role};
 use crate::reproduce::{Artefact, ArtefactError, Context, Kept};
 use crate::run::Plan;
 
@@ -41,7 +41,7 @@ fn of_artefacts(
         let kept = Kept::default();
         let context =
             Context { seed: 0, full: false, artefact, rows, reference, readings, cache, trace: None, kept: &kept };
-        for row in context.rows.iter().filter(|row| row.role == Role::Fit) {
+        for row in context.rows.iter().filter(|row| row.role() == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
             let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };
             let unit = if row.unit == "percent" { "%" } else { "x" };

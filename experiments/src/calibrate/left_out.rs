@@ -36,8 +36,8 @@ use thiserror::Error;
 use super::declared::{self, Calibration, Observations};
 use super::report::Report;
 use crate::error::CommandError;
-use crate::reproduce::reference::{Reference, ReferenceError, Role};
-use crate::reproduce::rounded;
+use crate::papers::answer::rounded;
+use crate::papers::reference::{Reference, ReferenceError, Role};
 
 pub use errors::{errors, errors_of};
 pub use origin::{command, digests};
@@ -293,8 +293,8 @@ fn unknown_row(observations: Observations, id: &str, reference: &Reference) -> O
         return None;
     }
     match reference.row(id) {
-        Some(row) if row.role == Role::Fit => None,
-        Some(row) => Some(format!("`{id}` has the role {}, and only rows of role fit are fitted", row.role)),
+        Some(row) if row.role() == Role::Fit => None,
+        Some(row) => Some(format!("`{id}` has the role {}, and only rows of role fit are fitted", row.role())),
         None => {
             let hint = hint(id, reference.rows().iter().map(|row| row.id.as_str()));
             Some(format!("no row of {} is called `{id}`{hint}", observations.file()))
@@ -331,7 +331,7 @@ mod tests {
         let mut file = LeftOut::default();
         let fit = |metric: &str| {
             let reference = Reference::load().unwrap();
-            let mut rows = reference.of("daf", "table2").filter(|row| row.role == Role::Fit && row.metric == metric);
+            let mut rows = reference.of("daf", "table2").filter(|row| row.role() == Role::Fit && row.metric == metric);
             rows.next().unwrap().id.clone()
         };
         file.put(stored(of(Observations::DafTable2), &[&fit("time"), &fit("time-overhead")])).unwrap();
@@ -380,8 +380,11 @@ mod tests {
         let number = refused("left_out = 2.5", "left_out = -2.5");
         assert!(number.contains("`calibration.0.row.0.left_out`: expected a finite number above zero"), "{number}");
         assert!(refused("observed = 2.0", "observe = 2.0").contains("(did you mean `observed`?)"));
-        let check =
-            Reference::load().unwrap().of("daf", "table2").find(|row| row.role != Role::Fit).map(|row| row.id.clone());
+        let check = Reference::load()
+            .unwrap()
+            .of("daf", "table2")
+            .find(|row| row.role() != Role::Fit)
+            .map(|row| row.id.clone());
         if let Some(check) = check {
             assert!(refused(&id, &check).contains("only rows of role fit are fitted"));
         }

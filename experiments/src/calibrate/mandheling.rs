@@ -9,7 +9,7 @@ use super::paper::Paper;
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
 use crate::error::CommandError;
-use crate::reproduce::reference::ReferenceRow;
+use crate::papers::reference::ReferenceRow;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 

@@ -14,7 +14,7 @@ use super::{fedhybrid, gpu_steps, mandheling, phone_inference};
 use crate::artefacts::daf::table2;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::reference::ReferenceRow;
+use crate::papers::reference::ReferenceRow;
 use crate::run::Plan;
 use crate::scenario::Scenario;
 

@@ -2,8 +2,8 @@
 
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::reproduce::readings::{Readings, Value};
-use crate::reproduce::reference::{Reference, ReferenceRow, Role};
+use crate::papers::readings::{Readings, Value};
+use crate::papers::reference::{Reference, ReferenceRow, Role};
 use crate::run::Plan;
 use crate::scenario::Scenario;
 
@@ -24,7 +24,7 @@ impl Paper {
 
     /// The rows of `artefact` that a constant may be fitted to, and their numbers.
     pub(super) fn rows(&self, artefact: &str) -> impl Iterator<Item = (&ReferenceRow, f64)> {
-        let fit = self.reference.of(self.id, artefact).filter(|row| row.role == Role::Fit);
+        let fit = self.reference.of(self.id, artefact).filter(|row| row.role() == Role::Fit);
         fit.filter_map(|row| Some((row, row.number()?)))
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics};
 
 use super::declared::Of;
-use crate::reproduce::counted;
+use crate::quantities::counted;
 
 /// A constant before and after.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,13 +9,13 @@ use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack, System};
 use haversack_training::{Record, RunError};
 
-use super::answer::Answer;
 use super::kept::Kept;
 use super::outcome::Outcome;
-use super::readings::{Reading, Readings, Value};
-use super::reference::{Reference, ReferenceRow};
 use crate::cache::Cache;
 use crate::measured::{self, Measured};
+use crate::papers::answer::Answer;
+use crate::papers::readings::{Reading, Readings, Value};
+use crate::papers::reference::{Reference, ReferenceRow};
 use crate::run::Plan;
 use crate::scenario::{Budget, Key, Scenario};
 

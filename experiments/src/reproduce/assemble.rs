@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, rounded};
-use super::cells::{self, ComparedCell};
 use super::outcome::Outcome;
-use super::put_in;
-use super::readings::Readings;
-use super::reference::{Claim, ReferenceRow};
+use crate::papers::answer::{Answer, rounded};
+use crate::papers::cells::{self, ComparedCell};
+use crate::papers::readings::Readings;
+use crate::papers::reference::{Claim, ReferenceRow};
 
 /// One cell for each row, in their order, and what is wrong with the outcome.
 pub(super) fn cells(
@@ -30,11 +29,8 @@ pub(super) fn cells(
         if let Some(remark) = remarks.get(id) {
             cell.remark(remark);
         }
-        if row.in_view {
-            cell.remark("in view when a choice was made");
-        }
-        if row.put_in && cell.answered() {
-            cell.remark(put_in::REMARK);
+        if let Some(remark) = row.status.remark(cell.answered()) {
+            cell.remark(remark);
         }
         if let Some(away) = cell.far_from_its_bound() {
             cell.remark(&away);
@@ -80,8 +76,8 @@ fn by_row<'o, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::cells::Verdict;
-    use crate::reproduce::reference::Reference;
+    use crate::papers::cells::Verdict;
+    use crate::papers::reference::Reference;
 
     fn assembled(artefact: &str, outcome: &Outcome) -> (Vec<ComparedCell>, Vec<String>) {
         let reference = Reference::load().unwrap();

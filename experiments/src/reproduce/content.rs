@@ -1,15 +1,15 @@
 //! All that the page, the record and the report are made of.
 
 use super::artefact::Artefact;
-use super::cells::ComparedCell;
-use super::left_out::Errors;
 use super::options::ReproduceOptions;
-use super::readings::{Reading, Readings};
 use super::record::Calibrations;
-use super::reference::{Reference, Role};
-use super::selection::{COMPARISON, Selection};
-use super::summary::{Tally, tallies};
+use super::selection::Selection;
 use super::task::Finished;
+use crate::papers::cells::ComparedCell;
+use crate::papers::left_out::Errors;
+use crate::papers::readings::{Reading, Readings};
+use crate::papers::reference::{COMPARISON, Reference, Role};
+use crate::papers::summary::{Tally, tallies};
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {
@@ -42,7 +42,7 @@ impl<'a> Content<'a> {
     ) -> Self {
         let cells: Vec<ComparedCell> = finished.iter().flat_map(Finished::selected).cloned().collect();
         let mut remarks = remarks(selection, artefacts);
-        let has_fit = |paper: &str| cells.iter().any(|cell| cell.paper == paper && cell.role == Role::Fit);
+        let has_fit = |paper: &str| cells.iter().any(|cell| cell.paper == paper && cell.role() == Role::Fit);
         let papers = Reference::papers().filter(|paper| has_fit(paper));
         remarks.extend(papers.flat_map(|paper| left_out.remarks_of(paper)).map(str::to_owned));
         Self {

@@ -9,11 +9,12 @@ use haversack_reports::page::PageError;
 use haversack_reports::table::WidthError;
 use haversack_traces::usage::DataError;
 
-use super::readings::ReadingsError;
-use super::reference::ReferenceError;
 use super::selection::UnknownSelector;
+use crate::error::CommandError;
 use crate::interrupt;
 use crate::output_folder::FolderError;
+use crate::papers::readings::ReadingsError;
+use crate::papers::reference::ReferenceError;
 use crate::progress::Stopped;
 
 /// Why a reproduction was not made, or not whole.
@@ -95,6 +96,19 @@ pub enum ReproduceError {
         /// `paper/artefact: why`, one for each thing that went wrong.
         failures: Vec<String>,
     },
+}
+
+impl From<ReproduceError> for CommandError {
+    fn from(error: ReproduceError) -> Self {
+        match error {
+            ReproduceError::Interrupted => Self::Interrupted,
+            ReproduceError::Stopped(stopped) => Self::Stopped(stopped),
+            ReproduceError::Owner(error) => Self::Folder(error),
+            ReproduceError::File(error) => Self::File(error),
+            error if error.exit_code() == 2 => Self::input(error),
+            error => Self::failed(error),
+        }
+    }
 }
 
 /// The first of the names, and how many more there are.

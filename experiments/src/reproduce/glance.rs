@@ -1,8 +1,8 @@
 //! How well an artefact came out, in a few words and in a sentence.
 
-use super::cells::{ComparedCell, Verdict};
-use super::reference::Claim;
-use super::summary::{counted, median};
+use crate::papers::cells::{ComparedCell, Verdict};
+use crate::papers::reference::Claim;
+use crate::quantities::{counted, median};
 
 /// The verdicts on rows, counted, and the errors of those that are numbers.
 pub(super) struct Glance {
@@ -89,9 +89,9 @@ impl Glance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Answer;
-    use super::super::reference::{Role, example};
     use super::*;
+    use crate::papers::answer::Answer;
+    use crate::papers::reference::{Role, example};
 
     #[test]
     fn what_is_judged_comes_first_and_what_is_not_is_said() {

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use super::artefact::Artefact;
 use super::error::ReproduceError;
-use super::left_out::Errors;
 use super::options::ReproduceOptions;
-use super::readings::Readings;
-use super::reference::Reference;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
+use crate::papers::left_out::Errors;
+use crate::papers::readings::Readings;
+use crate::papers::reference::Reference;
 
 /// What every part of a reproduction is of.
 #[derive(Clone, Copy)]

@@ -8,17 +8,17 @@ use super::artefact::Artefact;
 use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
-use super::left_out::Errors;
 use super::options::ReproduceOptions;
 use super::print;
-use super::readings::Readings;
 use super::record;
-use super::reference::Reference;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
 use super::whole::{self, Whole};
 use crate::output_folder::{OutputFolder, RECORD, command_of};
+use crate::papers::left_out::Errors;
+use crate::papers::readings::Readings;
+use crate::papers::reference::Reference;
 
 /// Whether `folder` holds a reproduction, or a part of one.
 pub fn is_reproduction(folder: &Path) -> bool {

@@ -4,11 +4,12 @@ use haversack_reports::Panel;
 use haversack_reports::figure::{Axis, Bars, Chart};
 use haversack_reports::table::{Table, WidthError};
 
-use super::answer::Answer;
 use super::data::Cells;
-use super::quantity::Quantities;
-use super::reference::{ReferenceRow, Role};
-use super::summary::{median, range};
+use crate::papers::answer::Answer;
+use crate::papers::cells::Baseline;
+use crate::papers::quantity::Quantities;
+use crate::papers::reference::{ReferenceRow, Role};
+use crate::quantities::{median, range};
 
 /// What an artefact found.
 #[derive(Clone, Debug, Default)]
@@ -30,15 +31,6 @@ pub struct Outcome {
     pub quantities: Quantities,
     /// Further lines for the report, e.g. a median of its own.
     pub summary: Vec<String>,
-}
-
-/// An accuracy of another artefact, put in there: the baseline on the same stand-in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Baseline {
-    /// Its row.
-    pub row: ReferenceRow,
-    /// The stand-in's, in percent.
-    pub simulated: f64,
 }
 
 impl Outcome {
@@ -152,7 +144,7 @@ impl Outcome {
     /// baseline.
     pub fn compare_with_null(&mut self, rows: &[&ReferenceRow], metric: &str, words: &str) {
         let (mut own, mut null) = (Vec::new(), Vec::new());
-        for row in rows.iter().filter(|row| row.role == Role::Check && row.metric.starts_with(metric)) {
+        for row in rows.iter().filter(|row| row.role() == Role::Check && row.metric.starts_with(metric)) {
             let answer = self.answers.iter().find(|(id, _)| *id == row.id);
             let baseline = self.nulls.iter().find(|(id, _)| *id == row.id);
             if let (Some(paper), Some((_, Answer::Number(value))), Some((_, baseline))) =

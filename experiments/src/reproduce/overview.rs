@@ -3,10 +3,11 @@
 use haversack_reports::figure::{Axis, Figure, FigureError, Lines, Panel, Series, Stroke};
 use haversack_reports::page::Drawn;
 
-use super::answer::Answer;
-use super::cells::{ComparedCell, OK, Verdict};
-use super::reference::{Claim, Reference};
-use super::summary::{NOT_IN_MEDIANS, range};
+use crate::papers::answer::Answer;
+use crate::papers::cells::{ComparedCell, OK, Verdict};
+use crate::papers::reference::{Claim, Reference};
+use crate::papers::summary::NOT_IN_MEDIANS;
+use crate::quantities::range;
 
 const ALT: &str = "Every number that is judged by its error, simulated against reported, and their ratio, on logarithmic \
                    axes, with the line on which both are the same and 15% about it";
@@ -62,8 +63,8 @@ fn judged(cell: &ComparedCell) -> Option<Judged<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reference::{Role, example};
     use super::*;
+    use crate::papers::reference::{Role, example};
 
     #[test]
     fn each_number_that_is_judged_has_a_mark_that_names_it() {

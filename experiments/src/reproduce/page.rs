@@ -4,19 +4,18 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
-use super::accounting::{Account, accounts};
-use super::cells::ComparedCell;
 use super::content::Content;
 use super::error::ReproduceError;
 use super::folder::Folder;
 use super::glance::Glance;
-use super::left_out::Errors;
 use super::overview;
-use super::readings::{Reading, Readings};
-use super::reference::Reference;
-use super::selection::COMPARISON;
-use super::summary::{COLUMNS, Tally, Total, left_out_error};
 use super::task::Finished;
+use crate::papers::cells::ComparedCell;
+use crate::papers::left_out::Errors;
+use crate::papers::readings::{Reading, Readings};
+use crate::papers::reference::{COMPARISON, Reference};
+use crate::papers::summary::{COLUMNS, Tally, Total, left_out_error};
+use crate::papers::{Account, accounts};
 
 /// The page, with the figures that stand in `folder`.
 ///

@@ -8,15 +8,15 @@ use haversack_traces::usage::UsageModel;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::accounting::accounts;
 use super::artefact::Artefact;
 use super::content::Content;
 use super::error::ReproduceError;
 use super::options::ReproduceOptions;
-use super::readings::Reading;
-use super::reference::Role;
-use super::summary::Total;
 use crate::measured;
+use crate::papers::accounts;
+use crate::papers::readings::Reading;
+use crate::papers::reference::Role;
+use crate::papers::summary::Total;
 
 /// The calibrations that artefacts use: their digests and what of them was fitted; and the measured values that they read.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +119,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "calibrations": calibrations.digests,
         "reference": digests,
         "fitted_constants_count": calibrations.fitted.len(),
-        "fit_rows": content.cells.iter().filter(|cell| cell.role == Role::Fit).count(),
+        "fit_rows": content.cells.iter().filter(|cell| cell.role() == Role::Fit).count(),
         "declared_readings_count": declared.len(),
         "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
         "declared_readings": readings,

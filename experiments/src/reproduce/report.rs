@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use haversack_reports::text_table::{Column, TextTable};
 
-use super::answer::Answer;
-use super::cells::{ComparedCell, Verdict};
-use super::reference::Claim;
-use super::summary::{COLUMNS, Tally, Total, counted, distance};
 use super::task::Finished;
+use crate::papers::answer::Answer;
+use crate::papers::cells::{ComparedCell, Verdict};
+use crate::papers::reference::Claim;
+use crate::papers::summary::{COLUMNS, Tally, Total, distance};
+use crate::quantities::counted;
 
 /// Rows of a kind that did not match, at most.
 const MISSES: usize = 20;
@@ -120,10 +121,10 @@ fn more(text: &mut String, all: usize, shown: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::answer::Answer;
-    use crate::reproduce::left_out::Errors;
-    use crate::reproduce::reference::{Reference, ReferenceRow};
-    use crate::reproduce::summary::tallies;
+    use crate::papers::answer::Answer;
+    use crate::papers::left_out::Errors;
+    use crate::papers::reference::{Reference, ReferenceRow};
+    use crate::papers::summary::tallies;
 
     #[test]
     fn the_worst_miss_comes_first_and_reasons_are_counted() {
@@ -179,7 +180,7 @@ comparison: later
         ];
         let judged = rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap());
         let mut cells: Vec<ComparedCell> = judged.collect();
-        crate::reproduce::cells::judge_differences(&rows, &[], &mut cells);
+        crate::papers::cells::judge_differences(&rows, &[], &mut cells);
         let text = text(&[], &cells, &[], &[]);
         let misses = text.split_once("1 row does not match, worst first:\n").unwrap().1;
         let lines: Vec<&str> = misses.lines().collect();

@@ -5,13 +5,11 @@
 //! It never ends inside a number: `sage/figure1` does not select `figure10`.
 
 use super::artefact::Artefact;
-use super::reference::{Reference, ReferenceRow};
+use crate::papers::reference::{COMPARISON, Reference, ReferenceRow};
 use haversack_devices::text;
 
 /// The word for everything.
 pub(super) const ALL: &str = "all";
-/// The word for the four papers' policies side by side, which has no reference rows.
-pub(super) const COMPARISON: &str = "comparison";
 
 /// A selector that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,14 +13,14 @@ use haversack_reports::page::Notes;
 use serde::{Deserialize, Serialize};
 
 use super::artefact::Artefact;
-use super::cells;
-use super::committed;
 use super::error::ReproduceError;
 use super::options::ReproduceOptions;
-use super::readings::Readings;
 use super::record::Calibrations;
-use super::reference::Reference;
 use super::task::{Finished, Task};
+use crate::papers::cells;
+use crate::papers::committed;
+use crate::papers::readings::Readings;
+use crate::papers::reference::Reference;
 
 /// All that an artefact's answers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,20 +8,20 @@ use haversack_reports::{Figure, Panel, Rendered};
 
 use super::artefact::{Artefact, Context, measured_key};
 use super::assemble;
-use super::cells::{self, ComparedCell};
 use super::error::ReproduceError;
 use super::folder::Folder;
 use super::glance::Glance;
 use super::kept::Kept;
-use super::notes::Facts;
 use super::options::ReproduceOptions;
 use super::outcome::Outcome;
-use super::readings::Readings;
-use super::reference::{Reference, ReferenceRow};
 use super::selection::Selection;
 use crate::cache::Cache;
 use crate::interrupt;
 use crate::measured::{self, Measured};
+use crate::papers::cells::{self, ComparedCell};
+use crate::papers::notes::Facts;
+use crate::papers::readings::Readings;
+use crate::papers::reference::{Reference, ReferenceRow};
 
 /// One artefact of the selection.
 #[derive(Debug)]

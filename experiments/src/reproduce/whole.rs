@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use super::artefact::Artefact;
-use super::cells;
 use super::content::Content;
 use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::kept::KEPT;
-use super::left_out::Errors;
 use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
 use crate::output_folder::OutputFolder;
+use crate::papers::cells;
+use crate::papers::left_out::Errors;
 
 const PAGE: &str = "index.html";
 

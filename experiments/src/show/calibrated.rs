@@ -13,11 +13,11 @@ use crate::artefacts::ARTEFACTS;
 use crate::calibrate::declared;
 use crate::calibrate::left_out;
 use crate::error::CommandError;
-use crate::reproduce::cells::ComparedCell;
-use crate::reproduce::committed;
-use crate::reproduce::reference::Reference;
-use crate::reproduce::summary::{COLUMNS, Tally, tallies};
-use crate::reproduce::{Artefact, ReproduceError};
+use crate::papers::cells::ComparedCell;
+use crate::papers::committed;
+use crate::papers::reference::Reference;
+use crate::papers::summary::{COLUMNS, Tally, tallies};
+use crate::reproduce::Artefact;
 
 /// How far the numbers of a calibration may be believed.
 pub(super) struct Belief {
@@ -99,7 +99,7 @@ impl Belief {
 
 /// The results that came with this version, of the artefacts that `rest` says.
 fn cells(rest: impl Fn(&Artefact) -> bool) -> Result<Vec<ComparedCell>, CommandError> {
-    let reference = Reference::load().map_err(ReproduceError::from)?;
+    let reference = Reference::load().map_err(CommandError::failed)?;
     let cells = committed::cells(&reference).map_err(CommandError::failed)?;
     let rests = |cell: &ComparedCell| {
         let mut known = ARTEFACTS.iter();

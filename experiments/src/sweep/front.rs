@@ -9,7 +9,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::found::{Cloud, Found, Reached, SETTINGS};
-use crate::reproduce::range;
+use crate::quantities::range;
 
 /// Which way is better of memory, and of throughput.
 pub(super) const SENSES: Senses = [Sense::Minimise, Sense::Maximise];

@@ -181,8 +181,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::reproduce::readings::Readings;
-    use crate::reproduce::reference::Reference;
+    use crate::papers::readings::Readings;
+    use crate::papers::reference::Reference;
 
     const SPEC: &str = "data = \"glyphs\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\npolicy = [\"original\", \"daf\"]\nseeds = [3,\n 1]\nbatch = 8\n";
 

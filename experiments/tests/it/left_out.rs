@@ -6,8 +6,8 @@ use haversack::calibrate::declared::all;
 use haversack::calibrate::fit::Problem;
 use haversack::calibrate::left_out::{LeftOut, command, digests, errors, errors_of};
 use haversack::calibrate::observation;
-use haversack::reproduce::left_out::Known;
-use haversack::reproduce::reference::Reference;
+use haversack::papers::left_out::Known;
+use haversack::papers::reference::Reference;
 
 use crate::support::{call_in, json, refusal, stderr, stdout};
 

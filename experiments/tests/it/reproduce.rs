@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haversack::artefacts::ARTEFACTS;
 use haversack::measured::{self, Measured};
-use haversack::reproduce::readings::Readings;
-use haversack::reproduce::reference::{Claim, Reference};
-use haversack::reproduce::{
-    Answer, Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction,
-};
+use haversack::papers::Answer;
+use haversack::papers::readings::Readings;
+use haversack::papers::reference::{Claim, Reference};
+use haversack::reproduce::{Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction};
 use haversack_reports::figure::{Axis, Lines, Series};
 use haversack_reports::table::Table;
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use haversack::calibrate::left_out::errors;
-use haversack::reproduce::committed;
-use haversack::reproduce::reference::Reference;
-use haversack::reproduce::summary::{COLUMNS, Tally, Total, tallies};
+use haversack::papers::committed;
+use haversack::papers::reference::Reference;
+use haversack::papers::summary::{COLUMNS, Tally, Total, tallies};
 
 /// Between these lines the README has what this test makes of the committed results.
 const MARKS: [&str; 2] = ["<!-- results -->\n", "<!-- /results -->"];

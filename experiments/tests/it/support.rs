@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::reproduce::left_out::Errors;
+use haversack::papers::left_out::Errors;
 use haversack::reproduce::{Artefact, ReproduceError, ReproduceOptions, Reproduction};
 use serde_json::Value;
 

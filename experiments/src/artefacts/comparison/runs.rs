@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::artefacts::mandheling::setting::{BatchCost, mean_batch, timed};
 use crate::artefacts::prelude::*;
-use crate::reproduce::readings::Value;
+use crate::papers::readings::Value;
 
 /// The network, and pictures of a mini-batch.
 const MODEL: &str = "mobilenetv2";

@@ -1,7 +1,7 @@
 //! The null baseline of table 1: one ratio a method.
 
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::{Reference, Role};
+use crate::papers::reference::{Reference, Role};
 
 /// The method that every ratio is relative to.
 const ORIGINAL: &str = "original";
@@ -18,7 +18,7 @@ pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
         let same = |other: &&ReferenceRow| other.subject == subject && other.method == ORIGINAL;
         rows().find(same).and_then(ReferenceRow::number)
     };
-    let ratios = rows().filter(|other| other.role == Role::Fit && other.method == row.method);
+    let ratios = rows().filter(|other| other.role() == Role::Fit && other.method == row.method);
     let ratios = ratios.filter_map(|other| Some(other.number()? / original(&other.subject)?)).collect();
     Some(original(&row.subject)? * median(ratios)?)
 }

@@ -155,7 +155,7 @@ fn ratio_lines(found: &[(f64, Swept)], paper: Option<f64>) -> Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::reference::Reference;
+    use crate::papers::reference::Reference;
 
     #[test]
     fn means_are_of_all_draws() {

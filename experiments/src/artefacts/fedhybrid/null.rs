@@ -1,7 +1,7 @@
 //! The null baseline of table 1 and figure 5: one number a method.
 
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::{Reference, Role};
+use crate::papers::reference::{Reference, Role};
 
 /// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
 /// metric; figure 5's two parts are one.
@@ -16,7 +16,7 @@ pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
         _ => return None,
     };
     let alike =
-        |other: &&ReferenceRow| other.method == row.method && other.metric == row.metric && other.role == Role::Fit;
+        |other: &&ReferenceRow| other.method == row.method && other.metric == row.metric && other.role() == Role::Fit;
     let known = together.iter().flat_map(|artefact| reference.of(row.paper, artefact)).filter(alike);
     let known: Vec<&ReferenceRow> = known.collect();
     if known.iter().all(|other| other.id == row.id) {
@@ -28,7 +28,7 @@ pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::reference::parse;
+    use crate::papers::reference::parse;
 
     #[test]
     fn a_row_is_no_baseline_of_its_own() {

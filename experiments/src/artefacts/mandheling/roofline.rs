@@ -4,7 +4,7 @@ use haversack_devices::CpuCores;
 use haversack_devices::work::Precision;
 
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::{Reference, Role};
+use crate::papers::reference::{Reference, Role};
 
 /// The CPU cores of a row, by the reference's name for them (`big-4`) and for their frequency (`high`).
 pub(super) type Cores<'a> = dyn Fn(&str, &str) -> Option<CpuCores> + 'a;
@@ -20,7 +20,8 @@ impl Roofline {
     /// Both are medians over the method's `fit` rows.
     fn of(reference: &Reference, method: &str, cores: &Cores<'_>) -> Option<Self> {
         let fitted = |quantity: &str| {
-            let rows = reference.of("mandheling", "table7").filter(|row| row.role == Role::Fit && row.method == method);
+            let rows =
+                reference.of("mandheling", "table7").filter(|row| row.role() == Role::Fit && row.method == method);
             let rows = rows.filter_map(|row| Some((row, row.metric.strip_prefix(quantity)?.strip_prefix('-')?)));
             let rows = rows.filter_map(|(row, frequency)| Some((row.number()?, cores(&row.subject, frequency)?)));
             rows.collect::<Vec<_>>()

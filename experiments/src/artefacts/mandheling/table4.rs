@@ -6,7 +6,7 @@ use haversack_devices::{Device, Stack};
 
 use super::setting::{XIAOMI_10, on_xiaomi_10};
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::{Reference, Role};
+use crate::papers::reference::{Reference, Role};
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_10("table4", "latency of a convolution on the DSP over batches and sizes of its map", run);
@@ -57,7 +57,7 @@ fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
         let (size, batch) = setting(&row.subject, &row.method)?;
         Some((size * size * batch) as f64)
     };
-    let known = reference.of(row.paper, &row.artefact).filter(|other| other.role == Role::Fit);
+    let known = reference.of(row.paper, &row.artefact).filter(|other| other.role() == Role::Fit);
     let rates = known.filter_map(|other| Some(work(other)? / other.number()?)).collect();
     Some(work(row)? / median(rates)?)
 }

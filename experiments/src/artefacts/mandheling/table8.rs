@@ -8,7 +8,7 @@ use super::table7::{METHODS, chosen};
 use super::{accuracy, federated, roofline};
 use crate::artefacts::learning::stand_in_words;
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::Reference;
+use crate::papers::reference::Reference;
 
 pub(super) static ARTEFACT: Artefact =
     on_xiaomi_11_pro("table8", "time and energy of training to convergence", run).with_users();

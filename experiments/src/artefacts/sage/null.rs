@@ -1,7 +1,7 @@
 //! The null baseline of table 1: what its mechanisms must beat on `check` rows to have earned their place.
 
 use crate::artefacts::prelude::*;
-use crate::reproduce::reference::Reference;
+use crate::papers::reference::Reference;
 
 /// The model whose ratios the others are given.
 const DONOR: &str = "resnet50";

@@ -1,8 +1,8 @@
 //! What a report of results is told of the rows that are stored.
 
 use super::{FILE, LeftOut, LeftOutError, command, declared, digests};
-use crate::reproduce::left_out::{Errors, Known};
-use crate::reproduce::reference::Reference;
+use crate::papers::left_out::{Errors, Known};
+use crate::papers::reference::Reference;
 use haversack_devices::registry::digest;
 
 /// The errors that came with this version.

@@ -8,7 +8,7 @@ use haversack_devices::registry::digest;
 use super::{FILE, LeftOutError};
 use crate::calibrate::declared::{self, Calibration, Files};
 use crate::calibrate::observation;
-use crate::reproduce::reference::Reference;
+use crate::papers::reference::Reference;
 
 /// The command that stores the errors of `calibration` in the committed file.
 pub fn command(calibration: &Calibration, seed: u64) -> String {

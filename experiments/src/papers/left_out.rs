@@ -26,7 +26,7 @@ pub struct Errors {
 impl Errors {
     /// Of these rows, for tests of what is made of them.
     #[cfg(test)]
-    pub(super) fn of_rows<const N: usize>(rows: [(&str, Known); N]) -> Self {
+    pub(crate) fn of_rows<const N: usize>(rows: [(&str, Known); N]) -> Self {
         Self { rows: rows.map(|(id, known)| (id.to_owned(), known)).into(), ..Self::default() }
     }
 

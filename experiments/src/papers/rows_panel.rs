@@ -6,7 +6,8 @@ use haversack_reports::figure::{Axis, BarSeries, Bars, Look};
 use super::answer::Answer;
 use super::cells::ComparedCell;
 use super::names::spelled;
-use super::reference::{Claim, Role};
+use super::reference::Claim;
+use super::status::Status;
 
 /// One number of the paper beside ours.
 struct Row {
@@ -19,8 +20,8 @@ struct Row {
 }
 
 /// The panels; none where the paper gives no number.
-pub(super) fn panels(cells: &[ComparedCell]) -> Vec<Panel> {
-    let rows: Vec<Row> = cells.iter().filter(|cell| cell.role != Role::Withheld).flat_map(rows).collect();
+pub(crate) fn panels(cells: &[ComparedCell]) -> Vec<Panel> {
+    let rows: Vec<Row> = cells.iter().filter(|cell| cell.status != Status::Withheld).flat_map(rows).collect();
     let mut units: Vec<&str> = rows.iter().map(|row| row.unit.as_str()).collect();
     let mut seen: Vec<&str> = Vec::new();
     units.retain(|unit| {
@@ -88,8 +89,8 @@ fn rows(cell: &ComparedCell) -> Vec<Row> {
 mod tests {
     use haversack_reports::figure::Chart;
 
-    use super::super::reference::example;
     use super::*;
+    use crate::papers::reference::{Role, example};
 
     #[test]
     fn numbers_of_one_unit_share_a_panel_whose_title_has_what_they_share() {

@@ -31,7 +31,7 @@ use super::answer::Answer;
 use super::cells::ComparedCell;
 use super::quantity::{Quantities, span, with_unit};
 use super::reference::{Claim, ReferenceRow};
-use super::summary;
+use crate::quantities::median;
 
 /// A note of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -85,7 +85,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
 }
 
 /// Whether `id` is one of the rows that `pattern` names.
-pub(super) fn matches(pattern: &str, id: &str) -> bool {
+pub(crate) fn matches(pattern: &str, id: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == id };
     let Some(rest) = id.strip_prefix(before) else { return false };
     rest.char_indices().any(|(at, _)| matches(after, &rest[at..])) || after.is_empty()
@@ -93,7 +93,7 @@ pub(super) fn matches(pattern: &str, id: &str) -> bool {
 
 impl Note {
     /// What is wrong with the text, given the rows of its artefacts.
-    pub(super) fn contradiction(&self, rows: &[&ReferenceRow]) -> Option<String> {
+    pub(crate) fn contradiction(&self, rows: &[&ReferenceRow]) -> Option<String> {
         if self.text.trim().is_empty() || self.artefacts.is_empty() {
             return Some("artefacts and text must say something".to_owned());
         }
@@ -102,7 +102,7 @@ impl Note {
 }
 
 /// What is wrong with a text that is filled from a run, given the rows of its artefacts.
-pub(super) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<String> {
+pub(crate) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<String> {
     let pieces = match pieces(text) {
         Ok(pieces) => pieces,
         Err(message) => return Some(message),
@@ -128,7 +128,7 @@ pub(super) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<S
 }
 
 fn is_of(row: &ReferenceRow, metric_and_role: &str) -> bool {
-    metric_and_role == format!("{}:{}", row.metric, row.role)
+    metric_and_role == format!("{}:{}", row.metric, row.role())
 }
 
 /// A result in words that a run could contradict: a number before %, × or "times", or a fraction spelt out.
@@ -149,16 +149,16 @@ fn typed_result(words: &str) -> Option<String> {
 }
 
 /// What a run found, from which notes are filled.
-pub(super) struct Facts<'a> {
-    pub(super) cells: &'a [ComparedCell],
-    pub(super) quantities: &'a Quantities,
+pub(crate) struct Facts<'a> {
+    pub(crate) cells: &'a [ComparedCell],
+    pub(crate) quantities: &'a Quantities,
     /// The value of a reading that is declared for the artefact, in words.
-    pub(super) declared: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) declared: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Facts<'_> {
     /// The notes with every placeholder filled, and what is wrong. A note whose `when` is not offered is left out.
-    pub(super) fn fill<'n>(&self, notes: impl Iterator<Item = &'n Note>) -> (Notes, Vec<String>) {
+    pub(crate) fn fill<'n>(&self, notes: impl Iterator<Item = &'n Note>) -> (Notes, Vec<String>) {
         let (mut filled, mut faults) = (Notes::default(), Vec::new());
         for note in notes.filter(|note| note.when.as_ref().is_none_or(|when| self.quantities.has(when))) {
             let kind = match note.kind {
@@ -176,7 +176,7 @@ impl Facts<'_> {
     }
 
     /// The text with every placeholder filled; `None` if a row that it quotes has no answer, of which its cell tells.
-    pub(super) fn text(&self, text: &str) -> Result<Option<String>, String> {
+    pub(crate) fn text(&self, text: &str) -> Result<Option<String>, String> {
         let mut filled = String::new();
         for piece in pieces(text)? {
             match piece {
@@ -206,8 +206,8 @@ impl Facts<'_> {
             "errors" => of(|cell| cell.error.map(|error| [error * 100.0; 2])).map(|(span, _)| format!("{span} %")),
             "ratio" => of(|cell| cell.error.map(|error| [error + 1.0; 2])).map(|(span, _)| span),
             "median" => {
-                let cells = self.cells.iter().filter(|cell| argument == format!("{}:{}", cell.metric, cell.role));
-                let median = summary::median(cells.filter_map(|cell| Some(cell.error?.abs() * 100.0)).collect())?;
+                let cells = self.cells.iter().filter(|cell| argument == format!("{}:{}", cell.metric, cell.role()));
+                let median = median(cells.filter_map(|cell| Some(cell.error?.abs() * 100.0)).collect())?;
                 Some(format!("{} %", three_digits(median)))
             }
             "quantity" => self.quantities.quoted(argument),
@@ -237,7 +237,7 @@ fn paper(cell: &ComparedCell) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::reference::{Role, example};
+    use crate::papers::reference::{Role, example};
 
     fn note(text: &str) -> Note {
         Note { artefacts: vec!["table1".to_owned()], kind: NoteKind::Misses, when: None, text: text.to_owned() }

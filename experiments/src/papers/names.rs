@@ -79,7 +79,7 @@ const NAMES: [(&str, &str); 74] = [
 ];
 
 /// `id` in words: names as people write them, all else as it is, with spaces for hyphens.
-pub fn spelled(id: &str) -> String {
+pub(crate) fn spelled(id: &str) -> String {
     let mut words = String::new();
     let mut left = id;
     while !left.is_empty() {

@@ -61,7 +61,7 @@ pub(crate) fn rounded(value: f64) -> f64 {
 }
 
 /// The answer, rounded, if the row can use it.
-pub(super) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer, AnswerError> {
+pub(crate) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer, AnswerError> {
     let finite = |value: f64| {
         let error = || AnswerError::NotFinite { id: row.id.clone(), value };
         if value.is_finite() { Ok(rounded(value)) } else { Err(error()) }
@@ -100,7 +100,7 @@ const fn kind(claim: &Claim) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::reference::{Role, example};
+    use crate::papers::reference::{Role, example};
 
     fn row(claim: Claim) -> ReferenceRow {
         example("time", claim, Role::Check)

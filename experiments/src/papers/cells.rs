@@ -11,14 +11,14 @@ use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
 use serde::Serialize;
 
 use super::answer::{Answer, AnswerError, checked, rounded};
-use super::outcome::Baseline;
 use super::reference::{Claim, ReferenceRow, Role};
+use super::status::Status;
 
 /// The columns of `cells.csv`.
 pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];
 
 /// A `value` row is `ok` up to this relative error.
-pub(super) const OK: f64 = 0.15;
+pub(crate) const OK: f64 = 0.15;
 /// An accuracy on a stand-in is `ok` if its difference from the baseline's is so many points from the paper's at most.
 const POINTS: f64 = 1.0;
 /// An upper bound, and either end of the paper's range, may be missed by this factor.
@@ -77,8 +77,8 @@ pub struct ComparedCell {
     pub artefact: String,
     /// The quantity.
     pub metric: String,
-    /// `fit`, `check` or `withheld`.
-    pub role: Role,
+    /// What may be done with the row.
+    pub status: Status,
     /// What the paper says.
     pub claim: Claim,
     /// What haversack says, rounded; `None` where it says nothing.
@@ -94,8 +94,6 @@ pub struct ComparedCell {
     pub verdict: Verdict,
     /// What the null baseline gives.
     pub null: Option<f64>,
-    /// Whether the row counts in no median, since it had been in view when a choice was made.
-    pub in_view: bool,
     /// Why there is no answer, or a remark.
     pub reason: String,
 }
@@ -121,7 +119,7 @@ impl ComparedCell {
             paper: row.paper,
             artefact: row.artefact.clone(),
             metric: row.metric.clone(),
-            role: row.role,
+            status: row.status,
             claim: row.claim.clone(),
             answer: None,
             unit: row.unit.clone(),
@@ -129,13 +127,17 @@ impl ComparedCell {
             points: None,
             verdict: Verdict::NotModelled,
             null: None,
-            in_view: row.in_view,
             reason: reason.into(),
         }
     }
 
+    /// The role of the row in the reference.
+    pub const fn role(&self) -> Role {
+        self.status.role()
+    }
+
     /// Adds a remark to what is said of the row.
-    pub(super) fn remark(&mut self, remark: &str) {
+    pub(crate) fn remark(&mut self, remark: &str) {
         let between = if self.reason.is_empty() { "" } else { "; " };
         self.reason += &format!("{between}{remark}");
     }
@@ -169,7 +171,7 @@ impl ComparedCell {
 
     /// By how much a bound, or an end of a range, is more than twice away from what was simulated, in words; `None` where it is
     /// not.
-    pub(super) fn far_from_its_bound(&self) -> Option<String> {
+    pub(crate) fn far_from_its_bound(&self) -> Option<String> {
         let away = |value: f64, bound: f64| {
             let ratio = value / bound;
             let far = ratio.is_finite() && ratio > 0.0 && !(1.0 / FAR..=FAR).contains(&ratio);
@@ -203,7 +205,7 @@ impl ComparedCell {
             simulated: self.simulated(),
             unit: self.unit.clone(),
             paper: self.paper_value(),
-            role: self.role.to_string(),
+            role: self.role().to_string(),
             error: self.error,
             left_out: None,
             verdict: self.verdict.to_string(),
@@ -211,6 +213,15 @@ impl ComparedCell {
             reason: self.reason.clone(),
         }
     }
+}
+
+/// An accuracy of another artefact, put in there: the baseline on the same stand-in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Baseline {
+    /// Its row.
+    pub row: ReferenceRow,
+    /// The stand-in's, in percent.
+    pub simulated: f64,
 }
 
 /// A table whose accuracies are judged beside a row of another: paper, table, the other table, and the method of its row.
@@ -224,7 +235,7 @@ fn is_beside(row: &ReferenceRow, other: &ReferenceRow) -> bool {
 }
 
 /// Whether a row's accuracy is judged beside a row of another table that is not among `rows`.
-pub(super) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) -> bool {
+pub(crate) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) -> bool {
     let beside = BESIDE.iter().any(|[paper, table, ..]| (row.paper, row.artefact.as_str()) == (*paper, *table));
     beside
         && row.metric == "accuracy"
@@ -234,7 +245,7 @@ pub(super) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) ->
 /// Judges accuracies that were measured on a stand-in: where a row of the same subject was put in (the baseline on the same
 /// stand-in; also `elsewhere`, in another artefact), the others are `ok` if their difference from it lies within [`POINTS`]
 /// of the paper's difference. Of several baselines that counts whose method ends like the row's (`+yogi`), or else the first.
-pub(super) fn judge_differences(rows: &[&ReferenceRow], elsewhere: &[Baseline], cells: &mut [ComparedCell]) {
+pub(crate) fn judge_differences(rows: &[&ReferenceRow], elsewhere: &[Baseline], cells: &mut [ComparedCell]) {
     let is_accuracy = |row: &ReferenceRow| row.metric == "accuracy" && row.unit == "percent";
     let own =
         rows.iter().zip(&*cells).filter(|(row, _)| is_accuracy(row)).filter_map(|(row, cell)| match cell.answer {
@@ -296,8 +307,8 @@ fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
     match (&row.claim, answer) {
         (_, Answer::NotModelled(_)) => Verdict::NotModelled,
         (_, Answer::Input(_)) => Verdict::Input,
-        _ if row.put_in => Verdict::Input,
-        _ if row.role == Role::Withheld => Verdict::Predicted,
+        _ if row.status == Status::PutIn => Verdict::Input,
+        _ if row.status == Status::Withheld => Verdict::Predicted,
         (Claim::Value(_), Answer::Number(_)) => {
             let close = error(row, answer).is_some_and(|error| error.abs() <= OK);
             if close { Verdict::Ok } else { Verdict::Off }
@@ -321,7 +332,7 @@ fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::reference::example;
+    use crate::papers::reference::example;
 
     fn row(claim: Claim, role: Role) -> ReferenceRow {
         example("time", claim, role)
@@ -407,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_row_that_was_put_in_is_an_input_whatever_it_claims() {
-        let put_in = |claim| ReferenceRow { put_in: true, ..row(claim, Role::Fit) };
+        let put_in = |claim| ReferenceRow { status: Status::PutIn, ..row(claim, Role::Fit) };
         let verdict = |claim, answer| ComparedCell::new(&put_in(claim), answer).unwrap().verdict;
         assert_eq!(verdict(Claim::Value(Some(3.0)), Answer::Number(3.0)), Verdict::Input);
         assert_eq!(verdict(Claim::Range { lo: 1.0, hi: 2.0 }, Answer::Range(1.0, 2.0)), Verdict::Input);

@@ -23,7 +23,7 @@ use super::rows_panel;
 /// What stands around the panels of an artefact's figure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FigureFrame {
+pub(crate) struct FigureFrame {
     /// The artefact.
     pub artefact: String,
     /// The title, above everything.
@@ -55,7 +55,7 @@ impl FigureFrame {
     ///
     /// # Errors
     /// What the title or the note quotes and the artefact does not offer.
-    pub(super) fn around(&self, mut panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
+    pub(crate) fn around(&self, mut panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
         if self.rows {
             panels.extend(rows_panel::panels(facts.cells));
         }
@@ -80,7 +80,7 @@ impl FigureFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::quantity::Quantities;
+    use crate::papers::quantity::Quantities;
 
     #[test]
     fn a_frame_is_filled_from_the_run_and_laid_around_the_panels() {

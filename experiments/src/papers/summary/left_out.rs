@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::{distance, median};
-use crate::reproduce::cells::ComparedCell;
-use crate::reproduce::left_out::{Errors, Known};
-use crate::reproduce::reference::Role;
+use super::distance;
+use crate::papers::cells::ComparedCell;
+use crate::papers::left_out::{Errors, Known};
+use crate::papers::reference::Role;
+use crate::quantities::median;
 
 /// The errors of a role's numbers where each row to which constants were fitted stands with its error at the constants that
 /// all other rows decide. Rows that no calibration has, such as those by which a constant was solved, stand as they are.
@@ -22,7 +23,7 @@ pub struct WithLeftOut {
 }
 
 impl WithLeftOut {
-    pub(super) fn new(numbers: &[(&ComparedCell, f64)], left_out: &Errors) -> Self {
+    pub(crate) fn new(numbers: &[(&ComparedCell, f64)], left_out: &Errors) -> Self {
         let known = |known: fn(Known) -> bool| {
             let answered = numbers.iter().filter(|(cell, _)| cell.answered());
             answered.filter(|(cell, _)| left_out.of(&cell.id).is_some_and(known)).count()
@@ -40,9 +41,9 @@ impl WithLeftOut {
 
 /// The error of a cell that was left out of the fit; `None` where it has none: other roles than *fit*, cells without an
 /// answer, rows that no calibration has, or what is older than the constants.
-pub(in crate::reproduce) fn left_out_error(cell: &ComparedCell, left_out: &Errors) -> Option<f64> {
+pub(crate) fn left_out_error(cell: &ComparedCell, left_out: &Errors) -> Option<f64> {
     match left_out.of(&cell.id) {
-        Some(Known::LeftOut(error)) if cell.role == Role::Fit && cell.answered() => Some(error),
+        Some(Known::LeftOut(error)) if cell.role() == Role::Fit && cell.answered() => Some(error),
         _ => None,
     }
 }
@@ -50,9 +51,9 @@ pub(in crate::reproduce) fn left_out_error(cell: &ComparedCell, left_out: &Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::answer::Answer;
-    use crate::reproduce::reference::{Claim, example};
-    use crate::reproduce::summary::tallies;
+    use crate::papers::answer::Answer;
+    use crate::papers::reference::{Claim, example};
+    use crate::papers::summary::tallies;
 
     #[test]
     fn a_row_that_was_fitted_stands_with_its_error_if_it_is_left_out() {

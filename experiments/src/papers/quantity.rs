@@ -2,7 +2,7 @@
 
 use haversack_reports::table::three_digits;
 
-use super::summary::range;
+use crate::quantities::range;
 
 /// Named quantities of one run of an artefact.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +21,12 @@ enum OfferedQuantity {
 
 impl Quantities {
     /// Offers `values` of `unit`; later ones of a name go before earlier ones.
-    pub(super) fn offer(&mut self, name: &str, unit: &'static str, values: Vec<f64>) {
+    pub(crate) fn offer(&mut self, name: &str, unit: &'static str, values: Vec<f64>) {
         self.all.push((name.to_owned(), OfferedQuantity::Values(unit, values)));
     }
 
     /// Offers words.
-    pub(super) fn offer_words(&mut self, name: &str, words: String) {
+    pub(crate) fn offer_words(&mut self, name: &str, words: String) {
         self.all.push((name.to_owned(), OfferedQuantity::Words(words)));
     }
 
@@ -35,7 +35,7 @@ impl Quantities {
     }
 
     /// The values of a quantity.
-    pub(super) fn values(&self, name: &str) -> Option<&[f64]> {
+    pub(crate) fn values(&self, name: &str) -> Option<&[f64]> {
         match self.called(name)? {
             OfferedQuantity::Values(_, values) => Some(values),
             OfferedQuantity::Words(_) => None,
@@ -43,7 +43,7 @@ impl Quantities {
     }
 
     /// A quantity as a sentence quotes it: its words, its value, or its least and its largest, with the unit.
-    pub(super) fn quoted(&self, name: &str) -> Option<String> {
+    pub(crate) fn quoted(&self, name: &str) -> Option<String> {
         match self.called(name)? {
             OfferedQuantity::Words(words) => Some(words.clone()),
             OfferedQuantity::Values(unit, values) => span(values.iter().copied()).map(|span| with_unit(&span, unit)),
@@ -51,20 +51,20 @@ impl Quantities {
     }
 
     /// Whether a quantity is offered.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.called(name).is_some()
     }
 }
 
 /// The least and the largest of `values`, or the one that they all are.
-pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
+pub(crate) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
     let (least, largest) = range(values)?;
     let (least, largest) = (three_digits(least), three_digits(largest));
     Some(if least == largest { least } else { format!("{least} to {largest}") })
 }
 
 /// A number with its unit, if it has one.
-pub(super) fn with_unit(number: &str, unit: &str) -> String {
+pub(crate) fn with_unit(number: &str, unit: &str) -> String {
     let unit = if unit == "percent" { "%" } else { unit };
     if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
 }

@@ -91,7 +91,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::reproduce::cells::table;
+    use crate::papers::cells::table;
 
     #[test]
     fn the_committed_results_are_a_cells_csv_of_every_row_once() {

@@ -5,19 +5,19 @@ mod left_out;
 use std::fmt;
 
 use serde::Serialize;
-use statrs::statistics::{Data, OrderStatistics};
 
 use super::cells::{ComparedCell, Verdict};
 use super::left_out::Errors as LeftOutErrors;
-use super::reference::{Claim, Reference, Role};
-use super::selection::COMPARISON;
+use super::reference::{COMPARISON, Claim, Reference, Role};
+use super::status::Status;
+use crate::quantities::{counted, median};
 
 pub use left_out::WithLeftOut;
-pub(super) use left_out::left_out_error;
+pub(crate) use left_out::left_out_error;
 
 /// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
 /// the errors of times, memory and energy.
-pub(super) const NOT_IN_MEDIANS: [&str; 6] =
+pub(crate) const NOT_IN_MEDIANS: [&str; 6] =
     ["accuracy", "accuracy-gain", "accuracy-drop", "rounds", "flops", "convolutions"];
 
 /// How all rows came out.
@@ -69,11 +69,6 @@ impl fmt::Display for Total {
         let rows = counted(self.rows, "row", "rows");
         if parts.is_empty() { f.write_str(&rows) } else { write!(f, "{rows}: {}", parts.join(", ")) }
     }
-}
-
-/// A count with its word.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// One role of one paper.
@@ -134,7 +129,7 @@ pub fn tallies(cells: &[ComparedCell], left_out: &LeftOutErrors) -> Vec<Tally> {
     let groups = papers.flat_map(|paper| Role::ALL.map(|role| (paper, role)));
     let tally = |(paper, role)| {
         let of_role: Vec<&ComparedCell> =
-            cells.iter().filter(|cell| cell.paper == paper && cell.role == role).collect();
+            cells.iter().filter(|cell| cell.paper == paper && cell.role() == role).collect();
         (!of_role.is_empty()).then(|| tally(paper, role, &of_role, left_out))
     };
     groups.filter_map(tally).collect()
@@ -147,13 +142,15 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
     let null_rows = nulls.len();
     let answered: Vec<f64> =
         numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
-    let bounds = || cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input && !cell.in_view);
+    let bounds = || {
+        cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input && cell.status != Status::InView)
+    };
     Tally {
         paper,
         role,
         rows: cells.len(),
         answered: cells.iter().filter(|cell| cell.answered()).count(),
-        in_view: cells.iter().filter(|cell| cell.in_view).count(),
+        in_view: cells.iter().filter(|cell| cell.status == Status::InView).count(),
         errors: Errors {
             numbers: numbers.len(),
             answered_numbers: answered.len(),
@@ -249,13 +246,15 @@ fn percent(fraction: f64) -> String {
 
 /// The paper's number, where the row counts for medians.
 fn numeric(cell: &ComparedCell) -> Option<f64> {
-    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input && !cell.in_view;
+    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str())
+        && cell.verdict != Verdict::Input
+        && cell.status != Status::InView;
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
 }
 
 /// The absolute error; 1 where there is no answer, or the answer is *never*.
-pub(super) fn distance(cell: &ComparedCell) -> f64 {
+pub(crate) fn distance(cell: &ComparedCell) -> f64 {
     cell.error.map_or(1.0, f64::abs)
 }
 
@@ -263,47 +262,14 @@ fn relative(value: f64, paper: f64) -> f64 {
     if paper == 0.0 { value.abs() } else { ((value - paper) / paper).abs() }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of none.
-pub fn median(values: Vec<f64>) -> Option<f64> {
-    (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
-}
-
-/// The lowest and the highest of `values`; `None` of none.
-pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    values.into_iter().fold(None, |range, value| {
-        let (lo, hi) = range.unwrap_or((value, value));
-        Some((value.min(lo), value.max(hi)))
-    })
-}
-
-/// The mean of `values`; `None` of none.
-pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::answer::Answer;
-    use crate::reproduce::reference::example;
+    use crate::papers::answer::Answer;
+    use crate::papers::reference::example;
 
     fn cell(metric: &str, claim: Claim, role: Role, answer: Answer) -> ComparedCell {
         ComparedCell::new(&example(metric, claim, role), answer).unwrap()
-    }
-
-    #[test]
-    fn the_median_is_the_middle_or_the_mean_of_two() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        // (1 + 2) / 2 = 1.5.
-        assert_eq!(median(vec![9.0, 1.0, 0.5, 2.0]), Some(1.5));
-    }
-
-    #[test]
-    fn a_mean_and_a_range_are_of_something() {
-        // (1 + 2 + 6) / 3 = 3.
-        assert_eq!((mean(&[1.0, 2.0, 6.0]), mean(&[])), (Some(3.0), None));
-        assert_eq!((range([2.0, 1.0, 6.0]), range([])), (Some((1.0, 6.0)), None));
     }
 
     #[test]
@@ -361,8 +327,8 @@ mod tests {
         let value = |answer| cell("time", Claim::Value(Some(100.0)), Role::Check, Answer::Number(answer));
         let bound = cell("time", Claim::Min(5.0), Role::Check, Answer::Number(6.0));
         let mut cells = [value(110.0), value(150.0), bound];
-        cells[1].in_view = true;
-        cells[2].in_view = true;
+        cells[1].status = Status::InView;
+        cells[2].status = Status::InView;
         let check = &tallies(&cells, &LeftOutErrors::default())[0];
         assert_eq!((check.rows, check.in_view, check.errors.numbers), (3, 2, 1));
         assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.1), 0, 0));

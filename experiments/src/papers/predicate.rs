@@ -91,7 +91,7 @@ impl Predicate {
     ///
     /// # Errors
     /// The quantity that the artefact does not offer.
-    pub(super) fn holds(&self, quantities: &Quantities) -> Result<bool, String> {
+    pub(crate) fn holds(&self, quantities: &Quantities) -> Result<bool, String> {
         let values = |name: &str| {
             let found = quantities.values(name);
             found.ok_or_else(|| format!("`{}` compares `{name}`, which the artefact does not offer", self.id))
@@ -114,7 +114,7 @@ impl Predicate {
     }
 
     /// What is wrong with it that the schema cannot say.
-    pub(super) fn contradiction(&self) -> Option<&'static str> {
+    pub(crate) fn contradiction(&self) -> Option<&'static str> {
         let Self { cases, relations, reason, .. } = self;
         if [cases, reason].iter().any(|text| text.trim().is_empty()) || relations.is_empty() {
             return Some("cases, relations and reason must say something");

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::{in_view, put_in};
+use super::status::{self, Status};
 
 /// Each paper's file, embedded in the program: the paper, the path and the text.
 const FILES: [(&str, &str, &str); 4] = [
@@ -21,7 +21,10 @@ const FILES: [(&str, &str, &str); 4] = [
 const COLUMNS: [&str; 12] =
     ["id", "artefact", "subject", "method", "metric", "unit", "kind", "value", "lo", "hi", "role", "conditions"];
 
-/// What may be done with a row.
+/// The word for the four papers' policies side by side, which has no reference rows.
+pub(crate) const COMPARISON: &str = "comparison";
+
+/// What the reference says may be done with a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -93,13 +96,9 @@ pub struct ReferenceRow {
     /// What the paper says of it.
     pub claim: Claim,
     /// What may be done with it.
-    pub role: Role,
+    pub status: Status,
     /// The setting, as far as the paper gives it.
     pub conditions: String,
-    /// Whether somebody had it in view when a choice was made that it could have decided (`readings/in-view.toml`).
-    pub in_view: bool,
-    /// Whether a constant answers it that was fitted to it alone (`readings/put-in.toml`).
-    pub put_in: bool,
 }
 
 impl ReferenceRow {
@@ -110,6 +109,11 @@ impl ReferenceRow {
             Claim::Min(value) | Claim::Max(value) => Some(value),
             Claim::Never | Claim::Range { .. } | Claim::Order(_) => None,
         }
+    }
+
+    /// Its role in the reference.
+    pub const fn role(&self) -> Role {
+        self.status.role()
     }
 
     /// `paper/artefact`.
@@ -148,10 +152,8 @@ impl Reference {
             reference.rows.extend(parse(paper, file, text)?);
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
-        let fail = |message| ReferenceError { file: in_view::file().to_owned(), line: 1, message };
-        in_view::mark(&mut reference.rows).map_err(fail)?;
-        let fail = |message| ReferenceError { file: put_in::file().to_owned(), line: 1, message };
-        put_in::mark(&mut reference.rows).map_err(fail)?;
+        let fail = |message| ReferenceError { file: status::FILE.to_owned(), line: 1, message };
+        status::mark(&mut reference.rows).map_err(fail)?;
         Ok(reference)
     }
 
@@ -255,10 +257,8 @@ fn row(paper: &'static str, record: &csv::StringRecord) -> Result<ReferenceRow, 
         method: text("method"),
         metric: text("metric"),
         unit: text("unit"),
-        role,
+        status: role.into(),
         conditions: text("conditions"),
-        in_view: false,
-        put_in: false,
     })
 }
 
@@ -285,24 +285,9 @@ fn claim(text: &dyn Fn(&str) -> String, role: Role) -> Result<Claim, String> {
     }
 }
 
-/// The row called `id` among `rows`, which a list in `field` names and which is to be of role `role`.
-///
-/// # Errors
-/// In words: an id that no row has, a row of another role.
-pub(super) fn named<'r>(
-    rows: &'r mut [ReferenceRow],
-    field: &str,
-    id: &str,
-    role: Role,
-) -> Result<&'r mut ReferenceRow, String> {
-    let row = rows.iter_mut().find(|row| row.id == id);
-    let row = row.ok_or_else(|| format!("`{field}`: no row of the papers is called `{id}`"))?;
-    if row.role == role { Ok(row) } else { Err(format!("`{field}`: `{id}` is of role {}, expected {role}", row.role)) }
-}
-
 /// A row with this claim, for tests of what stands beside it.
 #[cfg(test)]
-pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
+pub(crate) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
     ReferenceRow {
         id: format!("sage/table1/net/method/{metric}"),
         paper: "sage",
@@ -312,10 +297,8 @@ pub(super) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
         metric: metric.into(),
         unit: "ms".into(),
         claim,
-        role,
+        status: role.into(),
         conditions: String::new(),
-        in_view: false,
-        put_in: false,
     }
 }
 

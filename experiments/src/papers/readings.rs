@@ -193,13 +193,13 @@ impl Readings {
     }
 
     /// The notes on an artefact, in the order of the file.
-    pub(super) fn notes(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &Note> {
+    pub(crate) fn notes(&self, paper: &str, artefact: &str) -> impl Iterator<Item = &Note> {
         let of_paper = self.files(paper).flat_map(|file| &file.notes);
         of_paper.filter(move |note| note.artefacts.iter().any(|name| name == artefact))
     }
 
     /// What stands around the panels of an artefact's figure.
-    pub(super) fn frame(&self, paper: &str, artefact: &str) -> Option<&FigureFrame> {
+    pub(crate) fn frame(&self, paper: &str, artefact: &str) -> Option<&FigureFrame> {
         self.files(paper).flat_map(|file| &file.frames).find(|frame| frame.artefact == artefact)
     }
 

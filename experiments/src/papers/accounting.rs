@@ -10,30 +10,30 @@ use serde::Serialize;
 
 use super::readings::Reading;
 use super::reference::Reference;
-use super::summary::counted;
+use crate::quantities::counted;
 
 /// What was chosen for one paper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Account {
+pub(crate) struct Account {
     /// The paper.
-    pub(super) paper: &'static str,
+    pub(crate) paper: &'static str,
     /// Constants that were fitted to its rows.
-    pub(super) constants: usize,
+    pub(crate) constants: usize,
     /// Readings: choices that the paper leaves open.
-    pub(super) readings: usize,
+    pub(crate) readings: usize,
     /// Those of them that were chosen by the values of rows: fits by hand.
-    pub(super) readings_chosen_on_rows: usize,
+    pub(crate) readings_chosen_on_rows: usize,
     /// Settings that the paper states, which are declared beside the readings.
-    pub(super) stated: usize,
+    pub(crate) stated: usize,
     /// How networks are trained that stand in for the paper's.
-    pub(super) stand_ins: usize,
+    pub(crate) stand_ins: usize,
 }
 
 /// Where a paper's constant is, in so far as two of them are one.
 type Place<'e> = (&'e str, Option<(u64, &'e str)>);
 
 /// Of each paper for which anything was fitted or declared.
-pub(super) fn accounts(fitted: &[ConstantEntry], declared: &[(&'static str, &Reading)]) -> Vec<Account> {
+pub(crate) fn accounts(fitted: &[ConstantEntry], declared: &[(&'static str, &Reading)]) -> Vec<Account> {
     Reference::papers().map(|paper| account(paper, fitted, declared)).filter(|account| !account.is_empty()).collect()
 }
 
@@ -63,7 +63,7 @@ impl Account {
     }
 
     /// In a sentence.
-    pub(super) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let Self { paper, constants, readings, readings_chosen_on_rows, stated, stand_ins } = *self;
         let constants = counted(constants, "constant was fitted", "constants were fitted");
         let readings = counted(readings, "reading", "readings");
@@ -79,7 +79,7 @@ mod tests {
     use haversack_devices::Kind;
 
     use super::*;
-    use crate::reproduce::readings::Value;
+    use crate::papers::readings::Value;
 
     #[test]
     fn a_constant_that_was_carried_over_counts_once() {

@@ -1,0 +1,133 @@
+//! What a row of the reference may be used for. Its role stands in the reference; `readings/status.toml`, embedded, names the
+//! rows that are no test any more and says why: somebody had them in view when a choice was made, or a constant was fitted to
+//! them alone.
+
+use haversack_devices::text::read_toml;
+use serde::Deserialize;
+
+use super::reference::{ReferenceRow, Role};
+
+/// The file, as errors name it.
+pub(crate) const FILE: &str = "experiments/readings/status.toml";
+const TEXT: &str = include_str!("../../readings/status.toml");
+
+/// What a row may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Calibration may use it.
+    Fit,
+    /// As *fit*, and constants were fitted to it alone, so that what comes out was put in.
+    PutIn,
+    /// To be looked at, never fitted.
+    Check,
+    /// As *check*, but in view when a choice was made that it could have decided: it counts in no median.
+    InView,
+    /// The value is not given: it is predicted, and others compare.
+    Withheld,
+}
+
+impl Status {
+    /// The role that the reference gives to such a row.
+    pub const fn role(self) -> Role {
+        match self {
+            Self::Fit | Self::PutIn => Role::Fit,
+            Self::Check | Self::InView => Role::Check,
+            Self::Withheld => Role::Withheld,
+        }
+    }
+
+    /// What is said of such a row in its cell; of one that was put in, where it is answered.
+    pub(crate) const fn remark(self, answered: bool) -> Option<&'static str> {
+        match self {
+            Self::InView => Some("in view when a choice was made"),
+            Self::PutIn if answered => Some("put in: constants were fitted to it alone"),
+            _ => None,
+        }
+    }
+}
+
+impl From<Role> for Status {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Fit => Self::Fit,
+            Role::Check => Self::Check,
+            Role::Withheld => Self::Withheld,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatusFile {
+    #[serde(rename = "status")]
+    all: Vec<Change>,
+}
+
+/// Rows whose status is another than their role says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    is: Status,
+    /// Why: what was chosen; or the constants, each as `file: name`, of which there are at least as many as rows.
+    because: Vec<String>,
+    rows: Vec<String>,
+}
+
+/// Changes the status of the rows that the embedded file names.
+///
+/// # Errors
+/// In words: a file that does not follow its schema, an id that no row has, a row of another role, no reason, more rows than
+/// the constants that were fitted to them.
+pub(crate) fn mark(rows: &mut [ReferenceRow]) -> Result<(), String> {
+    mark_with(TEXT, rows)
+}
+
+fn mark_with(text: &str, rows: &mut [ReferenceRow]) -> Result<(), String> {
+    let file: StatusFile = read_toml(FILE, text).map_err(|error| format!("`{}`: {}", error.at.field, error.problem))?;
+    for Change { is, because, rows: ids } in file.all {
+        if because.is_empty() || because.iter().any(|reason| reason.trim().is_empty()) {
+            return Err("`status.because`: expected a reason, found nothing".to_owned());
+        }
+        if is == Status::PutIn && ids.len() > because.len() {
+            let (rows, of) = (ids.len(), because.len());
+            return Err(format!("`status.rows`: expected as many as constants at most, {of}, found {rows}"));
+        }
+        for id in ids {
+            let row = rows.iter_mut().find(|row| row.id == id);
+            let row = row.ok_or_else(|| format!("`status.rows`: no row of the papers is called `{id}`"))?;
+            let (role, expected) = (row.role(), is.role());
+            if role != expected {
+                return Err(format!("`status.rows`: `{id}` is of role {role}, expected {expected}"));
+            }
+            row.status = is;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::reference::{Claim, example};
+
+    #[test]
+    fn only_known_rows_of_the_right_role_are_marked_and_with_a_reason() {
+        let check = example("time", Claim::Value(Some(1.0)), Role::Check);
+        let fit = ReferenceRow { id: "sage/other".to_owned(), status: Status::Fit, ..check.clone() };
+        let text = |is: &str, because: &str, rows: &str| {
+            format!("[[status]]\nis = \"{is}\"\nbecause = [\"{because}\"]\nrows = [{rows}]\n")
+        };
+        let (own, other) = (format!("\"{}\"", check.id), "\"sage/other\"");
+        let mut rows = [check, fit];
+        mark_with(&text("in-view", "a rate", &own), &mut rows).unwrap();
+        mark_with(&text("put-in", "gpu: rate", other), &mut rows).unwrap();
+        assert_eq!(rows.clone().map(|row| row.status), [Status::InView, Status::PutIn]);
+        let mut wrong = |is, because, ids: &str| mark_with(&text(is, because, ids), &mut rows).unwrap_err();
+        assert!(wrong("in-view", "a rate", "\"sage/nothing\"").contains("`sage/nothing`"));
+        assert!(wrong("in-view", "a rate", other).ends_with("is of role fit, expected check"));
+        assert!(wrong("put-in", "gpu: rate", &own).ends_with("is of role check, expected fit"));
+        assert!(wrong("in-view", " ", &own).contains("found nothing"));
+        assert!(wrong("put-in", "gpu: rate", &format!("{own}, {other}")).ends_with("at most, 1, found 2"));
+    }
+}
