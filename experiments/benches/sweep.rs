@@ -11,6 +11,7 @@ use haversack::run::Plan;
 use haversack::scenario::{Budget, Scenario};
 use haversack::source::Source;
 use haversack::sweep::{self, SweepOptions};
+use haversack::work::WorkOptions;
 
 fn main() {
     divan::main();
@@ -46,12 +47,9 @@ fn sweep_of_2880_runs() {
     let folder = tempfile::tempdir().unwrap();
     sweep::run(&SweepOptions {
         specification: Source::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/sweep.toml")),
-        out: folder.path().join("out"),
-        resume: false,
-        overwrite: false,
+        work: WorkOptions { out: folder.path().join("out"), ..WorkOptions::default() },
         dry_run: false,
         shard: None,
-        jobs: None,
     })
     .unwrap();
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use haversack::source::Source;
 use haversack::sweep::{self, Specification, SweepOptions};
+use haversack::work::WorkOptions;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -21,12 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     sweep::run(&SweepOptions {
         specification,
-        out: folder.path().join("out"),
-        resume: false,
-        overwrite: false,
+        work: WorkOptions { out: folder.path().join("out"), jobs, ..WorkOptions::default() },
         dry_run: false,
         shard: None,
-        jobs,
     })?;
     let wall = start.elapsed().as_secs_f64();
     println!("{runs} runs in {wall:.2} s, {:.2} ms a run", 1e3 * wall / runs as f64);

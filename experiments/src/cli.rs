@@ -9,7 +9,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
     advise, calibrate, compare, completions, federate, interrupt, list, model_command, replay_command, reproduce,
-    sensitivity, show, simulate, sweep, trace_command, train,
+    sensitivity, show, simulate, sweep, trace_command, train, work,
 };
 
 /// The command line of `haversack`.
@@ -44,7 +44,7 @@ enum Command {
     /// Trains one network on a population of phones together: who takes part, what rounds take, what is learned
     Federate(federate::FederateOptions),
     /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
-    Merge(sweep::MergeOptions),
+    Merge(work::MergeOptions),
     /// Says what moved between two sweeps or reproductions, the farthest first
     Compare(compare::CompareOptions),
     /// Counts a network: weights, operations, and the bytes saved for backward
@@ -110,8 +110,8 @@ fn left_out() -> Result<crate::papers::left_out::Errors, CommandError> {
 }
 
 /// The shards say what they are of.
-fn merge(options: &sweep::MergeOptions) -> Result<(), CommandError> {
-    let sweep::MergeOptions { shards, out, overwrite } = options;
+fn merge(options: &work::MergeOptions) -> Result<(), CommandError> {
+    let work::MergeOptions { shards, out, overwrite } = options;
     if shards.first().is_some_and(|folder| reproduce::is_reproduction(folder)) {
         return Ok(reproduce::merge(shards, (out, *overwrite), &ARTEFACTS, &left_out()?)?);
     }

@@ -12,11 +12,11 @@ use haversack_workloads::WorkloadError;
 use thiserror::Error;
 
 use crate::interrupt;
-use crate::output_folder::FolderError;
 use crate::progress::Stopped;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
 use crate::trace_table::TableError;
+use crate::work::FolderError;
 
 /// Why a command ends without its answer.
 #[derive(Debug, Error)]
@@ -104,11 +104,12 @@ impl CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// The same of work that goes on where it was stopped.
+    /// The same of work that goes on where it was stopped by Ctrl-C or a failure.
     pub fn stopped(self, stopped: Stopped) -> Self {
         match self {
             Self::Interrupted => Self::Stopped(stopped),
-            error => Self::Failed(format!("{error}; {stopped}")),
+            error if error.exit_code() == 1 => Self::Failed(format!("{error}; {stopped}")),
+            error => error,
         }
     }
 

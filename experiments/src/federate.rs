@@ -25,9 +25,6 @@ mod tables;
 mod tests;
 mod widths;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-
 use clap::Args;
 use haversack_reports::frame::FrameError;
 use haversack_reports::write_atomically;
@@ -36,11 +33,9 @@ use serde_json::{Map, Value};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{note, print};
-use crate::output_folder::OutputFolder;
 use crate::progress::{Amount, Progress, Stopped, word};
-use crate::shard::Shard;
 use crate::source::Source;
-use crate::sweep::Identity;
+use crate::work::{Identity, OutputFolder, Shard, WorkOptions};
 use budgets::Budgets;
 use checkpoint::Checkpoint;
 use learner::Learner;
@@ -69,21 +64,12 @@ pub struct FederateOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// Goes on where a federation of the same specification was cut off
-    #[arg(long)]
-    pub resume: bool,
-    /// Deletes what the folder lists of another command or specification
-    #[arg(long)]
-    pub overwrite: bool,
+    /// Where it goes, and how it is done
+    #[command(flatten)]
+    pub work: WorkOptions,
     /// Holds only the I-th of N equal parts of what lists span, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Threads [default: one a processor]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
     /// The seed, in place of the specification's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -105,9 +91,7 @@ pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
 pub fn federate(options: &FederateOptions) -> Result<String, CommandError> {
     let (file, text) = options.specification.read()?;
     let span = Span::parse(&file, &text, options.seed)?;
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
-    let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    pool.install(|| hold_all(options, &span))
+    options.work.pool()?.install(|| hold_all(options, &span))
 }
 
 /// Holds each federation that lists span, or those of the shard.
@@ -115,13 +99,13 @@ fn hold_all(options: &FederateOptions, span: &Span) -> Result<String, CommandErr
     let identity = Identity::of(span.record(), options.shard);
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
-    let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let mut folder = OutputFolder::claim(&options.work.out, &identity.owner(), options.work.overwrite)?;
     let cache = Cache::new();
     let (mut whole, mut kept) = (None::<Tables>, Vec::new());
     for run in runs.start as usize..runs.end as usize {
         let asked = &span.federations[run];
         let name = if span.is_spanned() { format!("{}-{run}", checkpoint::NAME) } else { checkpoint::NAME.to_owned() };
-        let checkpoint = Checkpoint::open(folder.path(&name), &asked.record(), options.resume)?;
+        let checkpoint = Checkpoint::open(folder.path(&name), &asked.record(), options.work.resume)?;
         let federation = Started { asked, checkpoint: (checkpoint, name), place: (span, run) };
         let tables = federation.tables(options, (&mut folder, &mut kept), &cache)?;
         match &mut whole {
@@ -210,6 +194,6 @@ impl FederateOptions {
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
-        self.specification.to_go_on("federate", &self.out, &format!("{seed}{shard}"))
+        self.specification.to_go_on("federate", &self.work.out, &format!("{seed}{shard}"))
     }
 }

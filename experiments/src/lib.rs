@@ -28,8 +28,8 @@
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
 //! | [`source`] | where a specification comes from |
-//! | [`progress`], [`interrupt`], [`shard`] | how far long work has come, Ctrl-C, and parts of work |
-//! | [`output_folder`] | whose a folder of results is |
+//! | [`work`] | long work in parts: its folder, its log, shards, going on |
+//! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
 //! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
 //! | [`measured`] | what training with data has measured |
 //! | [`cache`] | what runs share |
@@ -68,7 +68,6 @@ pub mod measured;
 pub mod model_command;
 mod moment;
 pub mod output;
-pub mod output_folder;
 pub mod papers;
 pub mod plot;
 pub mod progress;
@@ -79,7 +78,6 @@ pub mod run;
 pub mod scenario;
 mod sealed;
 pub mod sensitivity;
-pub mod shard;
 pub mod show;
 pub mod show_table;
 pub mod simulate;
@@ -88,5 +86,6 @@ pub mod sweep;
 pub mod trace_command;
 pub mod trace_table;
 pub mod train;
+pub mod work;
 
 pub use error::CommandError;

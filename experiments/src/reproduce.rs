@@ -48,11 +48,11 @@ use whole::Whole;
 
 use crate::cache::Cache;
 use crate::interrupt;
-use crate::output_folder::OutputFolder;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
 use crate::progress::{Amount, Progress, Stopped};
+use crate::work::OutputFolder;
 
 /// The table of a reproduction's rows, in its folder.
 pub const CELLS: &str = "cells.csv";
@@ -104,9 +104,9 @@ pub fn reproduce(
     let chosen = tasks(&reference, &asked, artefacts);
     options.check(artefacts, chosen.iter().filter_map(|task| task.model))?;
     let papers: Vec<&str> = chosen.iter().map(|task| task.paper).collect();
-    let opened = Folder::open(&options.out, &papers).map_err(ReproduceError::Folder)?;
-    let mut owned = OutputFolder::claim(&options.out, &record::owner(options), options.overwrite)?;
-    let holdings = Holdings::new(sources, &asked, &options.out, &owned.recorded("artefacts"))?;
+    let opened = Folder::open(&options.work.out, &papers).map_err(ReproduceError::Folder)?;
+    let mut owned = OutputFolder::claim(&options.work.out, &record::owner(options), options.work.overwrite)?;
+    let holdings = Holdings::new(sources, &asked, &options.work.out, &owned.recorded("artefacts"))?;
     // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
     let mut selection = asked;
     if holdings.keeps_more {
@@ -124,7 +124,7 @@ pub fn reproduce(
     let kept = holdings.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
     let kept: Vec<usize> = kept.map(|(place, _)| place).collect();
     let cache = Cache::new();
-    let found = if options.full { Kept::open(&options.out, options.resume) } else { Kept::default() };
+    let found = if options.full { Kept::open(&options.work.out, options.work.resume) } else { Kept::default() };
     let (reference, readings, cache) = (&reference, &readings, &cache);
     let setting = TaskSetting { options, reference, readings, cache, kept: &found, folder: &opened };
     let whole = finish(sources, &setting, holdings.parts, (number, &done)).and_then(|finished| {
@@ -145,7 +145,8 @@ fn finish<'r>(
     (number, done): (usize, &AtomicUsize),
 ) -> Result<Vec<Finished<'r>>, ReproduceError> {
     let Sources { options, reference, .. } = sources;
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get)).build()?;
+    let threads =
+        rayon::ThreadPoolBuilder::new().num_threads(options.work.jobs.map_or(0, NonZeroUsize::get)).build()?;
     let progress = Progress::new(Amount::Number("artefacts"), number as u64, done.load(Ordering::Relaxed) as u64);
     let perform = |part: Part<'r>| match part.work {
         Work::Kept(finished) => Ok(finished),

@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 
 use crate::error::CommandError;
 use crate::output::{Format, print};
-use crate::output_folder;
 use crate::scenario::Key;
 use crate::sweep::{RESULTS, is_unfinished};
+use crate::work::command_of;
 use column::{Cell, Cells};
 
 /// Rows on a terminal if nothing is said.
@@ -208,7 +208,7 @@ fn no_table(folder: &Path) -> String {
     if is_unfinished(folder) {
         return format!("{shown} holds an unfinished sweep; --resume finishes it");
     }
-    match output_folder::command_of(folder) {
+    match command_of(folder) {
         Some(command) => format!("{shown} holds the results of '{command}'; {expected}"),
         None => format!("{shown} holds no {RESULTS}; {expected}"),
     }

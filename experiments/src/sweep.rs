@@ -8,7 +8,6 @@ mod dry_run;
 mod found;
 mod front;
 mod identity;
-mod journal;
 mod merge;
 mod row;
 mod span;
@@ -17,19 +16,14 @@ mod summary;
 mod table;
 mod users;
 
-use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use clap::Args;
 use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
-use rayon::ThreadPool;
-use rayon::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
-pub(crate) use identity::Identity;
 pub use merge::merge;
 pub use row::Row;
 pub use specification::Specification;
@@ -38,18 +32,18 @@ pub(crate) use users::{drawn, matching};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
-use crate::output::{note, print};
-use crate::output_folder::{OutputFolder, RECORD};
-use crate::progress::{Amount, Progress, Stopped, word};
-pub use crate::shard::Shard;
+use crate::output::print;
+use crate::progress::word;
 use crate::source::Source;
+use crate::work::{Identity, Job, Log, OutputFolder, RECORD, Shard, Steps, WorkOptions, work_on};
 use found::Found;
-use journal::Journal;
 
 /// The table of a sweep, in its folder.
 pub const RESULTS: &str = "results.parquet";
 /// The same table for programs that do not read Parquet.
 const CSV: &str = "results.csv";
+/// The log of finished runs.
+const LOG: &str = "rows.part";
 
 /// What `sweep` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -70,39 +64,15 @@ pub struct SweepOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// Goes on where a killed sweep of the same specification ended
-    #[arg(long)]
-    pub resume: bool,
-    /// Deletes what the folder lists of another command or specification
-    #[arg(long)]
-    pub overwrite: bool,
+    /// Where it goes, and how it is done
+    #[command(flatten)]
+    pub work: WorkOptions,
     /// Runs only the I-th of N equal parts, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// Counts what would be run and written, and does neither
     #[arg(long)]
     pub dry_run: bool,
-    /// Runs at once [default: one a processor]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
-}
-
-/// What `merge` is asked for.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  haversack merge part1 part2 --out whole")]
-pub struct MergeOptions {
-    /// The folders of all shards of one sweep, reproduction or federation
-    #[arg(value_name = "DIR", required = true)]
-    pub shards: Vec<PathBuf>,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// Deletes what the folder lists of another command or specification
-    #[arg(long)]
-    pub overwrite: bool,
 }
 
 /// As [`sweep`], and prints what was found.
@@ -119,96 +89,82 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
 pub fn sweep(options: &SweepOptions) -> Result<String, CommandError> {
     let specification = Specification::of(&options.specification)?;
-    let pool = pool(options.jobs)?;
     let cache = Cache::new();
-    let (identity, unsupported) = pool.install(|| Identity::new(&specification, options.shard, &cache))?;
-    if options.dry_run {
-        return Ok(dry_run::text(options, &specification, unsupported));
-    }
-    let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
-    let mut folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
-    let is_there = || [RESULTS, CSV].iter().all(|name| folder.path(name).is_file());
-    if options.resume && Journal::is_finished(&options.out) && identity.is_of(&folder.path(RECORD))? && is_there() {
-        note(&format!("{} holds the whole sweep already", options.out.display()));
-        return Ok(String::new());
-    }
-    folder.begin(&[journal::NAME.to_owned()], Map::new())?;
-    let journal = Mutex::new(Journal::open(&options.out, &identity, &runs, options.resume)?);
-    let written = pool
-        .install(|| simulate(&specification, &runs, &journal, &cache))
-        .and_then(|()| write(folder, identity, &runs, &journal, (&specification, &cache)))
-        .and_then(|writer| {
-            if interrupt::came() {
-                Err(CommandError::Interrupted)
-            } else {
-                writer.finish(options.shard.is_none(), &pool)
-            }
-        });
-    let journal = journal.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match written {
-        Ok(summary) => {
-            journal.remove()?;
-            Ok(summary)
+    options.work.pool()?.install(|| {
+        let (identity, unsupported) = identity::identity(&specification, options.shard, &cache)?;
+        if options.dry_run {
+            return Ok(dry_run::text(options, &specification, unsupported));
         }
-        Err(error) => {
-            let (done, all) = (journal.done(), runs.end - runs.start);
-            Err(error.stopped(Stopped { done, all, things: "runs", command: options.to_go_on() }))
-        }
-    }
+        let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
+        let sweep = Sweep { specification, cache, identity, runs, is_whole: options.shard.is_none() };
+        Ok(work_on(&sweep, &options.work, options.to_go_on())?.unwrap_or_default())
+    })
 }
 
 /// Whether `folder` holds a sweep that ended early.
 pub fn is_unfinished(folder: &Path) -> bool {
-    !Journal::is_finished(folder)
+    folder.join(LOG).exists()
 }
 
 impl SweepOptions {
     /// The command that goes on where this one was stopped.
     fn to_go_on(&self) -> String {
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
-        self.specification.to_go_on("sweep", &self.out, &shard)
+        self.specification.to_go_on("sweep", &self.work.out, &shard)
     }
 }
 
-/// Runs what the journal of `runs` does not hold yet.
-fn simulate(
-    specification: &Specification,
-    runs: &Range<u64>,
-    journal: &Mutex<Journal>,
-    cache: &Cache,
-) -> Result<(), CommandError> {
-    let lock = || journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let pending: Vec<u64> = {
-        let journal = lock();
-        runs.clone().filter(|run| !journal.holds(*run)).collect()
-    };
-    let all = runs.end - runs.start;
-    let progress = Progress::new(Amount::Number("runs"), all, all - pending.len() as u64);
-    pending.par_iter().try_for_each(|&run| {
-        if interrupt::came() {
-            return Err(CommandError::Interrupted);
-        }
-        let row = Row::run(run, specification, cache);
-        lock().append(&row)?;
-        progress.inc(1);
-        Ok(())
-    })
-}
-
-/// Writes the tables of `runs` from the journal, which holds all of them.
-fn write(
-    folder: OutputFolder,
+/// The runs of a specification, or those of a shard.
+struct Sweep {
+    specification: Specification,
+    cache: Cache,
     identity: Identity,
-    runs: &Range<u64>,
-    journal: &Mutex<Journal>,
-    (specification, cache): (&Specification, &Cache),
-) -> Result<Writer, CommandError> {
-    let journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut writer = Writer::new(folder, identity);
-    for group in groups(runs.clone()) {
-        writer.push(&table::table(&journal.rows(group)?, specification, cache)?)?;
+    runs: Range<u64>,
+    is_whole: bool,
+}
+
+impl Job for Sweep {
+    type Out = ();
+    type Report = String;
+    const NAME: &'static str = "sweep";
+    const THINGS: &'static str = "runs";
+    const LOG: &'static str = LOG;
+
+    fn owner(&self) -> Map<String, Value> {
+        self.identity.owner()
     }
-    Ok(writer)
+
+    fn of(&self) -> String {
+        self.identity.to_line()
+    }
+
+    fn parts(&self) -> Range<u64> {
+        self.runs.clone()
+    }
+
+    fn is_finished(&self, folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
+        let is_there = |name| folder.path(name).is_file();
+        Ok(!is_there(LOG) && is_there(RESULTS) && is_there(CSV) && self.identity.is_of(&folder.path(RECORD))?)
+    }
+
+    /// The log goes as the results come.
+    fn has_results(&self, _folder: &OutputFolder) -> bool {
+        false
+    }
+
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<(), CommandError> {
+        steps.keep(&Row::run(part, &self.specification, &self.cache))?;
+        steps.step();
+        Ok(())
+    }
+
+    fn finish(&self, folder: OutputFolder, log: &Log, _outs: Vec<()>) -> Result<String, CommandError> {
+        let mut writer = Writer::new(folder, &self.identity);
+        for group in groups(self.runs.clone()) {
+            writer.push(&table::table(&log.rows(group)?, &self.specification, &self.cache)?)?;
+        }
+        if interrupt::came() { Err(CommandError::Interrupted) } else { writer.finish(self.is_whole) }
+    }
 }
 
 /// Runs that are written at once, each lot a row group of the file.
@@ -222,15 +178,15 @@ fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// The files of a sweep's folder, made from its tables one after the other.
-struct Writer {
+struct Writer<'i> {
     folder: OutputFolder,
-    identity: Identity,
+    identity: &'i Identity,
     found: Found,
     files: Option<(ParquetFile, CsvFile)>,
 }
 
-impl Writer {
-    fn new(folder: OutputFolder, identity: Identity) -> Self {
+impl<'i> Writer<'i> {
+    fn new(folder: OutputFolder, identity: &'i Identity) -> Self {
         Self { folder, identity, found: Found::default(), files: None }
     }
 
@@ -251,8 +207,8 @@ impl Writer {
     }
 
     /// Draws the fronts of a whole sweep, and writes the record and the tables; what was found, as text.
-    fn finish(self, is_whole: bool, pool: &ThreadPool) -> Result<String, CommandError> {
-        let fronts = if is_whole { front::draw(&self.found, pool)? } else { Vec::new() };
+    fn finish(self, is_whole: bool) -> Result<String, CommandError> {
+        let fronts = if is_whole { front::draw(&self.found)? } else { Vec::new() };
         if let Some((parquet, csv)) = self.files {
             parquet.finish()?;
             csv.finish()?;
@@ -271,12 +227,6 @@ impl Writer {
         self.folder.record(self.identity.record(), &outputs)?;
         Ok(summary::text(&self.found, &files))
     }
-}
-
-/// Threads for `jobs` runs at once.
-fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool, CommandError> {
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, NonZeroUsize::get));
-    builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
 }
 
 #[cfg(test)]

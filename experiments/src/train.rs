@@ -1,12 +1,11 @@
 //! `haversack train`: networks trained for real under each policy, on simulated devices.
 //!
 //! A specification names scenarios as a sweep's does, and beside them the data, how long and how fast to learn, and the
-//! seeds. Each scenario with each seed is a course; after every epoch its state goes into `checkpoint`, so
+//! seeds. Each scenario with each seed is a course; after every epoch its state goes into the log `checkpoint`, so
 //! that a training that was cut off goes on with the same bytes. Scenarios with one seed have the same initial weights
 //! and see the same mini-batches.
 
 mod augment;
-mod checkpoint;
 mod coded;
 mod course;
 mod curves;
@@ -14,39 +13,38 @@ mod factors;
 mod fit;
 mod pace;
 mod row;
+mod saved;
 mod schedule;
 mod specification;
 mod stand_in;
 mod table;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
 
 use clap::Args;
 use haversack_workloads::data::{DataSet, LoadOptions, load};
-use rayon::prelude::*;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
-use crate::output::{note, print};
-use crate::output_folder::OutputFolder;
-use crate::progress::{Amount, Progress, Stopped};
+use crate::output::print;
 use crate::source::Source;
-use checkpoint::Checkpoint;
+use crate::work::{Job, Log, OutputFolder, Steps, WorkOptions, work_on};
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program};
 pub use factors::{Factors, Made};
 pub(crate) use fit::shape as input_of;
 pub use row::Row;
+use saved::{Saved, Shown};
 use specification::Specification;
 pub use stand_in::StandIn;
 pub(crate) use stand_in::apart;
 
 /// The table of a training, in its folder.
 pub const EPOCHS: &str = "epochs.parquet";
+/// The log of courses, which stays.
+const LOG: &str = "checkpoint";
 
 /// What `train` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -61,18 +59,9 @@ pub struct TrainOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// Goes on where a training of the same specification was cut off
-    #[arg(long)]
-    pub resume: bool,
-    /// Deletes what the folder lists of another command or specification
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Threads [default: one a processor]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
+    /// Where it goes, and how it is done
+    #[command(flatten)]
+    pub work: WorkOptions,
     /// The only seed, in place of those of the specification
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -105,59 +94,139 @@ pub struct Trained {
 pub fn train(options: &TrainOptions) -> Result<Trained, CommandError> {
     let (file, text) = options.specification.read()?;
     let specification = Specification::parse(&file, &text, options.seed)?;
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(options.jobs.map_or(0, NonZeroUsize::get));
-    let pool = builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    pool.install(|| learn_all(options, &specification))
+    options.work.pool()?.install(|| {
+        let training = Training::new(&specification)?;
+        let trained = work_on(&training, &options.work, options.to_go_on())?;
+        Ok(trained.unwrap_or_else(|| Trained { report: String::new(), failure: None }))
+    })
 }
 
-/// Every scenario with every seed.
-fn learn_all(options: &TrainOptions, specification: &Specification) -> Result<Trained, CommandError> {
-    let cache = Cache::new();
-    let share = specification.validation_share;
-    let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
-        .map_err(|error| CommandError::input(format!("`data`: {error}")))?;
-    let augment = specification.augment.as_ref();
-    augment.map_or(Ok(()), |augment| augment.check(&data.form)).map_err(CommandError::input)?;
-    let subjects = subjects(specification, &data, &cache)?;
-    let record = specification.record(&data, &subjects);
-    let mut folder = OutputFolder::claim(&options.out, &specification::owner(&record), options.overwrite)?;
-    let checkpoint = Checkpoint::open(&options.out, &record, options.resume)?;
-    let epochs = u64::from(specification.pace.epochs);
-    let all = epochs * (subjects.len() * specification.seeds.len()) as u64;
-    if options.resume && checkpoint.epochs() == all && folder.holds(EPOCHS) {
-        note(&format!("{} holds the whole training already", options.out.display()));
-        return Ok(Trained { report: String::new(), failure: None });
+/// Every scenario with every seed: a course each.
+struct Training<'a> {
+    specification: &'a Specification,
+    data: DataSet,
+    subjects: Vec<Subject>,
+    record: Map<String, Value>,
+}
+
+impl<'a> Training<'a> {
+    /// What `specification` asks for, ready to be trained.
+    ///
+    /// # Errors
+    /// Data or scenarios that cannot be had or do not go together.
+    fn new(specification: &'a Specification) -> Result<Self, CommandError> {
+        let cache = Cache::new();
+        let share = specification.validation_share;
+        let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
+            .map_err(|error| CommandError::input(format!("`data`: {error}")))?;
+        let augment = specification.augment.as_ref();
+        augment.map_or(Ok(()), |augment| augment.check(&data.form)).map_err(CommandError::input)?;
+        let scenarios = specification.scenarios()?.into_iter();
+        let subjects: Vec<Subject> = scenarios
+            .map(|(label, scenario)| Subject::new(label, scenario, &data, &cache))
+            .collect::<Result<_, _>>()?;
+        let record = specification.record(&data, &subjects);
+        Ok(Self { specification, data, subjects, record })
     }
-    folder.begin(&[checkpoint::NAME.to_owned()], Map::new())?;
-    checkpoint.begin()?;
-    let progress = Progress::new(Amount::Number("epochs"), all, checkpoint.epochs());
-    let checkpoint = Mutex::new(checkpoint);
-    let courses: Vec<(usize, u64)> =
-        (0..subjects.len()).flat_map(|run| specification.seeds.iter().map(move |&seed| (run, seed))).collect();
-    let ended: Result<Vec<Option<CommandError>>, CommandError> = courses
-        .par_iter()
-        .map(|&(run, seed)| {
-            let course = Course::new(&subjects[run], &specification.pace, &data, seed)?;
-            learn(course.augmented(augment), run as u64, &checkpoint, &progress)
-        })
-        .collect();
-    let checkpoint = checkpoint.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let failures: Vec<CommandError> = match ended {
-        Err(error @ CommandError::Interrupted) => {
-            let (done, command) = (checkpoint.epochs(), options.to_go_on());
-            return Err(error.stopped(Stopped { done, all, things: "epochs", command }));
+
+    /// The number of the scenario of a course, and its seed.
+    fn course(&self, part: u64) -> (usize, u64) {
+        let seeds = &self.specification.seeds;
+        (part as usize / seeds.len(), seeds[part as usize % seeds.len()])
+    }
+
+    /// Writes the table and the curves; the names of all files of the folder.
+    fn write(&self, folder: &OutputFolder, rows: &[Row]) -> Result<Vec<String>, CommandError> {
+        table::write(&folder.path(EPOCHS), rows, &self.subjects)?;
+        let mut outputs = vec![EPOCHS.to_owned(), LOG.to_owned()];
+        for (name, figure) in curves::figures(rows, self.specification, &self.subjects) {
+            figure.render()?.write(&folder.path(name))?;
+            outputs.extend([format!("{name}.svg"), format!("{name}.png")]);
         }
-        ended => ended?.into_iter().flatten().collect(),
-    };
-    drop(progress);
-    let rows = checkpoint.rows();
-    let mut report = String::new();
-    if failures.len() < courses.len() {
-        let outputs = write(&folder, &rows, specification, &subjects)?;
-        folder.record(record, &outputs)?;
-        report = table::text(&rows, &subjects, &folder.path(EPOCHS));
+        Ok(outputs)
     }
-    Ok(Trained { report, failure: all_of(failures) })
+}
+
+impl Job for Training<'_> {
+    /// What went wrong with the course alone, if anything did.
+    type Out = Option<CommandError>;
+    type Report = Trained;
+    const NAME: &'static str = "training";
+    const THINGS: &'static str = "epochs";
+    const LOG: &'static str = LOG;
+
+    fn owner(&self) -> Map<String, Value> {
+        specification::owner(&self.record)
+    }
+
+    fn of(&self) -> String {
+        Value::Object(self.record.clone()).to_string()
+    }
+
+    fn parts(&self) -> Range<u64> {
+        0..(self.subjects.len() * self.specification.seeds.len()) as u64
+    }
+
+    fn steps(&self, _part: u64) -> u64 {
+        u64::from(self.specification.pace.epochs)
+    }
+
+    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+        Ok(log.get::<Shown>(part)?.map_or(0, |shown| u64::from(shown.epoch)))
+    }
+
+    fn has_results(&self, folder: &OutputFolder) -> bool {
+        folder.path(EPOCHS).is_file()
+    }
+
+    fn is_finished(&self, folder: &OutputFolder, log: &Log) -> Result<bool, CommandError> {
+        for part in self.parts() {
+            if self.before(part, log)? < self.steps(part) {
+                return Ok(false);
+            }
+        }
+        Ok(folder.holds(EPOCHS))
+    }
+
+    /// Takes a course from where it was left to its end.
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Option<CommandError>, CommandError> {
+        let (run, seed) = self.course(part);
+        let course = Course::new(&self.subjects[run], &self.specification.pace, &self.data, seed)?;
+        let mut course = course.augmented(self.specification.augment.as_ref());
+        if let Some(saved) = steps.last::<Saved>()? {
+            course.restore(saved)?;
+        }
+        while !course.is_finished() {
+            if interrupt::came() {
+                return Err(CommandError::Interrupted);
+            }
+            match course.epoch(run as u64) {
+                Err(error @ (CommandError::NoPlan(_) | CommandError::Failed(_))) => return Ok(Some(error)),
+                ended => ended?,
+            }
+            steps.keep(&course.saved())?;
+            steps.step();
+        }
+        Ok(None)
+    }
+
+    fn finish(
+        &self,
+        folder: OutputFolder,
+        log: &Log,
+        outs: Vec<Option<CommandError>>,
+    ) -> Result<Trained, CommandError> {
+        let failures: Vec<CommandError> = outs.into_iter().flatten().collect();
+        log.tidy()?;
+        let mut report = String::new();
+        if (failures.len() as u64) < self.parts().end {
+            let rows: Vec<Row> = log.rows::<Shown>(..)?.into_iter().flat_map(|shown| shown.rows).collect();
+            let outputs = self.write(&folder, &rows)?;
+            folder.record(self.record.clone(), &outputs)?;
+            report = table::text(&rows, &self.subjects, &folder.path(EPOCHS));
+        }
+        Ok(Trained { report, failure: all_of(failures) })
+    }
 }
 
 /// What did not go well: of several errors the first, with the number of the others.
@@ -171,57 +240,10 @@ fn all_of(failures: Vec<CommandError>) -> Option<CommandError> {
     Some(if first.exit_code() == 3 { CommandError::NoPlan(says) } else { CommandError::failed(says) })
 }
 
-/// Every scenario of the specification, ready to be trained.
-fn subjects(specification: &Specification, data: &DataSet, cache: &Cache) -> Result<Vec<Subject>, CommandError> {
-    specification.scenarios()?.into_iter().map(|(label, scenario)| Subject::new(label, scenario, data, cache)).collect()
-}
-
-/// Takes a course from where the checkpoint has it to its end; what went wrong with it alone, if anything did.
-fn learn(
-    mut course: Course<'_>,
-    run: u64,
-    checkpoint: &Mutex<Checkpoint>,
-    progress: &Progress,
-) -> Result<Option<CommandError>, CommandError> {
-    let lock = || checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (run, course.seed());
-    if let Some(saved) = lock().saved(key) {
-        course.restore(saved)?;
-    }
-    while !course.is_finished() {
-        if interrupt::came() {
-            return Err(CommandError::Interrupted);
-        }
-        match course.epoch(run) {
-            Err(error @ (CommandError::NoPlan(_) | CommandError::Failed(_))) => return Ok(Some(error)),
-            ended => ended?,
-        }
-        lock().save(key, course.saved())?;
-        progress.inc(1);
-    }
-    Ok(None)
-}
-
-/// Writes the table and the curves; the names of all files of the folder.
-fn write(
-    folder: &OutputFolder,
-    rows: &[Row],
-    specification: &Specification,
-    subjects: &[Subject],
-) -> Result<Vec<String>, CommandError> {
-    table::write(&folder.path(EPOCHS), rows, subjects)?;
-    let mut outputs = vec![EPOCHS.to_owned(), checkpoint::NAME.to_owned()];
-    for (name, figure) in curves::figures(rows, specification, subjects) {
-        figure.render()?.write(&folder.path(name))?;
-        outputs.extend([format!("{name}.svg"), format!("{name}.png")]);
-    }
-    Ok(outputs)
-}
-
 impl TrainOptions {
     /// The command that goes on where this one was stopped.
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
-        self.specification.to_go_on("train", &self.out, &seed)
+        self.specification.to_go_on("train", &self.work.out, &seed)
     }
 }

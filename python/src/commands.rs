@@ -11,11 +11,11 @@ use haversack::federate::FederateOptions;
 use haversack::reproduce::{ReproduceError, ReproduceOptions};
 use haversack::run::{Brought, Plan};
 use haversack::scenario::Scenario;
-use haversack::shard::Shard;
 use haversack::simulate::{Asked, Remark};
 use haversack::source::Source;
 use haversack::sweep::SweepOptions;
 use haversack::train::{TrainOptions, Trained};
+use haversack::work::{Shard, WorkOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -93,60 +93,48 @@ fn answer<T>(py: Python<'_>, ended: PyResult<Result<T, CommandError>>) -> PyResu
     ended?.map_err(|reason| error::of(py, &reason, None))
 }
 
+/// The folder, whether to go on in it, whether to overwrite what it lists, and how many parts run at once.
+#[derive(FromPyObject)]
+pub(crate) struct Work(PathBuf, bool, bool, Option<NonZeroUsize>);
+
+impl From<Work> for WorkOptions {
+    fn from(Work(out, resume, overwrite, jobs): Work) -> Self {
+        Self { out, resume, overwrite, jobs }
+    }
+}
+
 /// Many runs; see `haversack.sweep`.
 #[pyfunction]
-#[pyo3(signature = (file, given, out, resume, overwrite, shard_text, jobs))]
-#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
 pub(crate) fn sweep(
     py: Python<'_>,
     file: Option<PathBuf>,
     given: &Bound<'_, PyDict>,
-    out: PathBuf,
-    resume: bool,
-    overwrite: bool,
+    work: Work,
     shard_text: Option<&str>,
-    jobs: Option<NonZeroUsize>,
 ) -> PyResult<String> {
     let (specification, shard) = (source(py, file, given)?, shard(py, shard_text)?);
-    let options = SweepOptions { specification, out, resume, overwrite, shard, dry_run: false, jobs };
+    let options = SweepOptions { specification, work: work.into(), shard, dry_run: false };
     answer(py, watched(py, AfterCtrlC::Wait, move || haversack::sweep::sweep(&options)))
 }
 
 /// Federations; see `haversack.federate`.
 #[pyfunction]
-#[pyo3(signature = (file, given, out, resume, overwrite, shard_text, jobs, seed))]
-#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
 pub(crate) fn federate(
     py: Python<'_>,
     file: Option<PathBuf>,
     given: &Bound<'_, PyDict>,
-    out: PathBuf,
-    resume: bool,
-    overwrite: bool,
+    work: Work,
     shard_text: Option<&str>,
-    jobs: Option<NonZeroUsize>,
-    seed: Option<u64>,
 ) -> PyResult<String> {
     let (specification, shard) = (source(py, file, given)?, shard(py, shard_text)?);
-    let options = FederateOptions { specification, out, resume, overwrite, shard, jobs, seed };
+    let options = FederateOptions { specification, work: work.into(), shard, seed: None };
     answer(py, watched(py, AfterCtrlC::Wait, move || haversack::federate::federate(&options)))
 }
 
 /// Training with data; see `haversack.train`.
 #[pyfunction]
-#[pyo3(signature = (file, given, out, resume, overwrite, jobs, seed))]
-#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
-pub(crate) fn train(
-    py: Python<'_>,
-    file: Option<PathBuf>,
-    given: &Bound<'_, PyDict>,
-    out: PathBuf,
-    resume: bool,
-    overwrite: bool,
-    jobs: Option<NonZeroUsize>,
-    seed: Option<u64>,
-) -> PyResult<String> {
-    let options = TrainOptions { specification: source(py, file, given)?, out, resume, overwrite, jobs, seed };
+pub(crate) fn train(py: Python<'_>, file: Option<PathBuf>, given: &Bound<'_, PyDict>, work: Work) -> PyResult<String> {
+    let options = TrainOptions { specification: source(py, file, given)?, work: work.into(), seed: None };
     let Trained { report, failure } =
         answer(py, watched(py, AfterCtrlC::Wait, move || haversack::train::train(&options)))?;
     failure.map_or(Ok(report), |reason| Err(error::of(py, &reason, None)))
@@ -154,22 +142,17 @@ pub(crate) fn train(
 
 /// The papers' figures; see `haversack.reproduce`.
 #[pyfunction]
-#[pyo3(signature = (selectors, out, resume, overwrite, shard_text, jobs, seed, trace, full))]
-#[expect(clippy::too_many_arguments, reason = "as many as the command has flags")]
 pub(crate) fn reproduce(
     py: Python<'_>,
     selectors: Vec<String>,
-    out: PathBuf,
-    resume: bool,
-    overwrite: bool,
+    work: Work,
     shard_text: Option<&str>,
-    jobs: Option<NonZeroUsize>,
     seed: u64,
     trace: Option<PathBuf>,
     full: bool,
 ) -> PyResult<String> {
     let shard = shard(py, shard_text)?;
-    let options = ReproduceOptions { selectors, out, resume, shard, trace, overwrite, seed, jobs, full };
+    let options = ReproduceOptions { selectors, work: work.into(), shard, trace, seed, full };
     let work = move || {
         let left_out = haversack::calibrate::left_out::errors().map_err(CommandError::failed)?;
         Ok(haversack::reproduce::reproduce(&options, &ARTEFACTS, &left_out)?)

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::rows::Table;
 use crate::error::CommandError;
-use crate::output_folder::RECORD;
 use crate::reproduce::CELLS;
 use crate::sweep::RESULTS;
+use crate::work::RECORD;
 
 /// A result.
 pub(super) struct Side {

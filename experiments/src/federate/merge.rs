@@ -7,9 +7,7 @@ use super::tables::Tables;
 use super::{checkpoint, finish};
 use crate::error::CommandError;
 use crate::output::print;
-use crate::output_folder::{OutputFolder, RECORD, command_of, outputs_of};
-use crate::shard::Shard;
-use crate::sweep::{Identity, MergeOptions};
+use crate::work::{Identity, MergeOptions, OutputFolder, RECORD, Shard, command_of, outputs_of};
 
 /// Whether a folder holds federations.
 pub(crate) fn is_federation(folder: &Path) -> bool {

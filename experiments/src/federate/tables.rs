@@ -11,7 +11,7 @@ use super::span::Span;
 use super::specification::Specification;
 use super::{classes, table};
 use crate::error::CommandError;
-use crate::output_folder::OutputFolder;
+use crate::work::OutputFolder;
 
 /// The files.
 pub(super) const NAMES: [&str; 4] = ["rounds.parquet", "clients.parquet", "exclusions.parquet", "classes.parquet"];

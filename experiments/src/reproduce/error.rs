@@ -12,10 +12,10 @@ use haversack_traces::usage::DataError;
 use super::selection::UnknownSelector;
 use crate::error::CommandError;
 use crate::interrupt;
-use crate::output_folder::FolderError;
 use crate::papers::readings::ReadingsError;
 use crate::papers::reference::ReferenceError;
 use crate::progress::Stopped;
+use crate::work::FolderError;
 
 /// Why a reproduction was not made, or not whole.
 #[derive(Debug, thiserror::Error)]

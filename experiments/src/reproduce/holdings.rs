@@ -80,7 +80,7 @@ impl<'r> Holdings<'r> {
             let work = match (task, stored) {
                 (Some(mut task), Some(stored)) => {
                     holdings.keeps_more |= task.select(&stored.selected);
-                    let is_done = options.resume && fits && stored.faults.is_empty();
+                    let is_done = options.work.resume && fits && stored.faults.is_empty();
                     let kept = is_done.then(|| stored.finished(&task, reference, readings)).flatten();
                     Some((true, kept.map_or(Work::Run(task), Work::Kept)))
                 }
@@ -104,7 +104,7 @@ impl<'r> Holdings<'r> {
             };
             holdings.parts.extend(work.map(|(is_asked, work)| Part { is_asked, work }));
         }
-        if others.is_empty() || options.overwrite {
+        if others.is_empty() || options.work.overwrite {
             return Ok(holdings);
         }
         Err(ReproduceError::Others { folder: root.to_path_buf(), others })

@@ -1,49 +1,38 @@
 //! What artefacts have found so far that takes long, so that a run that was killed does not look for it again.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
-use haversack_reports::FileError;
-use haversack_reports::files::write_atomically;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::CommandError;
+use crate::work::Log;
 
 /// The name of the file in the folder; it is there until all artefacts are finished.
-pub(super) const KEPT: &str = "kept.json";
+pub(super) const KEPT: &str = "kept.part";
 
-/// Findings by name, in a file that is written anew with each.
+/// Findings by name, in a log; or nothing is kept.
 #[derive(Debug, Default)]
-pub struct Kept {
-    path: Option<PathBuf>,
-    found: Mutex<BTreeMap<String, Value>>,
-}
+pub struct Kept(Option<Log>);
 
 impl Kept {
     /// In `folder`; with `resume` what its file holds is used, as far as it can be read.
     pub(super) fn open(folder: &Path, resume: bool) -> Self {
-        let path = folder.join(KEPT);
-        let text = if resume { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-        Self { path: Some(path), found: Mutex::new(serde_json::from_str(&text).unwrap_or_default()) }
+        let open = |resume| Log::open(folder.join(KEPT), KEPT, resume).ok();
+        Self(open(resume).or_else(|| open(false)))
     }
 
-    /// What was found under this name.
-    pub fn get(&self, name: &str) -> Option<Value> {
-        self.lock().get(name).cloned()
+    /// What was found under this name, if it is of this type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        self.0.as_ref()?.get(Log::key(name)).ok()?
     }
 
     /// Keeps what was found. The name is to tell of all that it depends on.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn keep(&self, name: String, found: Value) -> Result<(), FileError> {
-        let mut all = self.lock();
-        all.insert(name, found);
-        let Some(path) = &self.path else { return Ok(()) };
-        write_atomically(path, json!(&*all).to_string().as_bytes())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn keep(&self, name: &str, found: &impl Serialize) -> Result<(), CommandError> {
+        self.0.as_ref().map_or(Ok(()), |log| log.append(Log::key(name), found))
     }
 }
 
@@ -54,14 +43,11 @@ mod tests {
     #[test]
     fn what_was_kept_comes_back_if_it_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        Kept::open(folder.path(), false).keep("a".to_owned(), json!([u64::MAX, "b"])).unwrap();
-        let again = Kept::open(folder.path(), true);
-        assert_eq!((again.get("a"), again.get("b")), (Some(json!([u64::MAX, "b"])), None));
-        assert_eq!(Kept::open(folder.path(), false).get("a"), None);
+        Kept::open(folder.path(), false).keep("a", &(u64::MAX, "b")).unwrap();
+        let found = |resume, name| Kept::open(folder.path(), resume).get::<(u64, String)>(name);
+        assert_eq!((found(true, "a"), found(true, "b")), (Some((u64::MAX, "b".to_owned())), None));
+        assert_eq!((found(false, "a"), Kept::open(folder.path(), true).get::<u64>("a")), (None, None));
         std::fs::write(folder.path().join(KEPT), "{\"a\":").unwrap();
-        assert_eq!(Kept::open(folder.path(), true).get("a"), None, "half a file holds nothing");
-        let nowhere = Kept::default();
-        nowhere.keep("a".to_owned(), json!(1)).unwrap();
-        assert_eq!(nowhere.get("a"), Some(json!(1)));
+        assert_eq!(found(true, "a"), None, "what is no log holds nothing");
     }
 }

@@ -15,10 +15,10 @@ use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
 use super::whole::{self, Whole};
-use crate::output_folder::{OutputFolder, RECORD, command_of};
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
+use crate::work::{OutputFolder, RECORD, WorkOptions, command_of};
 
 /// Whether `folder` holds a reproduction, or a part of one.
 pub fn is_reproduction(folder: &Path) -> bool {
@@ -36,7 +36,8 @@ pub fn merge(
     artefacts: &[Artefact],
     left_out: &Errors,
 ) -> Result<(), ReproduceError> {
-    let options = ReproduceOptions { out: out.to_path_buf(), overwrite, ..common(folders)? };
+    let work = WorkOptions { out: out.to_path_buf(), overwrite, ..WorkOptions::default() };
+    let options = ReproduceOptions { work, ..common(folders)? };
     let reference = Reference::load()?;
     let readings = Readings::load(&reference)?;
     let sources = Sources { options: &options, artefacts, left_out, reference: &reference, readings: &readings };

@@ -1,6 +1,5 @@
 //! What `reproduce` is asked for.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,8 +7,8 @@ use clap::Args;
 use super::artefact::Artefact;
 use super::error::ReproduceError;
 use crate::progress::word;
-use crate::shard::Shard;
 use crate::trace_table::{Holds, Reader};
+use crate::work::{Shard, WorkOptions};
 
 /// What `reproduce` is asked for.
 #[derive(Clone, Debug, Default, Args)]
@@ -20,12 +19,9 @@ pub struct ReproduceOptions {
     /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
-    /// The folder to write to
-    #[arg(long, value_name = "DIR", default_value = "out")]
-    pub out: PathBuf,
-    /// Leaves alone what an earlier run into the same folder has finished with the same seed and calibrations
-    #[arg(long)]
-    pub resume: bool,
+    /// Where it goes, and how it is done
+    #[command(flatten)]
+    pub work: WorkOptions,
     /// Runs only every N-th artefact from the I-th on, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
@@ -33,15 +29,9 @@ pub struct ReproduceOptions {
     /// not the paper's setting, and say so
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Deletes what the folder lists of another command, seed, --full or --shard, and artefacts that were made otherwise
-    #[arg(long)]
-    pub overwrite: bool,
     /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Artefacts that run at once [default: one a processor]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
     /// Runs every seed and network of the accuracy artefacts
     #[arg(long)]
     pub full: bool,
@@ -77,7 +67,7 @@ impl ReproduceOptions {
     pub(super) fn to_go_on(&self) -> String {
         let mut command = "haversack reproduce".to_owned();
         self.selectors.iter().for_each(|selector| command += &format!(" {selector}"));
-        command += &format!(" --out {}", word(&self.out));
+        command += &format!(" --out {}", word(&self.work.out));
         if self.seed > 0 {
             command += &format!(" --seed {}", self.seed);
         }

@@ -12,9 +12,9 @@ use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
-use crate::output_folder::OutputFolder;
 use crate::papers::cells;
 use crate::papers::left_out::Errors;
+use crate::work::OutputFolder;
 
 const PAGE: &str = "index.html";
 
@@ -57,7 +57,7 @@ impl Whole<'_> {
         let asked = self.finished.iter().enumerate().filter(|(place, _)| !kept.contains(place));
         let asked: Vec<Finished<'_>> = asked.map(|(_, finished)| finished.clone()).collect();
         let mut reproduction = reproduction(&self.content(&asked, with), &asked);
-        let (all, out) = (self.finished.len(), self.sources.options.out.display());
+        let (all, out) = (self.finished.len(), self.sources.options.work.out.display());
         reproduction.report += &format!("\n{out} holds {all} artefacts; its {CELLS} and {PAGE} are of all of them\n");
         Ok(reproduction)
     }

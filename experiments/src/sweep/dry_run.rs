@@ -7,9 +7,9 @@ use indicatif::HumanCount;
 
 use super::found::Found;
 use super::{CSV, RESULTS, Specification, SweepOptions};
-use crate::output_folder::RECORD;
 use crate::progress::word;
 use crate::scenario::Key;
+use crate::work::RECORD;
 
 /// Values of a key that are written out, at most.
 const WRITTEN_OUT: usize = 6;
@@ -43,7 +43,7 @@ pub(super) fn text(options: &SweepOptions, specification: &Specification, unsupp
     if options.shard.is_none() {
         files.extend(pictures(&axes).into_iter().map(|name| format!("{name}.{{svg,png}}")));
     }
-    let _ = writeln!(text, "would write to {}: {}", word(&options.out), cut(&files, NAMES, files.len()));
+    let _ = writeln!(text, "would write to {}: {}", word(&options.work.out), cut(&files, NAMES, files.len()));
     text
 }
 

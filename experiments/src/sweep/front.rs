@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use haversack_reports::figure::{Axis, Front};
 use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses};
 use haversack_reports::{Figure, FigureError, Panel, Rendered};
-use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::found::{Cloud, Found, Reached, SETTINGS};
@@ -21,7 +20,7 @@ const ALL_DRAWN: usize = 1 << 10;
 const RASTER: f64 = 700.0;
 
 /// The pictures, each with the name of its files.
-pub(super) fn draw(found: &Found, pool: &ThreadPool) -> Result<Vec<(String, Rendered)>, FigureError> {
+pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError> {
     // Names take their colours in one order, so that a policy looks the same in every picture.
     let mut order: Vec<&str> = Vec::new();
     for reached in found.clouds.iter().flat_map(|cloud| &cloud.policies) {
@@ -30,7 +29,7 @@ pub(super) fn draw(found: &Found, pool: &ThreadPool) -> Result<Vec<(String, Rend
         }
     }
     let draw = |cloud: &Cloud| Ok((cloud.name.clone(), figure(cloud, &order).render()?));
-    pool.install(|| found.clouds.par_iter().map(draw).collect())
+    found.clouds.par_iter().map(draw).collect()
 }
 
 fn figure(cloud: &Cloud, order: &[&str]) -> Figure {

@@ -184,14 +184,12 @@ pub(super) fn read(path: &Path, slice: (usize, usize)) -> Result<DataFrame, Fram
     frame.map_err(|reason| FrameError::Decode { path: path.to_path_buf(), reason })
 }
 
-/// The numbers of all runs in the file at `path`, and the names of its columns.
-pub(super) fn runs(path: &Path) -> Result<(Vec<u64>, Vec<String>), FrameError> {
+/// The number of rows in the file at `path`, and the names of its columns.
+pub(super) fn shape(path: &Path) -> Result<(usize, Vec<String>), FrameError> {
     let mut reader = open(path)?;
-    let read = || -> PolarsResult<(Vec<u64>, Vec<String>)> {
-        let names: Vec<String> = reader.schema()?.iter_names().map(ToString::to_string).collect();
-        let frame = reader.with_columns(Some(vec![RUN.to_owned()])).finish()?;
-        let runs = frame.column(RUN)?.u64()?.iter().map(Option::unwrap_or_default);
-        Ok((runs.collect(), names))
+    let mut read = || -> PolarsResult<(usize, Vec<String>)> {
+        let names = reader.schema()?.iter_names().map(ToString::to_string).collect();
+        Ok((reader.num_rows()?, names))
     };
     read().map_err(|reason| FrameError::Decode { path: path.to_path_buf(), reason })
 }

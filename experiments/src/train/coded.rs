@@ -4,18 +4,24 @@ use haversack_numerics::Meter;
 use haversack_numerics::eight::{Eight, Groups};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::sixteen::Sixteen;
+use serde::{Deserialize, Serialize};
+
+use crate::work::bits;
 
 /// Codes of eight bits, or of sixteen in two planes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Coded {
     /// The only plane, or the upper one.
+    #[serde(with = "bits")]
     pub(super) codes: Vec<i8>,
     /// The lower plane; empty of eight bits.
+    #[serde(with = "bits")]
     pub(super) low: Vec<i8>,
     /// What a code is multiplied by.
     pub(super) step: f32,
     /// The codes of a group that has a step of its own, 0 if there are none, and by how many powers of two each is finer.
     pub(super) group: usize,
+    #[serde(with = "bits")]
     pub(super) shifts: Vec<u8>,
 }
 

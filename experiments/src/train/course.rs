@@ -15,11 +15,11 @@ use haversack_workloads::{Network, mixed};
 use serde_json::Value;
 
 use super::augment::Augment;
-use super::checkpoint::{Coded, Held, Saved, Values};
 use super::factors::Factors;
 use super::fit;
 use super::pace::Pace;
 use super::row::Row;
+use super::saved::{Coded, Held, Saved, Values};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
@@ -146,10 +146,6 @@ impl<'a> Course<'a> {
         Self { augment, ..self }
     }
 
-    pub(super) const fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Goes on from what was saved.
     ///
     /// # Errors
@@ -206,7 +202,7 @@ impl<'a> Course<'a> {
     pub(super) fn epoch(&mut self, run: u64) -> Result<(), CommandError> {
         let learned = self.learn()?;
         self.saved.epoch += 1;
-        self.saved.time += learned.time;
+        self.saved.time_ns += learned.time.0;
         self.saved.energy += learned.energy;
         let row = |split, loss, accuracy| Row {
             run,
@@ -215,7 +211,7 @@ impl<'a> Course<'a> {
             split,
             loss,
             accuracy,
-            simulated_time_s: self.saved.time.seconds(),
+            simulated_time_s: Nanos(self.saved.time_ns).seconds(),
             energy_j: self.saved.energy,
             peak_memory_bytes: learned.peak,
         };

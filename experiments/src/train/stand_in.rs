@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use haversack_devices::registry::digest;
 use haversack_workloads::data::{DataSet, LoadOptions, load};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::augment::Augment;
-use super::checkpoint::{Held, Saved};
 use super::course::{Course, Subject};
 use super::factors::Factors;
 use super::pace::Pace;
-use super::row::{Row, RowHead};
+use super::row::Row;
+use super::saved::{Held, Saved};
 use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::CommandError;
@@ -36,8 +37,10 @@ pub struct StandIn {
 }
 
 /// A network at the end of its course; without its tensors if it was kept.
+#[derive(Serialize, Deserialize)]
 struct Learned {
     rows: Vec<Row>,
+    #[serde(skip)]
     tensors: Vec<Held>,
     factors: Vec<Factors>,
 }
@@ -147,7 +150,7 @@ impl StandIn {
     fn course(&self, scenario: &Scenario, seed: u64, (cache, kept): (&Cache, &Kept)) -> Result<Learned, CommandError> {
         let (loaded, subject) = self.subject(scenario, cache)?;
         let key = self.kept_key(&loaded, &subject, scenario, seed);
-        if let Some(found) = kept.get(&key).and_then(|kept| Learned::read(kept, seed)) {
+        if let Some(found) = kept.get(&key) {
             return Ok(found);
         }
         let mut course = self.begin(&subject, &loaded, seed)?;
@@ -155,7 +158,7 @@ impl StandIn {
             course.restore(Saved { tensors: base.tensors(cache)?.to_vec(), ..Saved::default() })?;
         }
         let learned = to_the_end(course)?;
-        kept.keep(key, learned.kept())?;
+        kept.keep(&key, &learned)?;
         Ok(learned)
     }
 
@@ -205,24 +208,6 @@ fn to_the_end(mut course: Course<'_>) -> Result<Learned, CommandError> {
     let factors = course.factors();
     let Saved { rows, tensors, .. } = course.saved();
     Ok(Learned { rows, tensors, factors })
-}
-
-impl Learned {
-    /// What of it is kept: all but the tensors.
-    fn kept(&self) -> Value {
-        let rows: Vec<RowHead> = self.rows.iter().map(Row::head).collect();
-        if self.factors.is_empty() { json!(rows) } else { json!({ "rows": rows, "factors": self.factors }) }
-    }
-
-    /// What was kept of a course with `seed`.
-    fn read(mut kept: Value, seed: u64) -> Option<Self> {
-        let factors = kept.get_mut("factors").map(Value::take);
-        let factors = factors.map_or_else(|| Some(Vec::new()), |kept| serde_json::from_value(kept).ok())?;
-        let rows = kept.get_mut("rows").map(Value::take).unwrap_or(kept);
-        let heads: Vec<RowHead> = serde_json::from_value(rows).ok()?;
-        let rows = heads.into_iter().map(|head| Row::of((0, seed), head)).collect::<Option<_>>()?;
-        Some(Self { rows, tensors: Vec::new(), factors })
-    }
 }
 
 /// Runs `work` on `threads` threads of its own. While it waits, the caller's thread takes no other work of its pool, which

@@ -13,6 +13,7 @@ use haversack::papers::Answer;
 use haversack::papers::readings::Readings;
 use haversack::papers::reference::{Claim, Reference};
 use haversack::reproduce::{Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction};
+use haversack::work::WorkOptions;
 use haversack_reports::figure::{Axis, Lines, Series};
 use haversack_reports::table::Table;
 
@@ -90,19 +91,18 @@ fn reading(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 const RETRIED: Artefact = Artefact { id: "figure9a", run: retried, ..DRAWN };
 
 fn retried(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
-    if context.kept.get("found").is_some() {
+    if context.kept.get::<u8>("found").is_some() {
         return Ok(Outcome::default());
     }
-    context.kept.keep("found".to_owned(), serde_json::json!(1))?;
+    context.kept.keep("found", &1)?;
     Err(ArtefactError::msg("it broke"))
 }
 
 fn options(out: &Path, selectors: &[&str], jobs: usize) -> ReproduceOptions {
     ReproduceOptions {
         selectors: selectors.iter().map(|selector| (*selector).to_owned()).collect(),
-        out: out.to_path_buf(),
+        work: WorkOptions { out: out.to_path_buf(), jobs: NonZeroUsize::new(jobs), ..WorkOptions::default() },
         seed: 7,
-        jobs: NonZeroUsize::new(jobs),
         ..ReproduceOptions::default()
     }
 }
@@ -300,7 +300,8 @@ fn what_was_made_otherwise_is_refused_or_deleted() {
     assert!(message.contains("holds sage/table1 of another version") && message.contains("--overwrite"), "{message}");
     assert_eq!(tree(out.path()), before);
     // Asked for again it is made anew, and what fits stays.
-    let wanted = ReproduceOptions { overwrite: true, ..options(out.path(), &["sage/figure13"], 1) };
+    let mut wanted = options(out.path(), &["sage/figure13"], 1);
+    wanted.work.overwrite = true;
     reproduce(&wanted, &[TABLE, DRAWN, PLAIN]).unwrap();
     let files = tree(out.path());
     assert!(!files.contains_key("sage/table1.csv") && !files.contains_key("sage/table1.json"), "{:?}", files.keys());
@@ -322,7 +323,8 @@ fn what_is_finished_is_left_alone_if_asked() {
     let artefacts = [Artefact { run: counted_run, ..PLAIN }, DRAWN, BROKEN];
     let all = ["sage/figure8", "sage/figure10", "sage/figure13"];
     reproduce(&options(&whole, &all, 1), &artefacts).unwrap();
-    let resumed = ReproduceOptions { resume: true, ..options(&out, &all, 1) };
+    let mut resumed = options(&out, &all, 1);
+    resumed.work.resume = true;
     reproduce(&resumed, &artefacts).unwrap();
     assert_eq!(RUNS.load(Ordering::Relaxed), 2, "in a new folder all of them run");
     // As a kill leaves it: nothing tells of the whole folder yet, and of one artefact nothing says that it is whole.
@@ -481,13 +483,14 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
 fn what_an_artefact_that_failed_has_found_is_there_when_it_is_run_again() {
     let top = tempfile::tempdir().unwrap();
     let run = |resume| {
-        let options = ReproduceOptions { full: true, resume, ..options(top.path(), &["sage/figure9a"], 1) };
+        let mut options = ReproduceOptions { full: true, ..options(top.path(), &["sage/figure9a"], 1) };
+        options.work.resume = resume;
         reproduce(&options, &[RETRIED]).unwrap().failures
     };
     assert_eq!(run(false), ["sage/figure9a: it broke"]);
-    assert!(top.path().join("kept.json").is_file());
+    assert!(top.path().join("kept.part").is_file());
     assert!(run(true).is_empty());
-    assert!(!top.path().join("kept.json").exists());
+    assert!(!top.path().join("kept.part").exists());
 }
 
 #[test]
@@ -497,7 +500,7 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     let full = |name: &str, jobs| {
         let options = ReproduceOptions { full: true, ..options(&top.path().join(name), &["sage/figure9"], jobs) };
         assert_eq!(reproduce(&options, &artefacts).unwrap().failures, Vec::<String>::new());
-        tree(&options.out)
+        tree(&options.work.out)
     };
     let files = full("one", 1);
     assert_eq!(files, full("two", 2));

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use haversack::artefacts::ARTEFACTS;
 use haversack::papers::left_out::Errors;
 use haversack::reproduce::{Artefact, ReproduceError, ReproduceOptions, Reproduction};
+use haversack::work::WorkOptions;
 use serde_json::Value;
 
 /// The program with `arguments`, in the folder `within`.
@@ -65,7 +66,8 @@ pub(crate) fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> R
 /// Reproduces what `selectors` select into `out`; all of it is answered.
 pub(crate) fn reproduce_into(out: &Path, selectors: Vec<String>, seed: u64, jobs: usize) {
     let (out, jobs) = (out.to_path_buf(), NonZeroUsize::new(jobs));
-    let options = ReproduceOptions { selectors, out, seed, jobs, ..ReproduceOptions::default() };
+    let work = WorkOptions { out, jobs, ..WorkOptions::default() };
+    let options = ReproduceOptions { selectors, work, seed, ..ReproduceOptions::default() };
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
 }

@@ -222,7 +222,7 @@ fn a_checkpoint_of_something_else_is_refused_and_kept() {
     fs::write(&checkpoint, &bytes).unwrap();
     let resume = || refusal(&call_in(folder.path(), &["train", "spec.toml", "--out", "out", "--resume"]), 2);
     let message = resume();
-    assert!(message.contains("out/checkpoint: damaged"), "{message}");
+    assert!(message.contains("out/checkpoint is damaged"), "{message}");
     assert_eq!(fs::read(&checkpoint).unwrap(), bytes);
     fs::write(folder.path().join("spec.toml"), SPEC).unwrap();
     assert!(resume().contains("holds the results of 'train' with another specification"));

@@ -127,7 +127,7 @@ def sweep(
     Raises InputError or RunError; KeyboardInterrupt, after which `resume=True` goes on. A point that fits no plan is a row.
     """
     file, given = _asked(specification, keys)
-    call = lambda folder: _native.sweep(file, given, folder, resume, overwrite, shard, jobs)  # noqa: E731
+    call = lambda folder: _native.sweep(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
     return _into(out, resume, Sweep, call)
 
 
@@ -146,7 +146,7 @@ def federate(
     Raises InputError or RunError; KeyboardInterrupt, after which `resume=True` goes on.
     """
     file, given = _asked(specification, keys)
-    call = lambda folder: _native.federate(file, given, folder, resume, overwrite, shard, jobs, None)  # noqa: E731
+    call = lambda folder: _native.federate(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
     return _into(out, resume, Federation, call)
 
 
@@ -164,7 +164,7 @@ def train(
     Raises InputError, NoPlanError or RunError; KeyboardInterrupt, after which `resume=True` goes on.
     """
     file, given = _asked(specification, keys)
-    call = lambda folder: _native.train(file, given, folder, resume, overwrite, jobs, None)  # noqa: E731
+    call = lambda folder: _native.train(file, given, (folder, resume, overwrite, jobs))  # noqa: E731
     return _into(out, resume, Training, call)
 
 
@@ -185,6 +185,6 @@ def reproduce(
     """
     chosen: Sequence[str] = list(selectors)
     call = lambda folder: _native.reproduce(  # noqa: E731
-        chosen, folder, resume, overwrite, shard, jobs, seed, trace, full
+        chosen, (folder, resume, overwrite, jobs), shard, seed, trace, full
     )
     return _into(out, resume, Reproduction, call)

@@ -1,12 +1,14 @@
 """What is written in Rust. Programs call the functions of `haversack`; policies are shown the classes."""
 
 import os
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from .policy import Written
 from .types import Simulation
 
 _Path = Union[str, "os.PathLike[str]"]
+# The folder, whether to go on in it, whether to overwrite what it lists, and how many parts run at once.
+_Work = Tuple[_Path, bool, bool, Optional[int]]
 
 def simulate(
     file: Optional[_Path],
@@ -19,38 +21,24 @@ def simulate(
 def sweep(
     file: Optional[_Path],
     given: Dict[str, Any],
-    out: _Path,
-    resume: bool,
-    overwrite: bool,
+    work: _Work,
     shard_text: Optional[str],
-    jobs: Optional[int],
 ) -> str: ...
 def federate(
     file: Optional[_Path],
     given: Dict[str, Any],
-    out: _Path,
-    resume: bool,
-    overwrite: bool,
+    work: _Work,
     shard_text: Optional[str],
-    jobs: Optional[int],
-    seed: Optional[int],
 ) -> str: ...
 def train(
     file: Optional[_Path],
     given: Dict[str, Any],
-    out: _Path,
-    resume: bool,
-    overwrite: bool,
-    jobs: Optional[int],
-    seed: Optional[int],
+    work: _Work,
 ) -> str: ...
 def reproduce(
     selectors: Sequence[str],
-    out: _Path,
-    resume: bool,
-    overwrite: bool,
+    work: _Work,
     shard_text: Optional[str],
-    jobs: Optional[int],
     seed: int,
     trace: Optional[_Path],
     full: bool,

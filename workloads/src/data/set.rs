@@ -1,5 +1,7 @@
 //! A data set: what its samples look like, its three parts, and mini-batches of them.
 
+use serde::{Deserialize, Serialize};
+
 use super::augmentation::Augmentation;
 use super::draws::fnv1a;
 use super::order::split_off;
@@ -95,7 +97,7 @@ fn chosen<'a, T>(items: &'a [T], indices: &'a [usize], elements: usize) -> impl 
 }
 
 /// Which part of a data set.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub enum Part {
     /// What the network learns from.
     Train,

@@ -97,12 +97,12 @@ pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<F
 pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seed: u64) -> Result<Arc<Course>> {
     let key = format!("federation, seed {seed}: {}", text.replace('\n', "; "));
     context.once(key.clone(), || {
-        if let Some(course) = context.kept.get(&key).and_then(|kept| Course::restored(&kept)) {
+        if let Some(course) = context.kept.get(&key) {
             return Ok(course);
         }
         let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, context.cache)?);
         if context.full {
-            context.kept.keep(key, course.kept())?;
+            context.kept.keep(&key, &course)?;
         }
         Ok(course)
     })

@@ -1,11 +1,11 @@
 //! What a federation came to with one seed.
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::federate::Held;
 
 /// Accuracy over time, and what became of phones.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::artefacts) struct Course {
     /// When each measured round ended, in seconds, and the share of test samples that are answered rightly.
     measured: Vec<(f64, f64)>,
@@ -91,34 +91,6 @@ impl Course {
     pub(in crate::artefacts) fn curve(&self) -> Vec<(f64, f64)> {
         self.measured.iter().map(|(time, accuracy)| (time / 3600.0, accuracy * 100.0)).collect()
     }
-
-    /// As it is kept; real numbers are the integers of their bits, which come back as they were.
-    pub(super) fn kept(&self) -> Value {
-        let measured: Vec<[u64; 2]> =
-            self.measured.iter().map(|(time, accuracy)| [time.to_bits(), accuracy.to_bits()]).collect();
-        let counts = [self.selected, self.completed, self.dropped, self.killed, self.left_out, self.phones];
-        json!({ "measured": measured, "numbers": self.numbers, "end": self.end_s.to_bits(), "energy": self.energy_j.to_bits(), "rounds": self.rounds, "counts": counts })
-    }
-
-    /// What was kept; `None` if it is something else.
-    pub(super) fn restored(kept: &Value) -> Option<Self> {
-        let measured: Vec<[u64; 2]> = serde_json::from_value(kept.get("measured")?.clone()).ok()?;
-        let [selected, completed, dropped, killed, left_out, phones] =
-            serde_json::from_value(kept.get("counts")?.clone()).ok()?;
-        Some(Self {
-            measured: measured.into_iter().map(|[time, share]| (f64::from_bits(time), f64::from_bits(share))).collect(),
-            numbers: serde_json::from_value(kept.get("numbers")?.clone()).ok()?,
-            end_s: f64::from_bits(kept.get("end")?.as_u64()?),
-            energy_j: f64::from_bits(kept.get("energy")?.as_u64()?),
-            rounds: u32::try_from(kept.get("rounds")?.as_u64()?).ok()?,
-            selected,
-            completed,
-            dropped,
-            killed,
-            left_out,
-            phones,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -154,11 +126,5 @@ mod tests {
         assert_eq!(course().curve()[0], (0.5, 25.0));
         // 96 J in four rounds of twelve phones.
         assert_eq!(course().round_of_a_phone_j(), 2.0);
-    }
-
-    #[test]
-    fn what_was_kept_is_what_it_was() {
-        assert_eq!(Course::restored(&course().kept()), Some(course()));
-        assert_eq!(Course::restored(&json!({ "rounds": 3 })), None);
     }
 }

@@ -1,0 +1,108 @@
+//! All that a course needs to go on: the row of its part in the log.
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use super::coded::Coded;
+use super::row::Row;
+use crate::work::bits;
+
+/// The values of a tensor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Values {
+    Floats(#[serde(with = "bits")] Vec<f32>),
+    Integers(#[serde(with = "bits")] Vec<i64>),
+    Codes(Coded),
+}
+
+impl Values {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Floats(values) => values.len(),
+            Self::Integers(values) => values.len(),
+            Self::Codes(held) => held.codes.len(),
+        }
+    }
+}
+
+/// A tensor of the graph with what it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Held {
+    pub(super) tensor: u32,
+    pub(super) values: Values,
+}
+
+/// How far a course has come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// Epochs and updates so far.
+    pub(super) epoch: u32,
+    pub(super) update: u64,
+    /// Simulated time so far, in nanoseconds, and energy.
+    pub(super) time_ns: u64,
+    pub(super) energy: f64,
+    /// The rows of its epochs.
+    pub(super) rows: Vec<Row>,
+    /// Moving averages of the importance of tensors, as policies see them.
+    #[serde(with = "bits")]
+    pub(super) importance: Vec<f64>,
+    /// The scale factors of integer training, by tensor.
+    pub(super) factors: Vec<Option<u32>>,
+    /// What the policy has seen of the data.
+    pub(super) seen: Vec<u64>,
+    /// Weights, running averages and the optimiser's state.
+    pub(super) tensors: Vec<Held>,
+}
+
+/// What of a course its files show.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Shown {
+    pub(super) epoch: u32,
+    pub(super) rows: Vec<Row>,
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_workloads::data::Part;
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_comes_back_to_the_bit() {
+        let row = Row {
+            run: 2,
+            seed: 7,
+            epoch: 1,
+            split: Part::Test,
+            loss: 0.1 + 0.2,
+            accuracy: 1.0 / 3.0,
+            simulated_time_s: 1e-300,
+            energy_j: 3.0,
+            peak_memory_bytes: u64::MAX,
+        };
+        let floats = Held { tensor: 4, values: Values::Floats(vec![0.1, f32::MIN_POSITIVE, -0.0]) };
+        let integers = Held { tensor: 9, values: Values::Integers(vec![i64::MIN, 10]) };
+        let one = Coded { codes: vec![-127, 0, 3], step: 0.1, ..Coded::default() };
+        let wide = Coded { low: vec![-128, 0, 3], ..one.clone() };
+        let grouped = Coded { group: 2, shifts: vec![0, 255], ..one.clone() };
+        let codes = [(10, one), (11, wide), (12, grouped)];
+        let codes = codes.map(|(tensor, held)| Held { tensor, values: Values::Codes(held) });
+        let saved = Saved {
+            epoch: 1,
+            update: 156,
+            time_ns: 5,
+            energy: 0.3,
+            importance: vec![0.7],
+            factors: vec![None, Some(11)],
+            seen: vec![u64::MAX, 3],
+            rows: vec![row],
+            tensors: [floats, integers].into_iter().chain(codes).collect(),
+        };
+        let text = serde_json::to_string(&saved).unwrap();
+        assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);
+        let shown: Shown = serde_json::from_str(&text).unwrap();
+        assert_eq!((shown.epoch, shown.rows), (1, vec![row]));
+        crate::fuzz::against("training-checkpoint", &[text.into_bytes()], |bytes| {
+            let _ = serde_json::from_slice::<Saved>(bytes);
+        });
+    }
+}

@@ -1,0 +1,30 @@
+//! Long work in parts, in a folder of its own: what a sweep, a training, a federation and a reproduction share.
+//!
+//! ```text
+//! WorkOptions ─► OutputFolder      the folder belongs to one command and one specification
+//!                    │
+//!                Log               rows of what is done, appended as it comes: killed at any moment, --resume goes on
+//!                    │
+//!                Job::run          a part of the work, many at once; none begins after Ctrl-C
+//!                    ▼
+//!                Job::finish       files from all rows, the same bytes however the work was cut off or shared out
+//! ```
+//!
+//! [`work_on`] takes a [`Job`] through these steps. [`Shard`]s are parts for several machines; [`shards_of`] is what a merge
+//! begins with.
+
+mod folder;
+mod identity;
+mod job;
+mod log;
+mod merge;
+mod options;
+mod shard;
+
+pub use folder::{FolderError, OUTPUTS, OutputFolder, RECORD, command_of, outputs_of};
+pub(crate) use identity::Identity;
+pub(crate) use job::{Job, Steps, work_on};
+pub(crate) use log::{Log, bits};
+pub(crate) use merge::{Part, shards_of};
+pub use options::{MergeOptions, WorkOptions};
+pub use shard::Shard;

@@ -1,0 +1,208 @@
+//! Work that is done in parts.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::folder::OutputFolder;
+use super::log::Log;
+use super::options::WorkOptions;
+use crate::error::CommandError;
+use crate::interrupt;
+use crate::output::note;
+use crate::progress::{Amount, Progress, Stopped};
+
+/// Long work in parts, of which each is one step or several.
+pub(crate) trait Job: Sync {
+    /// What a part comes to beside its row in the log.
+    type Out: Send;
+    /// What all of it comes to beside its files.
+    type Report;
+    /// What a person calls the work: "sweep".
+    const NAME: &'static str;
+    /// The steps that are counted, in the plural: "runs".
+    const THINGS: &'static str;
+    /// The name of the log in the folder.
+    const LOG: &'static str;
+    /// Whether one part follows the other, each with all threads.
+    const IN_TURN: bool = false;
+
+    /// Who asks for what: see [`OutputFolder::claim`].
+    fn owner(&self) -> Map<String, Value>;
+
+    /// All that rows depend on: another text is another log.
+    fn of(&self) -> String;
+
+    /// The keys of the parts, in their order.
+    fn parts(&self) -> Range<u64>;
+
+    /// The number of steps of a part.
+    fn steps(&self, _part: u64) -> u64 {
+        1
+    }
+
+    /// How many steps of a part the log holds.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+        Ok(u64::from(log.holds(part)))
+    }
+
+    /// Whether nothing is left to do of a part of which so many steps are in the log.
+    fn is_done(&self, part: u64, before: u64) -> bool {
+        before >= self.steps(part)
+    }
+
+    /// Whether the folder holds all results of this very work.
+    ///
+    /// # Errors
+    /// A log or a record that cannot be read.
+    fn is_finished(&self, folder: &OutputFolder, log: &Log) -> Result<bool, CommandError>;
+
+    /// Whether what the log holds has come to results.
+    fn has_results(&self, folder: &OutputFolder) -> bool;
+
+    /// Runs a part from where the log has it.
+    ///
+    /// # Errors
+    /// What stops all work.
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Self::Out, CommandError>;
+
+    /// Writes the files from all rows and from what parts that were not done before have come to, in their order.
+    ///
+    /// # Errors
+    /// A file that cannot be written or read.
+    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Self::Out>) -> Result<Self::Report, CommandError>;
+}
+
+/// Does the work of `job`, or goes on with it; `None` where the folder holds all of it already. `command` goes on where it is
+/// stopped.
+///
+/// # Errors
+/// A folder that belongs to something else, a log of something else; what parts fail with; Ctrl-C. What was done by then is in
+/// the log.
+pub(crate) fn work_on<J: Job>(
+    job: &J,
+    options: &WorkOptions,
+    command: String,
+) -> Result<Option<J::Report>, CommandError> {
+    let mut folder = OutputFolder::claim(&options.out, &job.owner(), options.overwrite)?;
+    let path = folder.path(J::LOG);
+    let out = options.out.display();
+    if path.is_file() && !options.resume && !job.has_results(&folder) {
+        note(&format!("{out} holds an unfinished {}, which begins anew; --resume goes on", J::NAME));
+    }
+    let log = Log::open(path, &job.of(), options.resume)?;
+    if options.resume && job.is_finished(&folder, &log)? {
+        note(&format!("{out} holds the whole {} already", J::NAME));
+        return Ok(None);
+    }
+    let (mut before, mut parts) = (0, Vec::new());
+    for part in job.parts() {
+        let done = job.before(part, &log)?;
+        before += done;
+        if !job.is_done(part, done) {
+            parts.push((part, done));
+        }
+    }
+    folder.begin(&[J::LOG.to_owned()], Map::new())?;
+    log.begin()?;
+    let all = job.parts().map(|part| job.steps(part)).sum();
+    let tally = Tally::new(J::THINGS, all, before, command);
+    let run = |(part, before): (u64, u64)| {
+        job.run(part, &Steps { part, log: &log, tally: &tally, before, taken: AtomicU64::new(0) })
+    };
+    let outs = if J::IN_TURN { tally.in_turn(parts, run) } else { tally.at_once(parts, run) };
+    let report = outs.and_then(|outs| {
+        tally.progress.finish();
+        job.finish(folder, &log, outs)
+    });
+    report.map(Some).map_err(|error| error.stopped(tally.so_far()))
+}
+
+/// The steps of a part.
+pub(crate) struct Steps<'a> {
+    part: u64,
+    log: &'a Log,
+    tally: &'a Tally,
+    /// Steps that were done before, and those that this process has taken.
+    before: u64,
+    taken: AtomicU64,
+}
+
+impl Steps<'_> {
+    /// Where the part was left.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub(crate) fn last<T: DeserializeOwned>(&self) -> Result<Option<T>, CommandError> {
+        self.log.get(self.part)
+    }
+
+    /// The part goes on from `row`.
+    ///
+    /// # Errors
+    /// A log that cannot be written.
+    pub(crate) fn keep(&self, row: &impl Serialize) -> Result<(), CommandError> {
+        self.log.append(self.part, row)
+    }
+
+    /// One more step is done; one that was done before does not count again.
+    pub(crate) fn step(&self) {
+        if self.taken.fetch_add(1, Ordering::Relaxed) >= self.before {
+            self.tally.step();
+        }
+    }
+}
+
+/// How far work has come, and how it goes on.
+pub(crate) struct Tally {
+    progress: Progress,
+    things: &'static str,
+    all: u64,
+    done: AtomicU64,
+    command: String,
+}
+
+impl Tally {
+    /// Of `all` things, of which so many were done before; `command` goes on where the work is stopped.
+    pub(crate) fn new(things: &'static str, all: u64, before: u64, command: String) -> Self {
+        let progress = Progress::new(Amount::Number(things), all, before);
+        Self { progress, things, all, done: AtomicU64::new(before), command }
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+        self.progress.inc(1);
+    }
+
+    /// What to say if it ends here.
+    pub(crate) fn so_far(&self) -> Stopped {
+        let done = self.done.load(Ordering::Relaxed);
+        Stopped { done, all: self.all, things: self.things, command: self.command.clone() }
+    }
+
+    /// Runs `parts`, as many at once as there are threads, until one fails or Ctrl-C comes.
+    fn at_once<P: Send, R: Send>(
+        &self,
+        parts: Vec<P>,
+        run: impl Fn(P) -> Result<R, CommandError> + Sync,
+    ) -> Result<Vec<R>, CommandError> {
+        parts.into_par_iter().map(|part| unless_stopped(part, &run)).collect()
+    }
+
+    /// The same, one after the other.
+    fn in_turn<P, R>(&self, parts: Vec<P>, run: impl Fn(P) -> Result<R, CommandError>) -> Result<Vec<R>, CommandError> {
+        parts.into_iter().map(|part| unless_stopped(part, &run)).collect()
+    }
+}
+
+fn unless_stopped<P, R>(part: P, run: impl Fn(P) -> Result<R, CommandError>) -> Result<R, CommandError> {
+    if interrupt::came() { Err(CommandError::Interrupted) } else { run(part) }
+}
