@@ -4,11 +4,11 @@
 //! what budgets phones leave; the phones of a round learn for real on a stand-in, or nobody learns.
 
 mod budgets;
-mod checkpoint;
 mod classes;
 mod costs;
 mod curves;
 mod iteration;
+mod known;
 mod learner;
 mod merge;
 mod on_device;
@@ -25,6 +25,8 @@ mod tables;
 mod tests;
 mod widths;
 
+use std::ops::Range;
+
 use clap::Args;
 use haversack_reports::frame::FrameError;
 use haversack_reports::write_atomically;
@@ -33,19 +35,22 @@ use serde_json::{Map, Value};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::output::{note, print};
-use crate::progress::{Amount, Progress, Stopped, word};
+use crate::progress::word;
 use crate::source::Source;
-use crate::work::{Identity, OutputFolder, Shard, WorkOptions};
+use crate::work::{Identity, Job, Log, OutputFolder, Shard, Steps, WorkOptions, work_on};
 use budgets::Budgets;
-use checkpoint::Checkpoint;
+use known::Known;
 use learner::Learner;
 pub(crate) use merge::{is_federation, merge};
 use rounds::hold;
 pub(crate) use rounds::{Held, Phones, held, planning};
 use span::Span;
 pub(crate) use specification::Specification;
-use tables::{ROUNDS, Tables};
+use tables::{NAMES, ROUNDS, Tables};
 use widths::{Widths, of_each_width};
+
+/// The log of what has been learned, which stays.
+const LOG: &str = "checkpoint";
 
 /// What `federate` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -96,73 +101,90 @@ pub fn federate(options: &FederateOptions) -> Result<String, CommandError> {
 
 /// Holds each federation that lists span, or those of the shard.
 fn hold_all(options: &FederateOptions, span: &Span) -> Result<String, CommandError> {
-    let identity = Identity::of(span.record(), options.shard);
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
-    let mut folder = OutputFolder::claim(&options.work.out, &identity.owner(), options.work.overwrite)?;
-    let cache = Cache::new();
-    let (mut whole, mut kept) = (None::<Tables>, Vec::new());
-    for run in runs.start as usize..runs.end as usize {
-        let asked = &span.federations[run];
-        let name = if span.is_spanned() { format!("{}-{run}", checkpoint::NAME) } else { checkpoint::NAME.to_owned() };
-        let checkpoint = Checkpoint::open(folder.path(&name), &asked.record(), options.work.resume)?;
-        let federation = Started { asked, checkpoint: (checkpoint, name), place: (span, run) };
-        let tables = federation.tables(options, (&mut folder, &mut kept), &cache)?;
-        match &mut whole {
-            Some(whole) => whole.append(&tables).map_err(FrameError::Encode)?,
-            None => whole = Some(tables),
-        }
-    }
-    let Some(tables) = whole else {
-        folder.record(identity.record(), &kept)?;
-        return Ok("no federation is in this shard\n".to_owned());
-    };
-    if tables.numbers(ROUNDS, "completed").iter().all(|completed| *completed == Some(0.0)) {
-        note(&"no phone has completed a round: see the outcomes in clients.parquet");
-    }
-    finish(&folder, identity.record(), tables, kept)
+    let identity = Identity::of(span.record(), options.shard);
+    let federations = Federations { span, runs, identity, cache: Cache::new() };
+    Ok(work_on(&federations, &options.work, options.to_go_on())?.unwrap_or_default())
 }
 
-/// A federation that begins.
-struct Started<'a> {
-    asked: &'a Specification,
-    /// With the name of its file.
-    checkpoint: (Checkpoint, String),
-    /// Its number among others.
-    place: (&'a Span, usize),
+/// The federations of a specification, or those of a shard.
+struct Federations<'a> {
+    span: &'a Span,
+    runs: Range<u64>,
+    identity: Identity,
+    cache: Cache,
 }
 
-impl Started<'_> {
-    /// Holds its rounds.
-    fn tables(
-        self,
-        options: &FederateOptions,
-        (folder, kept): (&mut OutputFolder, &mut Vec<String>),
-        cache: &Cache,
-    ) -> Result<Tables, CommandError> {
-        let Self { asked, checkpoint: (checkpoint, name), place } = self;
+impl Job for Federations<'_> {
+    type Out = Tables;
+    type Report = String;
+    const NAME: &'static str = "federation";
+    const THINGS: &'static str = "rounds";
+    const LOG: &'static str = LOG;
+    const IN_TURN: bool = true;
+
+    fn owner(&self) -> Map<String, Value> {
+        self.identity.owner()
+    }
+
+    /// The same of all shards, whose logs are put together.
+    fn of(&self) -> String {
+        self.span.federations.iter().map(|asked| Value::Object(asked.record()).to_string()).collect()
+    }
+
+    fn parts(&self) -> Range<u64> {
+        self.runs.clone()
+    }
+
+    fn steps(&self, part: u64) -> u64 {
+        u64::from(self.span.federations[part as usize].rounds)
+    }
+
+    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+        Ok(log.get::<Known>(part)?.map_or(0, |known| known.rounds()))
+    }
+
+    /// Rounds are simulated again whatever was learned.
+    fn is_done(&self, _part: u64, _before: u64) -> bool {
+        false
+    }
+
+    fn is_finished(&self, _folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
+        Ok(false)
+    }
+
+    fn has_results(&self, folder: &OutputFolder) -> bool {
+        folder.path(NAMES[ROUNDS]).is_file()
+    }
+
+    /// Holds the rounds of a federation.
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables, CommandError> {
+        let (asked, cache) = (&self.span.federations[part as usize], &self.cache);
         let phones = Phones::draw(asked)?.dealt(asked, cache)?;
-        let before = checkpoint.rounds();
         let budgets = Budgets::watch(asked, cache)?;
         let widths = of_each_width(asked);
         let work = Widths::new(&widths, &phones, &budgets, cache)?;
-        let mut learner = Learner::of(asked, &phones, &work, checkpoint, cache)?;
-        kept.extend(learner.iter().map(|_| name.clone()));
-        folder.begin(kept, Map::new())?;
-        let progress = Progress::new(Amount::Number("rounds"), u64::from(asked.rounds), before);
-        let mut done = 0;
-        let held = hold(asked, &phones, &work, learner.as_mut(), &mut || {
-            done += 1;
-            if done > before {
-                progress.inc(1);
-            }
-        });
-        drop(progress);
-        let held = held.map_err(|error| {
-            let (all, command) = (u64::from(asked.rounds), options.to_go_on());
-            error.stopped(Stopped { done, all, things: "rounds", command })
-        })?;
-        Tables::of(&held, asked, &phones.kinds, place)
+        let mut learner = Learner::of(asked, &phones, &work, Some(steps), cache)?;
+        steps.begin()?;
+        let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.step())?;
+        Tables::of(&held, asked, &phones.kinds, (self.span, part as usize))
+    }
+
+    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String, CommandError> {
+        let mut outs = outs.into_iter();
+        let Some(mut tables) = outs.next() else {
+            folder.record(self.identity.record(), &[])?;
+            return Ok("no federation is in this shard\n".to_owned());
+        };
+        for later in outs {
+            tables.append(&later).map_err(FrameError::Encode)?;
+        }
+        if tables.numbers(ROUNDS, "completed").iter().all(|completed| *completed == Some(0.0)) {
+            note(&"no phone has completed a round: see the outcomes in clients.parquet");
+        }
+        log.tidy()?;
+        finish(&folder, self.identity.record(), tables, !log.is_empty())
     }
 }
 
@@ -174,19 +196,19 @@ fn finish(
     folder: &OutputFolder,
     record: Map<String, Value>,
     mut tables: Tables,
-    kept: Vec<String>,
+    has_learned: bool,
 ) -> Result<String, CommandError> {
     tables.write(folder)?;
-    let mut outputs: Vec<String> = tables::NAMES.map(str::to_owned).to_vec();
+    let mut outputs: Vec<String> = NAMES.map(str::to_owned).to_vec();
     curves::figure(&record, &tables).render()?.write(&folder.path(curves::NAME))?;
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
-    outputs.extend(kept);
+    outputs.extend(has_learned.then(|| LOG.to_owned()));
     let text = table::text(&tables, curves::wanted(&record));
     let page = page::page(&record, &tables, &text)?.render().map_err(CommandError::failed)?;
     write_atomically(&folder.path(PAGE), page.as_bytes())?;
     outputs.push(PAGE.to_owned());
     folder.record(record, &outputs)?;
-    Ok(format!("{text}{}\n", word(&folder.path(tables::NAMES[ROUNDS]))))
+    Ok(format!("{text}{}\n", word(&folder.path(NAMES[ROUNDS]))))
 }
 
 impl FederateOptions {

@@ -76,7 +76,6 @@ pub mod replay_command;
 pub mod reproduce;
 pub mod run;
 pub mod scenario;
-mod sealed;
 pub mod sensitivity;
 pub mod show;
 pub mod show_table;

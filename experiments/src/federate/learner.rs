@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
@@ -15,8 +16,8 @@ use haversack_numerics::batch::MiniBatch;
 use haversack_workloads::data::{DataSet, LoadOptions, SampleForm, load};
 use haversack_workloads::mixed::{self, Algorithm};
 
-use super::checkpoint::Checkpoint;
 use super::iteration::scenario;
+use super::known::Known;
 use super::rounds::Phones;
 use super::specification::{Learning, Specification};
 use super::stores::{Stores, Subject};
@@ -26,11 +27,14 @@ use crate::error::CommandError;
 use crate::output::note;
 use crate::run::Plan;
 use crate::scenario::GraphKind;
+use crate::work::Steps;
 
 /// The name of the data that are made for each client (Li et al., MLSys 2020).
 pub(super) const SYNTHETIC: &str = "synthetic";
 /// Its α and β: the most that clients differ in its paper.
 const HETEROGENEITY: f64 = 1.0;
+/// What has been learned is kept at most so often.
+const PAUSE: Duration = Duration::from_secs(2);
 /// Stand-ins that take tokens.
 const OF_TOKENS: [&str; 2] = ["bag-of-tokens", "transformer1"];
 
@@ -52,7 +56,10 @@ pub(super) struct Learner<'a> {
     server: Server,
     /// The number of updates that were not taken in, since their losses were no finite numbers.
     diverged: u64,
-    checkpoint: Checkpoint,
+    known: Known,
+    /// Where it is kept, and when it last was; `None` where it is not.
+    steps: Option<&'a Steps<'a>>,
+    kept: Option<Instant>,
 }
 
 /// A narrower stand-in, and where its weights are in the full one.
@@ -62,7 +69,7 @@ struct Narrower {
 }
 
 impl<'a> Learner<'a> {
-    /// The learner of `asked`, which goes on from `checkpoint`; `None` for time alone.
+    /// The learner of `asked`, which goes on where `steps` was left; `None` for time alone.
     ///
     /// # Errors
     /// As [`Learner::new`].
@@ -70,12 +77,12 @@ impl<'a> Learner<'a> {
         asked: &'a Specification,
         phones: &'a Phones,
         work: &'a Widths<'a>,
-        checkpoint: Checkpoint,
+        steps: Option<&'a Steps<'a>>,
         cache: &Cache,
     ) -> Result<Option<Self>, CommandError> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        Ok(Some(Self::new(asked, (learning, algorithm), (phones, work), checkpoint, cache)?))
+        Ok(Some(Self::new(asked, (learning, algorithm), (phones, work), steps, cache)?))
     }
 
     /// # Errors
@@ -84,7 +91,7 @@ impl<'a> Learner<'a> {
         asked: &'a Specification,
         (learning, algorithm): (&'a Learning, Option<&Algorithm>),
         (Phones { kinds, population }, work): (&'a Phones, &'a Widths<'a>),
-        checkpoint: Checkpoint,
+        steps: Option<&'a Steps<'a>>,
         cache: &Cache,
     ) -> Result<Self, CommandError> {
         let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
@@ -110,7 +117,8 @@ impl<'a> Learner<'a> {
         let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_, CommandError>>()?;
         let subject = Subject { stand_in: id, input: shape, classes };
         let stores = Stores::new(asked, kinds, work, &subject, cache)?;
-        let server = match checkpoint.server(learning.rule) {
+        let known: Known = steps.map_or(Ok(None), Steps::last)?.unwrap_or_default();
+        let server = match known.server(learning.rule) {
             Some(server) => server,
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
@@ -128,7 +136,9 @@ impl<'a> Learner<'a> {
             test,
             server,
             diverged: 0,
-            checkpoint,
+            known,
+            steps,
+            kept: None,
         })
     }
 
@@ -141,9 +151,10 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Writes the checkpoint now.
+    /// Keeps what has been learned.
     pub(super) fn keep(&mut self) -> Result<(), CommandError> {
-        self.checkpoint.write()
+        self.kept = Some(Instant::now());
+        self.steps.map_or(Ok(()), |steps| steps.keep(&self.known))
     }
 
     /// What a phone trains, and where its weights are in the server's network.
@@ -195,10 +206,10 @@ impl<'a> Learner<'a> {
 }
 
 impl Learn for Learner<'_> {
-    /// Rounds that the checkpoint holds are not learned again.
+    /// Rounds that were learned before are not learned again.
     fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String> {
         let round = step.round;
-        if let Some(known) = self.checkpoint.learned(round) {
+        if let Some(known) = self.known.learned(round) {
             return Ok(known);
         }
         let words = |error: LearningError| format!("round {round}: {error}");
@@ -210,7 +221,10 @@ impl Learn for Learner<'_> {
             None
         };
         let learned = Learned { losses, accuracy };
-        self.checkpoint.save(learned.clone(), &self.server).map_err(|error| error.to_string())?;
+        self.known.add(learned.clone(), &self.server);
+        if self.kept.is_none_or(|kept| kept.elapsed() >= PAUSE) {
+            self.keep().map_err(|error| error.to_string())?;
+        }
         Ok(learned)
     }
 }

@@ -8,7 +8,6 @@ use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::Work;
 
 use super::budgets::Budgets;
-use super::checkpoint::Checkpoint;
 use super::classes::{self, ClassRow};
 use super::costs::{Costs, Planning};
 use super::learner::{Learner, data};
@@ -76,7 +75,7 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
-    let mut learner = Learner::of(asked, &phones, &work, Checkpoint::nowhere(), cache)?;
+    let mut learner = Learner::of(asked, &phones, &work, None, cache)?;
     hold(asked, &phones, &work, learner.as_mut(), &mut || ())
 }
 
@@ -93,7 +92,7 @@ pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning,
 /// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
 ///
 /// # Errors
-/// A loss that is no number any more; Ctrl-C. What had been learned by then is in the checkpoint.
+/// A loss that is no number any more; Ctrl-C. What had been learned by then is kept.
 pub(super) fn hold(
     asked: &Specification,
     phones: &Phones,

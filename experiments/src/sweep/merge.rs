@@ -29,7 +29,7 @@ pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
 /// Checks that the tables of the shards have their runs, under the same columns.
 fn check(shards: &[Part<'_>]) -> Result<(), CommandError> {
     let mut columns = None;
-    for Part { runs, folder } in shards {
+    for Part { runs, folder, .. } in shards {
         let path = folder.join(RESULTS);
         let (number, names) = table::shape(&path).map_err(CommandError::input)?;
         if number as u64 != runs.end - runs.start {
@@ -46,7 +46,7 @@ fn check(shards: &[Part<'_>]) -> Result<(), CommandError> {
 /// The rows of `runs`, from as many shards as have some of them.
 fn gather(shards: &[Part<'_>], runs: &Range<u64>) -> Result<DataFrame, CommandError> {
     let mut gathered = DataFrame::default();
-    for Part { runs: own, folder } in shards {
+    for Part { runs: own, folder, .. } in shards {
         let (start, end) = (own.start.max(runs.start), own.end.min(runs.end));
         if start >= end {
             continue;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub(crate) trait Job: Sync {
     const THINGS: &'static str;
     /// The name of the log in the folder.
     const LOG: &'static str;
-    /// Whether one part follows the other, each with all threads.
+    /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
     /// Who asks for what: see [`OutputFolder::claim`].
@@ -91,7 +92,7 @@ pub(crate) fn work_on<J: Job>(
     options: &WorkOptions,
     command: String,
 ) -> Result<Option<J::Report>, CommandError> {
-    let mut folder = OutputFolder::claim(&options.out, &job.owner(), options.overwrite)?;
+    let folder = OutputFolder::claim(&options.out, &job.owner(), options.overwrite)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();
     if path.is_file() && !options.resume && !job.has_results(&folder) {
@@ -110,17 +111,23 @@ pub(crate) fn work_on<J: Job>(
             parts.push((part, done));
         }
     }
-    folder.begin(&[J::LOG.to_owned()], Map::new())?;
-    log.begin()?;
+    let folder = Mutex::new(folder);
+    let begin = || {
+        folder.lock().unwrap_or_else(PoisonError::into_inner).begin(&[J::LOG.to_owned()], Map::new())?;
+        log.begin()
+    };
+    if !J::IN_TURN {
+        begin()?;
+    }
     let all = job.parts().map(|part| job.steps(part)).sum();
     let tally = Tally::new(J::THINGS, all, before, command);
     let run = |(part, before): (u64, u64)| {
-        job.run(part, &Steps { part, log: &log, tally: &tally, before, taken: AtomicU64::new(0) })
+        job.run(part, &Steps { part, begin: &begin, log: &log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
     let outs = if J::IN_TURN { tally.in_turn(parts, run) } else { tally.at_once(parts, run) };
     let report = outs.and_then(|outs| {
         tally.progress.finish();
-        job.finish(folder, &log, outs)
+        job.finish(folder.into_inner().unwrap_or_else(PoisonError::into_inner), &log, outs)
     });
     report.map(Some).map_err(|error| error.stopped(tally.so_far()))
 }
@@ -128,6 +135,7 @@ pub(crate) fn work_on<J: Job>(
 /// The steps of a part.
 pub(crate) struct Steps<'a> {
     part: u64,
+    begin: &'a (dyn Fn() -> Result<(), CommandError> + Sync),
     log: &'a Log,
     tally: &'a Tally,
     /// Steps that were done before, and those that this process has taken.
@@ -136,6 +144,14 @@ pub(crate) struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// Nothing is wrong with the input of the part, and writing begins: for work that is done in turn.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub(crate) fn begin(&self) -> Result<(), CommandError> {
+        (self.begin)()
+    }
+
     /// Where the part was left.
     ///
     /// # Errors

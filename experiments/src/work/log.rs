@@ -77,6 +77,30 @@ impl Log {
         u64::from_str_radix(&digest(name), 16).unwrap_or_default()
     }
 
+    /// Puts the tidy logs at `from`, whose parts come one after the other, together at `to`; none where there are none.
+    pub(crate) fn join(from: &[PathBuf], to: &Path) -> Result<(), CommandError> {
+        let mut whole = Vec::new();
+        for path in from {
+            let bytes = std::fs::read(path)
+                .map_err(|error| CommandError::failed(format!("cannot read {}: {error}", path.display())))?;
+            let head = if whole.is_empty() {
+                0
+            } else {
+                bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1)
+            };
+            whole.extend(&bytes[head..]);
+        }
+        if !whole.is_empty() {
+            write_atomically(to, &whole)?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is no row.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().lines.is_empty()
+    }
+
     /// Whether there is a row of `key`.
     pub(crate) fn holds(&self, key: u64) -> bool {
         self.lock().lines.contains_key(&key)

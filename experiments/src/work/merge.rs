@@ -15,6 +15,8 @@ pub(crate) struct Part<'f> {
     pub(crate) runs: Range<u64>,
     /// The folder.
     pub(crate) folder: &'f Path,
+    /// Whether it is a shard, and not all of the work.
+    pub(crate) is_shard: bool,
 }
 
 /// What the shards in `folders` are of together, and those that hold anything, in order. A part of it is a `thing`, and all
@@ -31,7 +33,7 @@ pub(crate) fn shards_of<'f>(
     let runs = identity.runs().max(1);
     let part = |folder: &'f PathBuf| {
         let shard = Identity::read(&folder.join(RECORD))?.shard().and_then(|shard| shard.parse::<Shard>().ok());
-        Ok(Part { runs: shard.map_or(0..runs, |shard| shard.of(runs)), folder })
+        Ok(Part { runs: shard.map_or(0..runs, |shard| shard.of(runs)), folder, is_shard: shard.is_some() })
     };
     let parts = folders.iter().map(part).collect::<Result<_, CommandError>>()?;
     Ok((identity, in_order(parts, runs, thing, whole)?))
@@ -46,7 +48,7 @@ fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -
         Err(CommandError::input(message))
     };
     let mut next = 0;
-    for Part { runs, folder } in &parts {
+    for Part { runs, folder, .. } in &parts {
         if runs.start > next {
             return missing(next, runs.start);
         }
@@ -64,7 +66,8 @@ mod tests {
     use super::*;
 
     fn order(parts: &[Range<u64>], runs: u64) -> Result<Vec<u64>, String> {
-        let parts = parts.iter().map(|runs| Part { runs: runs.clone(), folder: Path::new("part") }).collect();
+        let parts =
+            parts.iter().map(|runs| Part { runs: runs.clone(), folder: Path::new("part"), is_shard: true }).collect();
         let found = in_order(parts, runs, "run", " of the sweep").map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(|part| part.runs.start).collect())
     }
