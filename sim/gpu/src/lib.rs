@@ -2,17 +2,17 @@
 //! prices a GPU: a device's model turns them into time.
 //!
 //! ```text
-//! Plan or Packing ──▶ kernels (reduction, packing) ──▶ Machine::run ──▶ values + KernelCounts ──▶ Gpu::time_of
-//!        │                                                                  ▲
-//!        └──▶ counts: the same numbers for any size, without data ──────────┘──▶ Profiler: the fastest plan
+//! Plan ──▶ kernels (reduction, baseline) ──▶ Machine::run ──▶ values + KernelCounts ──▶ Gpu::time_of
+//!   │                                                             ▲
+//!   └──▶ counts: the same numbers for any size, without data ─────┘──▶ Profiler: the fastest plan
 //! ```
 //!
 //! - [`machine`] runs a grid: blocks of warps, as many resident at once as the GPU holds, in lock step from one global
 //!   atomic to the next, so that compare-and-swaps fail as they would. [`block`] is what a kernel sees: registers of
 //!   its own, warp shuffles, barriers, [`shared`] memory that finds missing barriers, global [`memory`] that counts
 //!   sectors of 32 bytes, and atomics whose contention [`atomic`] works out.
-//! - [`reduction`] and [`packing`] are the kernels: the strategies of DAF (MobiSys 2025, sections 3.2 and 3.3) and, in
-//!   [`baseline`], of those it is compared with.
+//! - [`reduction`] is the kernel: the strategies of DAF (MobiSys 2025, section 3.2) and, in [`baseline`], of those it is
+//!   compared with.
 //! - [`counts`] foretells, for any size and without data, what the machine would count; [`profile`] asks a device for
 //!   the time of every strategy and picks the fastest, as the paper's offline profiling does.
 //!
@@ -44,7 +44,6 @@ pub mod block;
 pub mod counts;
 pub mod machine;
 pub mod memory;
-pub mod packing;
 pub mod plan;
 pub mod profile;
 pub mod reduction;

@@ -139,43 +139,6 @@ impl Machine {
         Ok(self.limits.blocks_per_unit(threads, shared).max(1))
     }
 
-    /// What [`run`](Self::run) would count, from a sample of at most 128 blocks, scaled up; exact where the grid has no
-    /// more. Blocks must not depend on each other, nor have atomics. The working set is the sample's.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn sample<K: Kernel>(
-        &self,
-        memory: &mut Memory<'_>,
-        kernel: &K,
-        launch: &Launch,
-    ) -> Result<KernelCounts, KernelError> {
-        let resident = self.resident(K::NAME, launch)?;
-        let (whole, last) = (launch.blocks - 1, launch.blocks - 1);
-        // An odd step meets all alignments of blocks to sectors, whose periods are powers of two.
-        let step = (whole / 64).max(1) | 1;
-        let mut grid = Grid::new(self, memory, kernel, launch, 1);
-        let mut sampled = 0_u64;
-        for block in (0..whole).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-            grid.wave(block..block + 1)?;
-            sampled += 1;
-        }
-        // The last block may be short of work, so it counts for itself.
-        let scaled = |sum: u64| (u128::from(sum) * u128::from(whole) / u128::from(sampled.max(1))) as u64;
-        let tally = &mut grid.tally;
-        for sum in [&mut tally.read, &mut tally.written, &mut tally.shared, &mut tally.barriers] {
-            *sum = scaled(*sum);
-        }
-        for sum in [&mut tally.shuffles, &mut tally.lane_operations] {
-            *sum = scaled(*sum);
-        }
-        tally.shared_attempts *= whole as f64 / sampled.max(1) as f64;
-        grid.wave(last..last + 1)?;
-        grid.resident = resident;
-        grid.waves = launch.blocks.div_ceil(resident);
-        Ok(grid.counts())
-    }
-
     /// Blocks resident on all units.
     fn resident(&self, kernel: &'static str, launch: &Launch) -> Result<u64, KernelError> {
         self.blocks_per_unit(kernel, launch.threads, Bytes::ZERO)?;

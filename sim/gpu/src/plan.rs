@@ -9,7 +9,7 @@ use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
 
 /// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid is at most so many times what is resident.
-pub const SUBSCRIPTION: u32 = 5;
+const SUBSCRIPTION: u32 = 5;
 
 /// More elements than any memory holds, and few enough that no count of them overflows.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 48;
@@ -304,8 +304,8 @@ pub(crate) fn word_bytes(statistic: Statistic) -> u64 {
 pub(crate) fn operation(statistic: Statistic) -> Operation {
     match statistic {
         Statistic::Minimum => Operation::Minimum,
-        Statistic::Maximum | Statistic::AbsoluteMaximum => Operation::Maximum,
-        Statistic::Sum | Statistic::SumOfSquares => Operation::Add,
+        Statistic::Maximum => Operation::Maximum,
+        Statistic::SumOfSquares => Operation::Add,
     }
 }
 
@@ -313,8 +313,8 @@ pub(crate) fn operation(statistic: Statistic) -> Operation {
 /// addition of f32, which is what a GPU with few or no f64 units would run; a square one more.
 pub(crate) fn instructions(statistic: Statistic, from: From) -> u64 {
     match (statistic, from) {
-        (Statistic::Minimum | Statistic::Maximum | Statistic::AbsoluteMaximum, _) => 1,
+        (Statistic::Minimum | Statistic::Maximum, _) => 1,
         (Statistic::SumOfSquares, From::Elements | From::Registers) => 5,
-        (Statistic::Sum | Statistic::SumOfSquares, _) => 4,
+        (Statistic::SumOfSquares, _) => 4,
     }
 }

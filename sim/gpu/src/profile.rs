@@ -8,7 +8,6 @@ use crate::atomic::Update;
 use crate::counts::counts_of;
 use crate::machine::Machine;
 use crate::plan::{Grid, NAME, Plan, Strategy};
-use crate::reduction::run;
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
 
@@ -159,32 +158,6 @@ impl Profiler {
         let none =
             || KernelError::Launch { kernel: NAME, reason: "no strategy of the search fits this GPU".to_owned() };
         self.table(statistics, elements, setting).into_iter().next().ok_or_else(none)
-    }
-
-    /// The fastest plan of one strategy.
-    ///
-    /// # Errors
-    /// As [`fastest`](Self::fastest).
-    pub fn fastest_of(
-        &self,
-        strategy: Strategy,
-        statistics: &[Statistic],
-        elements: u64,
-        setting: Setting,
-    ) -> Result<Timed, KernelError> {
-        let search = Search { strategies: vec![strategy], ..self.search.clone() };
-        Self { search, ..self.clone() }.fastest(statistics, elements, setting)
-    }
-
-    /// One plan run on given data, whose order decides how atomics contend: random order is what
-    /// [`time`](Self::time) expects, falling order the worst for a minimum.
-    ///
-    /// # Errors
-    /// As [`time`](Self::time).
-    pub fn time_on(&self, plan: Plan, statistics: &[Statistic], data: &[f32]) -> Result<Timed, KernelError> {
-        let counts = run(&plan, statistics, data, &self.machine)?.counts;
-        let time = self.time_of(&counts);
-        Ok(Timed { plan, counts, time })
     }
 
     /// What counted kernels take on this GPU under the stack.

@@ -117,12 +117,8 @@ fn accumulate(statistic: Statistic, first: bool, into: &mut [f64], operands: imp
     match statistic {
         Statistic::Minimum => pairs.for_each(|(so_far, next)| *so_far = if next < *so_far { next } else { *so_far }),
         Statistic::Maximum => pairs.for_each(|(so_far, next)| *so_far = if next > *so_far { next } else { *so_far }),
-        Statistic::AbsoluteMaximum => pairs.for_each(|(so_far, next)| {
-            let next = next.abs();
-            *so_far = if next > *so_far { next } else { *so_far };
-        }),
         Statistic::SumOfSquares if first => pairs.for_each(|(so_far, next)| *so_far += next * next),
-        Statistic::Sum | Statistic::SumOfSquares => pairs.for_each(|(so_far, next)| *so_far += next),
+        Statistic::SumOfSquares => pairs.for_each(|(so_far, next)| *so_far += next),
     }
 }
 
@@ -298,7 +294,7 @@ fn shuffled(statistic: Statistic, values: &mut [f64], threads: usize, block: &mu
     let mut distance = block.lanes().min(threads) / 2;
     while distance > 0 {
         let step = |a, b| operation(statistic).apply(a, b);
-        block.shuffle_down(values, word_bytes(statistic), (threads, distance), step);
+        block.shuffle_down(values, word_bytes(statistic), threads, distance, step);
         block.operate(instructions(statistic, From::Partials), threads);
         distance /= 2;
     }

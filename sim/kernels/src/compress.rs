@@ -43,14 +43,13 @@ mod frame;
 mod huffman;
 mod lorenzo;
 mod streams;
-pub mod synthetic;
+mod synthetic;
 mod wire;
 
 pub use blocks::Blocks;
 pub use decode::decompress;
 pub use error::CodecError;
-pub use synthetic::{Kind, ratio_on_synthetic};
-pub use wire::shape_of;
+pub use synthetic::Kind;
 
 use crate::isa::Isa;
 use crate::quantise::Bits;

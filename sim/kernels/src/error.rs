@@ -12,12 +12,6 @@ pub enum KernelError {
         /// What was asked for.
         found: u8,
     },
-    /// A bit width that packing across samples does not take.
-    #[error("{found} bits; packing across samples takes 1, 2, 4 or 8")]
-    SampleMajorBits {
-        /// What was asked for.
-        found: u8,
-    },
     /// More bits than a packed tensor has: what quantisation dropped cannot be had back.
     #[error("cannot requantise {from} bits to {to}; expected {from} or fewer")]
     Widen {

@@ -9,14 +9,13 @@
 //!     └── int8 ──────▶ i8 products, rescaled to i8, gradients of micro-batches added
 //! ```
 //!
-//! - [`reduce`], [`quantise`], [`compress`], [`int8`] and [`convert`] are the kernels; [`limit`] is how fast a processor
-//!   could read, write and multiply with nothing else to do.
+//! - [`reduce`], [`quantise`], [`compress`], and [`int8`] are the kernels.
 //! - [`Isa`] chooses the instructions: the best that the processor has, or what `HAVERSACK_SIMD` says. The module `simd` is
 //!   the only one that knows intrinsics: sixteen lanes, once for each instruction set. Every kernel is written once above
 //!   it and gives the same bits under each, but for sums, whose order of additions belongs to the instruction set.
 //!
 //! What a tensor is, and when a kernel runs, is decided on higher floors. Versions for GPUs are in `haversack-gpu`, the
-//! benchmark in `haversack-bench`.
+//! benchmark, with what a processor can do at most, is `benches/kernels`.
 //!
 //! ```
 //! use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding};
@@ -36,11 +35,9 @@
 //! ```
 
 pub mod compress;
-pub mod convert;
 pub mod error;
 pub mod int8;
 pub mod isa;
-pub mod limit;
 pub mod quantise;
 pub mod reduce;
 #[doc(hidden)]

@@ -6,8 +6,7 @@
 //!
 //! - [`quantise_into`] and [`dequantise_into`] work in the caller's buffers and do not allocate; [`Packed`] owns its own.
 //! - [`Format::slot`] and [`code`] are the definition, one element at a time; every kernel is tested against them.
-//! - [`actnn`] holds `ActNN`'s sample-major packing, [`mask`] one-bit masks, [`requantise`](mod@requantise) the way from
-//!   more bits to fewer.
+//! - [`mask`] holds one-bit masks, [`requantise`](mod@requantise) the way from more bits to fewer.
 //!
 //! Every instruction set gives the same bits, and so does every layout after unpacking. An instruction set that the
 //! processor lacks is replaced by plain Rust.
@@ -19,7 +18,6 @@
 //!
 //! [`KernelError::Range`]: crate::KernelError::Range
 
-pub mod actnn;
 mod block;
 mod extremes;
 mod format;

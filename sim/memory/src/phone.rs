@@ -55,9 +55,10 @@ use generations::Generations;
 use lmkd::Daemon;
 use pressure::Pressure;
 use processes::{Process, Region};
+use reclaim::Writeback;
 use slots::Slots;
 use swap::{Partition, Swap, Zram};
-use time::{Kswapd, Writeback};
+use time::Kswapd;
 use workingset::Workingset;
 
 /// A process of a [`PhoneMemory`].

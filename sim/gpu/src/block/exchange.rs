@@ -4,7 +4,7 @@ use haversack_devices::units::Bytes;
 
 use crate::atomic::{Operation, Update, contend};
 use crate::block::Block;
-use crate::memory::{Buffer, Word};
+use crate::memory::Word;
 use crate::shared::Array;
 use haversack_kernels::KernelError;
 
@@ -16,23 +16,8 @@ impl Block<'_, '_> {
         &mut self,
         words: &mut [T],
         bytes: u64,
-        (threads, distance): (usize, usize),
-        step: impl Fn(T, T) -> T,
-    ) {
-        self.shuffle(words, bytes, threads, |lane| lane.saturating_add(distance), step);
-    }
-
-    /// The same with lane `lane ^ mask` and whole words.
-    pub fn shuffle_xor<T: Word>(&mut self, words: &mut [T], threads: usize, mask: usize, step: impl Fn(T, T) -> T) {
-        self.shuffle(words, T::BYTES, threads, |lane| lane ^ mask, step);
-    }
-
-    fn shuffle<T: Word>(
-        &mut self,
-        words: &mut [T],
-        bytes: u64,
         threads: usize,
-        from: impl Fn(usize) -> usize,
+        distance: usize,
         step: impl Fn(T, T) -> T,
     ) {
         self.wait();
@@ -43,7 +28,8 @@ impl Block<'_, '_> {
         for warp in words[..active].chunks_mut(self.lanes as usize) {
             let before = warp.to_vec();
             for (lane, word) in warp.iter_mut().enumerate() {
-                *word = step(before[lane], before.get(from(lane)).copied().unwrap_or(before[lane]));
+                let from = lane.saturating_add(distance);
+                *word = step(before[lane], before.get(from).copied().unwrap_or(before[lane]));
             }
         }
     }
@@ -117,70 +103,6 @@ impl Block<'_, '_> {
         self.issue(1, threads);
         self.tally.shared += threads as u64 * array.bytes;
         (0..threads).map(|thread| self.take(array, start.saturating_add(thread), thread)).collect()
-    }
-
-    /// Loads from anywhere in shared memory: thread i gets word `indices[i]`, or the default where it has none.
-    ///
-    /// # Errors
-    /// Words outside the array; a missing barrier.
-    pub fn gather_shared<T: Word>(
-        &mut self,
-        array: Array<T>,
-        indices: &[Option<usize>],
-        into: &mut Vec<T>,
-    ) -> Result<(), KernelError> {
-        self.wait();
-        self.issue(1, indices.len());
-        into.clear();
-        for (thread, index) in indices.iter().enumerate() {
-            let Some(index) = *index else {
-                into.push(T::default());
-                continue;
-            };
-            self.tally.shared += array.bytes;
-            into.push(self.take(array, index, thread)?);
-        }
-        Ok(())
-    }
-
-    /// Stores anywhere in shared memory: thread i stores a word at an index, where it has one.
-    ///
-    /// # Errors
-    /// Words outside the array; a missing barrier.
-    pub fn scatter_shared<T: Word>(
-        &mut self,
-        array: Array<T>,
-        words: &[Option<(usize, T)>],
-    ) -> Result<(), KernelError> {
-        self.wait();
-        self.issue(1, words.len());
-        let lanes = self.lanes();
-        let placed = words.iter().enumerate().filter_map(|(thread, word)| Some((thread, (*word)?)));
-        self.put(array, placed.map(|(thread, (index, word))| (thread / lanes, index, word)))
-    }
-
-    /// Shows whoever launched the kernel what the block has in shared memory from `start` on, in words `indices` of a
-    /// buffer. No kernel could, so nothing is counted.
-    ///
-    /// # Errors
-    /// Words outside the array or the buffer; a missing barrier.
-    pub fn hand_over<T: Word>(
-        &mut self,
-        buffer: Buffer<T>,
-        indices: &[usize],
-        array: Array<T>,
-        start: usize,
-    ) -> Result<(), KernelError> {
-        for (place, &index) in indices.iter().enumerate() {
-            let word = self.take(array, start.saturating_add(place), place)?;
-            let words = self.memory.words_mut(buffer);
-            let length = words.len();
-            match words.get_mut(index) {
-                Some(target) => *target = word,
-                None => return Err(self.outside(length, index.saturating_add(1))),
-            }
-        }
-        Ok(())
     }
 
     /// The first threads update one shared cell, thread i by `words[i]`, and contend for it.

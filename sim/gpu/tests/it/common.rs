@@ -31,13 +31,11 @@ pub fn naive(statistic: Statistic, data: &[f32]) -> f64 {
     let answer = match statistic {
         Statistic::Minimum => present.fold(f64::INFINITY, f64::min),
         Statistic::Maximum => present.fold(f64::NEG_INFINITY, f64::max),
-        Statistic::AbsoluteMaximum => present.fold(0.0_f64, |most, x| most.max(x.abs())),
-        Statistic::Sum => values.sum(),
         Statistic::SumOfSquares => values.map(|x| x * x).sum(),
     };
     answer + 0.0
 }
 
-pub fn magnitude(statistic: Statistic, data: &[f32]) -> f64 {
-    data.iter().map(|&x| if statistic == Statistic::Sum { f64::from(x.abs()) } else { f64::from(x).powi(2) }).sum()
+pub fn squares(data: &[f32]) -> f64 {
+    data.iter().map(|&x| f64::from(x).powi(2)).sum()
 }

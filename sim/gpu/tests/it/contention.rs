@@ -122,12 +122,13 @@ fn retries_grow_with_residency_and_with_a_falling_order() {
 fn a_contended_sum_fails_everyone_else() {
     // Waves of four: 3 + 2 + 1 failures each, and three rounds to wait for.
     let plan = Plan::new(Meeting::Atomic, 1);
-    let counts = run(&plan, &[Statistic::Sum], &[1.0; 8], &machine(4, 1)).unwrap().counts.kernels[0].atomics[0];
-    assert_eq!(counts, expected(Statistic::Sum, Update::Unconditional, 8, 4));
+    let counts =
+        run(&plan, &[Statistic::SumOfSquares], &[1.0; 8], &machine(4, 1)).unwrap().counts.kernels[0].atomics[0];
+    assert_eq!(counts, expected(Statistic::SumOfSquares, Update::Unconditional, 8, 4));
     assert_eq!((counts.retries, counts.refetches, counts.attempts), (12.0, 6.0, 20.0));
     // A machine that adds natively has none of it.
     let native = haversack_gpu::Machine { adds_natively: true, ..machine(4, 1) };
-    let counts = run(&plan, &[Statistic::Sum], &[1.0; 8], &native).unwrap().counts.kernels[0].atomics[0];
+    let counts = run(&plan, &[Statistic::SumOfSquares], &[1.0; 8], &native).unwrap().counts.kernels[0].atomics[0];
     assert_eq!((counts.attempts, counts.retries), (8.0, 0.0));
 }
 

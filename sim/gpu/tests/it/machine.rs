@@ -88,17 +88,15 @@ fn ten_blocks_of_which_four_are_resident_are_three_waves() {
     assert_eq!((counts.operations, counts.lane_operations), (3, 10 * 3 * 32));
 }
 
-/// Thread i stores word i, perhaps waits, and loads word 63 - i, which another warp stored.
-fn reversal(waits: bool) -> Result<KernelCounts, KernelError> {
+/// Thread i stores word i, perhaps waits, and those of the first warp load what the second stored.
+fn exchange(waits: bool) -> Result<KernelCounts, KernelError> {
     let kernel = Phase(|block: &mut Block<'_, '_>| {
         let array = block.shared_array::<u32>(64);
         block.store_shared(array, 0, &(0..64).collect::<Vec<u32>>())?;
         if waits {
             block.barrier();
         }
-        let mut found = Vec::new();
-        block.gather_shared(array, &(0..64).rev().map(Some).collect::<Vec<_>>(), &mut found)?;
-        assert_eq!(found, (0..64).rev().collect::<Vec<u32>>());
+        assert_eq!(block.load_shared(array, 32, 32)?, (32..64).collect::<Vec<u32>>());
         Ok(())
     });
     machine(1, 1).run(&mut Memory::new(), &kernel, &grid(1, 64))
@@ -106,22 +104,22 @@ fn reversal(waits: bool) -> Result<KernelCounts, KernelError> {
 
 #[test]
 fn a_missing_barrier_is_found() {
-    assert_eq!(reversal(true).unwrap().barriers, 1);
-    let error = reversal(false).unwrap_err().to_string();
+    assert_eq!(exchange(true).unwrap().barriers, 1);
+    let error = exchange(false).unwrap_err().to_string();
     assert!(error.contains("a barrier is missing"), "{error}");
 }
 
 #[test]
-fn a_butterfly_of_shuffles_gives_every_lane_the_sum_of_its_warp() {
+fn a_tree_of_shuffles_gives_the_first_lane_the_sum_of_its_warp() {
     let kernel = Phase(|block: &mut Block<'_, '_>| {
         let mut words: Vec<u32> = (0..64).collect();
-        for mask in [1, 2, 4, 8, 16] {
-            block.shuffle_xor(&mut words, 64, mask, |a, b| a + b);
+        for distance in [16, 8, 4, 2, 1] {
+            block.shuffle_down(&mut words, 4, 64, distance, |a, b| a + b);
         }
         // 0 + ... + 31 = 496; 32 + ... + 63 = 1520.
-        assert_eq!((words[0], words[31], words[32], words[63]), (496, 496, 1520, 1520));
+        assert_eq!((words[0], words[32]), (496, 1520));
         let mut words: Vec<u32> = (0..64).collect();
-        block.shuffle_down(&mut words, 4, (64, 16), |_, b| b);
+        block.shuffle_down(&mut words, 4, 64, 16, |_, b| b);
         // The upper lanes have none to ask.
         assert_eq!((words[0], words[15], words[16], words[32]), (16, 31, 16, 48));
         Ok(())

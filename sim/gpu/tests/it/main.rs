@@ -4,6 +4,5 @@
 mod common;
 mod contention;
 mod machine;
-mod packing;
 mod profile;
 mod reductions;

@@ -1,7 +1,8 @@
 //! The profile: every device has a fastest strategy, and the paper's reasons for choosing show.
 
 use haversack_devices::{Device, list, load};
-use haversack_gpu::profile::{Profiler, Scaled, Setting, block_against_passes, over_units};
+use haversack_gpu::profile::{Profiler, Scaled, Search, Setting, Timed, block_against_passes, over_units};
+use haversack_gpu::reduction::run;
 use haversack_gpu::{Plan, Strategy, baseline};
 use haversack_kernels::reduce::Statistic;
 
@@ -60,8 +61,11 @@ fn an_epilogue_beats_a_kernel_of_its_own_and_that_the_framework() {
 fn block_atomics_beat_two_passes_on_the_xavier() {
     let profiler = profiler("jetson-agx-xavier");
     for elements in [CONVOLUTION, ATTENTION] {
-        let time =
-            |strategy| profiler.fastest_of(strategy, &[Statistic::Minimum], elements, Setting::Own).unwrap().time;
+        let time = |strategy| {
+            let search = Search { strategies: vec![strategy], ..Search::default() };
+            let profiler = Profiler { search, ..profiler.clone() };
+            profiler.fastest(&[Statistic::Minimum], elements, Setting::Own).unwrap().time
+        };
         assert!(time(Strategy::Hybrid).total() < time(Strategy::TwoPass).total());
     }
 }
@@ -108,7 +112,11 @@ fn order_decides_what_atomics_take() {
     let random = shuffled(CONVOLUTION as usize);
     let mut falling = random.clone();
     falling.sort_by(|a, b| b.total_cmp(a));
-    let on = |data: &[f32]| profiler.time_on(plan, &[Statistic::Minimum], data).unwrap();
+    let on = |data: &[f32]| {
+        let counts = run(&plan, &[Statistic::Minimum], data, &profiler.machine).unwrap().counts;
+        let time = profiler.time_of(&counts);
+        Timed { plan, counts, time }
+    };
     let (random, falling) = (on(&random), on(&falling));
     // 784 blocks, each with a new minimum: 784 changes, at 218 ns each that fails another.
     assert_eq!(falling.counts.kernels[0].atomics[0].changes, 784.0);
@@ -126,7 +134,7 @@ fn a_large_tree_is_a_launch_and_a_line_in_the_bytes() {
     let profiler = profiler("rtx-3090");
     let time = |elements| {
         let plan = Plan { items: 8, ..Plan::new(Strategy::Tree, 512) };
-        profiler.time(plan, &[Statistic::Sum], elements).unwrap().time
+        profiler.time(plan, &[Statistic::SumOfSquares], elements).unwrap().time
     };
     // From 2^25 to 2^27 there are three launches: 4096 elements a block, and again, and one.
     let (one, two, four) = (time(1 << 25), time(1 << 26), time(1 << 27));

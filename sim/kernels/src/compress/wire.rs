@@ -98,14 +98,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Shape, Sections<Reader<'_>>), CodecE
     Ok((shape, sections))
 }
 
-/// The shape of a compressed tensor, so that a caller can make room for it.
-///
-/// # Errors
-/// Bytes that do not begin as a compressed tensor does, or that are longer or shorter than they say.
-pub fn shape_of(bytes: &[u8]) -> Result<Shape, CodecError> {
-    read(bytes).map(|(shape, _)| shape)
-}
-
 /// How a channel is held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Record {

@@ -5,11 +5,9 @@ use std::ops::Range;
 
 use super::matrix::{Lines, Matrix};
 use super::panels::Panels;
-use super::rescale::{checked, round_shift, scale_of_bits};
-use super::tile::{Epilogue, Measured, Place, Shifted, Tile, Wide, add_products};
 use crate::error::KernelError;
 use crate::isa::Isa;
-use crate::simd::{LANES, Simd, Tiled, dispatch_tiled};
+use crate::simd::{LANES, Simd, Tiled, dispatch_tiled, words_mut};
 
 /// The most terms of a sum that an i32 is sure to hold: each is at most 128 · 128 = 2^14, and 2^17 of them would be
 /// 2^31, one more than [`i32::MAX`].
@@ -17,20 +15,18 @@ pub const MOST_TERMS: usize = (i32::MAX >> 14) as usize;
 
 /// Slots of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first
 /// cache, beside a few KiB of rows.
-pub(crate) const STRETCH: usize = 256;
+pub const STRETCH: usize = 256;
 /// Rows of a block, whose stretch of [`STRETCH`] slots is 192 KiB: it stays in a second cache while columns pass by.
 const BLOCK_ROWS: usize = 192;
 /// Columns of a block, whose sums are 192 KiB where they have to wait for more than one stretch.
 const BLOCK_COLUMNS: usize = 256;
 
 /// Multiplies i8 matrices, and keeps the memory that it needs for the next product: 2 bytes for each value of both
-/// operands, besides 4 bytes for each value of the result where it is rescaled dynamically.
+/// operands.
 #[must_use]
 pub struct Gemm {
     isa: Isa,
     workspace: Workspace,
-    /// The result of a dynamic rescaling before its shift is known.
-    wide: Vec<i32>,
 }
 
 /// Memory of a product.
@@ -47,7 +43,7 @@ struct Workspace {
 impl Gemm {
     /// Multiplication in an instruction set.
     pub fn new(isa: Isa) -> Self {
-        Self { isa, workspace: Workspace::default(), wide: Vec::new() }
+        Self { isa, workspace: Workspace::default() }
     }
 
     /// `out[m, n] = sum over k of left[m, k] * right[k, n]`, in row-major order; all 0 where there is no k.
@@ -58,52 +54,9 @@ impl Gemm {
     /// is not as long as the product. Nothing is written then.
     pub fn multiply(&mut self, left: Matrix<'_>, right: Matrix<'_>, out: &mut [i32]) -> Result<(), KernelError> {
         check(left, right, out.len())?;
-        self.workspace.multiply(self.isa, left, right, Wide(out));
+        let product = Product { left: left.by_rows(), right: right.by_columns(), workspace: &mut self.workspace, out };
+        dispatch_tiled(self.isa, product);
         Ok(())
-    }
-
-    /// The product, each sum [`rounded`](super::rounded) to i8 by a shift that was known before: static rescaling.
-    ///
-    /// No i32 but those of the block at work are stored.
-    ///
-    /// # Errors
-    /// As [`Gemm::multiply`], and [`KernelError::Shift`] for a shift above [`LARGEST_SHIFT`](super::LARGEST_SHIFT).
-    pub fn multiply_shifted(
-        &mut self,
-        left: Matrix<'_>,
-        right: Matrix<'_>,
-        shift: u32,
-        out: &mut [i8],
-    ) -> Result<(), KernelError> {
-        check(left, right, out.len())?;
-        let shift = checked(shift)?;
-        self.workspace.multiply(self.isa, left, right, Shifted { out, shift });
-        Ok(())
-    }
-
-    /// The product, rounded to i8 by its own scale, which is answered: dynamic rescaling (listing 1).
-    ///
-    /// The whole result is stored as i32, with its [`scale_of`](super::scale_of) found on the way, and is read again
-    /// to be shifted.
-    ///
-    /// # Errors
-    /// As [`Gemm::multiply`].
-    pub fn multiply_rescaled(
-        &mut self,
-        left: Matrix<'_>,
-        right: Matrix<'_>,
-        out: &mut [i8],
-    ) -> Result<u32, KernelError> {
-        check(left, right, out.len())?;
-        if self.wide.len() < out.len() {
-            self.wide.resize(out.len(), 0);
-        }
-        let wide = &mut self.wide[..out.len()];
-        let epilogue = Measured { wide: Wide(wide), magnitudes: [0; LANES] };
-        let Measured { wide: Wide(wide), magnitudes } = self.workspace.multiply(self.isa, left, right, epilogue);
-        let shift = scale_of_bits(magnitudes.iter().fold(0, |seen, &lane| seen | lane));
-        round_shift(wide, shift, out, self.isa)?;
-        Ok(shift)
     }
 }
 
@@ -128,27 +81,20 @@ fn check(left: Matrix<'_>, right: Matrix<'_>, found: usize) -> Result<(), Kernel
     KernelError::expect_length("the product", found, left.rows().saturating_mul(right.columns()))
 }
 
-impl Workspace {
-    fn multiply<E: Epilogue>(&mut self, isa: Isa, left: Matrix<'_>, right: Matrix<'_>, epilogue: E) -> E {
-        let product = Product { left: left.by_rows(), right: right.by_columns(), workspace: self, epilogue };
-        dispatch_tiled(isa, product)
-    }
-}
-
 /// A product of lines, whose lengths agree.
-struct Product<'a, E> {
+struct Product<'a> {
     left: Lines<'a>,
     right: Lines<'a>,
     workspace: &'a mut Workspace,
-    epilogue: E,
+    out: &'a mut [i32],
 }
 
-impl<E: Epilogue> Tiled for Product<'_, E> {
-    type Output = E;
+impl Tiled for Product<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd, const ROWS: usize>(self, simd: S) -> E {
-        let Self { left, right, workspace, mut epilogue } = self;
+    fn run<S: Simd, const ROWS: usize>(self, simd: S) {
+        let Self { left, right, workspace, out } = self;
         let (rows, columns) = (left.count.div_ceil(ROWS), right.count.div_ceil(LANES));
         let (row_panels, column_panels) = (BLOCK_ROWS / ROWS, BLOCK_COLUMNS / LANES);
         let (left_panels, right_panels) = if S::DEPTH == 4 {
@@ -175,10 +121,9 @@ impl<E: Epilogue> Tiled for Product<'_, E> {
         let tiles = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
         for block_rows in blocks(rows, row_panels) {
             for block_columns in blocks(columns, column_panels) {
-                operands.multiply_block(simd, block_rows.clone(), block_columns, tiles, &mut epilogue);
+                operands.multiply_block(simd, block_rows.clone(), block_columns, tiles, out);
             }
         }
-        epilogue
     }
 }
 
@@ -212,13 +157,13 @@ struct Operands<'a, const ROWS: usize> {
 impl<const ROWS: usize> Operands<'_, ROWS> {
     /// Multiplies a block of panels, stretch by stretch. `tiles`, all zero before and after, holds the sums that wait.
     #[inline(always)]
-    fn multiply_block<S: Simd, E: Epilogue>(
+    fn multiply_block<S: Simd>(
         &self,
         simd: S,
         rows: Range<usize>,
         columns: Range<usize>,
         tiles: &mut [Tile<ROWS>],
-        epilogue: &mut E,
+        out: &mut [i32],
     ) {
         // Of no slots at all there is one stretch, too: its sums are 0, and have to be taken.
         for stretch in blocks(self.slots.max(1), STRETCH) {
@@ -230,23 +175,16 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
                     let tile = &mut tiles[if self.slots > STRETCH { i * rows.len() + j } else { 0 }];
                     add_products(simd, left, right, tile);
                     if stretch.end == self.slots {
-                        self.finish(simd, row * ROWS, column * LANES, tile, epilogue);
+                        self.finish(simd, row * ROWS, column * LANES, tile, out);
                     }
                 }
             }
         }
     }
 
-    /// Hands the sums of a tile on, as far as there are rows and columns, and clears it.
+    /// Stores the sums of a tile, as far as there are rows and columns, and clears it.
     #[inline(always)]
-    fn finish<S: Simd, E: Epilogue>(
-        &self,
-        simd: S,
-        row: usize,
-        column: usize,
-        tile: &mut Tile<ROWS>,
-        epilogue: &mut E,
-    ) {
+    fn finish<S: Simd>(&self, simd: S, row: usize, column: usize, tile: &mut Tile<ROWS>, out: &mut [i32]) {
         if let Some(excess) = self.excess.get(column / LANES) {
             for sums in &mut *tile {
                 for (sum, excess) in sums.iter_mut().zip(excess) {
@@ -255,8 +193,13 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
             }
         }
         let count = LANES.min(self.columns - column);
-        let place = Place { first: row * self.columns + column, columns: self.columns, count };
-        epilogue.take(simd, &tile[..ROWS.min(self.rows - row)], place);
+        let lines = out[row * self.columns + column..].chunks_mut(self.columns);
+        for (sums, line) in tile[..ROWS.min(self.rows - row)].iter().zip(lines) {
+            match (&mut line[..count]).try_into() {
+                Ok(line) => simd.store_words(simd.load_words(sums), words_mut(line)),
+                Err(_) => line[..count].iter_mut().zip(sums).for_each(|(out, &sum)| *out = sum as i32),
+            }
+        }
         *tile = [[0; LANES]; ROWS];
     }
 }
@@ -264,4 +207,27 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
 /// `0..count` in steps.
 fn blocks(count: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(step).map(move |start| start..(start + step).min(count))
+}
+
+/// Sums of a tile.
+pub type Tile<const ROWS: usize> = [[u32; LANES]; ROWS];
+
+/// Adds the products of a stretch of two panels to a tile.
+#[inline(always)]
+pub fn add_products<S: Simd, const ROWS: usize>(
+    simd: S,
+    left: &[[u32; ROWS]],
+    right: &[[u32; LANES]],
+    tile: &mut Tile<ROWS>,
+) {
+    let mut sums = [simd.no_products(); ROWS];
+    for (left, right) in left.iter().zip(right) {
+        let right = simd.load_words(right);
+        for row in 0..ROWS {
+            sums[row] = simd.multiply_add(sums[row], simd.splat_word(left[row]), right);
+        }
+    }
+    for (row, sums) in tile.iter_mut().zip(sums) {
+        simd.store_words(simd.add(simd.load_words(row), simd.finish(sums)), row);
+    }
 }

@@ -6,7 +6,7 @@ use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch, words, words_mut};
 
 /// The most micro-batches whose sum an i32 is sure to hold: 2^24 times -128 is [`i32::MIN`].
-pub const MOST_PARTIALS: usize = 1 << 24;
+const MOST_PARTIALS: usize = 1 << 24;
 
 /// Elements that are summed before the next ones: 4 KiB, which a first cache holds.
 const BLOCK: usize = 1024;
@@ -20,38 +20,21 @@ pub struct Partial<'a> {
     pub scale: u32,
 }
 
-/// `S = max S_i`: the scale of the sum, which is that of the widest micro-batch; 0 where there is none.
-pub fn common_scale(partials: &[Partial<'_>]) -> u32 {
-    partials.iter().map(|partial| partial.scale).max().unwrap_or(0)
-}
-
 /// The sum of micro-batches' weight gradients at their common scale, which is answered: equation 4,
 /// `W = sum of W_i * 2^(S_i - S)`, in i8 from -127 to 127.
 ///
 /// `S_i` is never above `S`, so the factor is a shift down, [`rounded`] to the nearest integer, halves away from zero;
 /// where `S_i` is `S`, which the paper finds to be the common case, there is nothing to round and the sum is exact.
-/// Sums are wide, and only the last step saturates. Equation 4 leaves no room for a sum that is wider than its
-/// widest term: where that matters, [`sum_partials`] gives the sums themselves, and [`scale_of`](super::scale_of)
-/// says by how many bits they are too wide.
+/// Sums are wide, and only the last step saturates.
 ///
 /// # Errors
 /// [`KernelError::Length`] for gradients of another length than the sum, and [`KernelError::Overflow`] for more
-/// than [`MOST_PARTIALS`] of them. Nothing is written then.
+/// than 2^24 of them. Nothing is written then.
 pub fn accumulate(partials: &[Partial<'_>], sum: &mut [i8], isa: Isa) -> Result<u32, KernelError> {
     check(partials, sum.len())?;
-    let scale = common_scale(partials);
+    // `S = max S_i`: the scale of the widest micro-batch; 0 where there is none.
+    let scale = partials.iter().map(|partial| partial.scale).max().unwrap_or(0);
     dispatch(isa, Narrow { partials, scale, sum });
-    Ok(scale)
-}
-
-/// The sum of [`accumulate`] before it is brought to i8.
-///
-/// # Errors
-/// As [`accumulate`].
-pub fn sum_partials(partials: &[Partial<'_>], sum: &mut [i32], isa: Isa) -> Result<u32, KernelError> {
-    check(partials, sum.len())?;
-    let scale = common_scale(partials);
-    dispatch(isa, Wide { partials, scale, sum });
     Ok(scale)
 }
 
@@ -61,23 +44,6 @@ fn check(partials: &[Partial<'_>], expected: usize) -> Result<(), KernelError> {
     }
     let mut lengths = partials.iter().map(|partial| partial.values.len());
     lengths.try_for_each(|found| KernelError::expect_length("a micro-batch's gradient", found, expected))
-}
-
-struct Wide<'a> {
-    partials: &'a [Partial<'a>],
-    scale: u32,
-    sum: &'a mut [i32],
-}
-
-impl Kernel for Wide<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        for (sum, start) in self.sum.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
-            add_all(simd, self.partials, self.scale, start, sum);
-        }
-    }
 }
 
 struct Narrow<'a> {

@@ -72,16 +72,25 @@ impl Block {
     }
 }
 
+/// How codes are to be read, with the ranges that are stored beside them.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub(super) format: Format,
+    pub(super) params: &'a [u32],
+}
+
 /// The codes of a block, each with the bias of `rounder`.
 #[inline(always)]
 pub(super) fn encode<S: Simd, R: Rounder<S>>(
     simd: S,
     rounder: R,
     values: &[f32],
-    (format, params): (Format, &[u32]),
-    (segment, block): (&Segment, Block),
+    stored: Stored<'_>,
+    segment: &Segment,
+    block: Block,
     codes: &mut Codes,
 ) {
+    let Stored { format, params } = stored;
     let slope = |scale: Scale| (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
     let mut range = slope(Scale::stored(format, params, segment.first));
     for piece in block.pieces(segment, format.grouping) {

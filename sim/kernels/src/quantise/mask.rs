@@ -26,32 +26,6 @@ pub fn pack_positive(values: &[f32], isa: Isa, words: &mut [u32]) -> Result<(), 
     Ok(())
 }
 
-/// Marks the elements that are true.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` are not [`mask_words`].
-pub fn pack_bools(flags: &[bool], words: &mut [u32]) -> Result<(), KernelError> {
-    KernelError::expect_length("the mask", words.len(), mask_words(flags.len()))?;
-    for (word, flags) in words.iter_mut().zip(flags.chunks(32)) {
-        *word = flags.iter().enumerate().fold(0, |word, (i, &flag)| word | u32::from(flag) << i);
-    }
-    Ok(())
-}
-
-/// Unpacks a mask.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` are not the [`mask_words`] of `flags`.
-pub fn unpack_bools(words: &[u32], flags: &mut [bool]) -> Result<(), KernelError> {
-    KernelError::expect_length("the mask", words.len(), mask_words(flags.len()))?;
-    for (word, flags) in words.iter().zip(flags.chunks_mut(32)) {
-        for (i, flag) in flags.iter_mut().enumerate() {
-            *flag = word >> i & 1 == 1;
-        }
-    }
-    Ok(())
-}
-
 /// Sets the elements that are not marked to zero: the backward pass of a `ReLU`.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! From f32 to packed words.
 
-use super::block::{Block, Codes, combine, combine_neighbours, encode};
+use super::block::{Block, Codes, Stored, combine, combine_neighbours, encode};
 use super::extremes::{Extremes, extremes, of_tensor};
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
@@ -94,7 +94,7 @@ impl Kernel for Quantise<'_> {
             }
             Grouping::Group256 => groups(simd, values, format, rounding, words, params)?,
         };
-        rest(simd, values, (format, params), rounding, words, packed);
+        rest(simd, values, Stored { format, params }, rounding, words, packed);
         Ok(())
     }
 }
@@ -112,7 +112,7 @@ impl Kernel for Pack<'_> {
         } else {
             0
         };
-        rest(simd, values, (format, &params), rounding, words, packed);
+        rest(simd, values, Stored { format, params: &params }, rounding, words, packed);
     }
 }
 
@@ -293,23 +293,16 @@ pub(super) const fn common_divisor(a: usize, b: usize) -> usize {
 
 /// Packs what lies from element `packed` on, block by block.
 #[inline(always)]
-fn rest<S: Simd>(
-    simd: S,
-    values: &[f32],
-    (format, params): (Format, &[u32]),
-    rounding: Rounding,
-    words: &mut [u32],
-    packed: usize,
-) {
+fn rest<S: Simd>(simd: S, values: &[f32], stored: Stored<'_>, rounding: Rounding, words: &mut [u32], packed: usize) {
     match rounding {
         _ if packed == values.len() => {}
         Rounding::NearestEven => {
-            let rounder = Nearest::<S, true>::new(simd, format.bits);
-            by_block(simd, rounder, values, (format, params), words, packed);
+            let rounder = Nearest::<S, true>::new(simd, stored.format.bits);
+            by_block(simd, rounder, values, stored, words, packed);
         }
         Rounding::Stochastic { seed } => {
-            let rounder = Chance::new(simd, seed, format.bits);
-            by_block(simd, rounder, values, (format, params), words, packed);
+            let rounder = Chance::new(simd, seed, stored.format.bits);
+            by_block(simd, rounder, values, stored, words, packed);
         }
     }
 }
@@ -319,14 +312,15 @@ fn by_block<S: Simd, R: Rounder<S>>(
     simd: S,
     rounder: R,
     values: &[f32],
-    (format, params): (Format, &[u32]),
+    stored: Stored<'_>,
     words: &mut [u32],
     packed: usize,
 ) {
+    let format = stored.format;
     let mut codes: Codes = [0; _];
     for segment in format.segments(values.len()) {
         for block in Block::of(&segment, format.bits, packed) {
-            encode(simd, rounder, values, (format, params), (&segment, block), &mut codes);
+            encode(simd, rounder, values, stored, &segment, block, &mut codes);
             let words = &mut words[block.words(format.bits)];
             combine(simd, format.layout, format.bits, R::BIAS, &codes[..block.count], words);
         }

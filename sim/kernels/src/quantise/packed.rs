@@ -1,13 +1,10 @@
 //! A packed tensor that owns its words.
 
-use std::ops::Range;
-
-use super::format::{Bits, Format, GROUP, Grouping};
+use super::format::Format;
 use super::pack::quantise_into;
-use super::requantise::requantise;
 use super::rounding::Rounding;
 use super::scale::Scale;
-use super::unpack::View;
+use super::unpack::dequantise_into;
 use crate::error::KernelError;
 use crate::isa::Isa;
 
@@ -77,15 +74,6 @@ impl Packed {
         (element < self.len).then(|| Scale::stored(self.format, &self.params, element))
     }
 
-    /// The scales in order: one, or one for each [`GROUP`] elements.
-    pub fn scales(&self) -> impl Iterator<Item = Scale> {
-        let step = match self.format.grouping {
-            Grouping::Tensor => self.len.max(1),
-            Grouping::Group256 => GROUP,
-        };
-        (0..self.len).step_by(step).map(|element| Scale::stored(self.format, &self.params, element))
-    }
-
     /// Its codes, one a byte, in the tensor's order, as [`Format::slot`] places them.
     pub fn codes(&self) -> Vec<u8> {
         let slots = (0..self.len).filter_map(|element| self.format.slot(element, self.len));
@@ -96,7 +84,7 @@ impl Packed {
     pub fn dequantise(&self, isa: Isa) -> Vec<f32> {
         let mut values = vec![0.0; self.len];
         // The lengths fit: every constructor has checked them.
-        let fits = self.dequantise_range(0..self.len, isa, &mut values);
+        let fits = self.dequantise_into(isa, &mut values);
         debug_assert_eq!(fits, Ok(()));
         values
     }
@@ -106,38 +94,7 @@ impl Packed {
     /// # Errors
     /// [`KernelError::Length`] if `out` is not as long as the tensor.
     pub fn dequantise_into(&self, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        self.dequantise_range(0..self.len, isa, out)
-    }
-
-    /// Writes the values of some elements.
-    ///
-    /// # Errors
-    /// [`KernelError::Length`] if the range ends beyond the tensor, or if `out` is not as long as the range.
-    pub fn dequantise_range(&self, range: Range<usize>, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        self.view()?.dequantise_range(range, isa, out)
-    }
-
-    /// Writes the values of one tile of the unified layout, in the row-major order of the tile; other layouts have one
-    /// tile: the tensor.
-    ///
-    /// # Errors
-    /// [`KernelError::Length`] if there is no such tile, or if `out` is not as long as it.
-    pub fn dequantise_tile(&self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        self.view()?.dequantise_tile(tile, isa, out)
-    }
-
-    fn view(&self) -> Result<View<'_>, KernelError> {
-        View::new(&self.words, &self.params, self.format, self.len)
-    }
-
-    /// Goes to fewer bits in place, and gives the words that this frees back.
-    ///
-    /// # Errors
-    /// As [`requantise`](fn@requantise); the tensor is then unchanged.
-    pub fn requantise(&mut self, bits: Bits, isa: Isa) -> Result<(), KernelError> {
-        self.format = requantise(&mut self.words, &mut self.params, self.format, self.len, bits, isa)?;
-        self.words.truncate(self.format.words(self.len));
-        self.words.shrink_to_fit();
-        Ok(())
+        KernelError::expect_length("the output", out.len(), self.len)?;
+        dequantise_into(&self.words, &self.params, self.format, isa, out)
     }
 }

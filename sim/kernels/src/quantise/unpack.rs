@@ -1,10 +1,8 @@
 //! From packed words to f32, or to codes.
 
-use std::ops::Range;
-
-use super::block::{Block, Codes, decode, split};
+use super::block::{Block, Codes, Stored, decode, split};
 use super::format::{Format, GROUP, Grouping, with_width};
-use super::layout::{Layout, Segment};
+use super::layout::Layout;
 use super::pack::common_divisor;
 use super::scale::Scale;
 use crate::error::KernelError;
@@ -22,52 +20,14 @@ pub fn dequantise_into(
     isa: Isa,
     out: &mut [f32],
 ) -> Result<(), KernelError> {
-    View::new(words, params, format, out.len())?.dequantise_range(0..out.len(), isa, out)
-}
-
-/// A packed tensor of `len` elements, where its words and ranges lie.
-#[derive(Clone, Copy)]
-pub(super) struct View<'a> {
-    words: &'a [u32],
-    params: &'a [u32],
-    format: Format,
-    len: usize,
-}
-
-impl<'a> View<'a> {
-    /// Fails on words and ranges that are not those of so many elements.
-    pub(super) fn new(words: &'a [u32], params: &'a [u32], format: Format, len: usize) -> Result<Self, KernelError> {
-        format.check(len, words.len(), params.len())?;
-        Ok(Self { words, params, format, len })
-    }
-
-    /// Unpacks and dequantises the elements `range`. Fails on a range that ends beyond the tensor, and on an output of
-    /// another length.
-    pub(super) fn dequantise_range(self, range: Range<usize>, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        if range.end > self.len {
-            return Err(KernelError::Length { what: "the tensor", found: self.len, expected: range.end });
-        }
-        KernelError::expect_length("the output", out.len(), range.len())?;
-        dispatch(isa, Dequantise { tensor: self, range, out });
-        Ok(())
-    }
-
-    /// Unpacks and dequantises one tile of the unified layout, in the row-major order of the tile; other layouts have one:
-    /// the tensor. Fails if there is no such tile, and on an output that is not as long.
-    pub(super) fn dequantise_tile(self, tile: usize, isa: Isa, out: &mut [f32]) -> Result<(), KernelError> {
-        let Some(segment) = self.format.segments(self.len).nth(tile) else {
-            let found = self.format.segments(self.len).count();
-            return Err(KernelError::Length { what: "the list of tiles", found, expected: tile + 1 });
-        };
-        KernelError::expect_length("the output", out.len(), segment.len())?;
-        dispatch(isa, DequantiseTile { tensor: self, segment, out });
-        Ok(())
-    }
+    format.check(out.len(), words.len(), params.len())?;
+    dispatch(isa, Dequantise { words, stored: Stored { format, params }, out });
+    Ok(())
 }
 
 struct Dequantise<'a> {
-    tensor: View<'a>,
-    range: Range<usize>,
+    words: &'a [u32],
+    stored: Stored<'a>,
     out: &'a mut [f32],
 }
 
@@ -76,37 +36,28 @@ impl Kernel for Dequantise<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let Self { tensor, range, out } = self;
-        let View { words, params, format, .. } = tensor;
-        let whole = LANES * format.bits.per_word();
-        let (first, last) = (range.start.div_ceil(whole), range.end / whole);
-        if !matches!(format.layout, Layout::Interleaved) || first >= last {
-            return blocks(simd, Dequantise { tensor, range, out });
+        let Self { words, stored, out } = self;
+        let block = LANES * stored.format.bits.per_word();
+        let whole = match stored.format.layout {
+            Layout::Interleaved => out.len() / block * block,
+            Layout::Sequential | Layout::Unified(_) => 0,
+        };
+        if whole > 0 {
+            with_width!(stored.format.bits, interleaved<S>, simd, words, stored, &mut out[..whole]);
         }
-        let (before, rest) = out.split_at_mut(first * whole - range.start);
-        let (inside, after) = rest.split_at_mut((last - first) * whole);
-        let (words, grouped) = (&words[first * LANES..], (format.grouping, params));
-        with_width!(format.bits, interleaved<S>, simd, words, first, grouped, inside);
-        for (range, out) in [(range.start..first * whole, before), (last * whole..range.end, after)] {
-            blocks(simd, Dequantise { tensor, range, out });
-        }
+        blocks(simd, words, stored, whole, out);
     }
 }
 
-/// Whole interleaved blocks, the first of which is block `first` of the tensor.
+/// Whole interleaved blocks, from the first on.
 #[inline(always)]
-fn interleaved<S: Simd, const B: u32, const K: usize>(
-    simd: S,
-    words: &[u32],
-    first: usize,
-    (grouping, params): (Grouping, &[u32]),
-    out: &mut [f32],
-) {
+fn interleaved<S: Simd, const B: u32, const K: usize>(simd: S, words: &[u32], stored: Stored<'_>, out: &mut [f32]) {
+    let params = stored.params;
     let blocks = words.as_chunks::<LANES>().0.iter().zip(out.as_chunks_mut::<LANES>().0.as_chunks_mut::<K>().0);
     // A run of vectors never crosses the border of a group.
     let run: usize = const { common_divisor(K, GROUP / LANES) };
-    match (grouping, params) {
-        (Grouping::Tensor, params) => {
+    match stored.format.grouping {
+        Grouping::Tensor => {
             let [minimum, step] = [0, 1].map(|i| f32::from_bits(params[i]));
             let decoder = Decoder::<S, B>::new(simd, Scale { minimum, step });
             for (word, block) in blocks {
@@ -117,8 +68,8 @@ fn interleaved<S: Simd, const B: u32, const K: usize>(
                 }
             }
         }
-        (Grouping::Group256, params) => {
-            for (n, (word, block)) in (first..).zip(blocks) {
+        Grouping::Group256 => {
+            for (n, (word, block)) in blocks.enumerate() {
                 let mut word = simd.load_words(word);
                 for (r, vectors) in block.chunks_exact_mut(run).enumerate() {
                     let group = (n * K + r * run) / (GROUP / LANES);
@@ -165,58 +116,18 @@ impl<S: Simd, const B: u32> Decoder<S, B> {
     }
 }
 
-/// The elements of the range, block by block.
+/// The elements from `start` on, block by block.
 #[inline(always)]
-fn blocks<S: Simd>(simd: S, job: Dequantise<'_>) {
-    let Dequantise { tensor: View { words, params, format, len }, range, out } = job;
-    if range.is_empty() {
-        return;
-    }
+fn blocks<S: Simd>(simd: S, words: &[u32], stored: Stored<'_>, start: usize, out: &mut [f32]) {
+    let Stored { format, params } = stored;
     let mut codes: Codes = [0; _];
-    for segment in format.segments(len) {
-        let end = segment.first + (segment.rows - 1) * segment.stride + segment.columns;
-        if segment.first >= range.end || end <= range.start {
-            continue;
-        }
-        let from = if segment.rows == 1 { range.start.saturating_sub(segment.first) } else { 0 };
-        for block in Block::of(&segment, format.bits, from) {
-            if segment.rows == 1 && segment.first + block.start >= range.end {
-                break;
-            }
+    for segment in format.segments(out.len()) {
+        for block in Block::of(&segment, format.bits, start) {
             split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
             for piece in block.pieces(&segment, format.grouping) {
-                let start = piece.element.max(range.start);
-                let end = (piece.element + piece.count).min(range.end);
-                if start < end {
-                    let offset = piece.offset + (start - piece.element);
-                    let scale = Scale::stored(format, params, start);
-                    let out = &mut out[start - range.start..end - range.start];
-                    decode(simd, &codes[offset..offset + (end - start)], scale, out);
-                }
-            }
-        }
-    }
-}
-
-struct DequantiseTile<'a> {
-    tensor: View<'a>,
-    segment: Segment,
-    out: &'a mut [f32],
-}
-
-impl Kernel for DequantiseTile<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { tensor: View { words, params, format, .. }, segment, out } = self;
-        let mut codes: Codes = [0; _];
-        for block in Block::of(&segment, format.bits, 0) {
-            split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
-            for piece in block.pieces(&segment, format.grouping) {
-                let to = block.start + piece.offset;
                 let scale = Scale::stored(format, params, piece.element);
-                decode(simd, &codes[piece.offset..piece.offset + piece.count], scale, &mut out[to..to + piece.count]);
+                let codes = &codes[piece.offset..piece.offset + piece.count];
+                decode(simd, codes, scale, &mut out[piece.element..piece.element + piece.count]);
             }
         }
     }

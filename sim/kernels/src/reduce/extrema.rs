@@ -1,26 +1,20 @@
-//! Minimum, maximum and absolute maximum: one order each, shared by the scalar twin and by every vector.
+//! Minimum and maximum: one order each, shared by the scalar twin and by every vector.
 
 use std::marker::PhantomData;
 
-use rayon::iter::ParallelIterator;
-use rayon::slice::ParallelSlice;
-
-use super::{PIECE, is_small, scalar};
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, STREAMS, Simd, dispatch, streams};
+use crate::simd::{Kernel, LANES, STREAMED_FROM, STREAMS, Simd, dispatch, streams};
+
+/// Lanes of the scalar twin.
+const TWIN_LANES: usize = 24;
 
 /// Which of two elements an extremum keeps.
 pub(super) trait Order {
     /// The extremum of nothing.
     const IDENTITY: f32;
-    /// What of an element is compared.
-    #[inline(always)]
-    fn see(element: f32) -> f32 {
-        element
-    }
-    /// Keeps `so_far` if `next`, which has been seen, is NaN or equal.
+    /// Keeps `so_far` if `next` is NaN or equal.
     fn keep(so_far: f32, next: f32) -> f32;
-    /// Sees and keeps, for every lane.
+    /// The same for every lane.
     fn keep_lanes<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats;
     /// What all lanes keep, none of which is NaN.
     fn keep_one<S: Simd>(simd: S, lanes: S::Floats) -> f32;
@@ -30,8 +24,6 @@ pub(super) trait Order {
 pub(super) struct Smallest;
 /// The order of the maximum.
 pub(super) struct Largest;
-/// The order of the absolute maximum.
-pub(super) struct Farthest;
 
 impl Order for Smallest {
     const IDENTITY: f32 = f32::INFINITY;
@@ -65,51 +57,19 @@ impl Order for Largest {
     }
 }
 
-impl Order for Farthest {
-    const IDENTITY: f32 = 0.0;
-    #[inline(always)]
-    fn see(element: f32) -> f32 {
-        element.abs()
-    }
-    #[inline(always)]
-    fn keep(so_far: f32, next: f32) -> f32 {
-        Largest::keep(so_far, next)
-    }
-    #[inline(always)]
-    fn keep_lanes<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats {
-        let magnitude = simd.and(simd.bits(next), simd.splat_word(!SIGN));
-        simd.greater(simd.floats_of_bits(magnitude), so_far)
-    }
-    #[inline(always)]
-    fn keep_one<S: Simd>(simd: S, lanes: S::Floats) -> f32 {
-        simd.greatest(lanes)
-    }
-}
-
-/// The bit of an f32's sign.
-const SIGN: u32 = 1 << 31;
-
 /// Turns -0 into +0: which zero wins is the one thing about an extremum that shows the order of evaluation.
 #[inline(always)]
-pub(super) fn canonical(extremum: f32) -> f32 {
+fn canonical(extremum: f32) -> f32 {
     extremum + 0.0
 }
 
 /// The extremum of a tensor.
 pub(super) fn extremum<O: Order>(data: &[f32], isa: Isa) -> f32 {
-    canonical(if is_small(data) {
+    canonical(if size_of_val(data) < STREAMED_FROM {
         dispatch(isa, OneStream::<O>(data, PhantomData))
     } else {
         dispatch(isa.for_streams(), Streams::<O>(data, PhantomData))
     })
-}
-
-/// The same, on every core if the tensor is large.
-pub(super) fn parallel_extremum<O: Order>(data: &[f32], isa: Isa) -> f32 {
-    if is_small(data) {
-        return extremum::<O>(data, isa);
-    }
-    data.par_chunks(PIECE).map(|piece| extremum::<O>(piece, isa)).reduce(|| O::IDENTITY, O::keep)
 }
 
 /// A tensor that is read from its first element to its last.
@@ -122,7 +82,7 @@ impl<O: Order> Kernel for OneStream<'_, O> {
     fn run<S: Simd>(self, simd: S) -> f32 {
         // Enough accumulators that loads, not latencies, are what they wait for: eight registers.
         match S::REGISTER {
-            1 => scalar::extremum::<O>(self.0),
+            1 => by_twin::<O>(self.0),
             LANES => in_vectors::<O, S, 8>(simd, self.0),
             _ => in_vectors::<O, S, 4>(simd, self.0),
         }
@@ -152,7 +112,7 @@ fn in_vectors<O: Order, S: Simd, const N: usize>(simd: S, mut data: &[f32]) -> f
     for k in 1..N {
         so_far[0] = O::keep_lanes(simd, so_far[0], so_far[k]);
     }
-    rest.iter().fold(O::keep_one(simd, so_far[0]), |so_far, &next| O::keep(so_far, O::see(next)))
+    rest.iter().fold(O::keep_one(simd, so_far[0]), |so_far, &next| O::keep(so_far, next))
 }
 
 /// A tensor that is read as [`STREAMS`] streams side by side.
@@ -165,7 +125,7 @@ impl<O: Order> Kernel for Streams<'_, O> {
     #[expect(clippy::needless_range_loop, reason = "streams are read side by side, a vector of each at a time")]
     fn run<S: Simd>(self, simd: S) -> f32 {
         if S::REGISTER == 1 {
-            return scalar::extremum::<O>(self.0);
+            return by_twin::<O>(self.0);
         }
         let (streams, rest) = streams(self.0);
         let mut so_far = [simd.splat(O::IDENTITY); 4];
@@ -180,4 +140,25 @@ impl<O: Order> Kernel for Streams<'_, O> {
         let rest = in_vectors::<O, S, 4>(simd, rest);
         O::keep(O::keep_one(simd, so_far[0]), rest)
     }
+}
+
+/// The scalar twin: plain Rust over an array of lanes, which the compiler turns into whatever vectors the target has.
+fn by_twin<O: Order>(data: &[f32]) -> f32 {
+    let (chunks, rest) = data.as_chunks();
+    let mut lanes = [O::IDENTITY; TWIN_LANES];
+    keep_all::<O>(chunks, &mut lanes);
+    lanes.into_iter().chain(rest.iter().copied()).fold(O::IDENTITY, O::keep)
+}
+
+/// Never inlined: where the lanes are joined in the same function, the compiler makes vectors of that instead, and the
+/// loop runs four to five times slower.
+#[inline(never)]
+fn keep_all<O: Order>(chunks: &[[f32; TWIN_LANES]], lanes: &mut [f32; TWIN_LANES]) {
+    let mut so_far = *lanes;
+    for chunk in chunks {
+        for (lane, &next) in so_far.iter_mut().zip(chunk) {
+            *lane = O::keep(*lane, next);
+        }
+    }
+    *lanes = so_far;
 }

@@ -1,9 +1,7 @@
 //! Compression: the bound on every element, whatever the tensor, and errors on whatever bytes.
 
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{
-    Blocks, Bound, Codec, CodecError, FeatureMap, Kind, Mode, Shape, Summary, decompress, ratio_on_synthetic, shape_of,
-};
+use haversack_kernels::compress::{Blocks, Bound, Codec, CodecError, FeatureMap, Mode, Shape, Summary, decompress};
 use haversack_kernels::quantise::{Bits, Format, GROUP, Grouping, Layout, Packed, Rounding, draw};
 use proptest::prelude::*;
 
@@ -19,7 +17,6 @@ fn compressed(mode: Mode, values: &[f32], shape: Shape) -> (Vec<u8>, Summary) {
     let mut bytes = vec![9; 3];
     let summary = Codec::new(mode, Isa::Scalar).unwrap().compress(map(values, shape), &mut bytes).unwrap();
     assert_eq!(summary.bytes as usize, bytes.len());
-    assert_eq!(shape_of(&bytes), Ok(shape));
     (bytes, summary)
 }
 
@@ -55,7 +52,8 @@ fn half_steps(values: &[f32], bits: Bits) -> f64 {
     let format = Format::new(bits, Grouping::Group256, Layout::Interleaved);
     let packed = Packed::quantise(values, format, Rounding::NearestEven, Isa::Scalar).unwrap();
     let largest = values.iter().fold(0.0_f64, |most, &x| most.max(f64::from(x).abs()));
-    let step = packed.scales().map(|scale| f64::from(scale.step)).fold(0.0, f64::max);
+    let scales = (0..values.len()).step_by(GROUP).filter_map(|element| packed.scale(element));
+    let step = scales.map(|scale| f64::from(scale.step)).fold(0.0, f64::max);
     step * (0.5 + 1.0 / 4096.0) + (largest + step) / 4_194_304.0
 }
 
@@ -322,22 +320,6 @@ fn half_a_tensor_of_zeros_does_not_hold_the_ratio_below_32() {
         (0..4 * 16384).map(|i| if i / 128 % 128 < 64 { (1 + i % 128 / 32) as f32 } else { 0.0 }).collect();
     let (bytes, _) = compressed(mode, &values, shape);
     assert!(bytes.len() * 64 < values.len() * 4, "{}", bytes.len());
-}
-
-#[test]
-fn a_sample_stands_for_the_tensor() {
-    let codec = Codec::new(Mode::mixed(Bound::OfChannel(2e-3)), Isa::Scalar).unwrap();
-    for kind in [Kind::Rectified, Kind::Tokens] {
-        let shape = if kind == Kind::Tokens { shape(768, 1, 128) } else { shape(64, 112, 112) };
-        let sampled = ratio_on_synthetic(&codec, shape, kind).unwrap();
-        let values = kind.generate(shape);
-        let whole = size_of_val(values.as_slice()) as f64 / compressed(codec.mode(), &values, shape).1.bytes as f64;
-        assert!((sampled / whole - 1.0).abs() < 0.1, "{kind:?}: {sampled} {whole}");
-        // Mostly eight bits of 32, and 32 more for 256 elements.
-        assert!((3.0..6.0).contains(&sampled), "{kind:?}: {sampled}");
-        assert_eq!(ratio_on_synthetic(&codec, shape, kind), Ok(sampled));
-    }
-    assert_eq!(ratio_on_synthetic(&codec, shape(0, 3, 3), Kind::Smooth), Ok(1.0));
 }
 
 #[test]

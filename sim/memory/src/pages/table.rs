@@ -23,17 +23,6 @@ pub enum Tighter {
     Time,
 }
 
-impl Tighter {
-    /// The constraint with the smaller remaining proportion; memory where they are equal.
-    ///
-    /// Exact in integers: the remaining proportion is smaller where used / budget is larger.
-    pub fn of((used, budget): (Bytes, Bytes), (spent, allowed): (Nanos, Nanos)) -> Self {
-        let memory = u128::from(used.0) * u128::from(allowed.0);
-        let time = u128::from(spent.0) * u128::from(budget.0);
-        if time > memory { Self::Time } else { Self::Memory }
-    }
-}
-
 /// What is planned to be kept, by id, in the two orders of Algorithm 3.
 #[derive(Clone, Debug)]
 pub struct PageTable {

@@ -7,9 +7,8 @@ use haversack_devices::units::{Bytes, Nanos};
 use super::actors::{Doing, Touch};
 use super::extents::{DIRTY, LISTS, State, WORKINGSET, YOUNG};
 use super::processes::Fresh;
-use super::reclaim::{CLUSTER, Look, Reclaimer};
+use super::reclaim::{CLUSTER, Look, PATIENCE, Reclaimer};
 use super::settings::PAGE;
-use super::time::PATIENCE;
 use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory};
 
 /// How far an actor has come with the extent that it touches.

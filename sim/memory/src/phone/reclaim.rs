@@ -3,18 +3,40 @@
 //! After `mm/vmscan.c` of Linux 5.10: `get_scan_count` (the balance of kinds), `shrink_active_list`,
 //! `shrink_inactive_list` and `page_check_references` (second chance). One call looks at one extent.
 
+use std::collections::VecDeque;
+
 use haversack_devices::units::Nanos;
 
 use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET, YOUNG};
 use super::processes::Fresh;
 use super::settings::PAGE;
-use super::time::Write;
-use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory};
+use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory, Transfer};
 
 /// Pages that reclaim takes at a time (`SWAP_CLUSTER_MAX`).
 pub(super) const CLUSTER: u64 = 32;
 /// The first pass over a list looks at its 2¹²th part (`DEF_PRIORITY`): shorter lists do not count.
 const PRIORITY: u32 = 12;
+
+/// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
+/// find young, to evict; generations take a walk each), and touches go on meanwhile.
+pub(super) const PATIENCE: u64 = 8;
+
+/// An extent on its way to flash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) transfer: Transfer,
+    pub(super) id: u32,
+    /// The extent's clock; another means that it was wanted back, or freed.
+    pub(super) number: u64,
+}
+
+/// What is on its way to flash, in the order in which it was begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writeback {
+    pub(super) queue: VecDeque<Write>,
+    /// Pages that nobody has wanted back since.
+    pub(super) pages: u64,
+}
 
 /// Who reclaims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,34 +1,11 @@
 //! Time: what kswapd, the write queue, PSI and lmkd do while it passes.
 
-use std::collections::VecDeque;
-
 use haversack_devices::units::Nanos;
 
 use super::actors::Activity;
 use super::extents::State;
-use super::reclaim::{Look, Reclaimer};
+use super::reclaim::{Look, PATIENCE, Reclaimer, Write};
 use super::{ANON, ActorId, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
-
-/// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
-/// find young, to evict; generations take a walk each), and touches go on meanwhile.
-pub(super) const PATIENCE: u64 = 8;
-
-/// An extent on its way to flash.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Write {
-    pub(super) transfer: Transfer,
-    pub(super) id: u32,
-    /// The extent's clock; another means that it was wanted back, or freed.
-    pub(super) number: u64,
-}
-
-/// What is on its way to flash, in the order in which it was begun.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Writeback {
-    pub(super) queue: VecDeque<Write>,
-    /// Pages that nobody has wanted back since.
-    pub(super) pages: u64,
-}
 
 /// The kernel's thread that reclaims.
 #[derive(Clone, Debug)]

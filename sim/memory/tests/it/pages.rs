@@ -246,21 +246,12 @@ fn the_least_valuable_for_its_cost_goes_first() {
 }
 
 #[test]
-fn the_tighter_constraint_has_the_smaller_share_left() {
-    // 60 of 100 B leave 40%; 7 of 10 ns leave 30%, 6 of 10 leave 40%.
-    let memory = (Bytes(60), Bytes(100));
-    assert_eq!(Tighter::of(memory, (Nanos(7), Nanos(10))), Tighter::Time);
-    assert_eq!(Tighter::of(memory, (Nanos(6), Nanos(10))), Tighter::Memory);
-    // Beyond the budget is less than nothing left; the largest numbers do not overflow.
-    assert_eq!(Tighter::of((Bytes(300), Bytes(100)), (Nanos(29), Nanos(10))), Tighter::Memory);
-    assert_eq!(Tighter::of((Bytes::MAX, Bytes::MAX), (Nanos::MAX, Nanos(1))), Tighter::Time);
-    // Of 7 pages of 10 B out of 100 B, 30% are left, against 31% and 29% of the time.
+fn demand_is_in_whole_pages() {
+    // 2 and 5 pages of 10 B.
     let mut table = table();
     table.insert(0, Bytes(20), keys(1.0, 1)).unwrap();
     table.insert(1, Bytes(45), keys(1.0, 1)).unwrap();
     assert_eq!(table.demand(), Bytes(70));
-    let tighter = |spent| Tighter::of((table.demand(), Bytes(100)), (Nanos(spent), Nanos(100)));
-    assert_eq!((tighter(69), tighter(71)), (Tighter::Memory, Tighter::Time));
 }
 
 /// A quotient as the table ranks it; few values, so that ties are common.
