@@ -37,6 +37,8 @@ use prost::bytes::Bytes;
 use crate::error::WorkloadError;
 use crate::network::Network;
 
+use graph::Graph;
+use importer::Importer;
 pub use operators::{carries_gradients, operators};
 
 /// A network that was imported, with what had to be assumed.
@@ -94,7 +96,24 @@ fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>, keep_values: bool) ->
     let model = proto::ModelProto::decode(bytes).map_err(|error| {
         Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
     })?;
-    importer::import(name, graph::Graph::new(model)?, input, keep_values)
+    build(name, Graph::new(model)?, input, keep_values)
+}
+
+/// The network of `graph`, operator by operator, whose loss is over the last output.
+fn build(name: &str, mut graph: Graph, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
+    graph.check()?;
+    let output = graph.outputs.pop().unwrap_or_default();
+    let left_out = |other| format!("output '{other}' is left out: the loss is over '{output}', the last one");
+    let notes = graph.outputs.iter().map(left_out).collect();
+    graph.outputs = vec![output.clone()];
+    refold::refold(&mut graph);
+    graph.arrange(&output)?;
+    let mut importer = Importer::new(name, &graph, samples::read(&graph, input)?, notes)?;
+    for node in &graph.nodes {
+        let counted = operators::apply(&mut importer, node).and_then(|()| importer.count());
+        counted.map_err(|fault| fault.at(node))?;
+    }
+    importer.finish(&output, keep_values)
 }
 
 /// What a part of the import gives.

@@ -3,7 +3,6 @@
 use haversack_devices::text::nearest;
 
 use super::Fault;
-use super::operators::operators;
 
 /// Operators of one kind.
 struct Family {
@@ -60,14 +59,13 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
-/// The fault of a node of the unsupported `operator`.
-pub(super) fn unsupported(operator: &str) -> Fault {
-    const SHOWN: usize = 3;
+/// The fault of a node of the unsupported `operator`, where those of `supported` are.
+pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
     let plain = operator.rsplit('.').next().unwrap_or(operator);
     let family = FAMILIES.iter().find(|family| family.marks.iter().any(|mark| belongs(plain, mark)));
     let siblings = |family: &Family| {
-        let of_family = operators().filter(|name| family.marks.iter().any(|mark| belongs(name, mark)));
-        of_family.collect::<Vec<_>>().join(", ")
+        let is_of_it = |name: &&&str| family.marks.iter().any(|mark| belongs(name, mark));
+        supported.iter().filter(is_of_it).copied().collect::<Vec<_>>().join(", ")
     };
     let (near, advice) = match family {
         Some(family) => match siblings(family) {
@@ -75,9 +73,8 @@ pub(super) fn unsupported(operator: &str) -> Fault {
             names => (format!("; of {} these are: {names}", family.name), family.advice),
         },
         None => {
-            let near: Vec<_> = nearest(plain, operators()).into_iter().take(SHOWN).collect();
-            let near =
-                if near.is_empty() { String::new() } else { format!("; the nearest that are: {}", near.join(", ")) };
+            let near = nearest(plain, supported.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("; the nearest that are: {near}"));
             (near, "write it in the network by operators that are, or leave it out of the export")
         }
     };

@@ -6,8 +6,9 @@ use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers
 use super::graph::{Graph, OnnxNode};
 use super::items::{Item, Opaque, Order, Provenance, Source, Weight};
 use super::proto::TensorProto;
+use super::samples::Samples;
 use super::values::{self, Holder};
-use super::{Fault, Imported, Result, operators, refold, samples};
+use super::{Fault, Imported, Result};
 use crate::network::{Initial, Network, ParameterId, StorageId, ValueId};
 use crate::operator::Copying;
 use crate::shape::{Dim, Shape};
@@ -18,47 +19,6 @@ use crate::training_graph::Role;
 const MOST: u128 = 1 << 50;
 /// Dimensions that a tensor may have.
 const MOST_DIMENSIONS: usize = 32;
-
-/// The network of `graph`, for samples of shape `input` if one is given, with the file's values if they are to be kept.
-pub(super) fn import(name: &str, mut graph: Graph, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
-    graph.check()?;
-    let mut notes = Vec::new();
-    let output = graph.outputs.pop().unwrap_or_default();
-    for other in &graph.outputs {
-        notes.push(format!("output '{other}' is left out: the loss is over '{output}', the last one"));
-    }
-    graph.outputs = vec![output.clone()];
-    refold::refold(&mut graph);
-    graph.arrange(&output)?;
-    let samples = samples::read(&graph, input)?;
-    notes.extend(samples.notes);
-    let mut importer = Importer {
-        graph: &graph,
-        readers: graph.readers(),
-        network: Network::new(name),
-        batch: samples.batch,
-        notes,
-        items: HashMap::new(),
-        sources: HashMap::new(),
-        shared: HashSet::new(),
-        parameters: HashMap::new(),
-        holders: Vec::new(),
-        buffers: HashMap::new(),
-        counted: Counted::default(),
-        made: Made::default(),
-    };
-    importer.start(samples.sources)?;
-    for node in &graph.nodes {
-        operators::apply(&mut importer, node).map_err(|fault| fault.at(node))?;
-        importer.count().map_err(|fault| fault.at(node))?;
-    }
-    importer.finish(&output)?;
-    importer.count()?;
-    if keep_values {
-        values::keep(&mut importer.network, &importer.holders, &graph);
-    }
-    Ok(Imported { network: importer.network, notes: importer.notes })
-}
 
 /// What the operators of the network have made so far.
 #[derive(Default)]
@@ -101,7 +61,29 @@ pub(super) struct Importer<'a> {
     made: Made,
 }
 
-impl Importer<'_> {
+impl<'a> Importer<'a> {
+    /// Before the first operator: of the network there are the inputs of `graph`.
+    pub(super) fn new(name: &str, graph: &'a Graph, samples: Samples, mut notes: Vec<String>) -> Result<Self> {
+        notes.extend(samples.notes);
+        let mut importer = Self {
+            graph,
+            readers: graph.readers(),
+            network: Network::new(name),
+            batch: samples.batch,
+            notes,
+            items: HashMap::new(),
+            sources: HashMap::new(),
+            shared: HashSet::new(),
+            parameters: HashMap::new(),
+            holders: Vec::new(),
+            buffers: HashMap::new(),
+            counted: Counted::default(),
+            made: Made::default(),
+        };
+        importer.start(samples.sources)?;
+        Ok(importer)
+    }
+
     fn start(&mut self, sources: Vec<Source>) -> Result<()> {
         for (place, source) in sources.into_iter().enumerate() {
             let (name, kind, shape) = (source.name.clone(), source.kind, source.shape.clone());
@@ -119,8 +101,17 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// The loss over `output`.
-    fn finish(&mut self, output: &str) -> Result<()> {
+    /// The network with the loss over `output`, and with the file's values if they are to be kept.
+    pub(super) fn finish(mut self, output: &str, keep_values: bool) -> Result<Imported> {
+        self.loss(output)?;
+        self.count()?;
+        if keep_values {
+            values::keep(&mut self.network, &self.holders, self.graph);
+        }
+        Ok(Imported { network: self.network, notes: self.notes })
+    }
+
+    fn loss(&mut self, output: &str) -> Result<()> {
         let expected = "scores, a row of classes for each label";
         let Some(&Item::Value(mut scores)) = self.items.get(output) else {
             return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {expected}")));
@@ -417,7 +408,7 @@ impl Importer<'_> {
     }
 
     /// Weighs what the last operator added.
-    fn count(&mut self) -> Result<()> {
+    pub(super) fn count(&mut self) -> Result<()> {
         for node in self.network.nodes.iter().skip(self.counted.nodes) {
             self.counted.flops += u128::from(node.flops.fixed) + u128::from(node.flops.per_sample);
         }

@@ -10,28 +10,24 @@ use crate::operator::{Pairing, Pointwise, Reducing, Unary};
 /// Adds what a node does to the network, and says what its first output is.
 type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item>;
 
-/// What each operator does.
-const OPERATORS: &[(&[&str], Apply)] = &[
+/// The names of operators, and what each of them does.
+type Operators = &'static [(&'static [&'static str], Apply)];
+
+/// Those through which gradients may flow.
+const DIFFERENTIABLE: Operators = &[
     (&["Abs"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Abs))),
     (&["Add", "Sub"], pointwise::add),
-    (&["And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less"], evaluate::elementwise),
-    (&["ArgMax", "ArgMin"], further::arg),
     (&["AveragePool"], layers::average_pool),
     (&["BatchNormalization"], layers::batch_norm),
-    (&["Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"], further::random),
-    (&["Cast"], evaluate::cast),
     (&["Ceil", "Floor", "Round", "Sign"], |importer, node| {
         pointwise::unary(importer, node, Unary::Other(Pointwise::Round))
     }),
     (&["Celu", "Elu", "Selu"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Elu))),
     (&["Clip"], pointwise::clip),
     (&["Concat"], rearrange::concat),
-    (&["Constant"], constant),
-    (&["ConstantOfShape"], evaluate::constant_of_shape),
     (&["Conv"], layers::convolution),
     (&["ConvTranspose"], further::transposed_convolution),
     (&["Cos", "Sin"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Sin))),
-    (&["CumSum", "Trilu"], evaluate::same_shape),
     (&["DepthToSpace", "SpaceToDepth"], further::blocks),
     (&["Div"], pointwise::div),
     (&["Dropout"], layers::dropout),
@@ -53,7 +49,6 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["Identity"], |importer, node| importer.item(node, 0)),
     (&["LayerNormalization"], layers::layer_norm),
     (&["LeakyRelu"], pointwise::leaky_relu),
-    (&["LessOrEqual", "Mod", "Not", "Or", "Xor"], evaluate::elementwise),
     (&["Log"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Log))),
     (&["LogSoftmax"], layers::log_softmax),
     (&["MatMul"], layers::matmul),
@@ -65,7 +60,6 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["PRelu"], |importer, node| pointwise::pairwise(importer, node, Pairing::PRelu)),
     (&["Pad"], slices::pad),
     (&["Pow"], pointwise::pow),
-    (&["Range"], evaluate::range),
     (&["Reciprocal"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Reciprocal))),
     (&["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"], |importer, node| {
         further::reduce(importer, node, Some(Reducing::Norm))
@@ -76,8 +70,6 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["Relu"], pointwise::relu),
     (&["Reshape"], rearrange::reshape),
     (&["Resize", "Upsample"], further::resize),
-    (&["ScatterElements", "ScatterND"], further::scatter),
-    (&["Shape"], evaluate::shape),
     (&["Sigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Sigmoid)),
     (&["Slice"], slices::slice),
     (&["Softmax"], layers::softmax),
@@ -95,59 +87,44 @@ const OPERATORS: &[(&[&str], Apply)] = &[
     (&["Where"], pointwise::select),
 ];
 
+/// Those that are computed beforehand, of constants and of shapes: no gradient flows through them.
+const COMPUTED_BEFOREHAND: Operators = &[
+    (&["And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less"], evaluate::elementwise),
+    (&["ArgMax", "ArgMin"], further::arg),
+    (&["Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"], further::random),
+    (&["Cast"], evaluate::cast),
+    (&["Constant"], constant),
+    (&["ConstantOfShape"], evaluate::constant_of_shape),
+    (&["CumSum", "Trilu"], evaluate::same_shape),
+    (&["LessOrEqual", "Mod", "Not", "Or", "Xor"], evaluate::elementwise),
+    (&["Range"], evaluate::range),
+    (&["ScatterElements", "ScatterND"], further::scatter),
+    (&["Shape"], evaluate::shape),
+];
+
 /// The names of the operators that can be imported, in alphabetical order.
 ///
 /// Those that make up a GELU, a SiLU or a normalisation are taken as that one; the integer and boolean ones only where no gradient flows.
 pub fn operators() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&'static str> = OPERATORS.iter().flat_map(|(names, _)| *names).copied().collect();
+    let mut names: Vec<&'static str> =
+        DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).flat_map(|(names, _)| *names).copied().collect();
     names.sort_unstable();
     names.into_iter()
 }
 
 /// Adds what `node` does.
 pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> {
-    let found = OPERATORS.iter().find(|(names, _)| names.contains(&node.operator.as_str()));
-    let (_, apply) = found.ok_or_else(|| families::unsupported(&node.operator))?;
+    let found =
+        DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).find(|(names, _)| names.contains(&node.operator.as_str()));
+    let (_, apply) = found.ok_or_else(|| families::unsupported(&node.operator, &operators().collect::<Vec<_>>()))?;
     let item = apply(importer, node)?;
     importer.set(node, 0, item);
     Ok(())
 }
 
-/// Those that are computed beforehand, of constants and of shapes: no gradient flows through them.
-const COMPUTED_BEFOREHAND: &[&str] = &[
-    "And",
-    "ArgMax",
-    "ArgMin",
-    "Bernoulli",
-    "Cast",
-    "Constant",
-    "ConstantOfShape",
-    "CumSum",
-    "Equal",
-    "Greater",
-    "GreaterOrEqual",
-    "IsInf",
-    "IsNaN",
-    "Less",
-    "LessOrEqual",
-    "Mod",
-    "Not",
-    "Or",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-    "Range",
-    "ScatterElements",
-    "ScatterND",
-    "Shape",
-    "Trilu",
-    "Xor",
-];
-
 /// Whether gradients may flow through the operator `name`, or it is taken of constants and shapes alone.
 pub fn carries_gradients(name: &str) -> bool {
-    !COMPUTED_BEFOREHAND.contains(&name)
+    !COMPUTED_BEFOREHAND.iter().any(|(names, _)| names.contains(&name))
 }
 
 /// `Constant`.
