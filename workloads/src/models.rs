@@ -20,6 +20,8 @@ mod width;
 
 use haversack_devices::text::nearest;
 
+use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
+use self::bert::Encoder;
 use crate::error::WorkloadError;
 use crate::network::Network;
 
@@ -97,37 +99,101 @@ pub struct Model {
     build: Build,
 }
 
-/// Builds a network for samples of a shape and a number of classes, with hidden layers of a width.
-type Build = fn(&mut Network, &[u64], u64, Width) -> Built;
+impl Model {
+    /// Its network, called `name`, with hidden layers of `width`.
+    fn build(
+        &self,
+        name: &str,
+        width: Width,
+        input: Option<&[u64]>,
+        classes: Option<u64>,
+    ) -> Result<Network, WorkloadError> {
+        let shape = input.unwrap_or(self.sample.own());
+        let refuse = |reason: &str| WorkloadError::Input {
+            model: name.to_owned(),
+            message: format!("an input of {} {reason}; it takes {}", dimensions(shape), self.sample.takes()),
+        };
+        if !self.sample.accepts(shape) {
+            return Err(refuse("does not fit"));
+        }
+        let classes = self.classes_of(classes)?;
+        let mut network = Network::new(name);
+        match self.build.build(&mut network, shape, classes, width) {
+            Ok(()) => Ok(network),
+            // With the right rank, only a window that is larger than what is left can fail.
+            Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Its number of classes, `asked` if it can have as many; zero where there are none.
+    fn classes_of(&self, asked: Option<u64>) -> Result<u64, WorkloadError> {
+        let refuse = |message| Err(WorkloadError::Input { model: self.id.to_owned(), message });
+        match (asked, self.classes) {
+            (None, own) => Ok(own.unwrap_or(0)),
+            (Some(classes), None) => refuse(format!("{classes} classes do not fit; it predicts tokens and has none")),
+            (Some(classes), Some(own)) if !(1..=MOST_CLASSES).contains(&classes) => {
+                refuse(format!("{classes} classes do not fit; it takes from 1 to {MOST_CLASSES}; its own are {own}"))
+            }
+            (Some(classes), _) => Ok(classes),
+        }
+    }
+}
+
+/// The family of a network, and what tells it from its sisters.
+enum Build {
+    ResNet(&'static resnet::ResNet),
+    MobileNet(&'static mobilenet::MobileNet),
+    Vgg(vgg::Stages),
+    /// With one dense layer, and with batch normalisation or without.
+    VggForCifar(vgg::Stages, bool),
+    Classifier(&'static Encoder),
+    MaskedLanguageModel(&'static Encoder),
+    /// By itself.
+    Alone(fn(&mut Network, &[u64], u64, Width) -> Built),
+    /// By itself, without a narrower form.
+    OnlyFull(fn(&mut Network, &[u64], u64) -> Built),
+}
+
+impl Build {
+    /// Builds a network for samples of a shape and a number of classes, with hidden layers of a width.
+    fn build(&self, n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
+        match *self {
+            Self::ResNet(family) => resnet::build(n, input, classes, width, family),
+            Self::MobileNet(family) => mobilenet::build(n, input, classes, width, family),
+            Self::Vgg(stages) => vgg::imagenet(n, input, classes, width, stages),
+            Self::VggForCifar(stages, norm) => vgg::cifar(n, input, classes, width, stages, norm),
+            Self::Classifier(encoder) => bert::classifier(n, input, classes, &encoder.narrowed(width)),
+            Self::MaskedLanguageModel(encoder) => bert::masked_language_model(n, input, &encoder.narrowed(width)),
+            Self::Alone(build) => build(n, input, classes, width),
+            Self::OnlyFull(build) => width.only_full(n, input, classes, build),
+        }
+    }
+}
 
 const fn image(id: &'static str, about: &'static str, own: [u64; 3], classes: u64, build: Build) -> Model {
     Model { id, about, sample: Sample::Image { own }, classes: Some(classes), build }
 }
 
+const fn imagenet(id: &'static str, about: &'static str, build: Build) -> Model {
+    image(id, about, [3, 224, 224], 1000, build)
+}
+
+const fn cifar(id: &'static str, about: &'static str, build: Build) -> Model {
+    image(id, about, [3, 32, 32], 10, build)
+}
+
 /// A text model of two labels.
-const fn text(id: &'static str, about: &'static str, tokens: u64, build: Build) -> Model {
-    Model { id, about, sample: Sample::Tokens { own: [tokens], least: 1, most: 512 }, classes: Some(2), build }
+const fn text(id: &'static str, about: &'static str, tokens: u64, encoder: &'static Encoder) -> Model {
+    let sample = Sample::Tokens { own: [tokens], least: 1, most: encoder.positions };
+    Model { id, about, sample, classes: Some(2), build: Build::Classifier(encoder) }
 }
 
-impl Model {
-    /// The same for a model that predicts tokens.
-    const fn of_tokens(self) -> Self {
-        Self { classes: None, ..self }
-    }
-
-    /// The same for a model with so many positions.
-    const fn with_positions(self, most: u64) -> Self {
-        match self.sample {
-            Sample::Tokens { own, least, .. } => Self { sample: Sample::Tokens { own, least, most }, ..self },
-            Sample::Image { .. } => self,
-        }
-    }
+/// A text model that fills in every token.
+const fn masked(id: &'static str, about: &'static str, tokens: u64, encoder: &'static Encoder) -> Model {
+    Model { classes: None, build: Build::MaskedLanguageModel(encoder), ..text(id, about, tokens, encoder) }
 }
 
-const IMAGENET: [u64; 3] = [3, 224, 224];
-const CIFAR: [u64; 3] = [3, 32, 32];
-/// Classes of ImageNet.
-const THOUSAND: u64 = 1000;
 /// The most classes that can be asked for.
 const MOST_CLASSES: u64 = 1 << 20;
 
@@ -138,214 +204,158 @@ pub const MODELS: &[Model] = &[
         "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
         [1, 28, 28],
         62,
-        lenet::lenet5,
+        Alone(lenet::lenet5),
     ),
-    image("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
-        resnet::build(n, s, c, w, &resnet::RESNET18)
-    }),
-    image("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c, w| {
-        resnet::build(n, s, c, w, &resnet::RESNET18_CIFAR)
-    }),
-    image("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
-        resnet::build(n, s, c, w, &resnet::RESNET34)
-    }),
-    image("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", CIFAR, 10, |n, s, c, w| {
-        resnet::build(n, s, c, w, &resnet::RESNET34_CIFAR)
-    }),
-    image("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", IMAGENET, THOUSAND, |n, s, c, w| {
-        resnet::build(n, s, c, w, &resnet::RESNET50)
-    }),
-    image(
+    imagenet("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET18)),
+    cifar(
+        "resnet18-cifar",
+        "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)",
+        ResNet(&resnet::RESNET18_CIFAR),
+    ),
+    imagenet("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET34)),
+    cifar(
+        "resnet34-cifar",
+        "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)",
+        ResNet(&resnet::RESNET34_CIFAR),
+    ),
+    imagenet("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET50)),
+    imagenet(
         "resnet50-v1",
         "ResNet-50 that halves maps in the first convolution of a block, as published (2016)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET50_V1),
+        ResNet(&resnet::RESNET50_V1),
     ),
-    image(
+    imagenet(
         "densenet121",
         "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| w.only_full(n, s, c, densenet::densenet121),
+        OnlyFull(densenet::densenet121),
     ),
-    image(
+    imagenet(
         "mobilenetv2",
         "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| mobilenet::build(n, s, c, w, &mobilenet::MOBILENET_V2),
+        MobileNet(&mobilenet::MOBILENET_V2),
     ),
-    image("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", IMAGENET, THOUSAND, shufflenet::shufflenet_v2),
-    image("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", IMAGENET, THOUSAND, squeezenet::squeezenet1_1),
-    image(
-        "vgg11",
-        "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG11),
-    ),
-    image(
-        "vgg16",
-        "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG16),
-    ),
-    image(
-        "vgg19",
-        "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)",
-        IMAGENET,
-        THOUSAND,
-        |n, s, c, w| vgg::imagenet(n, s, c, w, vgg::VGG19),
-    ),
-    image(
+    imagenet("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", Alone(shufflenet::shufflenet_v2)),
+    imagenet("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", Alone(squeezenet::squeezenet1_1)),
+    imagenet("vgg11", "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG11)),
+    imagenet("vgg16", "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG16)),
+    imagenet("vgg19", "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG19)),
+    cifar(
         "vgg11-cifar",
         "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        CIFAR,
-        10,
-        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG11, false),
+        VggForCifar(vgg::VGG11, false),
     ),
-    image(
+    cifar(
         "vgg11-cifar-bn",
         "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        CIFAR,
-        10,
-        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG11, true),
+        VggForCifar(vgg::VGG11, true),
     ),
-    image(
+    cifar(
         "vgg16-cifar",
         "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        CIFAR,
-        10,
-        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG16, false),
+        VggForCifar(vgg::VGG16, false),
     ),
-    image(
+    cifar(
         "vgg16-cifar-bn",
         "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        CIFAR,
-        10,
-        |n, s, c, w| vgg::cifar(n, s, c, w, vgg::VGG16, true),
+        VggForCifar(vgg::VGG16, true),
     ),
     image(
         "inceptionv3",
         "Inception v3 without auxiliary classifier (Szegedy et al., CVPR 2016)",
         [3, 299, 299],
-        THOUSAND,
-        |n, s, c, w| w.only_full(n, s, c, inception::inception_v3),
+        1000,
+        OnlyFull(inception::inception_v3),
     ),
-    image("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", IMAGENET, THOUSAND, |n, s, c, w| {
-        w.only_full(n, s, c, swin::swin_t)
-    }),
+    imagenet("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", OnlyFull(swin::swin_t)),
     text(
         "bert-small",
         "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)",
         512,
-        |n, s, c, w| bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w)),
+        &bert::BERT_SMALL,
     ),
-    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, |n, s, c, w| {
-        bert::classifier(n, s, c, &bert::BERT_SMALL.narrowed(w))
-    }),
-    text("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, |n, s, _, w| {
-        bert::masked_language_model(n, s, &bert::BERT_SMALL.narrowed(w))
-    })
-    .of_tokens(),
-    text("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, |n, s, _, w| {
-        bert::masked_language_model(n, s, &bert::BERT_SMALL.narrowed(w))
-    })
-    .of_tokens(),
-    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, |n, s, c, w| {
-        bert::classifier(n, s, c, &bert::BERT_BASE.narrowed(w))
-    }),
-    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, c, w| {
-        bert::classifier(n, s, c, &bert::BERT_BASE.narrowed(w))
-    }),
-    text("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, |n, s, _, w| {
-        bert::masked_language_model(n, s, &bert::BERT_BASE.narrowed(w))
-    })
-    .of_tokens(),
-    text("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, |n, s, _, w| {
-        bert::masked_language_model(n, s, &bert::BERT_BASE.narrowed(w))
-    })
-    .of_tokens(),
+    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, &bert::BERT_SMALL),
+    masked(
+        "bert-small-mlm",
+        "bert-small that fills in every token (Devlin et al., NAACL 2019)",
+        512,
+        &bert::BERT_SMALL,
+    ),
+    masked("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, &bert::BERT_SMALL),
+    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, &bert::BERT_BASE),
+    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, &bert::BERT_BASE),
+    masked("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, &bert::BERT_BASE),
+    masked("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, &bert::BERT_BASE),
     text(
         "albert-base",
         "ALBERT-base v2, 128 tokens, 2 labels, one shared layer (Lan et al., ICLR 2020)",
         128,
-        |n, s, c, w| bert::classifier(n, s, c, &bert::ALBERT_BASE.narrowed(w)),
+        &bert::ALBERT_BASE,
     ),
-    text("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, |n, s, _, w| {
-        bert::masked_language_model(n, s, &bert::ALBERT_BASE.narrowed(w))
-    })
-    .of_tokens(),
+    masked("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, &bert::ALBERT_BASE),
     text(
         "roberta-base-lora",
         "RoBERTa-base, 128 tokens, LoRA of rank 8 (Liu et al., 2019; Hu et al., ICLR 2022)",
         128,
-        |n, s, c, w| bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA.narrowed(w)),
+        &bert::ROBERTA_BASE_LORA,
     ),
-    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, |n, s, c, w| {
-        bert::adapted_classifier(n, s, c, &bert::ROBERTA_BASE_LORA.narrowed(w))
-    }),
+    text(
+        "roberta-base-lora-s512",
+        "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)",
+        512,
+        &bert::ROBERTA_BASE_LORA,
+    ),
     Model {
         id: "gpt2-medium-lora",
         about: "GPT-2 medium, 512 tokens, LoRA of rank 4 (Radford et al., 2019; Hu et al., ICLR 2022)",
         sample: Sample::Tokens { own: [512], least: 2, most: gpt2::POSITIONS },
         classes: None,
-        build: |n, s, c, w| w.only_full(n, s, c, |n, s, _| gpt2::gpt2_medium_lora(n, s)),
+        build: OnlyFull(|n, s, _| gpt2::gpt2_medium_lora(n, s)),
     },
-    image(
+    cifar(
         "resnet8-cifar",
         "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        CIFAR,
-        10,
-        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET8_CIFAR),
+        ResNet(&resnet::RESNET8_CIFAR),
     ),
-    image(
+    cifar(
         "resnet20-cifar",
         "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        CIFAR,
-        10,
-        |n, s, c, w| resnet::build(n, s, c, w, &resnet::RESNET20_CIFAR),
+        ResNet(&resnet::RESNET20_CIFAR),
     ),
-    image(
+    cifar(
         "mobilenetv2-slim",
         "MobileNetV2 at a quarter of the width for CIFAR (Sandler et al., 2018)",
-        CIFAR,
-        10,
-        |n, s, c, w| mobilenet::build(n, s, c, w, &mobilenet::SLIM),
+        MobileNet(&mobilenet::SLIM),
     ),
-    image(
+    cifar(
         "vgg-small",
         "Six normalised convolutions, 32 to 128 channels (after Simonyan and Zisserman)",
-        CIFAR,
-        10,
-        vgg::small,
+        Alone(vgg::small),
     ),
     text(
         "transformer2-lora",
         "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
         32,
-        |n, s, c, w| bert::adapted_classifier(n, s, c, &bert::TRANSFORMER2_LORA.narrowed(w)),
-    )
-    .with_positions(bert::TRANSFORMER2_LORA.positions),
-    image("logistic", "Multinomial logistic regression, a stand-in network of federations", CIFAR, 10, |n, s, c, _| {
-        standins::logistic(n, s, c)
-    }),
-    image("mlp", "One hidden layer of 64 features, a stand-in network of federations", CIFAR, 10, standins::mlp),
-    text(
-        "bag-of-tokens",
-        "Mean of 32 features a token, a stand-in network of federations",
-        32,
-        standins::bag_of_tokens,
+        &bert::TRANSFORMER2_LORA,
     ),
+    cifar(
+        "logistic",
+        "Multinomial logistic regression, a stand-in network of federations",
+        Alone(|n, s, c, _| standins::logistic(n, s, c)),
+    ),
+    cifar("mlp", "One hidden layer of 64 features, a stand-in network of federations", Alone(standins::mlp)),
+    Model {
+        id: "bag-of-tokens",
+        about: "Mean of 32 features a token, a stand-in network of federations",
+        sample: Sample::Tokens { own: [32], least: 1, most: 512 },
+        classes: Some(2),
+        build: Alone(standins::bag_of_tokens),
+    },
     text(
         "transformer1",
         "One layer of 32 features, 32 tokens, a stand-in network of federations",
         32,
-        standins::transformer1,
-    )
-    .with_positions(bert::TRANSFORMER1.positions),
+        &bert::TRANSFORMER1,
+    ),
 ];
 
 /// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.
@@ -365,7 +375,7 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
 /// As [`build`]; no class at all, or a number of classes for a model that predicts tokens.
 pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Network, WorkloadError> {
     let (model, width) = named(id)?;
-    build_with((id, model, width), input, classes)
+    model.build(id, width, input, classes)
 }
 
 /// As [`build_for`], a network with narrower hidden layers. Of `logistic`, which has none, it is the network itself.
@@ -378,8 +388,7 @@ pub fn build_narrow(
     classes: Option<u64>,
     width: Width,
 ) -> Result<Network, WorkloadError> {
-    let (model, _) = named(id)?;
-    build_with((id, model, width), input, classes)
+    named(id)?.0.build(id, width, input, classes)
 }
 
 /// The model of a name, such as `mobilenetv2`, and how wide it is: `mobilenetv2@0.5` has half of the channels.
@@ -399,42 +408,6 @@ pub fn named(name: &str) -> Result<(&'static Model, Width), WorkloadError> {
         nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
     })?;
     Ok((model, width))
-}
-
-fn build_with(
-    (id, model, width): (&str, &Model, Width),
-    input: Option<&[u64]>,
-    classes: Option<u64>,
-) -> Result<Network, WorkloadError> {
-    let shape = input.unwrap_or(model.sample.own());
-    let refuse = |reason: &str| WorkloadError::Input {
-        model: id.to_owned(),
-        message: format!("an input of {} {reason}; it takes {}", dimensions(shape), model.sample.takes()),
-    };
-    if !model.sample.accepts(shape) {
-        return Err(refuse("does not fit"));
-    }
-    let classes = classes_of(model, classes)?;
-    let mut network = Network::new(id);
-    match (model.build)(&mut network, shape, classes, width) {
-        Ok(()) => Ok(network),
-        // With the right rank, only a window that is larger than what is left can fail.
-        Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),
-        Err(other) => Err(other),
-    }
-}
-
-/// The number of classes of `model`, `asked` if it can have as many; zero where there are none.
-fn classes_of(model: &Model, asked: Option<u64>) -> Result<u64, WorkloadError> {
-    let refuse = |message| Err(WorkloadError::Input { model: model.id.to_owned(), message });
-    match (asked, model.classes) {
-        (None, own) => Ok(own.unwrap_or(0)),
-        (Some(classes), None) => refuse(format!("{classes} classes do not fit; it predicts tokens and has none")),
-        (Some(classes), Some(own)) if !(1..=MOST_CLASSES).contains(&classes) => {
-            refuse(format!("{classes} classes do not fit; it takes from 1 to {MOST_CLASSES}; its own are {own}"))
-        }
-        (Some(classes), _) => Ok(classes),
-    }
 }
 
 fn dimensions(shape: &[u64]) -> String {

@@ -135,17 +135,20 @@ pub(super) const TRANSFORMER1: Encoder = Encoder {
 
 impl Encoder {
     /// A narrower one: fewer heads, each as wide, and fewer features within a layer.
-    pub(super) fn narrowed(self, width: Width) -> Self {
+    pub(super) fn narrowed(&self, width: Width) -> Self {
         let heads = width.of(self.heads);
         let features = self.width / self.heads * heads;
         // ALBERT's tables are narrower than its layers.
         let embedding = if self.embedding == self.width { features } else { width.of(self.embedding) };
-        Self { embedding, width: features, heads, inner: width.of(self.inner), ..self }
+        Self { embedding, width: features, heads, inner: width.of(self.inner), ..*self }
     }
 }
 
 /// A classifier on the first token's pooled features: BERT's and ALBERT's.
 pub(super) fn classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {
+    if e.adapter.is_some() {
+        return adapted_classifier(n, input, classes, e);
+    }
     let (x, _) = encode(n, input, e)?;
     let x = first_token(n, x);
     let x = dense(n, &format!("{}.pooler.dense", e.name), x, e.width, e)?;
@@ -156,7 +159,7 @@ pub(super) fn classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encod
 }
 
 /// A classifier on the first token with a dense layer of its own: RoBERTa's, trained in full beside the adapters.
-pub(super) fn adapted_classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {
+fn adapted_classifier(n: &mut Network, input: &[u64], classes: u64, e: &Encoder) -> Built {
     let (x, _) = encode(n, input, e)?;
     // peft trains a copy of the head and keeps the original, frozen and unused.
     for (part, elements) in [("dense", e.width * (e.width + 1)), ("out_proj", classes * (e.width + 1))] {

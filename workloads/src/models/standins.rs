@@ -1,7 +1,6 @@
 //! The smallest networks that learn something: what the clients of a federation train in place of a large one.
 
 use super::Built;
-use super::bert;
 use super::blocks::classifier;
 use super::width::Width;
 use crate::network::{Initial, Network};
@@ -42,9 +41,4 @@ pub(super) fn bag_of_tokens(n: &mut Network, input: &[u64], classes: u64, width:
     let x = n.mean("mean", x, vec![1], Shape::batched(&[features]));
     let x = width.made_up(n, "scale", x, FEATURES);
     classifier(n, "classifier", x, classes)
-}
-
-/// One layer of an encoder, trained in full.
-pub(super) fn transformer1(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
-    bert::classifier(n, input, classes, &bert::TRANSFORMER1.narrowed(width))
 }

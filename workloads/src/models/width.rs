@@ -21,11 +21,6 @@ impl Width {
         (share > 0.0 && share <= 1.0).then_some(Self(share))
     }
 
-    /// The share.
-    pub const fn share(self) -> f64 {
-        self.0
-    }
-
     /// Of so many features, rounded up.
     pub(super) fn of(self, features: u64) -> u64 {
         ((features as f64 * self.0).ceil() as u64).max(1)
