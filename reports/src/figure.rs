@@ -19,11 +19,11 @@
 mod axis;
 mod bars;
 mod canvas;
-mod chart;
 mod front;
 mod layout;
 mod legend;
 mod lines;
+mod plot;
 mod raster;
 mod stack;
 mod style;
@@ -35,15 +35,14 @@ use std::path::Path;
 
 pub use axis::{Axis, Scale};
 pub use bars::{BarSeries, Bars};
-pub use chart::Chart;
 pub use front::{Cloud, Front};
-pub use legend::Place;
 pub use lines::{Lines, Mark, Series, Stroke};
 pub use stack::{Part, Stack};
 pub use style::{Look, Meanings};
 pub use ticks::number;
 pub use trace::{Event, Phase, Trace};
 
+use self::plot::Plot;
 use crate::files::{FileError, write_atomically};
 
 /// The PNG has this many pixels for each of the SVG's, along each axis.
@@ -65,8 +64,6 @@ pub struct Figure {
     pub columns: Option<usize>,
     /// Width and height in pixels of the box that data are drawn in. Bars widen it where they need to.
     pub panel_size: (u32, u32),
-    /// Where the legend stands.
-    pub legend: Place,
     /// One horizontal range for all panels.
     pub share_x: bool,
     /// One vertical range for all panels.
@@ -88,11 +85,6 @@ impl Figure {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// With a few words in the upper right corner.
-    pub fn corner(self, words: impl Into<String>) -> Self {
-        Self { corner: Some(words.into()), ..self }
-    }
-
     /// With one more panel.
     pub fn panel(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
@@ -107,16 +99,6 @@ impl Figure {
     /// With data boxes of this size in pixels (at least 80 × 60, at most 4000 × 4000).
     pub fn panel_size(self, width: u32, height: u32) -> Self {
         Self { panel_size: (width, height), ..self }
-    }
-
-    /// With the legend there.
-    pub fn legend(self, place: Place) -> Self {
-        Self { legend: place, ..self }
-    }
-
-    /// With one horizontal range for all panels.
-    pub fn share_x(self) -> Self {
-        Self { share_x: true, ..self }
     }
 
     /// With one vertical range for all panels.
@@ -186,6 +168,44 @@ impl Panel {
     /// With this vertical axis.
     pub fn y(self, axis: Axis) -> Self {
         Self { y: axis, ..self }
+    }
+}
+
+/// What a panel shows.
+#[derive(Clone, Debug)]
+pub enum Chart {
+    /// Lines and points over a numeric axis.
+    Lines(Lines),
+    /// Grouped bars over categories.
+    Bars(Bars),
+    /// Stacked bars over categories.
+    Stack(Stack),
+    /// Memory over time under a moving budget.
+    Trace(Trace),
+    /// Clouds of points with their Pareto fronts.
+    Front(Front),
+}
+
+macro_rules! chart_from {
+    ($($kind:ident),*) => {$(
+        impl From<$kind> for Chart {
+            fn from(chart: $kind) -> Self {
+                Self::$kind(chart)
+            }
+        }
+    )*};
+}
+chart_from!(Lines, Bars, Stack, Trace, Front);
+
+impl Chart {
+    fn plot(&self) -> &dyn Plot {
+        match self {
+            Self::Lines(chart) => chart,
+            Self::Bars(chart) => chart,
+            Self::Stack(chart) => chart,
+            Self::Trace(chart) => chart,
+            Self::Front(chart) => chart,
+        }
     }
 }
 

@@ -18,31 +18,17 @@ pub enum Cell {
     Flag(bool),
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
+macro_rules! cell_from {
+    ($($value:ty => $kind:ident),*) => {$(
+        impl From<$value> for Cell {
+            fn from(value: $value) -> Self {
+                Self::$kind(value.into())
+            }
+        }
+    )*};
 }
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-impl From<f64> for Cell {
-    fn from(value: f64) -> Self {
-        Self::Number(value)
-    }
-}
-impl From<u64> for Cell {
-    fn from(value: u64) -> Self {
-        Self::Count(value)
-    }
-}
-impl From<bool> for Cell {
-    fn from(value: bool) -> Self {
-        Self::Flag(value)
-    }
-}
+cell_from!(&str => Text, String => Text, f64 => Number, u64 => Count, bool => Flag);
+
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Empty, Into::into)
@@ -114,11 +100,6 @@ impl Table {
     pub fn push_at_the_end(&mut self, row: Vec<Cell>) -> Result<(), WidthError> {
         let empty = self.columns.len().saturating_sub(row.len());
         self.push(std::iter::repeat_n(Cell::Empty, empty).chain(row))
-    }
-
-    /// The rows so far.
-    pub fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
     }
 
     /// The table as CSV: a line of names, then one line a row.

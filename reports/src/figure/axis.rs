@@ -93,8 +93,10 @@ impl Axis {
         let bad = |lo: f64, hi: f64| FigureError::Range { axis: self.label.clone(), lo, hi };
         let span = match self.range {
             Some((lo, hi)) => Span { lo, hi, log },
-            None if log => logarithmic(extent.unwrap_or((1.0, 10.0)), fit),
-            None => linear(extent.unwrap_or((0.0, 1.0)), fit, self.from_zero),
+            None => {
+                let (lo, hi) = extent.unwrap_or(if log { (1.0, 10.0) } else { (0.0, 1.0) });
+                if log { logarithmic(lo, hi, fit) } else { linear(lo, hi, fit, self.from_zero) }
+            }
         };
         let length = span.hi - span.lo;
         let sound = length.is_finite() && span.lo < span.hi && (!log || span.lo > 0.0);
@@ -151,8 +153,7 @@ pub(super) enum Fit {
     Zero(f64),
 }
 
-fn linear((lo, hi): (f64, f64), fit: Fit, from_zero: bool) -> Span {
-    let (mut lo, mut hi) = (lo, hi);
+fn linear(mut lo: f64, mut hi: f64, fit: Fit, from_zero: bool) -> Span {
     let near_zero = matches!(fit, Fit::Round(_)) && lo > 0.0 && lo < 0.5 * hi;
     if from_zero || near_zero || matches!(fit, Fit::Zero(_)) {
         lo = lo.min(0.0);
@@ -187,7 +188,7 @@ fn linear((lo, hi): (f64, f64), fit: Fit, from_zero: bool) -> Span {
     Span { lo, hi, log: false }
 }
 
-fn logarithmic((lo, hi): (f64, f64), fit: Fit) -> Span {
+fn logarithmic(lo: f64, hi: f64, fit: Fit) -> Span {
     let (low, high) = (lo.log10(), hi.log10());
     let free = match fit {
         Fit::Round(free) | Fit::Zero(free) => free,
@@ -233,7 +234,7 @@ pub(super) struct Frame<'a> {
 
 impl Frame<'_> {
     /// A point in words: "sage: 1.2 GB, 34 ms".
-    pub(super) fn point_in_words(&self, name: &str, (x, y): (f64, f64)) -> String {
+    pub(super) fn point_in_words(&self, name: &str, x: f64, y: f64) -> String {
         format!("{name}: {}, {}", self.axes.0.in_words(x), self.axes.1.in_words(y))
     }
 

@@ -3,8 +3,8 @@
 use super::FigureError;
 use super::axis::{Fit, Frame};
 use super::canvas::{Anchor, Canvas, Pen, Rect};
-use super::chart::{Extent, Numbers, Plot, check_length, extent, join};
 use super::legend::{Entry, Key};
+use super::plot::{Extent, Numbers, Plot, check_length, extent, join};
 use super::style::{INK, Look, MUTED, Shape, Style, Styles};
 use super::text::Face;
 use super::ticks::number;
@@ -121,7 +121,7 @@ impl Plot for Bars {
         self.series.iter().map(|s| (s.name.as_str(), s.values.iter().flatten().map(|v| (None, *v)).collect())).collect()
     }
 
-    fn fits(&self, (width, height): (f64, f64)) -> (Fit, Fit) {
+    fn fits(&self, width: f64, height: f64) -> (Fit, Fit) {
         let labels = if self.values_lie(self.bar_width(width)) { 16.0 } else { self.widest_value() + 8.0 };
         (Fit::Air, Fit::Zero(if self.values_shown { labels / (height - labels).max(labels) } else { 0.03 }))
     }
@@ -162,10 +162,9 @@ impl Plot for Bars {
                 let name = styles.words(&series.name, series.look);
                 let words = frame.value_in_words(&name, &self.categories[category], value);
                 let draw = || {
-                    let look = (styles.of(&series.name), series.look);
-                    let tip = draw_bar(canvas, frame, (left, bar), value, look)?;
+                    let tip = draw_bar(canvas, frame, left, bar, value, styles.of(&series.name), series.look)?;
                     let Some(tip) = tip.filter(|_| self.values_shown) else { return Ok(()) };
-                    draw_value(canvas, (left + bar / 2.0, tip), value, lying)
+                    draw_value(canvas, left + bar / 2.0, tip, value, lying)
                 };
                 canvas.named("series", &series.name, || canvas.valued(&words, draw))?;
             }
@@ -199,9 +198,11 @@ impl Plot for Bars {
 fn draw_bar(
     canvas: &Canvas,
     frame: &Frame<'_>,
-    (left, width): (f64, f64),
+    left: f64,
+    width: f64,
     value: f64,
-    (style, look): (Style, Look),
+    style: Style,
+    look: Look,
 ) -> Result<Option<f64>, FigureError> {
     if frame.y.log {
         if !frame.y.holds(value) {
@@ -223,7 +224,7 @@ fn draw_bar(
 }
 
 /// Writes a value above its bar, or below it where the tip is given negative.
-fn draw_value(canvas: &Canvas, (x, tip): (f64, f64), value: f64, lying: bool) -> Result<(), FigureError> {
+fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) -> Result<(), FigureError> {
     let text = number(value);
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
     if lying {

@@ -146,10 +146,10 @@ impl Canvas {
     }
 
     pub(super) fn line(&self, points: &[(f64, f64)], pen: Pen) -> Drawn {
-        let Some(dash) = pen.dash else {
+        let Some((drawn, gap)) = pen.dash else {
             return self.polyline(points, pen);
         };
-        for piece in dashes(points, dash) {
+        for piece in dashes(points, drawn, gap) {
             self.polyline(&piece, pen)?;
         }
         Ok(())
@@ -301,12 +301,12 @@ fn said(words: &str) -> String {
     escaped(&words.chars().filter(|c| !c.is_control()).collect::<String>())
 }
 
-fn at((x, y): (f64, f64)) -> (i32, i32) {
-    ((x * FINE).round() as i32, (y * FINE).round() as i32)
+fn at(position: (f64, f64)) -> (i32, i32) {
+    ((position.0 * FINE).round() as i32, (position.1 * FINE).round() as i32)
 }
 
 /// Cuts a path into the drawn pieces of a dash pattern, which runs on around corners.
-fn dashes(points: &[(f64, f64)], (drawn, gap): (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+fn dashes(points: &[(f64, f64)], drawn: f64, gap: f64) -> Vec<Vec<(f64, f64)>> {
     let mut pieces = Vec::new();
     let mut piece: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
     let (mut on, mut left) = (true, drawn);

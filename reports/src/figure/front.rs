@@ -3,8 +3,8 @@
 use super::FigureError;
 use super::axis::{Fit, Frame};
 use super::canvas::{Canvas, Pen};
-use super::chart::{Numbers, Plot};
 use super::legend::{Entry, Key, speck};
+use super::plot::{Numbers, Plot};
 use super::style::{Look, MUTED, Styles, WALL, WHITE, mix};
 use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
 
@@ -133,7 +133,7 @@ impl Plot for Front {
         self.clouds.iter().map(|c| (c.name.as_str(), c.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
     }
 
-    fn fits(&self, _frame: (f64, f64)) -> (Fit, Fit) {
+    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
         (Fit::Air, Fit::Round(0.0))
     }
 
@@ -152,7 +152,7 @@ impl Plot for Front {
             canvas.named("series", &cloud.name, || {
                 let colour = styles.of(&cloud.name).colour;
                 for &point in cloud.points.iter().filter(|point| frame.holds(**point)) {
-                    let words = frame.point_in_words(&styles.words(&cloud.name, cloud.look), point);
+                    let words = frame.point_in_words(&styles.words(&cloud.name, cloud.look), point.0, point.1);
                     canvas.valued(&words, || canvas.polygon(&speck(frame.at(point)), mix(colour, WHITE, 0.35)))?;
                 }
                 let boundary = frame.clip(&self.boundary(&cloud.points));
@@ -171,7 +171,8 @@ impl Plot for Front {
             let Cloud { name, look, .. } = &self.clouds[mark.cloud];
             // What others cover is a ring around them.
             let look = if covering > 0 { Look::Outlined } else { *look };
-            let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), mark.point);
+            let (x, y) = mark.point;
+            let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), x, y);
             canvas.named("series", name, || {
                 canvas
                     .valued(&words, || canvas.marker(mark.centre, MARK + RING * covering as f64, styles.of(name), look))

@@ -1,10 +1,10 @@
 //! Where everything stands: panels in a grid whose margins follow from their labels, the title above, the legend
-//! beside or below. Sizes follow from contents, so nothing is cut.
+//! below. Sizes follow from contents, so nothing is cut.
 
-use super::axis::{Axis, Frame, Span, widest_label};
+use super::axis::{Axis, Frame, widest_label};
 use super::canvas::{Anchor, Canvas, Pen, Rect};
-use super::chart::{Plot, check, join};
-use super::legend::{Entry, Legend, Place};
+use super::legend::{Entry, Legend};
+use super::plot::{Plot, check, join};
 use super::style::{FAINT, INK, Look, MUTED, Styles};
 use super::text::Face;
 use super::ticks::Tick;
@@ -29,9 +29,8 @@ enum Names {
 /// A panel with its spans, ticks and the room that its labels take around the frame.
 struct Cell<'a> {
     plot: &'a dyn Plot,
-    axes: (&'a Axis, &'a Axis),
-    x: Option<Span>,
-    y: Span,
+    /// Where data are drawn; its place on the sheet follows from the whole grid.
+    frame: Frame<'a>,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
     names: Option<Names>,
@@ -82,11 +81,9 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let styles = styles(figure);
     let columns = columns(figure);
     let (cells, grid) = cells(figure, columns)?;
-    let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), figure.legend, grid.width().max(360.0));
+    let inner = grid.width().max(360.0);
+    let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
 
-    let beside = figure.legend == Place::Right && !legend.is_empty();
-    let body = grid.width() + if beside { 8.0 + legend.width + EDGE } else { 0.0 };
-    let inner = body.max(360.0);
     let corner = figure.corner.as_deref().unwrap_or_default();
     let beside_title = if corner.is_empty() { 0.0 } else { Face::NOTE.width(corner) + BESIDE_TITLE };
     let room = (inner - beside_title).max(LEAST_TITLE);
@@ -94,8 +91,7 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
     let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
     let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
-    let below = if beside || legend.is_empty() { 0.0 } else { legend.height + 10.0 };
-    let tall = if beside { grid.tall().max(legend.height) } else { grid.tall() + below };
+    let tall = grid.tall() + if legend.is_empty() { 0.0 } else { legend.height + 10.0 };
     let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
 
     let canvas = Canvas::new(width, height)?;
@@ -113,12 +109,7 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
         let class = if cell.plot.is_front() { "panel front" } else { "panel" };
         canvas.named(class, &name, || draw_cell(&canvas, cell, rect, &styles))?;
     }
-    if beside {
-        let first = grid.rows.first().map_or(0.0, |r| r.0);
-        legend.draw(&canvas, EDGE + grid.width() + 8.0, top + first.min(tall - legend.height))?;
-    } else {
-        legend.draw(&canvas, EDGE, top + grid.tall() + 10.0)?;
-    }
+    legend.draw(&canvas, EDGE, top + grid.tall() + 10.0)?;
     Ok(canvas.finish(&figure.title))
 }
 
@@ -176,7 +167,7 @@ fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, sty
     }
     for (index, cell) in cells.iter().enumerate() {
         let width = grid.frame(index / columns, index % columns).width;
-        cell.plot.numbered(cell.x, width).into_iter().for_each(&mut add);
+        cell.plot.numbered(cell.frame.x, width).into_iter().for_each(&mut add);
     }
     entries
 }
@@ -196,19 +187,22 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
     let mut cells = Vec::new();
     for (index, (panel, plot)) in figure.panels.iter().zip(plots).enumerate() {
         let width = grid.columns.get(index % columns).map_or(base, |c| c.1);
-        let (x_fit, y_fit) = plot.fits((width, height));
+        let (x_fit, y_fit) = plot.fits(width, height);
         let x_extent = if figure.share_x && !panel.apart { all_x } else { plot.x_extent() };
         let y_extent = if figure.share_y && !panel.apart { all_y } else { plot.y_extent() };
         let x = if plot.categories().is_some() { None } else { Some(panel.x.span(x_extent, x_fit)?) };
         let y = panel.y.span(y_extent, y_fit)?;
         // An axis title that the neighbour has already is not repeated.
         let before = (index % columns > 0).then(|| figure.panels.get(index - 1)).flatten();
-        let y_title = if before.is_some_and(|p| p.y.title() == panel.y.title()) { None } else { Some(&panel.y) };
+        let is_repeated = before.is_some_and(|p| p.y.title() == panel.y.title());
+        let y_title = if is_repeated { Vec::new() } else { axis_title(&panel.y, height) };
         // Nor is one that the whole column has: it stands under the lowest panel.
         let mut column = figure.panels.iter().skip(index % columns).step_by(columns);
         let is_lowest = index + columns >= figure.panels.len();
-        let x_title = if !is_lowest && column.all(|p| p.x.title() == panel.x.title()) { None } else { Some(&panel.x) };
-        cells.push(cell(panel, plot, (x, y), (x_title, y_title), (width, height)));
+        let is_below = !is_lowest && column.all(|p| p.x.title() == panel.x.title());
+        let x_title = if is_below { Vec::new() } else { axis_title(&panel.x, width) };
+        let frame = Frame { rect: Rect { left: 0.0, top: 0.0, width, height }, x, y, axes: (&panel.x, &panel.y) };
+        cells.push(cell(panel, plot, frame, x_title, y_title));
     }
     for (index, cell) in cells.iter().enumerate() {
         if let Some(column) = grid.columns.get_mut(index % columns) {
@@ -224,22 +218,24 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
     Ok((cells, grid))
 }
 
+/// An axis' title, broken to fit its length.
+fn axis_title(axis: &Axis, length: f64) -> Vec<String> {
+    let title = axis.title();
+    if title.is_empty() { Vec::new() } else { Face::LABEL.wrap(&title, length) }
+}
+
 fn cell<'a>(
     panel: &'a Panel,
     plot: &'a dyn Plot,
-    (x, y): (Option<Span>, Span),
-    (x_axis, y_axis): (Option<&Axis>, Option<&Axis>),
-    (width, height): (f64, f64),
+    frame: Frame<'a>,
+    x_title: Vec<String>,
+    y_title: Vec<String>,
 ) -> Cell<'a> {
+    let Frame { rect: Rect { width, height, .. }, x, y, .. } = frame;
     let y_ticks = panel.y.ticks_for(y, height, |_| Face::TICK.size, (height / 42.0) as usize);
     let x_ticks =
         x.map(|x| panel.x.ticks_for(x, width, |l| Face::TICK.width(l), (width / 46.0) as usize)).unwrap_or_default();
     let names = plot.categories().map(|names| names_under(names, width));
-    let titled = |axis: Option<&Axis>, room: f64| {
-        let title = axis.map(Axis::title).filter(|t| !t.is_empty());
-        title.map(|t| Face::LABEL.wrap(&t, room)).unwrap_or_default()
-    };
-    let (x_title, y_title) = (titled(x_axis, width), titled(y_axis, height));
     let title = panel.title.as_deref().map(|t| Face::PANEL.wrap(t, width)).unwrap_or_default();
     let (header, overhang) = plot.margins(x, width);
 
@@ -256,9 +252,7 @@ fn cell<'a>(
         top: above + header,
         bottom: under + TICK + 4.0 + rows(x_title.len(), Face::LABEL) + 4.0,
         plot,
-        axes: (&panel.x, &panel.y),
-        x,
-        y,
+        frame,
         x_ticks,
         y_ticks,
         names,
@@ -280,7 +274,7 @@ fn names_under(names: &[String], width: f64) -> Names {
 }
 
 fn draw_cell(canvas: &Canvas, cell: &Cell<'_>, rect: Rect, styles: &Styles<'_>) -> Result<(), FigureError> {
-    let frame = Frame { rect, x: cell.x, y: cell.y, axes: cell.axes };
+    let frame = Frame { rect, ..cell.frame.clone() };
     let middle = rect.left + rect.width / 2.0;
     let first = rect.top - cell.header - 8.0 - Face::PANEL.line() * (cell.title.len() as f64 - 0.5);
     canvas.lines((middle, first), &cell.title, Face::PANEL, Anchor::Middle)?;

@@ -1,4 +1,4 @@
-//! The legend: one for all panels, beside or below them, never over data.
+//! The legend: one for all panels, in rows below them.
 
 use plotters::style::RGBColor;
 
@@ -6,18 +6,6 @@ use super::FigureError;
 use super::canvas::{Anchor, Canvas, Pen, Rect};
 use super::style::{INK, Look, Style};
 use super::text::Face;
-
-/// Where the legend stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// In rows below the panels.
-    #[default]
-    Below,
-    /// In a column right of the panels.
-    Right,
-    /// Nowhere.
-    Hidden,
-}
 
 /// The sample of a legend's line.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,45 +36,22 @@ const SAMPLE: f64 = 26.0;
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 20.0;
 const ROW: f64 = 20.0;
-/// Labels in a column wrap at this width.
-const COLUMN: f64 = 190.0;
+/// Labels wrap at no less than this.
+const LEAST_LABEL: f64 = 190.0;
 
-/// A legend laid out for its place.
+/// A legend laid out in rows.
 pub(super) struct Legend {
     placed: Vec<(f64, f64, Entry, Vec<String>)>,
-    pub(super) width: f64,
     pub(super) height: f64,
 }
 
 impl Legend {
-    /// In a column of its own width, or in rows of at most `width`.
-    pub(super) fn new(entries: Vec<Entry>, place: Place, width: f64) -> Self {
-        match place {
-            Place::Hidden => Self { placed: Vec::new(), width: 0.0, height: 0.0 },
-            Place::Right => Self::column(entries),
-            Place::Below => Self::rows(entries, width),
-        }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.placed.is_empty()
     }
 
-    fn column(entries: Vec<Entry>) -> Self {
-        let mut placed = Vec::new();
-        let (mut y, mut width) = (0.0, 0.0_f64);
-        for entry in entries {
-            let lines = FACE.wrap(&entry.label, COLUMN);
-            width = width.max(sample_width(&entry.key) + FACE.widest(&lines));
-            let height = ROW + FACE.line() * (lines.len() as f64 - 1.0);
-            placed.push((0.0, y, entry, lines));
-            y += height;
-        }
-        Self { placed, width, height: y }
-    }
-
-    /// Rows, each centred.
-    fn rows(entries: Vec<Entry>, width: f64) -> Self {
+    /// In rows of at most `width`, each centred.
+    pub(super) fn new(entries: Vec<Entry>, width: f64) -> Self {
         let mut placed = Vec::new();
         let mut y = 0.0;
         let mut row: Vec<(f64, Entry, Vec<String>)> = Vec::new();
@@ -98,7 +63,7 @@ impl Legend {
         };
         for entry in entries {
             let sample = sample_width(&entry.key);
-            let lines = FACE.wrap(&entry.label, (width - sample).max(COLUMN));
+            let lines = FACE.wrap(&entry.label, (width - sample).max(LEAST_LABEL));
             let needed = sample + FACE.widest(&lines);
             if x > 0.0 && x + needed > width {
                 close(&mut row, x, tall);
@@ -111,7 +76,7 @@ impl Legend {
         if !row.is_empty() {
             close(&mut row, x, tall);
         }
-        Self { placed, width, height: y }
+        Self { placed, height: y }
     }
 
     pub(super) fn draw(&self, canvas: &Canvas, left: f64, top: f64) -> Result<(), FigureError> {
@@ -145,20 +110,21 @@ fn draw_key(canvas: &Canvas, key: &Key, x: f64, y: f64) -> Result<(), FigureErro
             canvas.bar(Rect { left: x + 3.0, top: y - 6.0, width: SAMPLE - 6.0, height: 12.0 }, *colour, *look)
         }
         Key::Stroke(pen) => canvas.line(&across, *pen),
-        Key::Cap => draw_cap(canvas, (x + SAMPLE - 4.0, y), INK),
+        Key::Cap => draw_cap(canvas, x + SAMPLE - 4.0, y, INK),
         Key::Speck => canvas.polygon(&speck(middle), INK),
         Key::Blank => Ok(()),
     }
 }
 
 /// The mark of a curve that ends here although the axis goes on: a stub to the left, and a wall.
-pub(super) fn draw_cap(canvas: &Canvas, (x, y): (f64, f64), colour: RGBColor) -> Result<(), FigureError> {
+pub(super) fn draw_cap(canvas: &Canvas, x: f64, y: f64, colour: RGBColor) -> Result<(), FigureError> {
     canvas.line(&[(x, y), (x - 11.0, y)], Pen::new(colour, 1.5))?;
     canvas.line(&[(x - 11.0, y - 7.0), (x - 11.0, y + 7.0)], Pen::new(colour, 2.5))
 }
 
 /// A small square about a point.
-pub(super) fn speck((x, y): (f64, f64)) -> [(f64, f64); 4] {
+pub(super) fn speck(centre: (f64, f64)) -> [(f64, f64); 4] {
     const R: f64 = 1.75;
+    let (x, y) = centre;
     [(x - R, y - R), (x + R, y - R), (x + R, y + R), (x - R, y + R)]
 }

@@ -3,8 +3,8 @@
 use super::FigureError;
 use super::axis::{Fit, Frame};
 use super::canvas::{Canvas, Pen};
-use super::chart::{Numbers, Plot};
 use super::legend::{Entry, Key, draw_cap};
+use super::plot::{Numbers, Plot};
 use super::style::{Look, MUTED, Shape, Style, Styles};
 
 /// Series of points over a numeric axis.
@@ -13,8 +13,6 @@ use super::style::{Look, MUTED, Shape, Style, Styles};
 pub struct Lines {
     /// The series, the last on top.
     pub series: Vec<Series>,
-    /// What [`Series::ends_low`] means, for the legend.
-    pub end_meaning: Option<String>,
 }
 
 impl Lines {
@@ -27,11 +25,6 @@ impl Lines {
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
-    }
-
-    /// With these words for the mark of [`Series::ends_low`] (else "does not go lower").
-    pub fn end_meaning(self, meaning: impl Into<String>) -> Self {
-        Self { end_meaning: Some(meaning.into()), ..self }
     }
 }
 
@@ -118,7 +111,7 @@ impl Series {
         if self.ends_low {
             let lowest = self.points.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|p| frame.holds(**p));
             if let Some(point) = lowest {
-                draw_cap(canvas, frame.at(*point), style.colour)?;
+                draw_cap(canvas, frame.x_at(point.0), frame.y_at(point.1), style.colour)?;
             }
         }
         let all = self.points.iter().enumerate();
@@ -126,7 +119,7 @@ impl Series {
         for (place, &point) in marked {
             let words = match self.labels.get(place) {
                 Some(label) => format!("{name}: {label}"),
-                None => frame.point_in_words(&name, point),
+                None => frame.point_in_words(&name, point.0, point.1),
             };
             canvas.valued(&words, || canvas.marker(frame.at(point), 4.0, style, self.look))?;
         }
@@ -156,7 +149,7 @@ impl Plot for Lines {
         self.series.iter().map(|s| (s.name.as_str(), s.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
     }
 
-    fn fits(&self, _frame: (f64, f64)) -> (Fit, Fit) {
+    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
         (Fit::Air, Fit::Round(0.0))
     }
 
@@ -178,8 +171,7 @@ impl Plot for Lines {
         let key = |series: &Series| Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() };
         let mut keys: Vec<Entry> = self.series.iter().map(key).collect();
         if self.series.iter().any(|s| s.ends_low && !s.points.is_empty()) {
-            let label = self.end_meaning.clone().unwrap_or_else(|| "does not go lower".into());
-            keys.push(Entry { key: Key::Cap, label });
+            keys.push(Entry { key: Key::Cap, label: "does not go lower".into() });
         }
         keys
     }

@@ -6,8 +6,8 @@ use super::FigureError;
 use super::axis::{Fit, Frame};
 use super::bars::{SHARE, width_for_names};
 use super::canvas::{Anchor, Canvas, Rect};
-use super::chart::{Extent, Numbers, Plot, check_length, extent};
 use super::legend::{Entry, Key};
+use super::plot::{Extent, Numbers, Plot, check_length, extent};
 use super::style::{INK, Look, Styles, WHITE};
 use super::text::Face;
 use super::ticks::number;
@@ -71,7 +71,7 @@ impl Plot for Stack {
         self.parts.iter().map(|p| (p.name.as_str(), p.values.iter().map(|v| (None, *v)).collect())).collect()
     }
 
-    fn fits(&self, (_, height): (f64, f64)) -> (Fit, Fit) {
+    fn fits(&self, _width: f64, height: f64) -> (Fit, Fit) {
         (Fit::Air, Fit::Zero(if self.totals_shown { 18.0 / height } else { 0.03 }))
     }
 

@@ -3,9 +3,9 @@
 use super::FigureError;
 use super::axis::{Fit, Frame, Span};
 use super::canvas::{Anchor, Canvas, Pen, Rect};
-use super::chart::{Numbers, Plot};
 use super::legend::{Entry, Key};
 use super::lines::steps;
+use super::plot::{Numbers, Plot};
 use super::style::{INK, Look, MUTED, Styles, WALL, WHITE, mix};
 use super::text::Face;
 
@@ -177,7 +177,7 @@ impl Plot for Trace {
         vec![(&self.name, points(&self.memory)), (&self.wall_name, points(&self.wall))]
     }
 
-    fn fits(&self, _frame: (f64, f64)) -> (Fit, Fit) {
+    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
         (Fit::Exact, Fit::Zero(0.06))
     }
 

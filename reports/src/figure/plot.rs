@@ -2,52 +2,9 @@
 
 use super::FigureError;
 use super::axis::{Axis, Fit, Frame, Scale, Span};
-use super::bars::Bars;
 use super::canvas::Canvas;
-use super::front::Front;
-use super::legend::Entry;
-use super::lines::Lines;
-use super::stack::Stack;
+use super::legend::{Entry, Key};
 use super::style::{Look, Styles};
-use super::trace::Trace;
-
-/// What a panel shows.
-#[derive(Clone, Debug)]
-pub enum Chart {
-    /// Lines and points over a numeric axis.
-    Lines(Lines),
-    /// Grouped bars over categories.
-    Bars(Bars),
-    /// Stacked bars over categories.
-    Stack(Stack),
-    /// Memory over time under a moving budget.
-    Trace(Trace),
-    /// Clouds of points with their Pareto fronts.
-    Front(Front),
-}
-
-macro_rules! chart_from {
-    ($($kind:ident),*) => {$(
-        impl From<$kind> for Chart {
-            fn from(chart: $kind) -> Self {
-                Self::$kind(chart)
-            }
-        }
-    )*};
-}
-chart_from!(Lines, Bars, Stack, Trace, Front);
-
-impl Chart {
-    pub(super) fn plot(&self) -> &dyn Plot {
-        match self {
-            Self::Lines(chart) => chart,
-            Self::Bars(chart) => chart,
-            Self::Stack(chart) => chart,
-            Self::Trace(chart) => chart,
-            Self::Front(chart) => chart,
-        }
-    }
-}
 
 /// The numbers of one series: its name and its points, whose `x` is absent over categories.
 pub(super) type Numbers<'a> = (&'a str, Vec<(Option<f64>, f64)>);
@@ -61,12 +18,12 @@ pub(super) trait Plot {
     /// Everything that is placed by the axes.
     fn numbers(&self) -> Vec<Numbers<'_>>;
     /// How the spans follow from the data, in a frame of this width and height.
-    fn fits(&self, frame: (f64, f64)) -> (Fit, Fit);
+    fn fits(&self, width: f64, height: f64) -> (Fit, Fit);
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError>;
     /// The chart's lines of the legend.
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry>;
     /// The looks that occur, each with a sample for the legend.
-    fn looks(&self) -> Vec<(Look, super::legend::Key)> {
+    fn looks(&self) -> Vec<(Look, Key)> {
         Vec::new()
     }
     fn categories(&self) -> Option<&[String]> {
