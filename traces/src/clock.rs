@@ -86,7 +86,7 @@ impl fmt::Display for UtcOffset {
 
 /// What clocks in the time zone `zone` are ahead of UTC at `time`: a name of the tz database (`Europe/Helsinki`, `EET`), or
 /// an offset (`GMT+02:00`, `+0330`). `None` of what is neither.
-pub fn zone_offset(zone: &str, time: UtcTime) -> Option<UtcOffset> {
+pub(crate) fn zone_offset(zone: &str, time: UtcTime) -> Option<UtcOffset> {
     let zone = zone.trim();
     let fixed = zone.strip_prefix("GMT").or_else(|| zone.strip_prefix("UTC")).unwrap_or(zone);
     if fixed.starts_with(['+', '-']) {

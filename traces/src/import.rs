@@ -46,7 +46,7 @@ use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 pub use crate::clock::UtcOffset;
-pub use report::{Coverage, Finding, Findings, GAP_BOUNDS, Gaps, Reason, Report, Tally};
+pub use report::{Coverage, Finding, Findings, Gaps, Reason, Report, Tally};
 pub use tracker::{Order, Tracker};
 
 use crate::row::{Row, UtcTime};

@@ -37,7 +37,7 @@ impl UtcTime {
     }
 
     /// The whole seconds since 1970, rounded down.
-    pub const fn whole_seconds(self) -> i64 {
+    pub(crate) const fn whole_seconds(self) -> i64 {
         self.0.div_euclid(1_000_000_000)
     }
 }
@@ -61,27 +61,27 @@ impl OomAdj {
     /// What the user looks at.
     pub const FOREGROUND_APP: Self = Self(0);
     /// A foreground service whose app was in front a moment ago.
-    pub const PERCEPTIBLE_RECENT_FOREGROUND_APP: Self = Self(50);
+    pub(crate) const PERCEPTIBLE_RECENT_FOREGROUND_APP: Self = Self(50);
     /// Visible, but not in front.
-    pub const VISIBLE_APP: Self = Self(100);
+    pub(crate) const VISIBLE_APP: Self = Self(100);
     /// Not visible, but the user would notice: music, navigation.
     pub const PERCEPTIBLE_APP: Self = Self(200);
     /// A started service.
     pub const SERVICE: Self = Self(500);
     /// The launcher.
-    pub const HOME_APP: Self = Self(600);
+    pub(crate) const HOME_APP: Self = Self(600);
     /// The app that was in front before this one.
     pub const PREVIOUS_APP: Self = Self(700);
     /// A service that has been running for long.
-    pub const SERVICE_B: Self = Self(800);
+    pub(crate) const SERVICE_B: Self = Self(800);
     /// The least of the cached processes, which are kept only to start faster.
     pub const CACHED_APP_MIN: Self = Self(900);
     /// The most of the cached processes.
-    pub const CACHED_APP_MAX: Self = Self(999);
+    pub(crate) const CACHED_APP_MAX: Self = Self(999);
     /// The least value there is.
     pub const LEAST: Self = Self(-1000);
     /// The greatest value there is.
-    pub const GREATEST: Self = Self(1000);
+    pub(crate) const GREATEST: Self = Self(1000);
 
     /// The value, where Android knows such a one.
     pub fn new(value: i64) -> Option<Self> {

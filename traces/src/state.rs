@@ -8,20 +8,20 @@ use haversack_devices::units::Nanos;
 use crate::row::{CounterRow, UtcTime};
 
 /// The battery's level, in percent.
-pub const BATTERY: &str = "battery_percent";
+pub(crate) const BATTERY: &str = "battery_percent";
 /// One while the phone charges or is full on its charger, else zero.
-pub const CHARGING: &str = "charging";
+pub(crate) const CHARGING: &str = "charging";
 /// What connects the phone: [`NETWORK_NONE`], [`NETWORK_MOBILE`] or [`NETWORK_WIFI`].
 pub const NETWORK: &str = "network";
 /// What the user's clock is ahead of UTC, in seconds.
 pub const UTC_OFFSET: &str = "utc_offset_s";
 
 /// Nothing.
-pub const NETWORK_NONE: f64 = 0.0;
+pub(crate) const NETWORK_NONE: f64 = 0.0;
 /// A mobile network, whose bytes may cost something.
-pub const NETWORK_MOBILE: f64 = 1.0;
+pub(crate) const NETWORK_MOBILE: f64 = 1.0;
 /// WiFi.
-pub const NETWORK_WIFI: f64 = 2.0;
+pub(crate) const NETWORK_WIFI: f64 = 2.0;
 
 /// Whether a battery's state, as Carat's client words it, is that of a phone on its charger; `None` of other words.
 pub fn charges(state: &str) -> Option<bool> {

@@ -262,7 +262,7 @@ impl Op {
     }
 
     /// Whether mixed precision runs it in fp32.
-    pub const fn keeps_full_precision(&self) -> bool {
+    pub(crate) const fn keeps_full_precision(&self) -> bool {
         matches!(self, Self::LayerNorm { .. } | Self::GroupNorm { .. } | Self::Softmax | Self::CrossEntropy)
     }
 
@@ -276,7 +276,7 @@ impl Op {
     ///
     /// A tanh counts as part of a GELU written out in steps, of which only the first, a cube, saves the module's own
     /// input; BERT's pooler has a tanh that is a module, over one row a sample. The loss is a module.
-    pub const fn is_functional(&self) -> bool {
+    pub(crate) const fn is_functional(&self) -> bool {
         matches!(
             self,
             Self::Matmul

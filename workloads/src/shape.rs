@@ -153,7 +153,7 @@ impl Shape {
     }
 
     /// The same shape with its last dimension replaced.
-    pub fn with_last(&self, size: u64) -> Self {
+    pub(crate) fn with_last(&self, size: u64) -> Self {
         let mut dims = self.0.clone();
         if let Some(last) = dims.last_mut() {
             last.size = size;

@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// The same with a stack's way of multiplying eight-bit integers.
-    pub fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
+    pub(crate) fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
         self.cluster.rate(precision, int8) * self.frequency
     }
 

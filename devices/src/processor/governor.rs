@@ -20,7 +20,7 @@ pub struct Schedutil {
 
 impl Schedutil {
     /// After so long half of what PELT knew is forgotten.
-    pub const HALF_LIFE: Nanos = Nanos(32_000_000);
+    pub(crate) const HALF_LIFE: Nanos = Nanos(32_000_000);
     /// The headroom over utilisation.
     const HEADROOM: f64 = 1.25;
 
@@ -66,7 +66,7 @@ impl StepWise {
     /// It looks at the temperature so often.
     pub const PERIOD: Nanos = Nanos(1_000_000_000);
     /// As kernels usually set it for a zone of the CPU.
-    pub const HYSTERESIS: Celsius = Celsius(2.0);
+    pub(crate) const HYSTERESIS: Celsius = Celsius(2.0);
 
     /// For `cores` in a device that heats up like `thermal`; it limits nothing yet.
     pub fn new(cores: &CpuCores, thermal: &Thermal) -> Self {

@@ -66,11 +66,6 @@ impl Gpu {
         self.constants.launch.value
     }
 
-    /// Threads resident on the whole GPU.
-    pub fn resident_threads(&self) -> Count {
-        self.resident_threads
-    }
-
     /// The peak that `work` could reach, and whether tensor cores give it.
     fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
         let (general, tensor) = match work.precision {

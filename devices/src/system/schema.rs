@@ -416,9 +416,9 @@ pub struct OomScore(pub i32);
 
 impl OomScore {
     /// A process that is never killed.
-    pub const LOWEST: Self = Self(-1000);
+    pub(crate) const LOWEST: Self = Self(-1000);
     /// Above every process.
-    pub const HIGHEST: Self = Self(1001);
+    pub(crate) const HIGHEST: Self = Self(1001);
 }
 
 /// In a calibration its unit is `count`.

@@ -99,7 +99,7 @@ impl Dimension {
     }
 
     /// The largest value in base units that makes sense.
-    pub fn ceiling(self) -> f64 {
+    pub(crate) fn ceiling(self) -> f64 {
         if self == Self::Fraction { 1.0 } else { f64::MAX }
     }
 }

@@ -144,7 +144,7 @@ impl Tally {
 }
 
 /// Upper bounds of the bins of [`Gaps`], in seconds; the last bin has none.
-pub const GAP_BOUNDS: [(&str, u64); 7] = [
+pub(crate) const GAP_BOUNDS: [(&str, u64); 7] = [
     ("under 1 s", 1),
     ("under 1 min", 60),
     ("under 5 min", 300),

@@ -54,13 +54,13 @@ impl Network {
     }
 
     /// 64-bit ids that do not depend on the batch, such as positions; `stored` may exceed what `shape` shows.
-    pub fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64, initial: Initial) -> ValueId {
+    pub(crate) fn id_buffer(&mut self, name: &str, shape: &[u64], stored: u64, initial: Initial) -> ValueId {
         let storage = self.stored_ids(name, stored, initial);
         self.new_value(Shape::fixed(shape), storage, false, true)
     }
 
     /// A buffer of `stored` 64-bit ids.
-    pub fn stored_ids(&mut self, name: &str, stored: u64, initial: Initial) -> StorageId {
+    pub(crate) fn stored_ids(&mut self, name: &str, stored: u64, initial: Initial) -> StorageId {
         let storage = self.filled_buffer(name, stored * INT64, initial);
         self.note_element(storage, INT64);
         storage
@@ -72,7 +72,7 @@ impl Network {
     }
 
     /// The same, with what it holds before training.
-    pub fn filled_buffer(&mut self, name: &str, bytes: u64, initial: Initial) -> StorageId {
+    pub(crate) fn filled_buffer(&mut self, name: &str, bytes: u64, initial: Initial) -> StorageId {
         let storage = self.buffer(name, bytes);
         self.storages[storage as usize].initial = Some(initial);
         storage

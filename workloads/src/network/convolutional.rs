@@ -79,7 +79,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor without channels.
-    pub fn batch_norm_of(&mut self, module: &str, x: ValueId, epsilon: f32) -> Result<ValueId> {
+    pub(crate) fn batch_norm_of(&mut self, module: &str, x: ValueId, epsilon: f32) -> Result<ValueId> {
         let channels = self.shape(x).size(1);
         let parameters = self.norm_weights(module, channels, true);
         self.batch_norm_with(module, x, parameters, [epsilon, MOMENTUM])
@@ -89,7 +89,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor without channels.
-    pub fn batch_norm_with(
+    pub(crate) fn batch_norm_with(
         &mut self,
         module: &str,
         x: ValueId,
@@ -142,7 +142,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
-    pub fn average_pool_over(
+    pub(crate) fn average_pool_over(
         &mut self,
         module: &str,
         x: ValueId,
@@ -156,7 +156,7 @@ impl Network {
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
-    pub fn average_pool_rounded(
+    pub(crate) fn average_pool_rounded(
         &mut self,
         module: &str,
         x: ValueId,

@@ -8,7 +8,7 @@ use crate::training_graph::Element;
 
 impl Network {
     /// A leaky ReLU in place: saves its output, whose signs are its input's.
-    pub fn leaky_relu_in_place(&mut self, module: &str, x: ValueId, slope: f32) -> ValueId {
+    pub(crate) fn leaky_relu_in_place(&mut self, module: &str, x: ValueId, slope: f32) -> ValueId {
         let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
         let function = Unary::Other(Pointwise::LeakyRelu(slope));
         let node = OperatorNode::new(Op::Unary { function, in_place: true }, &[x]).saves([storage]);
@@ -19,7 +19,7 @@ impl Network {
     ///
     /// # Errors
     /// Shapes that do not broadcast to one.
-    pub fn pairwise(&mut self, module: &str, a: ValueId, b: ValueId, pairing: Pairing) -> Result<ValueId> {
+    pub(crate) fn pairwise(&mut self, module: &str, a: ValueId, b: ValueId, pairing: Pairing) -> Result<ValueId> {
         let op = Op::Pairwise(pairing);
         let shape = self.broadcast(module, &op, a, b)?;
         // A quotient's first derivative is one over its second operand.
@@ -51,7 +51,7 @@ impl Network {
     ///
     /// # Errors
     /// A tensor whose channels the groups do not divide, or weights that do not match them.
-    pub fn group_norm(
+    pub(crate) fn group_norm(
         &mut self,
         module: &str,
         x: ValueId,
@@ -80,7 +80,7 @@ impl Network {
     /// # Errors
     /// A tensor of another rank, or channels that do not suit the weight and the groups.
     #[expect(clippy::too_many_arguments, reason = "a transposed convolution has as many parts")]
-    pub fn transposed_convolution(
+    pub(crate) fn transposed_convolution(
         &mut self,
         module: &str,
         x: ValueId,
@@ -107,7 +107,7 @@ impl Network {
     /// A recurrent layer over `steps` steps with a state of `units`, of `x` into `shape`, whose last axis has a state for
     /// each of `directions`; saves its input, and for each step what [`Cell::saved_values`] says.
     #[expect(clippy::too_many_arguments, reason = "a recurrent layer has as many parts")]
-    pub fn recurrent(
+    pub(crate) fn recurrent(
         &mut self,
         module: &str,
         x: ValueId,

@@ -36,9 +36,9 @@ pub enum Initial {
 
 impl Initial {
     /// Zeros: biases, means, labels of types.
-    pub const ZEROS: Self = Self::Constant(0.0);
+    pub(crate) const ZEROS: Self = Self::Constant(0.0);
     /// Ones: the weights of normalisations, variances.
-    pub const ONES: Self = Self::Constant(1.0);
+    pub(crate) const ONES: Self = Self::Constant(1.0);
 
     /// PyTorch's default for the weight and the bias of a layer whose outputs each read `fan_in` values: Kaiming's
     /// uniform distribution with a = √5 (He et al., ICCV 2015) has the bound √(6 / ((1 + a²) fan_in)), which is
@@ -48,7 +48,7 @@ impl Initial {
     }
 
     /// What a transformer starts its products and tables from: a deviation of 0.02 (Devlin et al., Radford et al.).
-    pub const fn of_transformer() -> Self {
+    pub(crate) const fn of_transformer() -> Self {
         Self::Normal { deviation: 0.02 }
     }
 }

@@ -24,7 +24,7 @@ impl Network {
     ///
     /// # Errors
     /// A scalar, or a weight whose elements do not match.
-    pub fn linear_with(
+    pub(crate) fn linear_with(
         &mut self,
         module: &str,
         x: ValueId,
@@ -79,7 +79,7 @@ impl Network {
     ///
     /// # Errors
     /// Weights whose elements do not match the last dimension.
-    pub fn layer_norm_with(
+    pub(crate) fn layer_norm_with(
         &mut self,
         module: &str,
         x: ValueId,

@@ -40,12 +40,12 @@ pub enum Pointwise {
 
 impl Pointwise {
     /// Whether its derivative is computed from its output; otherwise from its input (PyTorch 2.6, `derivatives.yaml`).
-    pub const fn saves_output(self) -> bool {
+    pub(crate) const fn saves_output(self) -> bool {
         matches!(self, Self::Exp | Self::Sqrt | Self::Reciprocal)
     }
 
     /// Whether its derivative needs nothing.
-    pub const fn saves_nothing(self) -> bool {
+    pub(crate) const fn saves_nothing(self) -> bool {
         matches!(self, Self::Round)
     }
 }
@@ -126,7 +126,7 @@ impl Cell {
     ///
     /// Measured with PyTorch's saved-tensor hooks on a CPU. An LSTM keeps four gates, the state, the cell and its tanh; a
     /// GRU five values of its gates' kernel, the state and what the gates' kernel returns; a plain unit its state.
-    pub const fn saved_values(self) -> u64 {
+    pub(crate) const fn saved_values(self) -> u64 {
         match self {
             Self::Lstm | Self::Gru => 7,
             Self::Plain => 1,
