@@ -10,7 +10,7 @@ mod settings;
 
 pub use crate::units::{Dimension, Quantity, Unit};
 pub(crate) use base::is_path;
-pub use calibrated::{BuiltIn, Calibrated, Contradiction, Digest, Listing, Schema, digest, entries};
+pub use calibrated::{BuiltIn, Calibrated, Contradiction, Digest, Listing, Schema, digest, entries, fnv1a};
 pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
 pub use error::CalibrationError;
 use serde::{Deserialize, Deserializer, de};

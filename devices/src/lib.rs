@@ -12,8 +12,8 @@
 //! [`calibration::Calibrated`] file, whose constants have a unit, a source and a kind and can be listed and overridden by
 //! name. `device.gpu()`, `device.cpu()` and `device.dsp()` give models whose `cost` turns [`Work`] into time and bytes,
 //! `device.flash()` the storage. Constants live in `calibrations/*.toml`, mechanisms here: a new device is a new file
-//! there and no code. [`text`] guesses mistyped names and reads TOML strictly, for every crate of the house. Nothing here
-//! knows networks, policies or events.
+//! there and no code. [`text`] guesses mistyped names and reads TOML strictly, and [`stream`] draws random numbers, for every
+//! crate of the house. Nothing here knows networks, policies or events.
 //!
 //! Modules depend on one another in one direction: units, text ← calibration ← device ← stack ← thermal, processor ←
 //! storage ← system ← registry.
@@ -36,6 +36,7 @@ pub mod processor;
 pub mod registry;
 pub mod stack;
 pub mod storage;
+pub mod stream;
 pub mod system;
 pub mod text;
 pub mod thermal;

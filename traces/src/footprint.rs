@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use haversack_devices::calibration::{ConstantEntry, Kind};
+use haversack_devices::stream::Stream;
 use haversack_devices::text::{TomlDocument, nearest};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer};
 
 use crate::data::{self, DataError, number};
-use crate::stream::stream;
 
 /// The table that the crate brings along, and the name that stands for it.
 const BUILT_IN: (&str, &str) = ("android", include_str!("../footprints/android.toml"));
@@ -301,7 +301,7 @@ impl FootprintTable {
     /// number of median one that depends on the seed, the user and the package alone.
     pub fn find_for(&self, package: &str, category: Option<&str>, user: &str, seed: u64) -> (Footprint, Found) {
         let (footprint, found) = self.find(package, category);
-        let normal: f64 = StandardNormal.sample(&mut stream(seed, user, &format!("footprint {package}")));
+        let normal: f64 = StandardNormal.sample(&mut Stream::of_user(seed, user, &format!("footprint {package}")));
         let factor = (self.spread.0 * normal).exp();
         let (anonymous, file) = (scaled(footprint.anonymous, factor), scaled(footprint.file, factor));
         (Footprint { anonymous, file, ..footprint }, found)

@@ -28,5 +28,4 @@ pub mod footprint;
 pub mod import;
 pub mod row;
 pub mod state;
-pub mod stream;
 pub mod usage;

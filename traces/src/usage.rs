@@ -1,7 +1,7 @@
 //! The usage model: when people look at their phones, at which apps, and which stay alive behind them.
 //!
-//! - [`UsageModel`]: its numbers, each with unit, source and kind (`usage.toml`); [`fit()`] finds the fitted ones.
-//! - [`Population`]: synthetic users as rows; [`carat::CaratSamples`]: as the public Carat data would show them.
+//! - [`UsageModel`]: its numbers, each with unit, source and kind (`usage.toml`).
+//! - [`Population`]: synthetic users as rows.
 //! - [`AppTimeline`]: one user's events within a window, generated or from imported rows; sparse samples are
 //!   interpolated.
 //! - [`holdings()`]: what each app of a timeline holds of memory, by the table of [`crate::footprint`]; [`demand()`]: all
@@ -22,8 +22,6 @@
 //! causes: the number of apps that stay alive is the user's, and a simulation of memory may end some earlier.
 
 mod alive;
-pub mod carat;
-mod fit;
 mod generate;
 mod holdings;
 mod model;
@@ -35,7 +33,6 @@ mod user;
 
 pub use crate::data::{DataError, Weights};
 pub use alive::{AliveApp, AppEvent, AppEventKind, AppId};
-pub use fit::{Fit, Targets, fit};
 pub use generate::Population;
 pub use holdings::{Demand, DemandSeries, Held, Holding, demand, footprints, holdings};
 pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};

@@ -133,7 +133,7 @@ impl<T: Schema> Calibrated<T> {
         let Some(document) = documents.into_iter().rev().reduce(|base, document| document.over(base)) else {
             return Err(TomlError::of_program(file, "", "no text".to_owned()).into());
         };
-        let mut constants: T = document.read_beside(Self::examples)?;
+        let mut constants: T = document.read()?;
         constants.beside(file);
         if let Some((section, message)) = constants.contradiction() {
             return Err(document.refuse(&section, message).into());
@@ -152,11 +152,6 @@ impl<T: Schema> Calibrated<T> {
             bases: texts.iter().skip(1).map(|text| text.file.clone().into_owned()).collect(),
             inherited,
         })
-    }
-
-    /// The calibrations that the program brings along, to read on behind a mistake.
-    fn examples<'a>() -> Vec<TomlDocument<'a>> {
-        T::BUILT_IN.iter().filter_map(|built_in| TomlDocument::parse(built_in.file, built_in.text).ok()).collect()
     }
 
     /// Every single constant, in the order of the schema, with the file that it stands in; curves are not listed.
@@ -246,9 +241,14 @@ pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle
 
 /// FNV-1a, 64 bit, of `text`, as 16 lower-case hex digits.
 pub fn digest(text: &str) -> String {
+    format!("{:016x}", fnv1a(text.bytes()))
+}
+
+/// FNV-1a, 64 bit, of `bytes`.
+pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     let mut digest = Digest::default();
-    digest.update(text.as_bytes());
-    digest.to_string()
+    digest.update(bytes);
+    digest.0
 }
 
 /// FNV-1a, 64 bit, of what comes piece by piece; shown as 16 lower-case hex digits.
@@ -263,8 +263,8 @@ impl Default for Digest {
 
 impl Digest {
     /// Takes the next piece.
-    pub fn update(&mut self, piece: &[u8]) {
-        self.0 = piece.iter().fold(self.0, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    pub fn update(&mut self, piece: impl IntoIterator<Item = u8>) {
+        self.0 = piece.into_iter().fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
 }
 

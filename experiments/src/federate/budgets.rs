@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use haversack_devices::calibration::Settings;
+use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{Device, load_system};
 use haversack_federation::draw::{Draws, Purpose};
 use haversack_federation::population::MemoryClass;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::UtcTime;
-use haversack_traces::stream::stream;
 use haversack_traces::usage::{AppTimeline, UsageModel};
 use haversack_training::phone::AppChange;
 use rand::RngExt;
@@ -223,7 +223,7 @@ impl User {
             Self::Generated(name) => (name.as_str(), DAYS * 86_400_000_000_000),
             Self::Recorded(rows) => (rows.user.as_str(), u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0)),
         };
-        let mut random = stream(seed, name, "moments");
+        let mut random = Stream::of_user(seed, name, "moments");
         let room = length.saturating_sub(WATCHED.0);
         let mut starts: Vec<u64> = (0..MOMENTS).map(|_| random.random_range(0..=room)).collect();
         starts.sort_unstable();

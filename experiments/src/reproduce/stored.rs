@@ -68,7 +68,7 @@ fn digest_of(path: &Path) -> Result<String, ReproduceError> {
     loop {
         match file.read(&mut block).map_err(unread)? {
             0 => return Ok(hash.to_string()),
-            length => hash.update(&block[..length]),
+            length => hash.update(block[..length].iter().copied()),
         }
     }
 }

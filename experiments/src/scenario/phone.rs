@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
+use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_devices::{Device, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
-use haversack_traces::stream::stream;
 use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
 
 use rand::RngExt;
@@ -45,7 +45,7 @@ impl InUse {
 
 /// When a run begins within the second of what is in use all the time, drawn by `seed`.
 pub(super) fn phase(seed: u64) -> Nanos {
-    Nanos(stream(seed, "phone", "phase").random_range(0..1_000_000_000))
+    Nanos(Stream::of_user(seed, "phone", "phase").random_range(0..1_000_000_000))
 }
 
 /// A `device` in use under `system` on which `apps` run and nobody trains.

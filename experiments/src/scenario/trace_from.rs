@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use haversack_devices::stream::Stream;
 use haversack_devices::text::{nearest, question};
 use haversack_devices::units::Nanos;
 use haversack_traces::clock::{UtcOffset, parse_calendar};
 use haversack_traces::row::UtcTime;
-use haversack_traces::stream::stream;
 use haversack_traces::usage::{AppTimeline, UsageModel};
 use rand::RngExt;
 
@@ -171,7 +171,7 @@ pub(crate) fn beginning(
 
 /// The number from zero to one that a random beginning is drawn by.
 pub(crate) fn draw(seed: u64, user: &str) -> f64 {
-    stream(seed, user, "trace from").random()
+    Stream::of_user(seed, user, "trace from").random()
 }
 
 /// When sessions begin: when an app comes in front and none has been for longer than a pause.

@@ -1,7 +1,7 @@
 //! The users of a trace that a sweep runs: all, those whose names match, or a sample of them.
 
+use haversack_devices::stream::Stream;
 use haversack_devices::text::{hint, nearest};
-use haversack_traces::stream::stream;
 use rand::RngExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -153,7 +153,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// `number` of `users`, each as likely as another, whoever else there is: those whose own draws are the least.
 pub(crate) fn drawn(users: Vec<&str>, number: usize, seed: u64) -> Vec<&str> {
-    let mut draws: Vec<(u64, &str)> = users.iter().map(|user| (stream(seed, user, "sample").random(), *user)).collect();
+    let mut draws: Vec<(u64, &str)> =
+        users.iter().map(|user| (Stream::of_user(seed, user, "sample").random(), *user)).collect();
     draws.sort_unstable();
     let mut chosen: Vec<&str> = draws.into_iter().take(number).map(|(_, user)| user).collect();
     chosen.sort_unstable();

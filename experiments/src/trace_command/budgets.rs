@@ -4,13 +4,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{load, load_system};
 use haversack_reports::frame::write_parquet;
 use haversack_reports::write_atomically;
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::UtcTime;
-use haversack_traces::stream::stream;
 use haversack_traces::usage::UsageModel;
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 use rand::RngExt;
@@ -162,7 +162,7 @@ impl Watching<'_> {
         let (seed, window) = (self.asked.seed, self.asked.window);
         let length = u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0);
         let Some(room) = length.checked_sub(window.0) else { return Ok(Vec::new()) };
-        let mut random = stream(seed, user, "budgets");
+        let mut random = Stream::of_user(seed, user, "budgets");
         let mut starts: Vec<u64> = (0..self.asked.per_user.get()).map(|_| random.random_range(0..=room)).collect();
         starts.sort_unstable();
         let moment = |after: u64| {

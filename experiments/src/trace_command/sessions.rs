@@ -67,7 +67,7 @@ impl Sessions {
         [
             (
                 format!("sessions from {low} to {high} s"),
-                self.statistics.sessions_within((seconds(low), seconds(high))).0,
+                self.statistics.sessions_within(seconds(low), seconds(high)).0,
             ),
             (
                 format!("users with a mean of {mean} s ± {:.0}%", 100.0 * tolerance.0),

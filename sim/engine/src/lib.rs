@@ -65,8 +65,7 @@ mod agenda;
 mod queue;
 pub mod resource;
 mod slots;
-mod stream;
 
+pub use haversack_devices::stream::Stream;
 pub use queue::{EventHandle, EventQueue, ScheduleError};
 pub use resource::{Cancelled, Completion, FlowId, ResourceError, SharedBandwidth};
-pub use stream::Stream;

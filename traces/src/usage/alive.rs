@@ -8,6 +8,9 @@ use crate::row::{Confidence, OomAdj};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub u32);
 
+/// The launcher is the first app of every phone that the usage model plays.
+pub(super) const LAUNCHER: AppId = AppId(0);
+
 /// An app that has a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AliveApp {

@@ -87,7 +87,7 @@ impl<'a> UserEvents<'a> {
             }
         }
         let mut events = Vec::new();
-        let player = Player::new(model, (seed, name), LAUNCHER, (&candidates, user.background + 1), &mut events);
+        let player = Player::new(model, seed, &user, &candidates, &mut events);
         let sessions = SessionStream::new(model, seed, &user, days);
         Self { player, sessions, candidates, packages, events: events.into_iter() }
     }
@@ -109,9 +109,6 @@ impl<'a> UserEvents<'a> {
         }
     }
 }
-
-/// The launcher is the first app of every phone that the usage model plays.
-pub(super) const LAUNCHER: AppId = AppId(0);
 
 impl<'a> Iterator for UserEvents<'a> {
     type Item = (&'a str, AppEvent);

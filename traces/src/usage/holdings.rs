@@ -1,6 +1,7 @@
 //! What each app of a timeline holds of memory, change by change; and all of them together, second by
 //! second, as long as nobody reclaims anything.
 
+use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Fraction, Nanos};
 use rand::RngExt;
 
@@ -9,7 +10,6 @@ use super::session::seconds;
 use super::timeline::AppTimeline;
 use crate::footprint::{Footprint, FootprintTable, Found, scaled};
 use crate::row::OomAdj;
-use crate::stream::stream;
 
 /// An app from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,7 @@ impl Apps<'_> {
             AppEventKind::Launch(OomAdj::FOREGROUND_APP) => {
                 // Named by its time of day, so that another window over the same launch draws the same.
                 let begun = self.timeline.start.0.saturating_add(i64::try_from(event.time.0).unwrap_or(i64::MAX));
-                let draw: f64 = stream(self.seed, &self.timeline.user, &format!("launch {begun}")).random();
+                let draw: f64 = Stream::of_user(self.seed, &self.timeline.user, &format!("launch {begun}")).random();
                 let (least, most) = (launch.span.0.seconds(), launch.span.1.seconds());
                 Some((event.time + Nanos::from_seconds(least + draw * (most - least)), extra))
             }

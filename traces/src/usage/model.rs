@@ -10,12 +10,15 @@ use crate::data::{self, DataError, Weights};
 /// The file that the crate brings along.
 const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
 
+/// The priorities of the public data, in the order of `carat.priorities`.
+const PRIORITIES: [&str; 5] = ["Background process", "Service", "Foreground app", "Visible task", "Perceptible task"];
+
 section! {
     /// How people use their phones.
     ///
     /// A user is *regular* or not, which says where the user's mean session comes from; sessions of one user are
     /// lognormal. The two numbers that no observation gives alone, the share of regular users and the spread within a
-    /// user, are fitted to two published statistics of sessions by [`super::fit()`].
+    /// user, are fitted to two published statistics of sessions.
     pub struct UsageModel {
         /// Lengths and numbers of sessions.
         pub sessions: Sessions,
@@ -118,7 +121,7 @@ section! {
         pub processes_spread: Constant<Count>,
         /// The most processes.
         pub processes_most: Constant<Count>,
-        /// Weights of [`super::carat::PRIORITIES`].
+        /// Weights of the five priorities of processes.
         pub priorities: Weights,
         /// The fewest samples that a user gives a day.
         pub samples_least: Constant<Count>,
@@ -196,8 +199,8 @@ impl UsageModel {
         if hours != 24 {
             return wrong("day.profile", format!("expected 24 weights, found {hours}"));
         }
-        if priorities != super::carat::PRIORITIES.len() {
-            let names = super::carat::PRIORITIES.join("`, `");
+        if priorities != PRIORITIES.len() {
+            let names = PRIORITIES.join("`, `");
             return wrong("carat.priorities", format!("expected 5 weights (`{names}`), found {priorities}"));
         }
         let (least, most) = (model.apps.installed_least.value.0, model.apps.installed_most.value.0);

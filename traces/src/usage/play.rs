@@ -1,14 +1,14 @@
 //! Plays a user's sessions: which app is in front when, and what stays behind it.
 
+use haversack_devices::stream::Stream;
 use haversack_devices::units::Nanos;
 use rand::RngExt;
-use rand::rngs::ChaCha8Rng;
 
-use super::alive::{AppEvent, AppId, AppSet};
+use super::alive::{AppEvent, AppId, AppSet, LAUNCHER};
 use super::model::UsageModel;
 use super::session::{Session, seconds};
+use super::user::User;
 use crate::row::{Confidence, OomAdj};
-use crate::stream::stream;
 
 /// An app that a user may open.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,27 +23,26 @@ pub(super) struct Candidate {
 /// A user's phone, session by session.
 pub(super) struct Player<'a> {
     model: &'a UsageModel,
-    random: ChaCha8Rng,
-    launcher: AppId,
+    random: Stream,
     set: AppSet,
 }
 
 impl<'a> Player<'a> {
-    /// A phone on which the launcher and the `behind` likeliest candidates have been running; their launches go to
-    /// `out`.
+    /// The phone of `user`, on which the launcher and the likeliest candidates have been running, one more than the
+    /// user keeps behind the one in front; their launches go to `out`.
     pub(super) fn new(
         model: &'a UsageModel,
-        (seed, user): (u64, &str),
-        launcher: AppId,
-        (candidates, behind): (&[Candidate], usize),
+        seed: u64,
+        user: &User,
+        candidates: &[Candidate],
         out: &mut Vec<AppEvent>,
     ) -> Self {
-        let mut set = AppSet::new(Some(launcher), Confidence::Assumed);
-        set.start(Nanos::ZERO, launcher, out);
-        for candidate in candidates.iter().take(behind) {
+        let mut set = AppSet::new(Some(LAUNCHER), Confidence::Assumed);
+        set.start(Nanos::ZERO, LAUNCHER, out);
+        for candidate in candidates.iter().take(user.background + 1) {
             set.start(Nanos::ZERO, candidate.app, out);
         }
-        Self { model, random: stream(seed, user, "visits"), launcher, set }
+        Self { model, random: Stream::of_user(seed, &user.name, "visits"), set }
     }
 
     /// What happens in `session`, in order of time, from the likeliest of `candidates` down. Without candidates,
@@ -58,7 +57,7 @@ impl<'a> Player<'a> {
             let perceptible = front.is_some_and(|front: Candidate| self.random.random::<f64>() < front.perceptible);
             let by_home = self.random.random::<f64>() < apps.home.value.0;
             if by_home && time + home + shortest <= end {
-                self.set.show(time, self.launcher, perceptible, out);
+                self.set.show(time, LAUNCHER, perceptible, out);
                 time += home;
             }
             self.set.show(time, next.app, perceptible, out);

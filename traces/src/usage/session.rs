@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
+use haversack_devices::stream::Stream;
 use haversack_devices::units::Nanos;
 use rand::RngExt;
-use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, Poisson, weighted::WeightedIndex};
 
 use super::model::UsageModel;
 use super::user::{User, normal};
-use crate::stream::stream;
 
 const DAY_S: u64 = 86_400;
 /// No user is followed for longer than a hundred years, so that times stay far from what nanoseconds can hold.
@@ -40,7 +39,7 @@ impl Session {
 #[must_use]
 pub struct SessionStream<'a> {
     model: &'a UsageModel,
-    random: ChaCha8Rng,
+    random: Stream,
     number: Option<Poisson<f64>>,
     hour: Option<WeightedIndex<f64>>,
     mean_s: f64,
@@ -57,7 +56,7 @@ impl<'a> SessionStream<'a> {
     pub fn new(model: &'a UsageModel, seed: u64, user: &User, days: u64) -> Self {
         Self {
             model,
-            random: stream(seed, &user.name, "sessions"),
+            random: Stream::of_user(seed, &user.name, "sessions"),
             number: Poisson::new(user.sessions_a_day).ok(),
             hour: WeightedIndex::new(&model.day.profile.values).ok(),
             mean_s: user.mean_session.seconds(),

@@ -79,18 +79,9 @@ impl SessionStatistics {
     }
 
     /// The share of all sessions that last from `low` to `high`, both included.
-    pub fn sessions_within(&self, (low, high): (Nanos, Nanos)) -> Fraction {
-        self.sessions_that(|session| (low..=high).contains(&session.length))
-    }
-
-    /// The share of all sessions with `low` to `high` apps behind the one in front, both included.
-    pub fn background_within(&self, (low, high): (usize, usize)) -> Fraction {
-        self.sessions_that(|session| (low..=high).contains(&session.background))
-    }
-
-    fn sessions_that(&self, fits: impl Fn(&Session) -> bool) -> Fraction {
+    pub fn sessions_within(&self, low: Nanos, high: Nanos) -> Fraction {
         let all = || self.users.iter().flat_map(|user| &user.sessions);
-        share(all().filter(|session| fits(session)).count(), all().count())
+        share(all().filter(|session| (low..=high).contains(&session.length)).count(), all().count())
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use haversack_devices::units::Nanos;
 use indexmap::IndexSet;
 
-use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, AppSet, apply};
-use super::generate::{LAUNCHER, UserEvents, days_until};
+use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, AppSet, LAUNCHER, apply};
+use super::generate::{UserEvents, days_until};
 use super::model::UsageModel;
 use super::play::{Candidate, Player};
 use super::session::{Session, SessionStream};
@@ -23,13 +23,6 @@ pub struct Window {
     pub length: Nanos,
     /// What the user's clock is ahead of UTC: days begin at its midnight.
     pub offset: UtcOffset,
-}
-
-impl From<(UtcTime, Nanos)> for Window {
-    /// Days begin at midnight UTC.
-    fn from((start, length): (UtcTime, Nanos)) -> Self {
-        Self { start, length, offset: UtcOffset::default() }
-    }
 }
 
 /// The apps of one user within a window of time.
@@ -81,15 +74,15 @@ impl AppTimeline {
         seed: u64,
         rows: impl IntoIterator<Item = AppRow<'r>>,
         user: &str,
-        window: impl Into<Window>,
+        window: Window,
         opened: impl Fn(&str) -> bool,
     ) -> Self {
-        let window @ Window { start, length, .. } = window.into();
+        let Window { start, length, .. } = window;
         let mut rows: Vec<AppRow<'r>> = rows.into_iter().filter(|row| row.user == user).collect();
         rows.sort_by_key(|row| row.time);
         if rows.iter().any(|row| is_sampled(row.source)) {
             rows.retain(|row| is_sampled(row.source));
-            return interpolate(model, seed, &rows, (user, window), opened);
+            return interpolate(model, seed, &rows, user, window, opened);
         }
         let first = rows.first().map_or(start, |row| row.time).min(start);
         let mut names = Names::new(&model.launcher.package);
@@ -239,9 +232,11 @@ fn interpolate(
     model: &UsageModel,
     seed: u64,
     rows: &[AppRow<'_>],
-    (user, Window { start, length, offset }): (&str, Window),
+    user: &str,
+    window: Window,
     opened: impl Fn(&str) -> bool,
 ) -> AppTimeline {
+    let Window { start, length, offset } = window;
     let first = rows.first().map_or(start, |row| row.time);
     let midnight = offset.midnight(first);
     let mut names = Names::new(&model.launcher.package);
@@ -252,7 +247,7 @@ fn interpolate(
     let end = Nanos(from.0.saturating_add(length.saturating_sub(lead).0));
     let behind: &[Candidate] = samples.first().map_or(&[], |sample| &sample.candidates);
     let mut events = Vec::new();
-    let mut player = Player::new(model, (seed, user), LAUNCHER, (behind, user_drawn.background + 1), &mut events);
+    let mut player = Player::new(model, seed, &user_drawn, behind, &mut events);
     for session in SessionStream::new(model, seed, &user_drawn, days_until(end)) {
         if let Some(sample) = latest(&samples, &session, model.interpolation.horizon.value) {
             player.play(&session, &sample.candidates, &mut events);

@@ -1,11 +1,11 @@
 //! A synthetic user: what is drawn once.
 
+use haversack_devices::stream::Stream;
 use haversack_devices::units::Nanos;
 use rand::RngExt;
 use rand_distr::{Distribution, Normal, StandardNormal, weighted::WeightedIndex};
 
 use super::model::UsageModel;
-use crate::stream::stream;
 
 /// An app that a user has.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ impl User {
     /// The user `name` under `seed`; depends on nobody else.
     pub fn new(model: &UsageModel, seed: u64, name: &str) -> Self {
         let sessions = &model.sessions;
-        let mut random = stream(seed, name, "habits");
+        let mut random = Stream::of_user(seed, name, "habits");
         let regular = random.random::<f64>() < sessions.regular_share.value.0;
         let (median, spread) = if regular {
             (sessions.regular_mean.value, sessions.regular_spread.value.0)
@@ -75,7 +75,7 @@ pub(super) fn normal<R: rand::Rng + ?Sized>(random: &mut R) -> f64 {
 
 /// The apps of a user: drawn without replacement, in proportion to weight and taste.
 fn installed(model: &UsageModel, seed: u64, name: &str) -> Vec<InstalledApp> {
-    let mut random = stream(seed, name, "apps");
+    let mut random = Stream::of_user(seed, name, "apps");
     let apps = &model.apps;
     // Validated: one to as many as there are.
     let (least, most) = (apps.installed_least.value.0 as usize, apps.installed_most.value.0 as usize);

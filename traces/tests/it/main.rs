@@ -7,5 +7,6 @@ mod import_carat;
 mod import_fuzz;
 mod import_support;
 mod usage;
+mod usage_fit;
 mod usage_footprint;
 mod usage_timeline;

@@ -2,8 +2,9 @@
 
 use haversack_devices::units::{Fraction, Nanos};
 use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
-use haversack_traces::usage::carat::{CaratSamples, PRIORITIES};
-use haversack_traces::usage::{Population, SessionStatistics, Targets, UsageModel, UserSessions, sessions};
+use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions};
+
+use crate::usage_fit::Targets;
 
 const DAYS: u64 = 30;
 
@@ -20,6 +21,12 @@ fn drawn(population: &Population<'_>, days: u64) -> SessionStatistics {
     SessionStatistics { users: population.names().iter().map(of).collect(), ..SessionStatistics::default() }
 }
 
+/// The share of all sessions with `few` to `many` apps behind the one in front, both included.
+fn share_with(statistics: &SessionStatistics, few: usize, many: usize) -> f64 {
+    let all: Vec<_> = statistics.users.iter().flat_map(|user| &user.sessions).collect();
+    all.iter().filter(|session| (few..=many).contains(&session.background)).count() as f64 / all.len() as f64
+}
+
 #[test]
 fn a_thousand_users_have_the_published_sessions() {
     let model = UsageModel::built_in().unwrap();
@@ -29,14 +36,15 @@ fn a_thousand_users_have_the_published_sessions() {
         // 70 % of users with a mean of 153 s within a tenth, 73 % of all sessions from 126 to 412 s; both within 5
         // points. By chance the first deviates by sqrt(0.7 × 0.3 / 1000) = 1.4 points.
         let users = statistics.users_near(targets.mean, targets.tolerance).0;
-        let within = statistics.sessions_within(targets.interval).0;
+        let within = statistics.sessions_within(targets.interval.0, targets.interval.1).0;
         assert!((users - 0.70).abs() < 0.05, "seed {seed}: {users}");
         assert!((within - 0.73).abs() < 0.05, "seed {seed}: {within}");
         // Usual numbers 3, 4, 5 with 0.3, 0.4, 0.3, a tenth of sessions one fewer and a tenth one more: outside 3 to 5
         // are 0.3 × 0.1 with 2 and 0.3 × 0.1 with 6, so that 94 % are inside.
-        let background = statistics.background_within((3, 5)).0;
+        let with = |few, many| share_with(&statistics, few, many);
+        let background = with(3, 5);
         assert!((background - 0.94).abs() < 0.01, "seed {seed}: {background}");
-        assert_eq!(statistics.background_within((2, 6)), Fraction(1.0));
+        assert!((with(2, 6) - 1.0).abs() < 1e-12);
         // A lognormal of median 45 and 0.45 has the mean 45 exp(0.45² / 2) = 49.8 sessions a day; over 1,000 users that
         // is known to 49.8 × sqrt(exp(0.45²) − 1) / sqrt(1000) = 0.75.
         let a_day = statistics.count() as f64 / (1000 * DAYS) as f64;
@@ -145,7 +153,7 @@ fn sessions_of_hand_made_rows() {
     assert!((user.mean().seconds() - 136.667).abs() < 0.001);
     assert!((user.deviation().seconds() - 121.2).abs() < 0.05);
     // One of three sessions lasts 100 to 299 s; 9,000 s are covered: 3 × 86,400 / 9,000 = 28.8 sessions a day.
-    assert_eq!(statistics.sessions_within((seconds(100), seconds(299))), Fraction(1.0 / 3.0));
+    assert_eq!(statistics.sessions_within(seconds(100), seconds(299)), Fraction(1.0 / 3.0));
     assert!((user.per_day().0 - 28.8).abs() < 1e-9);
     assert!((user.background().0 - 4.0 / 3.0).abs() < 1e-12);
     assert_eq!(sessions([]), SessionStatistics::default());
@@ -165,46 +173,6 @@ fn lsapp_says_when_the_next_app_is_opened_only() {
     let statistics = sessions([row(0, "Gmail", 0), row(60, "Google", 0), row(100, "Google", 900)]);
     let found: Vec<_> = statistics.users[0].sessions.iter().map(|s| (s.length, s.background)).collect();
     assert_eq!(found, [(seconds(100), 1)]);
-}
-
-#[test]
-fn the_carat_export_has_the_published_samples() {
-    let model = UsageModel::built_in().unwrap();
-    let mut counts = Vec::new();
-    let mut priorities = [0_u32; 5];
-    for user in 0..40 {
-        let name = format!("synthetic-{user:07}");
-        let samples: Vec<_> = CaratSamples::new(&model, 3, &name, 10).collect();
-        // 11 to 25 a day; two in the same second are one.
-        assert!((105..=250).contains(&samples.len()), "{}", samples.len());
-        assert!(samples.is_sorted_by_key(|sample| sample.timestamp));
-        for sample in &samples {
-            counts.push(sample.apps.len());
-            for process in &sample.apps {
-                priorities[PRIORITIES.iter().position(|&word| word == process.priority).unwrap()] += 1;
-            }
-            assert!(sample.battery_level <= 100);
-        }
-    }
-    counts.sort_unstable();
-    // Published: median 52, quartiles 35 and 73, nine tenths below 90, at most 118; a normal of 52 and 27 has 34, 70,
-    // 87.
-    let at = |share: f64| counts[(counts.len() as f64 * share) as usize] as i64;
-    assert!((at(0.5) - 52).abs() <= 2 && (at(0.25) - 35).abs() <= 3 && (at(0.75) - 73).abs() <= 4, "{}", at(0.5));
-    assert!((at(0.9) - 90).abs() <= 5 && at(0.999_999) <= 118);
-    // 40.8, 36.0, 12.6, 7.5 and 3.0 % of processes; small samples that hold mostly the user's own apps bend that a
-    // little.
-    let total: u32 = priorities.iter().sum();
-    for (found, published) in priorities.iter().zip([0.408, 0.360, 0.126, 0.075, 0.030]) {
-        let share = f64::from(*found) / f64::from(total);
-        assert!((share - published).abs() < 0.01, "{share} for {published}");
-    }
-    let line = CaratSamples::new(&model, 3, "synthetic-0000000", 1).next().unwrap().line().unwrap();
-    assert!(
-        line.starts_with(r#"{"uuid":""#) && line.contains(r#""batteryStatus":"discharging","timeZone":"UTC""#),
-        "{line}"
-    );
-    assert!(line.contains(r#"{"processName":"com.sec.android.app.launcher","priority":"#), "{line}");
 }
 
 #[test]

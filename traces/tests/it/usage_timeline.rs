@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use haversack_devices::units::Nanos;
 use haversack_traces::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 use haversack_traces::usage::{
-    AliveApp, AppEvent, AppEventKind, AppId, AppTimeline, Population, UsageModel, seems_opened, sessions,
+    AliveApp, AppEvent, AppEventKind, AppId, AppTimeline, Population, UsageModel, Window, seems_opened, sessions,
 };
 
 const HOUR: i64 = 3600;
 
 fn seconds(count: u64) -> Nanos {
     Nanos(count * 1_000_000_000)
+}
+
+fn window_of(start: UtcTime, length: Nanos) -> Window {
+    Window { start, length, ..Window::default() }
 }
 
 fn model() -> UsageModel {
@@ -105,7 +109,7 @@ fn generated_rows_give_the_timeline_that_was_generated() {
     let name = &population.names()[1];
     let (start, length) = (UtcTime::from_seconds(30 * HOUR), seconds(10 * 3600));
     let direct = AppTimeline::generated(&model, 9, name, seconds(30 * 3600), length);
-    let read = AppTimeline::from_rows(&model, 9, population.rows(), name, (start, length), seems_opened);
+    let read = AppTimeline::from_rows(&model, 9, population.rows(), name, window_of(start, length), seems_opened);
     // The ids differ, because packages are met in another order.
     let named = |timeline: &AppTimeline| -> Vec<_> {
         let event = |event: &AppEvent| (event.time, timeline.package(event.app).to_owned(), event.kind);
@@ -131,7 +135,7 @@ fn changes_are_taken_as_they_are() {
         perfetto(30, "a", 0),
         row("other", 40, "a", 700, Source::Perfetto),
     ];
-    let window = (UtcTime::from_seconds(8), seconds(100));
+    let window = window_of(UtcTime::from_seconds(8), seconds(100));
     let timeline = AppTimeline::from_rows(&model(), 1, rows, "phone", window, seems_opened);
     assert_consistent(&timeline);
     // "a" was there before the window; the repeated adj of "b" and the other phone are nothing; times count from 8 s.
@@ -155,7 +159,7 @@ fn lsapp_keeps_as_many_apps_as_the_user() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let rows: Vec<_> =
         names.iter().zip(0..).map(|(&name, index)| row("7", 60 * index, name, 0, Source::Lsapp)).collect();
-    let timeline = AppTimeline::from_rows(&model(), 1, rows, "7", (UtcTime(0), seconds(3600)), seems_opened);
+    let timeline = AppTimeline::from_rows(&model(), 1, rows, "7", window_of(UtcTime(0), seconds(3600)), seems_opened);
     assert_consistent(&timeline);
     // A user keeps 3 to 5 behind the one in front; of ten apps, one in front at a time, the oldest end.
     let last = timeline.alive_at(seconds(3599));
@@ -180,7 +184,7 @@ fn between_samples_the_model_opens_the_apps_of_the_sample() {
         at(15, "com.example.chess", 900),
     ];
     let model = model();
-    let window = (UtcTime::from_seconds(day), seconds(24 * 3600));
+    let window = window_of(UtcTime::from_seconds(day), seconds(24 * 3600));
     let timeline = AppTimeline::from_rows(&model, 5, rows, "carat", window, seems_opened);
     assert_consistent(&timeline);
     let mut seen = BTreeSet::new();
@@ -198,7 +202,7 @@ fn between_samples_the_model_opens_the_apps_of_the_sample() {
     }
     assert_eq!(seen.len(), 6, "{seen:?}");
     // A window that begins an hour earlier, before the first day of the trace, sees the same an hour later.
-    let earlier = (UtcTime::from_seconds(day - HOUR), seconds(25 * 3600));
+    let earlier = window_of(UtcTime::from_seconds(day - HOUR), seconds(25 * 3600));
     let earlier = AppTimeline::from_rows(&model, 5, rows, "carat", earlier, seems_opened);
     let moved = |by: u64| move |event: &AppEvent| (event.time + seconds(by), event.app, event.kind);
     assert!(earlier.events.iter().map(moved(0)).eq(timeline.events.iter().map(moved(3600))));
@@ -215,14 +219,14 @@ fn between_samples_the_model_opens_the_apps_of_the_sample() {
 #[test]
 fn nothing_comes_of_nothing() {
     let model = model();
-    let window = (UtcTime(0), seconds(60));
+    let window = window_of(UtcTime(0), seconds(60));
     let timeline = AppTimeline::from_rows(&model, 1, [], "nobody", window, seems_opened);
     assert_eq!((timeline.events.len(), timeline.initial.len()), (0, 0));
     assert!(AppTimeline::generated(&model, 1, "x", Nanos::ZERO, Nanos::ZERO).events.is_empty());
     // A sample of nothing that anybody opens: only the launcher is there.
     let rows =
         [row("u", 0, "android", 0, Source::CaratProcessList), row("u", 0, "sync", 500, Source::CaratProcessList)];
-    let timeline = AppTimeline::from_rows(&model, 1, rows, "u", (UtcTime(0), seconds(86_400)), seems_opened);
+    let timeline = AppTimeline::from_rows(&model, 1, rows, "u", window_of(UtcTime(0), seconds(86_400)), seems_opened);
     assert_eq!(timeline.alive_at(seconds(86_400)).len(), 1);
 }
 
@@ -246,7 +250,7 @@ proptest::proptest! {
             })
             .filter(|row| sampled || !haversack_traces::usage::is_sampled(row.source))
             .collect();
-        let window = (UtcTime::from_seconds(start), seconds(10_000));
+        let window = window_of(UtcTime::from_seconds(start), seconds(10_000));
         let timeline = AppTimeline::from_rows(&model(), 1, rows.iter().copied(), "u", window, |_| true);
         let mut alive: BTreeSet<AppId> = timeline.initial.iter().map(|app| app.app).collect();
         for event in &timeline.events {

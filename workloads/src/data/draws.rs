@@ -1,24 +1,18 @@
 //! Random integers of one purpose, the same on every machine.
 
-use rand::rngs::ChaCha8Rng;
-use rand::{Rng, SeedableRng};
-
-/// The last word of every key: another number is another family of streams.
-const FAMILY: u64 = 3;
+use haversack_devices::calibration::fnv1a;
+use haversack_devices::stream::Stream;
+use rand::Rng;
 
 /// The random numbers of one item (a sample, an epoch) for one purpose.
 ///
-/// `ChaCha8` with the key (seed, FNV-1a of the purpose, item, 3), little-endian. What is drawn for one item changes
-/// nothing for another, so that items may be made in any order and by any number of threads.
-pub(crate) struct Draws(ChaCha8Rng);
+/// What is drawn for one item changes nothing for another, so that items may be made in any order and by any number of
+/// threads.
+pub(crate) struct Draws(Stream);
 
 impl Draws {
     pub(crate) fn new(seed: u64, purpose: &str, item: u64) -> Self {
-        let mut key = [0; 32];
-        for (bytes, word) in key.chunks_exact_mut(8).zip([seed, fnv1a(purpose.bytes()), item, FAMILY]) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        Self(ChaCha8Rng::from_seed(key))
+        Self(Stream::of_item(seed, purpose, item))
     }
 
     /// The same for an item that has a name.
@@ -60,9 +54,4 @@ impl Draws {
             items.swap(last, self.below(last as u32 + 1) as usize);
         }
     }
-}
-
-/// Fowler, Noll and Vo's hash, variant 1a, 64 bits.
-pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

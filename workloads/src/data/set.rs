@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::augmentation::Augmentation;
-use super::draws::fnv1a;
+use haversack_devices::calibration::fnv1a;
+
 use super::order::split_off;
 
 /// What an image looks like.
@@ -156,7 +157,7 @@ impl DataSet {
 
     /// The set with a validation part cut from the train part: of every class the share `share`, drawn under `seed`.
     #[must_use]
-    pub fn with_validation(mut self, share: f64, seed: u64) -> Self {
+    pub(crate) fn with_validation(mut self, share: f64, seed: u64) -> Self {
         let (kept, aside) = split_off(&self.train.labels, share, seed);
         let elements = self.form.elements();
         self.validation = self.train.select(&aside, elements);

@@ -78,7 +78,7 @@ fn sessions(context: &Context<'_>) -> Result<Outcome> {
     let (mean, nearest) = nearest.context("nobody looked at a phone")?;
     let ends = two_numbers(&within.metric)?;
     let seconds = |s: u64| Nanos::from_seconds(s as f64);
-    let share = found.sessions_within((seconds(ends[0]), seconds(ends[1]))).0 * 100.0;
+    let share = found.sessions_within(seconds(ends[0]), seconds(ends[1])).0 * 100.0;
 
     let mut outcome = Outcome::of("user,sessions,mean_s,deviation_s,sessions_per_day");
     outcome.number(MEAN, mean);

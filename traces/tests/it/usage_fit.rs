@@ -1,15 +1,13 @@
-//! The fit of the two numbers of sessions that no observation gives alone.
+//! The fit of the two numbers of sessions that no observation gives alone: the shipped ones are what it finds.
 
 use haversack_devices::units::{Factor, Fraction, Nanos};
+use haversack_traces::usage::UsageModel;
 use statrs::distribution::{ContinuousCDF, LogNormal};
-
-use super::model::UsageModel;
 
 /// The statistics of sessions that the model is fitted to (FedHybrid, section 4.4.2 and figure 11a).
 ///
 /// Who reports one of these of generated users reports an input, not a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[must_use]
 pub struct Targets {
     /// The mean session of most users: 153 s.
     pub mean: Nanos,
@@ -36,7 +34,7 @@ impl Targets {
     }
 }
 
-/// What [`fit()`] finds.
+/// What `fit` finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
     /// `sessions.regular_share`.
@@ -95,43 +93,38 @@ impl Class {
 }
 
 /// The share of a lognormal distribution within, by the logarithm of its median and the deviation of its logarithms.
-fn lognormal_within((low, high): (Nanos, Nanos), median: f64, deviation: f64) -> f64 {
+fn lognormal_within(interval: (Nanos, Nanos), median: f64, deviation: f64) -> f64 {
     let Ok(distribution) = LogNormal::new(median, deviation.max(1e-12)) else { return 0.0 };
-    distribution.cdf(high.seconds()) - distribution.cdf(low.seconds())
+    distribution.cdf(interval.1.seconds()) - distribution.cdf(interval.0.seconds())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_of_a_lognormal_distribution_have_their_tabled_values() {
-        // Within one and 1.96 standard deviations of the median: 2 Φ(1) − 1 = 0.6826895 and 2 Φ(1.96) − 1 = 0.9500042.
-        let seconds = |logarithm: f64| Nanos::from_seconds((5.0 + 0.5 * logarithm).exp());
-        for (x, expected) in [(1.0, 0.682_689_5), (1.96, 0.950_004_2)] {
-            let share = lognormal_within((seconds(-x), seconds(x)), 5.0, 0.5);
-            assert!((share - expected).abs() < 2e-7, "{x}: {share}");
-        }
+#[test]
+fn shares_of_a_lognormal_distribution_have_their_tabled_values() {
+    // Within one and 1.96 standard deviations of the median: 2 Φ(1) − 1 = 0.6826895 and 2 Φ(1.96) − 1 = 0.9500042.
+    let seconds = |logarithm: f64| Nanos::from_seconds((5.0 + 0.5 * logarithm).exp());
+    for (x, expected) in [(1.0, 0.682_689_5), (1.96, 0.950_004_2)] {
+        let share = lognormal_within((seconds(-x), seconds(x)), 5.0, 0.5);
+        assert!((share - expected).abs() < 2e-7, "{x}: {share}");
     }
+}
 
-    #[test]
-    fn the_shipped_numbers_are_what_the_fit_finds() {
-        let model = UsageModel::built_in().unwrap();
-        let found = fit(&model, &Targets::published()).unwrap();
-        // The file has four digits.
-        assert!((found.regular_share.0 - model.sessions.regular_share.value.0).abs() < 5e-5, "{found:?}");
-        assert!((found.spread.0 - model.sessions.spread.value.0).abs() < 5e-5, "{found:?}");
-    }
+#[test]
+fn the_shipped_numbers_are_what_the_fit_finds() {
+    let model = UsageModel::built_in().unwrap();
+    let found = fit(&model, &Targets::published()).unwrap();
+    // The file has four digits.
+    assert!((found.regular_share.0 - model.sessions.regular_share.value.0).abs() < 5e-5, "{found:?}");
+    assert!((found.spread.0 - model.sessions.spread.value.0).abs() < 5e-5, "{found:?}");
+}
 
-    #[test]
-    fn targets_that_nothing_meets_are_not_met() {
-        let model = UsageModel::built_in().unwrap();
-        // Even if all users were regular, only P(|z| < ln(1.1) / 0.04 or so) = 99 % of them would be within a tenth.
-        let too_many = Targets { users: Fraction(1.0), ..Targets::published() };
-        assert_eq!(fit(&model, &too_many), None);
-        // The interval is empty: no spread puts 73 % of sessions there.
-        let nowhere =
-            Targets { interval: (Nanos::from_seconds(400.0), Nanos::from_seconds(400.0)), ..Targets::published() };
-        assert_eq!(fit(&model, &nowhere), None);
-    }
+#[test]
+fn targets_that_nothing_meets_are_not_met() {
+    let model = UsageModel::built_in().unwrap();
+    // Even if all users were regular, only P(|z| < ln(1.1) / 0.04 or so) = 99 % of them would be within a tenth.
+    let too_many = Targets { users: Fraction(1.0), ..Targets::published() };
+    assert_eq!(fit(&model, &too_many), None);
+    // The interval is empty: no spread puts 73 % of sessions there.
+    let nowhere =
+        Targets { interval: (Nanos::from_seconds(400.0), Nanos::from_seconds(400.0)), ..Targets::published() };
+    assert_eq!(fit(&model, &nowhere), None);
 }
