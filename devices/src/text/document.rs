@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use serde::de::DeserializeOwned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::merge;
 use super::strict_toml::{Fault, Node, Place};
@@ -39,9 +39,6 @@ pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlE
 pub fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
-
-/// More wrong values than anybody mends at once.
-const MOST_MISTAKES: usize = 40;
 
 /// A text, and at which byte of all texts it begins.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +90,7 @@ impl<'a> TomlDocument<'a> {
     }
 
     /// The text of the top's key `name`, if there is one.
-    pub fn top_text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn top_text(&self, name: &str) -> Option<&str> {
         self.top.get(name)?.get_ref().as_str()
     }
 
@@ -105,36 +102,12 @@ impl<'a> TomlDocument<'a> {
     /// # Errors
     /// Anything that is not exactly a `T`: every unknown key, and the first value that is wrong or missing.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
-        self.read_beside(|| [])
-    }
-
-    /// As [`Self::read`], but says of every value what is wrong with it: behind a wrong or missing one it goes on with
-    /// the value that an example has in its place.
-    ///
-    /// # Errors
-    /// Anything that is not exactly a `T`.
-    pub fn read_beside<T: DeserializeOwned, Examples: AsRef<[Self]>>(
-        &self,
-        examples: impl FnOnce() -> Examples,
-    ) -> Result<T, TomlError> {
         let unknown = RefCell::default();
-        let mut next = match self.attempt(&unknown) {
+        let wrong = match self.attempt(&unknown) {
             Ok(read) if unknown.borrow().is_empty() => return Ok(read),
-            first => first.err(),
+            other => other.err(),
         };
-        let (examples, mut mended) = (examples(), self.clone());
-        let mut faults: Vec<Fault> = Vec::new();
-        while let Some(fault) = next.take() {
-            let field = fault.at.as_ref().map(|(_, field)| field.clone()).unwrap_or_default();
-            let is_new = !faults.iter().any(|known| known.at == fault.at);
-            faults.push(fault);
-            if is_new && faults.len() < MOST_MISTAKES && merge::mend(&mut mended.top, &field, examples.as_ref()) {
-                next = mended.attempt::<T>(&unknown).err();
-            }
-        }
-        // The last attempt came the furthest.
-        faults.extend(unknown.take());
-        Err(self.error(faults))
+        Err(self.error(wrong.into_iter().chain(unknown.take()).collect()))
     }
 
     /// Reads the document once: the first fault that is no unknown key, of which `unknown` takes all.
@@ -179,7 +152,7 @@ impl<'a> TomlDocument<'a> {
     }
 
     /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
-    pub fn locate(&self, field: &str) -> Location {
+    pub(crate) fn locate(&self, field: &str) -> Location {
         let unknown = RefCell::default();
         let found = self.place("", &unknown).find(field);
         self.location(found.offset, found.field)
@@ -188,11 +161,6 @@ impl<'a> TomlDocument<'a> {
     /// An error about the field with this dotted name, in the caller's words.
     pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
         TomlError::new(self.locate(field), TomlProblem::Refused(message.into()))
-    }
-
-    /// The value of the field with this dotted name, or one like it.
-    pub(super) fn value(&self, field: &str) -> Option<DeValue<'a>> {
-        merge::value_at(&self.top, field).cloned()
     }
 
     fn file(&self) -> &'a str {

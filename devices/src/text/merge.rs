@@ -1,11 +1,9 @@
-//! TOML tables laid over each other, and values put in the place of others.
+//! TOML tables laid over each other.
 
 use std::borrow::Cow;
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
-
-use super::document::TomlDocument;
 
 /// By what the tables of an array know each other, in this order.
 const IDENTITIES: [&str; 4] = ["id", "name", "core", "class"];
@@ -115,54 +113,4 @@ fn shifted_value(value: Spanned<DeValue<'_>>, by: usize) -> Spanned<DeValue<'_>>
 fn moved<T>(spanned: Spanned<T>, by: usize) -> Spanned<T> {
     let span = spanned.span();
     Spanned::new(span.start + by..span.end + by, spanned.into_inner())
-}
-
-/// Puts the value of an example's `field` into that of `table`; says whether it could.
-pub(super) fn mend<'a>(table: &mut DeTable<'a>, field: &str, examples: &[TomlDocument<'a>]) -> bool {
-    let Some(value) = examples.iter().find_map(|example| example.value(field)) else { return false };
-    let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
-    let Some(parent) = table_at(table, parent) else { return false };
-    match parent.get_mut(name) {
-        // The offset stays, for what is still wrong there.
-        Some(own) => *own.get_mut() = value,
-        None => {
-            parent.insert(Spanned::new(0..0, Cow::Owned(name.to_owned())), Spanned::new(0..0, value));
-        }
-    }
-    true
-}
-
-/// The table with this dotted name.
-fn table_at<'t, 'a>(table: &'t mut DeTable<'a>, field: &str) -> Option<&'t mut DeTable<'a>> {
-    let (name, rest) = field.split_once('.').unwrap_or((field, ""));
-    if name.is_empty() {
-        return Some(table);
-    }
-    let mut value = table.get_mut(name)?.get_mut();
-    let mut rest = rest;
-    if let DeValue::Array(items) = value {
-        let (index, below) = rest.split_once('.').unwrap_or((rest, ""));
-        value = items.get_mut(index.parse::<usize>().ok()?)?.get_mut();
-        rest = below;
-    }
-    if let DeValue::Table(inner) = value { table_at(inner, rest) } else { None }
-}
-
-/// The value below `value` with this dotted name; of an array that is too short, that of its first item.
-pub(super) fn value_at<'t, 'a>(table: &'t DeTable<'a>, field: &str) -> Option<&'t DeValue<'a>> {
-    let (name, rest) = field.split_once('.').unwrap_or((field, ""));
-    let mut value = table.get(name)?.get_ref();
-    let mut rest = rest;
-    if let DeValue::Array(items) = value
-        && !rest.is_empty()
-    {
-        let (index, below) = rest.split_once('.').unwrap_or((rest, ""));
-        value = items.get(index.parse::<usize>().ok()?).or(items.first())?.get_ref();
-        rest = below;
-    }
-    match (value, rest) {
-        (value, "") => Some(value),
-        (DeValue::Table(inner), rest) => value_at(inner, rest),
-        _ => None,
-    }
 }
