@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 
 use haversack_reports::figure::{
-    Axis, BarSeries, Bars, Figure, Front, Lines, Look, Meanings, Panel, Place, Series, Stack, Stroke, Trace,
+    Axis, BarSeries, Bars, Figure, Front, Lines, Look, Meanings, Panel, Series, Stack, Stroke, Trace,
 };
 use haversack_reports::files::{create_folder, write_atomically};
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
@@ -69,7 +69,7 @@ fn lines() -> Figure {
     figure
 }
 
-/// Logarithmic axes, ticks at batch sizes, a step line and a legend on the right.
+/// Logarithmic axes, ticks at batch sizes and a step line.
 fn log_lines() -> Figure {
     let batches = [1.0_f64, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
     let mut chart = Lines::new();
@@ -81,7 +81,7 @@ fn log_lines() -> Figure {
         let stroke = if k == 2 { Stroke::Step } else { Stroke::Straight };
         chart = chart.series(Series::new(*name, points).stroke(stroke));
     }
-    Figure::new("Time of one operator").legend(Place::Right).panel(
+    Figure::new("Time of one operator").panel(
         Panel::new(chart).x(Axis::new("batch size").log().ticks_at(batches)).y(Axis::new("time").unit("s").log()),
     )
 }

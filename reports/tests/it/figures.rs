@@ -1,8 +1,7 @@
 //! Figures hold what they were given, refuse what they cannot draw, and come out the same each time.
 
 use haversack_reports::figure::{
-    Axis, BarSeries, Bars, Chart, Figure, FigureError, Front, Lines, Look, PNG_SCALE, Panel, Place, Series, Stack,
-    Trace,
+    Axis, BarSeries, Bars, Chart, Figure, FigureError, Front, Lines, Look, PNG_SCALE, Panel, Series, Stack, Trace,
 };
 use proptest::prelude::*;
 use resvg::tiny_skia::Pixmap;
@@ -134,7 +133,7 @@ fn no_data_says_so() {
     for chart in empty {
         assert!(figure(chart).render().unwrap().svg.contains("no data"));
     }
-    assert!(Figure::new("nothing").legend(Place::Right).render().is_ok());
+    assert!(Figure::new("nothing").render().is_ok());
 }
 
 #[test]
@@ -160,8 +159,9 @@ fn values_that_cannot_be_drawn_are_named() {
 #[test]
 fn points_outside_the_range_are_not_drawn() {
     let markers = |axis: Axis| {
-        let lines = Lines::new().series(Series::new("s", [(1.0, 1.0), (2.0, 50.0), (3.0, 2.0)]));
-        let figure = Figure::new("").legend(Place::Hidden).panel(Panel::new(lines).y(axis));
+        // What has no name stands in no legend.
+        let lines = Lines::new().series(Series::new("", [(1.0, 1.0), (2.0, 50.0), (3.0, 2.0)]));
+        let figure = Figure::new("").panel(Panel::new(lines).y(axis));
         // A closed circle is a white rim and a disc.
         figure.render().unwrap().svg.matches("<circle").count() / 2
     };
@@ -171,8 +171,8 @@ fn points_outside_the_range_are_not_drawn() {
 
 #[test]
 fn bars_stand_on_zero_and_are_as_tall_as_their_values() {
-    let bars = Bars::new(["a", "b"]).series(BarSeries::new("s", [100.0, 50.0]));
-    let svg = Figure::new("").legend(Place::Hidden).panel(Panel::new(bars)).render().unwrap().svg;
+    let bars = Bars::new(["a", "b"]).series(BarSeries::new("", [100.0, 50.0]));
+    let svg = Figure::new("").panel(Panel::new(bars)).render().unwrap().svg;
     let tall: Vec<f64> = svg
         .lines()
         .filter(|l| l.contains("#0072B2"))
@@ -184,16 +184,15 @@ fn bars_stand_on_zero_and_are_as_tall_as_their_values() {
 
 #[test]
 fn the_legend_hatches_a_name_whose_bars_are_all_hatched() {
-    let strokes = |other: &str, legend: Place| {
+    let strokes = |other: &str| {
         let bars = Bars::new(["a"]).series(BarSeries::new("simulated", [1.0]));
         let bars = bars.series(BarSeries::new(other, [2.0]).look(Look::Hatched));
-        let svg = Figure::new("").legend(legend).panel(Panel::new(bars)).render().unwrap().svg;
+        let svg = Figure::new("").panel(Panel::new(bars)).render().unwrap().svg;
         let colour = if other == "simulated" { "#0072B2" } else { "#D55E00" };
         svg.matches(&format!("stroke=\"{colour}\"")).count()
     };
     // The hatch and the outline of its sample, and neither where the name has filled bars, too.
-    assert_eq!(strokes("paper", Place::Below), strokes("paper", Place::Hidden) + 2);
-    assert_eq!(strokes("simulated", Place::Below), strokes("simulated", Place::Hidden));
+    assert_eq!(strokes("paper"), strokes("simulated") + 2);
 }
 
 fn any_number() -> impl Strategy<Value = f64> {

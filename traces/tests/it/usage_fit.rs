@@ -8,22 +8,22 @@ use statrs::distribution::{ContinuousCDF, LogNormal};
 ///
 /// Who reports one of these of generated users reports an input, not a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// The mean session of most users: 153 s.
-    pub mean: Nanos,
+    pub(crate) mean: Nanos,
     /// How far a user's mean may be from it, as a share of it: a tenth.
-    pub tolerance: Fraction,
+    pub(crate) tolerance: Fraction,
     /// The share of users whose mean is there: 0.70.
-    pub users: Fraction,
+    pub(crate) users: Fraction,
     /// The interval that most sessions of all users fall into: 126 to 412 s.
-    pub interval: (Nanos, Nanos),
+    pub(crate) interval: (Nanos, Nanos),
     /// The share of sessions that do: 0.73.
-    pub sessions: Fraction,
+    pub(crate) sessions: Fraction,
 }
 
 impl Targets {
     /// As published.
-    pub fn published() -> Self {
+    pub(crate) fn published() -> Self {
         Self {
             mean: Nanos::from_seconds(153.0),
             tolerance: Fraction(0.1),
@@ -36,11 +36,11 @@ impl Targets {
 
 /// What `fit` finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fit {
+struct Fit {
     /// `sessions.regular_share`.
-    pub regular_share: Fraction,
+    regular_share: Fraction,
     /// `sessions.spread`.
-    pub spread: Factor,
+    spread: Factor,
 }
 
 /// The share of regular users and the spread within a user that meet `targets`, everything else as in `model`.
@@ -48,7 +48,7 @@ pub struct Fit {
 /// In logarithms a user's mean is normal, and so is a session: median ln(median of the means) − σ²/2, variance σ² plus
 /// that of the means. The share of users is linear in the share of regular ones, which follows; the share of sessions
 /// falls as σ grows, so that bisection finds σ. None where no share of regular users, or no spread, meets the targets.
-pub fn fit(model: &UsageModel, targets: &Targets) -> Option<Fit> {
+fn fit(model: &UsageModel, targets: &Targets) -> Option<Fit> {
     let sessions = &model.sessions;
     let regular = Class { mean: sessions.regular_mean.value, spread: sessions.regular_spread.value.0 };
     let other = Class { mean: sessions.other_mean.value, spread: sessions.other_spread.value.0 };
