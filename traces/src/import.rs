@@ -26,7 +26,7 @@
 mod blocks;
 mod carat;
 mod context;
-mod lines;
+mod fields;
 mod lmkd;
 mod lsapp;
 mod packing;
@@ -50,8 +50,8 @@ pub use report::{Coverage, Finding, Findings, Gaps, Reason, Report, Tally};
 pub use tracker::{Order, Tracker};
 
 use crate::row::{Row, UtcTime};
+use blocks::{Block, Blocks};
 use context::ImportContext;
-use lines::{Lines, Next};
 use packing::{Unpacked, Whole};
 
 /// The longest line that is read; a longer one is bad, and costs no memory.
@@ -341,33 +341,36 @@ impl Reading<'_, '_> {
 
     /// The lines of a text, until one cannot be read.
     fn text(&mut self, reader: impl Read) -> Result<Option<Unread>> {
-        let mut lines = Lines::new(reader);
+        let mut blocks = Blocks::new(reader);
         loop {
-            match lines.next() {
-                Ok(Next::End) => return Ok(None),
-                Ok(next) => self.line(&next)?,
-                Err(error) => return Ok(Some((error, lines.rest().len()))),
+            match blocks.next() {
+                Block::Lines(lines) => {
+                    let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
+                    lines.split(|&byte| byte == b'\n').try_for_each(|line| self.line(line))?;
+                }
+                Block::TooLong(length) => self.too_long(length)?,
+                Block::Failed(error, rest) => return Ok(Some((error, rest))),
+                Block::End => return Ok(None),
             }
         }
     }
 
-    fn line(&mut self, next: &Next<'_>) -> Result<()> {
-        match *next {
-            Next::Line(line) => {
-                self.context.next_line(line.len());
-                let line = line.trim_ascii();
-                if line.is_empty() {
-                    self.context.report.blank_lines += 1;
-                    return Ok(());
-                }
-                self.format.line(line, self.context)
-            }
-            Next::TooLong(length) => {
-                self.context.next_line(length);
-                self.context.too_long(length)
-            }
-            Next::End => Ok(()),
+    fn line(&mut self, line: &[u8]) -> Result<()> {
+        if line.len() > LONGEST_LINE {
+            return self.too_long(line.len());
         }
+        self.context.next_line(line.len());
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            self.context.report.blank_lines += 1;
+            return Ok(());
+        }
+        self.format.line(line, self.context)
+    }
+
+    fn too_long(&mut self, length: usize) -> Result<()> {
+        self.context.next_line(length);
+        self.context.too_long(length)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whole lines of a text, some hundred kilobytes at a time, so that several threads can have some each.
+//! Whole lines of a text in bounded memory, some hundred kilobytes at a time, so that several threads can have some each.
 
 use std::io::{self, Read};
 

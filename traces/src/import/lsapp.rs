@@ -7,7 +7,7 @@
 use haversack_devices::text::hint;
 
 use super::context::{ImportContext, digest};
-use super::lines::Fields;
+use super::fields::Fields;
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
 use crate::clock;
