@@ -10,7 +10,6 @@ mod error;
 mod files;
 pub mod glyphs;
 pub mod linear;
-mod order;
 pub mod phrases;
 mod set;
 
@@ -18,5 +17,4 @@ pub use augmentation::Augmentation;
 pub(crate) use draws::Draws;
 pub use error::{DataError, Place};
 pub use files::{LoadOptions, VALIDATION_SHARE, load};
-pub use order::{epoch_order, split_off};
-pub use set::{Content, DataSet, ImageForm, Inputs, MiniBatch, Part, SampleForm, Samples};
+pub use set::{Content, DataSet, ImageForm, Inputs, MiniBatch, Part, SampleForm, Samples, epoch_order, split_off};

@@ -99,7 +99,7 @@ impl ComputableGraph {
     /// An element-wise operation over tensors of one shape.
     pub(super) fn symmetrical(&mut self, operator: &'static str, inputs: &[TensorId]) -> TensorId {
         let elements = self.elements_of(inputs[0]);
-        self.add(operator, (Class::Symmetrical, OperatorKind::ElementWise), inputs, elements, [elements; 2])
+        self.add(operator, Class::Symmetrical, OperatorKind::ElementWise, inputs, elements, [elements; 2])
     }
 
     /// Element-wise operations of one tensor, one after the other.
@@ -109,13 +109,13 @@ impl ComputableGraph {
 
     /// `x` seen as a tensor of `elements` elements: broadcast, cut or placed.
     pub(super) fn translate(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
-        self.add(operator, (Class::Translation, OperatorKind::Layout), &[x], elements, [Extent::ZERO, elements])
+        self.add(operator, Class::Translation, OperatorKind::Layout, &[x], elements, [Extent::ZERO, elements])
     }
 
     /// A reduction of `x` to `elements` elements.
     pub(super) fn reduce(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
         let read = self.elements_of(x);
-        self.add(operator, (Class::Asymmetrical, OperatorKind::Reduction), &[x], elements, [read; 2])
+        self.add(operator, Class::Asymmetrical, OperatorKind::Reduction, &[x], elements, [read; 2])
     }
 
     /// A product or convolution with `elements` outputs.
@@ -127,7 +127,7 @@ impl ComputableGraph {
         elements: Extent,
         flops: Extent,
     ) -> TensorId {
-        self.add(operator, (Class::Asymmetrical, kind), inputs, elements, [flops, elements])
+        self.add(operator, Class::Asymmetrical, kind, inputs, elements, [flops, elements])
     }
 
     /// The gradient of a weight: `elements` sums over the positions of `operands`, which a kernel splits among its
@@ -141,24 +141,25 @@ impl ComputableGraph {
         flops: Extent,
     ) -> TensorId {
         let parallelism = elements + self.elements_of(operands[1]);
-        self.add(operator, (Class::Asymmetrical, kind), &operands, elements, [flops, parallelism])
+        self.add(operator, Class::Asymmetrical, kind, &operands, elements, [flops, parallelism])
     }
 
     /// A copy into another layout: windows gathered, operands transposed, parts joined.
     pub(super) fn rearrange(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
-        self.add(operator, (Class::Asymmetrical, OperatorKind::Layout), inputs, elements, [Extent::ZERO, elements])
+        self.add(operator, Class::Asymmetrical, OperatorKind::Layout, inputs, elements, [Extent::ZERO, elements])
     }
 
     /// A look-up, a scatter or random numbers.
     pub(super) fn opaque(&mut self, operator: &'static str, inputs: &[TensorId], elements: Extent) -> TensorId {
-        self.add(operator, (Class::Opaque, OperatorKind::Gather), inputs, elements, [elements; 2])
+        self.add(operator, Class::Opaque, OperatorKind::Gather, inputs, elements, [elements; 2])
     }
 
     /// Adds a node of the current phase and operator that makes `elements` elements, and the tensor that it makes.
     fn add(
         &mut self,
         operator: &'static str,
-        (class, kind): (Class, OperatorKind),
+        class: Class,
+        kind: OperatorKind,
         inputs: &[TensorId],
         elements: Extent,
         [flops, parallelism]: [Extent; 2],

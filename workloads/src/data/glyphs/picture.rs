@@ -59,7 +59,7 @@ fn sign(draws: &mut Draws, class: usize) -> [i32; SIDE * SIDE] {
     for line in SIGNS[class] {
         for ends in line.windows(2) {
             // No hand meets the grid.
-            let [from, to] = [ends[0], ends[1]].map(|point| placement.place(point));
+            let [from, to] = [ends[0], ends[1]].map(|(column, row)| placement.place(column, row));
             Stroke { from, to }.cover(pen, &mut covered);
         }
     }

@@ -51,7 +51,7 @@ impl Placement {
         }
     }
 
-    pub(super) fn place(&self, (column, row): (i32, i32)) -> Place {
+    pub(super) fn place(&self, column: i32, row: i32) -> Place {
         Place {
             x: self.centre.x + (column * self.right.0 + row * self.down.0) / 4096,
             y: self.centre.y + (column * self.right.1 + row * self.down.1) / 4096,
