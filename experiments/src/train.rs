@@ -6,7 +6,6 @@
 //! and see the same mini-batches.
 
 mod augment;
-mod coded;
 mod course;
 mod curves;
 mod factors;

@@ -6,7 +6,6 @@
 //! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
 
 mod algorithm;
-mod arithmetic;
 mod computes;
 mod description;
 mod plan;
@@ -16,10 +15,9 @@ mod rewriter;
 use std::sync::LazyLock;
 
 pub use algorithm::{
-    Algorithm, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand, OperatorName,
-    OptimiserChoice, Pass, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
+    Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
+    OperatorName, OptimiserChoice, Pass, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
 };
-pub use arithmetic::{Arithmetic, FixedSteps, Rate, Rounding, Scaling};
 pub use computes::{Computes, Rewritten};
 
 use haversack_devices::text::nearest;

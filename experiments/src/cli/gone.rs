@@ -5,8 +5,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words that are gone, and what to use instead. The last word is the one that is no longer known; where it is in
 /// capitals, it stands for any word that is no flag. The words before it are the beginning of the command line.
-const GONE: [(&str, &str); 2] =
-    [("kernels", "cargo bench -p haversack-kernels"), ("list kernels", "cargo bench -p haversack-kernels")];
+const GONE: [(&str, &str); 3] = [
+    ("kernels", "cargo bench -p haversack-kernels"),
+    ("list kernels", "cargo bench -p haversack-kernels"),
+    ("show --where", "polars.read_parquet or DuckDB on results.parquet"),
+];
 
 /// The error that says so, where `error` is about something that is gone.
 pub(super) fn said(error: &Error, line: &[String]) -> Option<Error> {

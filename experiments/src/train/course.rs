@@ -41,7 +41,7 @@ impl Subject {
     ///
     /// # Errors
     /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
-    /// the graph of an eager framework or one in integers, an algorithm of integers whose arithmetic is not described.
+    /// the graph of an eager framework or one in integers, an algorithm of integers that is not carried out on data.
     pub(super) fn new(
         label: String,
         mut scenario: Scenario,
@@ -176,8 +176,7 @@ impl<'a> Course<'a> {
             let values = match contents {
                 Contents::Floats(values) => Values::Floats(values.to_vec()),
                 Contents::Integers(values) => Values::Integers(values.to_vec()),
-                Contents::Eight(held) => Values::Codes(Coded::of_eight(held)),
-                Contents::Sixteen(held) => Values::Codes(Coded::of_sixteen(held)),
+                Contents::Eight(held) => Values::Codes(Coded::of(held)),
             };
             Held { tensor: *tensor, values }
         };

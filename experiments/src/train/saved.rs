@@ -1,8 +1,10 @@
 //! All that a course needs to go on: the row of its part in the log.
 
+use haversack_numerics::Meter;
+use haversack_numerics::eight::Eight;
+use haversack_numerics::memory::Contents;
 use serde::{Deserialize, Serialize};
 
-pub(super) use super::coded::Coded;
 use super::row::Row;
 use crate::work::bits;
 
@@ -60,6 +62,25 @@ pub(super) struct Shown {
     pub(super) rows: Vec<Row>,
 }
 
+/// Codes of eight bits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Coded {
+    #[serde(with = "bits")]
+    pub(super) codes: Vec<i8>,
+    /// What a code is multiplied by.
+    pub(super) step: f32,
+}
+
+impl Coded {
+    pub(super) fn of(held: &Eight) -> Self {
+        Self { codes: held.codes.to_vec(), step: held.step }
+    }
+
+    pub(super) fn contents(&self, meter: &Meter) -> Contents {
+        Contents::Eight(Eight { codes: meter.copy(&self.codes), step: self.step })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use haversack_workloads::data::Part;
@@ -81,11 +102,7 @@ mod tests {
         };
         let floats = Held { tensor: 4, values: Values::Floats(vec![0.1, f32::MIN_POSITIVE, -0.0]) };
         let integers = Held { tensor: 9, values: Values::Integers(vec![i64::MIN, 10]) };
-        let one = Coded { codes: vec![-127, 0, 3], step: 0.1, ..Coded::default() };
-        let wide = Coded { low: vec![-128, 0, 3], ..one.clone() };
-        let grouped = Coded { group: 2, shifts: vec![0, 255], ..one.clone() };
-        let codes = [(10, one), (11, wide), (12, grouped)];
-        let codes = codes.map(|(tensor, held)| Held { tensor, values: Values::Codes(held) });
+        let codes = Held { tensor: 10, values: Values::Codes(Coded { codes: vec![-127, 0, 3], step: 0.1 }) };
         let saved = Saved {
             epoch: 1,
             update: 156,
@@ -95,7 +112,7 @@ mod tests {
             factors: vec![None, Some(11)],
             seen: vec![u64::MAX, 3],
             rows: vec![row],
-            tensors: [floats, integers].into_iter().chain(codes).collect(),
+            tensors: vec![floats, integers, codes],
         };
         let text = serde_json::to_string(&saved).unwrap();
         assert_eq!(serde_json::from_str::<Saved>(&text).unwrap(), saved);

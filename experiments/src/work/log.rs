@@ -263,7 +263,7 @@ pub(crate) mod bits {
             }
         )*};
     }
-    bits!(u8, i8, i64, f32, f64);
+    bits!(i8, i64, f32, f64);
 
     pub(crate) fn serialize<T: Bits, S: Serializer>(numbers: &[T], serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::with_capacity(size_of_val(numbers));

@@ -14,7 +14,7 @@ use self::sums::unfold;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::error::Result;
-use crate::meter::{Bytes, Codes, Floats, Meter};
+use crate::meter::{Codes, Floats, Meter};
 
 /// The largest code.
 const LARGEST: f32 = 127.0;
@@ -30,17 +30,6 @@ pub struct Eight {
     pub codes: Codes,
     /// What a code is multiplied by.
     pub step: f32,
-    /// By how many powers of two groups of codes have finer steps; `None` if all have that one.
-    pub groups: Option<Groups>,
-}
-
-/// Groups of codes that lie one after the other, each with a step of its own.
-#[derive(Clone, Debug)]
-pub struct Groups {
-    /// The codes of a group.
-    pub size: usize,
-    /// By how many powers of two the step of each group is finer than the tensor's.
-    pub shifts: Bytes,
 }
 
 impl Eight {
@@ -49,13 +38,7 @@ impl Eight {
     pub fn zeros(len: usize, meter: &Meter) -> Self {
         let mut codes = meter.codes(len);
         codes.fill(0);
-        Self::new(codes, 0.0)
-    }
-
-    /// Codes that all have one step.
-    #[must_use]
-    pub const fn new(codes: Codes, step: f32) -> Self {
-        Self { codes, step, groups: None }
+        Self { codes, step: 0.0 }
     }
 
     /// The nearest codes, with the step that the largest magnitude needs. NaN becomes 0.
@@ -69,23 +52,14 @@ impl Eight {
             let scaled = (value * inverse).clamp(-LARGEST, LARGEST);
             *code = (scaled + ROUNDING - ROUNDING) as i32 as i8;
         }
-        Self::new(codes, step)
+        Self { codes, step }
     }
 
     /// The values.
     #[must_use]
     pub fn values(&self, meter: &Meter) -> Floats {
         let mut values = meter.floats(self.codes.len());
-        let (size, shifts) = match &self.groups {
-            Some(groups) => (groups.size, &*groups.shifts),
-            None => (self.codes.len(), &[0_u8][..]),
-        };
-        let groups = values.chunks_mut(size.max(1)).zip(self.codes.chunks(size.max(1)));
-        for ((values, codes), &shift) in groups.zip(shifts) {
-            // A power of two is divided by exactly.
-            let step = self.step / f32::from_bits((u32::from(shift) + 127) << 23);
-            values.iter_mut().zip(codes).for_each(|(value, &code)| *value = f32::from(code) * step);
-        }
+        values.iter_mut().zip(&*self.codes).for_each(|(value, &code)| *value = f32::from(code) * self.step);
         values
     }
 }

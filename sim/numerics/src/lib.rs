@@ -2,7 +2,6 @@
 //!
 //! - [`dense`]: the arithmetic of each operator, forward and backward, on row-major slices of f32.
 //! - [`eight`]: tensors of eight-bit values, and products of them that nobody dequantises.
-//! - [`sixteen`]: tensors of sixteen-bit values.
 //! - [`meter`]: the buffers that values and scratch space live in, counted.
 //! - [`program`]: what each node of a training graph computes; [`memory`] is where its operands lie, which is the walker's
 //!   matter.
@@ -20,7 +19,6 @@ pub mod meter;
 pub mod optimiser;
 pub mod plain;
 pub mod program;
-pub mod sixteen;
 pub mod state;
 
 pub use error::{NumericsError, ProgramError};

@@ -4,10 +4,9 @@ use std::ops::Deref;
 
 use haversack_workloads::TensorId;
 
-use crate::eight::{Eight, Groups};
+use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::meter::{Bytes, Floats, Integers, Meter};
-use crate::sixteen::Sixteen;
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]
@@ -18,8 +17,6 @@ pub enum Contents {
     Integers(Integers),
     /// Eight-bit values.
     Eight(Eight),
-    /// Sixteen-bit values.
-    Sixteen(Sixteen),
 }
 
 impl Contents {
@@ -28,16 +25,7 @@ impl Contents {
         match self {
             Self::Floats(values) => values.truncate(len),
             Self::Integers(values) => values.truncate(len),
-            Self::Eight(values) => {
-                values.codes.truncate(len);
-                if let Some(groups) = &mut values.groups {
-                    groups.shifts.truncate(len.div_ceil(groups.size.max(1)));
-                }
-            }
-            Self::Sixteen(values) => {
-                values.high.truncate(len);
-                values.low.truncate(len);
-            }
+            Self::Eight(values) => values.codes.truncate(len),
         }
     }
 
@@ -47,14 +35,7 @@ impl Contents {
         match self {
             Self::Floats(values) => Self::Floats(meter.copy(values)),
             Self::Integers(values) => Self::Integers(meter.copy(values)),
-            Self::Eight(held) => {
-                let groups = held.groups.as_ref();
-                let groups = groups.map(|groups| Groups { size: groups.size, shifts: meter.copy(&groups.shifts) });
-                Self::Eight(Eight { codes: meter.copy(&held.codes), step: held.step, groups })
-            }
-            Self::Sixteen(Sixteen { high, low, step }) => {
-                Self::Sixteen(Sixteen { high: meter.copy(high), low: meter.copy(low), step: *step })
-            }
+            Self::Eight(held) => Self::Eight(Eight { codes: meter.copy(&held.codes), step: held.step }),
         }
     }
 
@@ -63,7 +44,6 @@ impl Contents {
     pub fn decoded(&self, meter: &Meter) -> Option<Floats> {
         match self {
             Self::Eight(held) => Some(held.values(meter)),
-            Self::Sixteen(held) => Some(held.values(meter)),
             Self::Floats(_) | Self::Integers(_) => None,
         }
     }
@@ -148,11 +128,6 @@ pub trait Memory {
         None
     }
 
-    /// The tensor if it is held in sixteen bits; `None` if it is held otherwise.
-    fn sixteen(&self, _tensor: TensorId) -> Option<&Sixteen> {
-        None
-    }
-
     /// The scale factor that `tensor` keeps in this iteration, by which the sums of its values are shifted; `None` if it is
     /// taken anew, which the rescaling of `rescaled` says.
     fn kept_factor(&self, _rescaled: TensorId, _tensor: TensorId) -> Option<u32> {
@@ -170,24 +145,4 @@ pub trait Memory {
 
     /// Who counts the bytes of buffers.
     fn meter(&self) -> &Meter;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shorter_tensor_has_the_groups_that_its_codes_lie_in() {
-        let meter = Meter::new();
-        let groups = Groups { size: 2, shifts: meter.copy(&[0, 1, 2]) };
-        let mut held = Contents::Eight(Eight { codes: meter.copy(&[8; 6]), step: 1.0, groups: Some(groups) });
-        // Three codes begin the second group of two, and none of the third.
-        held.truncate(3);
-        assert_eq!(held.decoded(&meter).unwrap().to_vec(), [8.0, 8.0, 4.0]);
-        let other = Meter::new();
-        let copy = held.copied(&other);
-        assert_eq!((copy.decoded(&meter).unwrap().to_vec(), other.live()), (vec![8.0, 8.0, 4.0], 3 + 2));
-        let Contents::Eight(Eight { groups: Some(groups), .. }) = held else { panic!("not eight bits in groups") };
-        assert_eq!(groups.shifts.to_vec(), [0, 1]);
-    }
 }

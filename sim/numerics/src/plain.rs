@@ -11,7 +11,6 @@ use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::{Bytes, Meter};
 use crate::program::{Loss, Pass, Program, Statistics};
-use crate::sixteen::Sixteen;
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.
@@ -61,13 +60,6 @@ impl Memory for Whole<'_> {
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
         match &self.contents[tensor as usize] {
             Some(Contents::Eight(held)) => Some(held),
-            _ => None,
-        }
-    }
-
-    fn sixteen(&self, tensor: TensorId) -> Option<&Sixteen> {
-        match &self.contents[tensor as usize] {
-            Some(Contents::Sixteen(held)) => Some(held),
             _ => None,
         }
     }

@@ -30,7 +30,6 @@ use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
 use crate::meter::Meter;
 use crate::optimiser::Rule;
-use crate::sixteen::Sixteen;
 
 /// What every node of a network's graph computes.
 #[derive(Debug)]
@@ -50,20 +49,13 @@ pub struct Program {
 struct TensorKind {
     elements: Extent,
     is_integer: bool,
-    /// The bits of a value, if it is held as an integer with a step.
-    coded: Option<Coded>,
-}
-
-/// Integers with a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coded {
-    Eight,
-    Sixteen,
+    /// Whether it is held as integers of eight bits with a step.
+    is_coded: bool,
 }
 
 impl TensorKind {
     const fn of_floats(elements: Extent) -> Self {
-        Self { elements, is_integer: false, coded: None }
+        Self { elements, is_integer: false, is_coded: false }
     }
 }
 
@@ -138,7 +130,7 @@ impl Program {
             let bytes = storage.map_or(tensor.bytes, |storage| storage.bytes);
             let is_integer = tensor.element == Element::Whole && storage.is_none_or(|storage| !storage.dropout_mask);
             let width = if is_integer { INT64 } else { FP32 };
-            TensorKind { elements: bytes.times(1, width), is_integer, coded: None }
+            TensorKind { elements: bytes.times(1, width), is_integer, is_coded: false }
         });
         let known = maps::of(network, graph.tensors.len());
         Ok(Self { network: network.clone(), steps, looks, tensors: tensors.collect(), known, integers: None })
@@ -156,11 +148,7 @@ impl Program {
 
     /// Whether the graph holds a tensor as eight-bit integers with a step.
     pub fn is_in_eight_bits(&self, tensor: TensorId) -> bool {
-        self.coded(tensor) == Some(Coded::Eight)
-    }
-
-    fn coded(&self, tensor: TensorId) -> Option<Coded> {
-        self.tensors[tensor as usize].coded
+        self.tensors[tensor as usize].is_coded
     }
 
     /// Whether the graph was rewritten in integers.
@@ -176,11 +164,10 @@ impl Program {
     /// A tensor of `samples` samples that nobody has written yet.
     pub fn blank(&self, tensor: TensorId, samples: u64, meter: &Meter) -> Contents {
         let len = self.elements(tensor, samples);
-        match self.coded(tensor) {
-            _ if self.is_integer(tensor) => Contents::Integers(meter.integers(len)),
-            Some(Coded::Eight) => Contents::Eight(Eight::zeros(len, meter)),
-            Some(Coded::Sixteen) => Contents::Sixteen(Sixteen::zeros(len, meter)),
-            None => Contents::Floats(meter.floats(len)),
+        match self.tensors[tensor as usize] {
+            TensorKind { is_integer: true, .. } => Contents::Integers(meter.integers(len)),
+            TensorKind { is_coded: true, .. } => Contents::Eight(Eight::zeros(len, meter)),
+            _ => Contents::Floats(meter.floats(len)),
         }
     }
 

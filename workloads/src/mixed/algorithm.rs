@@ -6,7 +6,6 @@
 use haversack_devices::work::{Precision, ProductRole};
 use serde::Deserialize;
 
-use super::arithmetic::Arithmetic;
 use crate::autograd::Optimiser;
 
 /// A mixed-precision training algorithm.
@@ -27,8 +26,7 @@ pub struct Algorithm {
     pub weight: WeightRules,
     /// The loss and the optimiser.
     pub optimiser: OptimiserChoice,
-    /// How its numbers are rounded and what a learning rate means; `None` if only its costs are described, and no data
-    /// can be carried.
+    /// How its sums are rounded; `None` if only its costs are described, and it is not carried out on data.
     pub arithmetic: Option<Arithmetic>,
     /// What else it does for every layer.
     #[serde(default, rename = "pass")]
@@ -196,6 +194,35 @@ pub enum StateFormat {
     Int32,
     /// Floating-point numbers.
     Fp32,
+}
+
+/// How the numbers of an algorithm that is carried out on data are computed.
+///
+/// A tensor has codes from −127 to 127 and one step, the least power of two at which all its values have codes; a value is
+/// its code times the step. What is no sum of integers is rounded to the nearest. The gradient of a weight is rounded to so
+/// many bits that its largest code is the learning rate's share of the weight's range of 128, and is subtracted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arithmetic {
+    /// How sums of forward become eight bits.
+    pub forward: Rounding,
+    /// How sums of gradients of errors do.
+    pub input_gradient: Rounding,
+    /// How sums of gradients of weights do.
+    pub weight_gradient: Rounding,
+    /// Where these choices come from.
+    pub source: String,
+}
+
+/// How a sum of integers becomes a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounding {
+    /// To the nearest, halves away from zero.
+    Nearest,
+    /// Of the bits that are shifted out, the upper half is compared with the lower half, which stands for a random draw:
+    /// away from zero where the upper is the larger (NITI, pseudo-stochastic rounding).
+    PseudoStochastic,
 }
 
 /// One more sweep over what a product made.

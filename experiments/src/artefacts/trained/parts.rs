@@ -101,7 +101,7 @@ impl Split<'_> {
         let meter = memory.meter();
         let nothing = match in_floats {
             true => Contents::Floats(meter.zeros(len)),
-            false => Contents::Eight(Eight::new(meter.codes(len), 0.0)),
+            false => Contents::Eight(Eight { codes: meter.codes(len), step: 0.0 }),
         };
         let mut of_parts =
             PartMemory { memory: *memory, cut: Vec::new(), made: vec![(*tensor, nothing)], factors: Vec::new() };
@@ -126,7 +126,7 @@ impl Split<'_> {
             let each = held.codes.len() / self.trained.recipe.batch;
             let mut codes = self.memory.meter().codes(samples * each);
             codes.copy_from_slice(&held.codes[first * each..][..samples * each]);
-            Some((tensor, Eight::new(codes, held.step)))
+            Some((tensor, Eight { codes, step: held.step }))
         };
         self.node.inputs.iter().filter_map(cut).collect()
     }

@@ -1,26 +1,25 @@
 //! What the nodes of a graph compute that was rewritten in integers.
 //!
-//! A tensor is codes of eight or sixteen bits and a step (`coding`). Products are of codes, with sums of 32 bits (`product`);
+//! A tensor is codes of eight bits and a step, a power of two. Products are of codes, with sums of 32 bits (`product`);
 //! the operators between them are those of the eager graph, computed on the values that codes stand for, which fp32 holds
-//! exactly where steps are powers of two, and brought back to codes (`standing`). Nothing is differentiated here: each node names the node of the eager
+//! exactly, and brought back to codes (`standing`). Nothing is differentiated here: each node names the node of the eager
 //! graph whose part it has.
 
 mod chosen;
-mod coding;
 mod product;
 mod rounding;
 mod standing;
 mod update;
 
-use haversack_workloads::mixed::{Arithmetic, Computes, Rate, Rewritten, Scaling, Update, with_initial_weights};
+use haversack_workloads::mixed::{Arithmetic, Computes, Rewritten, with_initial_weights};
 use haversack_workloads::network::FP32;
 use haversack_workloads::training_graph::{Element, Node};
 use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, TrainingGraph, WorkloadError, mixed};
 
-use self::coding::draws;
-use self::standing::{Product, Standing};
+use self::rounding::encode;
+use self::standing::Standing;
 use super::maps::Known;
-use super::{Coded, Loss, Pass, Program, TensorKind};
+use super::{Loss, Pass, Program, TensorKind};
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
 use crate::meter::{Floats, Meter};
@@ -33,28 +32,24 @@ pub(super) struct Integers {
     eager: Program,
     rewritten: Rewritten,
     rules: Arithmetic,
-    /// The bits of the integers that each tensor is held in, if it is.
-    coded: Vec<Option<Coded>>,
-    /// How many values of each tensor lie together in a group.
-    groups: Vec<usize>,
+    /// Whether each tensor is held in integers.
+    coded: Vec<bool>,
 }
 
 impl Program {
     /// The arithmetic of the graph of `network` that was `rewritten` in integers.
     ///
     /// # Errors
-    /// As [`Program::new`] for the eager graph; [`ProgramError::Algorithm`] for an algorithm whose arithmetic is not
-    /// described, or an optimiser whose state its integers do not hold.
+    /// As [`Program::new`] for the eager graph; [`ProgramError::Algorithm`] for an algorithm that is not carried out
+    /// on data, or an optimiser whose state its integers do not hold.
     pub fn of_integers(network: &Network, rewritten: Rewritten) -> Result<Self, ProgramError> {
         let algorithm = &rewritten.algorithm;
         let refused = |reason: String| ProgramError::Algorithm { algorithm: algorithm.name.clone(), reason };
         let rules = algorithm.arithmetic.clone().ok_or_else(|| refused(without_arithmetic()))?;
-        let states = states(&rewritten);
-        if algorithm.weight.update == Update::Int8 && states > usize::from(rules.learning_rate == Rate::GradientBits) {
-            let expected = if rules.learning_rate == Rate::GradientBits { "sgd or momentum" } else { "sgd" };
-            return Err(refused(format!(
-                "its weights are integers, whose update has no place for such a state; expected the optimizer {expected}"
-            )));
+        if states(&rewritten) > 1 {
+            let why = "its weights are integers, whose update has no place for such a state; expected the optimizer sgd or \
+                       momentum";
+            return Err(refused(why.to_owned()));
         }
         let network = with_initial_weights(network, algorithm);
         let eager = Self::new(&network, &rewritten.eager)?;
@@ -63,18 +58,12 @@ impl Program {
             let kind = stands_for.map(|of| eager.tensors[of as usize]);
             let kind = kind.unwrap_or_else(|| TensorKind::of_floats(tensor.bytes.times(1, FP32)));
             let holds_values = !kind.is_integer && tensor.element != Element::Whole && kind.elements != Extent::ZERO;
-            let coded = match tensor.bytes {
-                bytes if holds_values && bytes == kind.elements => Some(Coded::Eight),
-                bytes if holds_values && bytes == kind.elements * 2 => Some(Coded::Sixteen),
-                _ => None,
-            };
-            tensors.push(TensorKind { coded: stands_for.and(coded), ..kind });
+            let is_coded = stands_for.is_some() && holds_values && tensor.bytes == kind.elements;
+            tensors.push(TensorKind { is_coded, ..kind });
         }
-        let of_eager = coding::groups(&network, &eager, rewritten.eager.tensors.len());
-        let groups = rewritten.stands_for.iter().map(|of| of.map_or(1, |of| of_eager[of as usize])).collect();
-        let coded = tensors.iter().map(|kind: &TensorKind| kind.coded).collect();
+        let coded = tensors.iter().map(|kind: &TensorKind| kind.is_coded).collect();
         let known = Known::nothing(tensors.len());
-        let integers = Integers { eager, rewritten, rules, coded, groups };
+        let integers = Integers { eager, rewritten, rules, coded };
         Ok(Self { network, steps: Vec::new(), looks: Vec::new(), tensors, known, integers: Some(Box::new(integers)) })
     }
 
@@ -108,14 +97,17 @@ impl Program {
             } else {
                 before_training(&self.network, storage, tensor, seed, meter)?
             };
-            let code = self.integers.as_ref().and_then(|integers| integers.code(id, None, (seed, 0, 0)));
-            let held = held.map(|held| match (held, &code) {
-                (Contents::Floats(values), Some(code)) => code.encode(&values, code.step(&values, 0.0), meter),
-                (held, _) => held,
-            });
-            tensors.extend(held.map(|held| (id, held)));
+            tensors.extend(held.map(|held| (id, self.as_held(id, held, meter))));
         }
         Ok(State::of(tensors))
+    }
+
+    /// Values as `tensor` holds them.
+    fn as_held(&self, tensor: TensorId, contents: Contents, meter: &Meter) -> Contents {
+        match contents {
+            Contents::Floats(values) if self.is_in_eight_bits(tensor) => encode(&values, 0.0, meter),
+            contents => contents,
+        }
     }
 
     /// The storage of the network whose values a tensor of the graph holds; `None` for sums of 32 bits.
@@ -133,10 +125,7 @@ impl Program {
             let role = graph.tensors.get(tensor as usize).map(|tensor| tensor.role);
             matches!(role, Some(Role::Parameter { .. })) && self.storage_of(tensor) == Some(storage)
         };
-        // A master in fp32 knows it better than its codes.
-        let mut held = state.tensors().iter().filter(|(tensor, _)| is_it(*tensor)).map(|(_, contents)| contents);
-        let first = held.clone().next()?;
-        match held.find(|contents| matches!(contents, Contents::Floats(_))).unwrap_or(first) {
+        match &state.tensors().iter().find(|(tensor, _)| is_it(*tensor))?.1 {
             Contents::Floats(values) => Some(meter.copy(values)),
             coded => coded.decoded(meter),
         }
@@ -149,11 +138,11 @@ fn states(rewritten: &Rewritten) -> usize {
     updates.map(|node| node.inputs.len().saturating_sub(2)).max().unwrap_or(0)
 }
 
-/// Why an algorithm whose arithmetic nobody has described is refused.
+/// Why an algorithm whose arithmetic is not described is refused.
 fn without_arithmetic() -> String {
     let described = mixed::algorithms().unwrap_or_default().iter().filter(|algorithm| algorithm.arithmetic.is_some());
     let ids: Vec<&str> = described.map(|algorithm| algorithm.id.as_str()).collect();
-    format!("its description has no part `arithmetic`, so that it carries no data; expected one of {}", ids.join(", "))
+    format!("this algorithm is not carried out on data; expected {}", ids.join(" or "))
 }
 
 impl Integers {
@@ -167,24 +156,20 @@ impl Integers {
     ) -> Result<Option<Loss>, ProgramError> {
         let computes = node.step.and_then(|step| self.rewritten.computes.get(step as usize));
         match *computes.ok_or_else(|| program.unknown(node))? {
-            Computes::Product { step, rescaled } if self.rules.scaling == Scaling::Channel => {
-                // Sums between groups are of floats.
-                return self.standing(step, Some(rescaled), node, memory, pass, again);
-            }
             Computes::Product { step, rescaled } => self.product(step, rescaled, node, memory, pass)?,
             Computes::Integer { step } if self.choose(step, node, memory, pass)? => {}
             Computes::Integer { step } | Computes::Float { step } => {
-                return self.standing(step, None, node, memory, pass, again);
+                return self.standing(step, node, memory, pass, again);
             }
             // The product that it belongs to has shifted its sums already, and the description's sweeps are part of that.
             Computes::Rescaling | Computes::Pass { .. } => {}
             // The kernels here read operands in any order.
             Computes::Layout => copy(node, memory, |held, _| held)?,
-            Computes::Quantise => copy(node, memory, |held, meter| self.quantised(node.outputs[0], held, pass, meter))?,
+            Computes::Quantise => copy(node, memory, |held, meter| program.as_held(node.outputs[0], held, meter))?,
             Computes::Dequantise => {
                 copy(node, memory, |held, meter| held.decoded(meter).map_or(held, Contents::Floats))?;
             }
-            Computes::Update => self.update(node, memory, pass)?,
+            Computes::Update => update::update(node, memory),
         }
         Ok(None)
     }
@@ -193,24 +178,14 @@ impl Integers {
     fn standing(
         &self,
         step: u32,
-        product: Option<Option<TensorId>>,
         node: &Node,
         memory: &mut dyn Memory,
         pass: &Pass,
         again: bool,
     ) -> Result<Option<Loss>, ProgramError> {
         let (eager, of) = (&self.rewritten.eager.nodes[step as usize], &self.eager.steps[step as usize]);
-        let product = product.map(|rescaled| Product::of(rescaled, self.rounding_of(of), node, memory));
-        let mut standing = Standing::new(self, [eager, node], of, memory, draws(pass), product);
+        let mut standing = Standing::new(self, [eager, node], of, memory);
         self.eager.compute(of, &mut standing, pass, again)
-    }
-
-    /// Values as `tensor` holds them.
-    fn quantised(&self, tensor: TensorId, held: Contents, pass: &Pass, meter: &Meter) -> Contents {
-        match (held, self.code(tensor, None, draws(pass))) {
-            (Contents::Floats(values), Some(code)) => code.encode(&values, code.step(&values, 0.0), meter),
-            (held, _) => held,
-        }
     }
 }
 
@@ -224,10 +199,9 @@ fn copy(
     if memory.take(to).is_none() {
         return Ok(());
     }
-    let held = match (memory.eight(from), memory.sixteen(from)) {
-        (Some(held), _) => Contents::Eight(held.clone()),
-        (_, Some(held)) => Contents::Sixteen(held.clone()),
-        _ => Contents::Floats(memory.meter().copy(&memory.floats(from)?)),
+    let held = match memory.eight(from) {
+        Some(held) => Contents::Eight(held.clone()),
+        None => Contents::Floats(memory.meter().copy(&memory.floats(from)?)),
     };
     let made = of(held, memory.meter());
     memory.put(to, made);

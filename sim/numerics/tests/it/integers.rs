@@ -220,7 +220,7 @@ fn normalised() -> Network {
 }
 
 #[test]
-fn every_algorithm_learns_on_any_number_of_threads() {
+fn niti_learns_on_any_number_of_threads() {
     let network = normalised();
     // A third of each sample is brighter, which tells its class.
     let mut samples = batch(72, 3, 12);
@@ -229,15 +229,8 @@ fn every_algorithm_learns_on_any_number_of_threads() {
             *value += if place % 72 / 24 == place / 72 % 3 { 1.5 } else { 0.0 };
         }
     }
-    for (algorithm, optimiser, rate) in [
-        ("niti", Optimiser::Sgd, 0.125),
-        ("niti", Optimiser::Momentum, 0.03125),
-        ("octo", Optimiser::Sgd, 0.2),
-        ("adaptive-fixed-point", Optimiser::Momentum, 0.05),
-        ("wageubn", Optimiser::Momentum, 0.2),
-        ("mls", Optimiser::Adam, 0.01),
-    ] {
-        let rewritten = mixed::rewritten(&network, mixed::algorithm(algorithm).unwrap(), optimiser).unwrap();
+    for (optimiser, rate) in [(Optimiser::Sgd, 0.125), (Optimiser::Momentum, 0.03125)] {
+        let rewritten = mixed::rewritten(&network, mixed::algorithm("niti").unwrap(), optimiser).unwrap();
         let graph = rewritten.graph.clone();
         let program = Program::of_integers(&network, rewritten).unwrap();
         let rule = Rule { optimiser, rate, decay: 0.0 };
@@ -253,86 +246,28 @@ fn every_algorithm_learns_on_any_number_of_threads() {
         };
         let found = losses();
         let last = found[20..].iter().sum::<f32>() / 4.0;
-        assert!(last < 0.7 * found[0], "{algorithm} {optimiser:?}: {found:?}");
+        assert!(last < 0.7 * found[0], "{optimiser:?}: {found:?}");
         assert_same_on_any_threads(losses);
     }
 }
 
-/// What a weight holds after one step, by its name.
-fn after_a_step(algorithm: &str, optimiser: Optimiser) -> Vec<(String, Contents)> {
-    let network = network();
-    let rewritten = mixed::rewritten(&network, mixed::algorithm(algorithm).unwrap(), optimiser).unwrap();
-    let (graph, meter) = (rewritten.graph.clone(), Meter::new());
-    let program = Program::of_integers(&network, rewritten).unwrap();
-    let mut state = program.initial_state(&graph, 1, &meter).unwrap();
-    let pass = Pass { rule: Rule { optimiser, rate: 0.25, decay: 0.0 }, ..pass(SAMPLES, 0) };
-    plain::train(&program, &graph, &mut state, &batch(16, 3, SAMPLES), &pass, &meter).unwrap();
-    let tensors = std::mem::take(state.tensors_mut());
-    tensors.into_iter().map(|(id, held)| (graph.tensor(id).name.clone(), held)).collect()
-}
-
 #[test]
-fn masters_and_states_have_the_bits_that_their_algorithm_gives_them() {
-    let meter = Meter::new();
-    let values = |held: &Contents| match held {
-        Contents::Floats(values) => values.to_vec(),
-        held => held.decoded(&meter).unwrap().to_vec(),
-    };
-    let found = |held: &[(String, Contents)], name: &str| {
-        let place = held.iter().position(|(known, _)| known == name).unwrap_or_else(|| panic!("{name} of {held:?}"));
-        held[place].1.clone()
-    };
-    // The first layer has sixteen bits, whose step is 2^-8 of that of eight; they lie within half of it of the master.
-    let held = after_a_step("adaptive-fixed-point", Optimiser::Momentum);
-    let Contents::Sixteen(weight) = found(&held, "conv.weight") else { panic!("not in sixteen bits") };
-    let master = values(&found(&held, "conv.weight.master"));
-    for (value, master) in weight.values(&meter).iter().zip(&master) {
-        assert!((value - master).abs() <= weight.step / 2.0, "{value} for {master}");
-    }
-    assert!(weight.step * 32_639.0 >= master.iter().fold(0.0, |most, value| value.abs().max(most)));
-    // Weights on a grid of 2^-7, a state of sixteen bits on one of 2^-14.
-    let held = after_a_step("wageubn", Optimiser::Momentum);
-    let Contents::Eight(weight) = found(&held, "conv.weight") else { panic!("not in eight bits") };
-    assert_eq!(weight.step, 1.0 / 128.0);
-    let states: Vec<_> = held
-        .iter()
-        .filter_map(|(_, held)| match held {
-            Contents::Sixteen(state) => Some(state),
-            _ => None,
-        })
-        .collect();
-    // After the first step the state is the gradient, whose largest code is 127 or less.
-    assert!(!states.is_empty());
-    for state in states {
-        assert_eq!(state.step, 1.0 / 16_384.0);
-        assert!(state.values(&meter).iter().all(|value| value.abs() <= 127.0 / 16_384.0));
-    }
-    // Each filter of a channel has a step of its own.
-    let held = after_a_step("mls", Optimiser::Sgd);
-    let Contents::Eight(weight) = found(&held, "conv.weight") else { panic!("not in eight bits") };
-    let groups = weight.groups.unwrap();
-    assert_eq!((groups.size, groups.shifts.len()), (9, 2));
-}
-
-#[test]
-fn what_has_no_arithmetic_in_integers_is_refused_in_words() {
+fn what_is_not_carried_out_on_data_is_refused_in_words() {
     let network = network();
     let refusal = |algorithm: &str, optimiser: Optimiser| {
         let rewritten = mixed::rewritten(&network, mixed::algorithm(algorithm).unwrap(), optimiser).unwrap();
         Program::of_integers(&network, rewritten).unwrap_err().to_string()
     };
-    let expected = |optimizers| {
-        format!(
-            "its weights are integers, whose update has no place for such a state; expected the optimizer {optimizers}"
-        )
-    };
-    assert_eq!(refusal("niti", Optimiser::Adam), format!("NITI: {}", expected("sgd or momentum")));
-    assert_eq!(refusal("octo", Optimiser::Momentum), format!("Octo: {}", expected("sgd")));
-    let undescribed = mixed::Algorithm { arithmetic: None, ..mixed::algorithm("mls").unwrap().clone() };
-    let rewritten = mixed::rewritten(&network, &undescribed, Optimiser::Sgd).unwrap();
-    assert_eq!(
-        Program::of_integers(&network, rewritten).unwrap_err().to_string(),
-        "MLS Format: its description has no part `arithmetic`, so that it carries no data; expected one of niti, octo, \
-         adaptive-fixed-point, wageubn, mls"
-    );
+    let state =
+        "its weights are integers, whose update has no place for such a state; expected the optimizer sgd or momentum";
+    assert_eq!(refusal("niti", Optimiser::Adam), format!("NITI: {state}"));
+    for (id, name) in [
+        ("octo", "Octo"),
+        ("adaptive-fixed-point", "Adaptive Fixed-Point"),
+        ("wageubn", "WAGEUBN"),
+        ("mls", "MLS Format"),
+    ] {
+        let expected = format!("{name}: this algorithm is not carried out on data; expected niti");
+        assert_eq!(refusal(id, Optimiser::Sgd), expected);
+    }
 }

@@ -13,7 +13,6 @@ use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
 use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
-use haversack_numerics::sixteen::Sixteen;
 use haversack_numerics::{Bytes, Meter, Program, ProgramError};
 use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
 use haversack_workloads::training_graph::Element;
@@ -416,13 +415,6 @@ impl Memory for Carried<'_, '_> {
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
         match &self.values.slots[tensor as usize].whole {
             Some(Contents::Eight(held)) => Some(held),
-            _ => None,
-        }
-    }
-
-    fn sixteen(&self, tensor: TensorId) -> Option<&Sixteen> {
-        match &self.values.slots[tensor as usize].whole {
-            Some(Contents::Sixteen(held)) => Some(held),
             _ => None,
         }
     }

@@ -6,16 +6,15 @@ use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Op, TensorId, ValueId};
 
 use super::Integers;
-use super::rounding::power_of_two;
 use super::standing::standing_for;
 use crate::dense::pool::Pool;
-use crate::eight::{Eight, Groups};
+use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
+use crate::program::Pass;
 use crate::program::forward::pool;
 use crate::program::operands::Operands;
 use crate::program::step::{Derivative, Step};
-use crate::program::{Coded, Pass};
 
 /// A node that chooses, and where its tensors are.
 struct Choice<'c> {
@@ -77,7 +76,7 @@ impl Choice<'_> {
     /// What stands for a tensor that is written, if it is held in eight bits.
     fn written(&self, tensor: TensorId) -> Option<TensorId> {
         let to = standing_for(tensor, &self.eager.outputs, &self.node.outputs)?;
-        (self.of.coded[to as usize] == Some(Coded::Eight)).then_some(to)
+        self.of.coded[to as usize].then_some(to)
     }
 
     /// What stands for a value that lies row by row.
@@ -86,8 +85,7 @@ impl Choice<'_> {
         program.looks[value as usize].is_none().then(|| program.network.value(value).storage)
     }
 
-    /// Has `write` make the codes of `to`, whose steps are those of `from`; `None` if they are not held in eight bits, or `to`
-    /// has a step of its own.
+    /// Has `write` make the codes of `to`, whose step is that of `from`; `None` if they are not held in eight bits.
     fn write(
         &self,
         from: TensorId,
@@ -95,11 +93,7 @@ impl Choice<'_> {
         memory: &mut dyn Memory,
         write: impl FnOnce(&dyn Memory, &Eight, &mut [i8]),
     ) -> Option<()> {
-        let step = memory.eight(from)?.step;
-        let fixed = self.of.code(to, None, (0, 0, 0))?.fixed_step();
-        if from == to || fixed.is_some_and(|fixed| power_of_two(fixed) != step) {
-            return None;
-        }
+        memory.eight(from).filter(|_| from != to)?;
         // Nobody wants it: nothing is to be done.
         let Some(held) = memory.take(to) else { return Some(()) };
         let Contents::Eight(mut made) = held else {
@@ -108,9 +102,6 @@ impl Choice<'_> {
         };
         if let Some(from) = memory.eight(from) {
             write(memory, from, &mut made.codes);
-            // A map that shrinks has as many planes, of fewer codes.
-            let size = self.of.groups[to as usize];
-            made.groups = from.groups.as_ref().map(|groups| Groups { size, shifts: groups.shifts.clone() });
             made.step = from.step;
         }
         memory.put(to, Contents::Eight(made));

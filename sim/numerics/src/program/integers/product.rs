@@ -2,20 +2,19 @@
 
 use haversack_kernels::Isa;
 use haversack_kernels::int8::{Partial, accumulate};
-use haversack_workloads::mixed::{Rate, Rounding};
+use haversack_workloads::mixed::Rounding;
 use haversack_workloads::network::OperatorNode;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Op, Role, TensorId, ValueId};
 
 use super::Integers;
-use super::coding::{Code, draws};
-use super::rounding::{LARGEST, exponent, largest, power_of_two, shift_to, step_for};
+use super::rounding::{exponent, largest, power_of_two, shift_all, shift_to, step_for};
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::eight::{Eight, sums};
 use crate::error::{NumericsError, ProgramError};
 use crate::memory::{Contents, Memory, Seen};
-use crate::meter::{Codes, Meter, Sums};
+use crate::meter::{Codes, Sums};
 use crate::program::Pass;
 use crate::program::forward::{convolution, linear, refused};
 use crate::program::look::Look;
@@ -39,34 +38,6 @@ struct Reads<'r> {
     node: &'r Node,
 }
 
-/// A weight in one plane of eight bits or in two.
-struct Weight<'r> {
-    high: &'r [i8],
-    low: Option<&'r [i8]>,
-    step: f32,
-}
-
-impl Weight<'_> {
-    /// `len` sums of the products with all bits of the weight, where `multiply` takes one plane.
-    fn sums(
-        &self,
-        len: usize,
-        meter: &Meter,
-        multiply: impl Fn(&[i8], &mut [i32]) -> crate::error::Result,
-    ) -> Result<Sums, ProgramError> {
-        let mut sums = meter.sums(len);
-        multiply(self.high, &mut sums)?;
-        if let Some(low) = self.low {
-            let mut lower = meter.sums(len);
-            multiply(low, &mut lower)?;
-            for (sum, &low) in sums.iter_mut().zip(&*lower) {
-                *sum = sum.saturating_mul(256).saturating_add(low);
-            }
-        }
-        Ok(sums)
-    }
-}
-
 /// Sums, and what one is worth.
 struct Summed {
     sums: Sums,
@@ -87,6 +58,7 @@ impl Integers {
         let mut before: Vec<Option<Contents>> = node.outputs.iter().map(|&output| memory.take(output)).collect();
         let reads = Reads { of: self, memory, eager, node };
         let of = &self.eager.steps[step as usize];
+        let rounding = self.rounding_of(of);
         let made = match of {
             Step::Forward(operator) => vec![reads.output(*operator, pass)?],
             Step::Backward(of) if of.part == Part::Input => vec![reads.input_gradient(of, pass)?],
@@ -97,35 +69,21 @@ impl Integers {
             let Some(before) = before[place].take() else { continue };
             // Gradients of weights are added to what earlier micro-batches gave.
             let adds = self.rewritten.graph.tensor(output).role == Role::ParameterGradient;
-            let code = self.code(output, Some(self.rounding_of(of)), draws(pass));
-            let made = match (before, code) {
-                (Contents::Eight(before), Some(code)) if code.shifts() => {
+            let made = match before {
+                Contents::Eight(before) => {
                     let kept = rescaled.and_then(|rescaled| memory.kept_factor(rescaled, output));
-                    let bits = if adds { self.gradient_bits(pass) } else { CODE_BITS };
+                    let bits = if adds { gradient_bits(pass) } else { CODE_BITS };
                     let factor = kept.unwrap_or_else(|| shift_to(&summed.sums, bits));
                     memory.note_factor(output, factor);
-                    if !adds {
-                        // What is there is written over.
-                        Contents::Eight(summed.shifted(factor, &code, before.codes)?)
+                    if adds {
+                        let made = memory.meter().codes(before.codes.len());
+                        Contents::Eight(added(&before, summed.shifted(factor, rounding, made)?)?)
                     } else {
-                        let mut made = summed.shifted(factor, &code, memory.meter().codes(before.codes.len()))?;
-                        if let (true, Some(fixed)) = (made.step > 0.0, self.rules.fixed.weight_gradient) {
-                            made.step = power_of_two(fixed);
-                        }
-                        Contents::Eight(added(&before, made)?)
+                        // What is there is written over.
+                        Contents::Eight(summed.shifted(factor, rounding, before.codes)?)
                     }
                 }
-                // Held in more bits than sixteen: as it is.
-                (Contents::Floats(mut values), _) => {
-                    summed.write(&mut values, adds);
-                    Contents::Floats(values)
-                }
-                (before, Some(code)) => {
-                    let mut values = before.decoded(memory.meter()).unwrap_or_else(|| memory.meter().zeros(0));
-                    summed.write(&mut values, adds);
-                    code.encode(&values, code.step(&values, 0.0), memory.meter())
-                }
-                (held, None) => held,
+                held => held,
             };
             memory.put(output, made);
         }
@@ -134,19 +92,8 @@ impl Integers {
 }
 
 impl Integers {
-    /// The bits of the largest gradient of a weight: with a rate that is told by them, so that the weight moves by that share
-    /// of a range of 128.
-    fn gradient_bits(&self, pass: &Pass) -> i32 {
-        match self.rules.learning_rate {
-            Rate::GradientBits => {
-                (f64::from(pass.rule.rate) * 128.0).log2().round().clamp(-31.0, f64::from(CODE_BITS)) as i32
-            }
-            Rate::Value => CODE_BITS,
-        }
-    }
-
     /// How the sums of a product are rounded.
-    pub(super) const fn rounding_of(&self, of: &Step) -> Rounding {
+    const fn rounding_of(&self, of: &Step) -> Rounding {
         match of {
             Step::Forward(_) => self.rules.forward,
             Step::Backward(Derivative { part: Part::Input, .. }) => self.rules.input_gradient,
@@ -155,18 +102,16 @@ impl Integers {
     }
 }
 
-impl Summed {
-    fn shifted(&self, factor: u32, code: &Code, mut codes: Codes) -> Result<Eight, ProgramError> {
-        code.rounder().shift_all(&self.sums, factor, &mut codes)?;
-        let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
-        Ok(Eight::new(codes, step))
-    }
+/// The bits of the largest gradient of a weight, by which the weight moves by the learning rate's share of a range of 128.
+fn gradient_bits(pass: &Pass) -> i32 {
+    (f64::from(pass.rule.rate) * 128.0).log2().round().clamp(-31.0, f64::from(CODE_BITS)) as i32
+}
 
-    /// The sums' values, added to what is there or in its place.
-    fn write(&self, values: &mut [f32], adds: bool) {
-        for (value, &sum) in values.iter_mut().zip(&*self.sums) {
-            *value = if adds { *value } else { 0.0 } + sum as f32 * self.step;
-        }
+impl Summed {
+    fn shifted(&self, factor: u32, rounding: Rounding, mut codes: Codes) -> Result<Eight, ProgramError> {
+        shift_all(rounding, &self.sums, factor, &mut codes)?;
+        let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
+        Ok(Eight { codes, step })
     }
 
     /// Adds a bias to each sum: one to each plane of `plane` sums, in turn.
@@ -190,7 +135,7 @@ fn added(before: &Eight, made: Eight) -> Result<Eight, ProgramError> {
     let mut codes = before.codes.clone();
     let isa = Isa::chosen().map_err(NumericsError::from)?;
     let common = accumulate(&parts, &mut codes, isa).map_err(NumericsError::from)?;
-    Ok(Eight::new(codes, power_of_two(least + common.cast_signed())))
+    Ok(Eight { codes, step: power_of_two(least + common.cast_signed()) })
 }
 
 impl<'r> Reads<'r> {
@@ -244,29 +189,25 @@ impl<'r> Reads<'r> {
         self.memory.floats(self.standing_for(tensor)?)
     }
 
-    fn weight(&self, node: &OperatorNode) -> Result<Weight<'r>, ProgramError> {
-        let tensor = self.of.eager.network.parameter(node.parameters[0]).storage;
-        if let Some(held) = self.memory.sixteen(self.standing_for(tensor)?) {
-            return Ok(Weight { high: &held.high, low: Some(&held.low), step: held.step });
-        }
-        let held = self.held(tensor)?;
-        Ok(Weight { high: &held.codes, low: None, step: held.step })
+    fn weight(&self, node: &OperatorNode) -> Result<&'r Eight, ProgramError> {
+        self.held(self.of.eager.network.parameter(node.parameters[0]).storage)
     }
 
     fn output(&self, operator: u32, pass: &'r Pass) -> Result<Summed, ProgramError> {
         let node = &self.of.eager.network.nodes[operator as usize];
         let (input, weight, meter) = (self.value(node.inputs[0])?, self.weight(node)?, self.memory.meter());
         let layer = self.layer(node, pass)?;
-        let sums = weight.sums(self.operands(pass).elements(node.output), meter, |weight, sums| match &layer {
-            Layer::Linear(layer) => sums::linear(*layer, &input.codes, weight, sums),
-            Layer::Convolution(layer) => sums::convolution(layer, &input.codes, weight, meter, sums),
-        })?;
+        let mut sums = meter.sums(self.operands(pass).elements(node.output));
+        match &layer {
+            Layer::Linear(layer) => sums::linear(*layer, &input.codes, &weight.codes, &mut sums)?,
+            Layer::Convolution(layer) => sums::convolution(layer, &input.codes, &weight.codes, meter, &mut sums)?,
+        }
         let mut summed = Summed { sums, step: input.step * weight.step };
         if let Some(&bias) = node.parameters.get(1) {
             let bias = self.bias(self.of.eager.network.parameter(bias).storage)?;
             if summed.step == 0.0 {
                 // Nothing but the bias is there.
-                summed.step = step_for(largest(&bias), LARGEST.into());
+                summed.step = step_for(largest(&bias));
             }
             if summed.step > 0.0 {
                 summed.add_bias(&bias, layer.plane());
@@ -279,11 +220,14 @@ impl<'r> Reads<'r> {
         let node = &self.of.eager.network.nodes[of.operator as usize];
         let (gradient, weight, meter) = (self.gradient(&of.gradient)?, self.weight(node)?, self.memory.meter());
         let layer = self.layer(node, pass)?;
-        let elements = self.operands(pass).elements(node.inputs[0]);
-        let sums = weight.sums(elements, meter, |weight, sums| match &layer {
-            Layer::Linear(layer) => sums::linear_input_gradient(*layer, &gradient.codes, weight, sums),
-            Layer::Convolution(layer) => sums::convolution_input_gradient(layer, &gradient.codes, weight, meter, sums),
-        })?;
+        let (gradient_codes, weight_codes) = (&gradient.codes, &weight.codes);
+        let mut sums = meter.sums(self.operands(pass).elements(node.inputs[0]));
+        match &layer {
+            Layer::Linear(layer) => sums::linear_input_gradient(*layer, gradient_codes, weight_codes, &mut sums)?,
+            Layer::Convolution(layer) => {
+                sums::convolution_input_gradient(layer, gradient_codes, weight_codes, meter, &mut sums)?;
+            }
+        }
         Ok(Summed { sums, step: gradient.step * weight.step })
     }
 

@@ -4,11 +4,15 @@ use haversack_kernels::Isa;
 use haversack_kernels::int8::{LARGEST_SHIFT, round_shift, rounded};
 use haversack_workloads::mixed::Rounding;
 
-use crate::dense::draw::draw;
+use crate::eight::Eight;
 use crate::error::Result;
+use crate::memory::Contents;
+use crate::meter::Meter;
 
 /// The largest code.
 pub(super) const LARGEST: i8 = 127;
+/// The exponent of the power of two that is not above the largest code.
+const LARGEST_EXPONENT: i32 = 6;
 
 /// 2^`exponent`, as near as fp32 has it.
 pub(super) fn power_of_two(exponent: i32) -> f32 {
@@ -25,66 +29,33 @@ pub(super) fn largest(values: &[f32]) -> f32 {
     values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()))
 }
 
-/// The least power of two at which `largest` has a code, of codes up to `most`; 0 of 0.
-pub(super) fn step_for(largest: f32, most: i32) -> f32 {
+/// The least power of two at which `largest` has a code; 0 of 0.
+pub(super) fn step_for(largest: f32) -> f32 {
     if largest == 0.0 {
         return 0.0;
     }
-    // `most` has one bit more than the power of two below it; a number from 2^k on has at least half of it in steps.
-    let step = power_of_two(exponent(largest) - most.ilog2().cast_signed());
-    if largest > step * most as f32 { step * 2.0 } else { step }
+    let step = power_of_two(exponent(largest) - LARGEST_EXPONENT);
+    if largest > step * f32::from(LARGEST) { step * 2.0 } else { step }
 }
 
-/// How values go to integers, and what they are drawn by.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rounder {
-    pub(super) rounding: Rounding,
-    /// The stream of random numbers: one for each time that a tensor is written.
-    pub(super) stream: u64,
+/// `values` as codes; their step is the least that holds them all, and not below `finest`, that of what they were chosen from.
+pub(super) fn encode(values: &[f32], finest: f32, meter: &Meter) -> Contents {
+    let step = step_for(largest(values)).max(finest);
+    let mut codes = meter.codes(values.len());
+    to_the_nearest(values, step, &mut codes);
+    Contents::Eight(Eight { codes, step })
 }
 
-impl Rounder {
-    /// The integer for value number `place`, which is `scaled` steps, no further from zero than `most`. NaN becomes 0.
-    pub(super) fn round(self, scaled: f64, most: i32, place: usize) -> i32 {
-        let clamped = scaled.clamp(-f64::from(most), f64::from(most));
-        let up = match self.rounding {
-            // 53 bits: as many as a fraction has.
-            Rounding::Stochastic => (draw(self.stream, place as u64) >> 11) as f64 / (1_u64 << 53) as f64,
-            Rounding::Nearest | Rounding::PseudoStochastic => 0.5,
-        };
-        // A cast cuts the fraction off; in fp64 the addition is exact.
-        (clamped + up.copysign(clamped)) as i32
+/// Sums shifted by `shift` bits.
+///
+/// # Errors
+/// None for a shift that [`shift_to`] gave.
+pub(super) fn shift_all(rounding: Rounding, sums: &[i32], shift: u32, codes: &mut [i8]) -> Result {
+    match rounding {
+        Rounding::Nearest => round_shift(sums, shift, codes, Isa::chosen()?)?,
+        Rounding::PseudoStochastic => pseudo_stochastic(sums, shift, codes),
     }
-
-    /// Values as codes of eight bits; `first` is the place of the first among those of the tensor.
-    pub(super) fn codes(self, values: &[f32], step: f32, first: usize, codes: &mut [i8]) {
-        if self.rounding != Rounding::Stochastic {
-            return to_the_nearest(values, step, codes);
-        }
-        let inverse = if step > 0.0 { f64::from(step).recip() } else { 0.0 };
-        for (place, (code, &value)) in codes.iter_mut().zip(values).enumerate() {
-            *code = self.round(f64::from(value) * inverse, LARGEST.into(), first + place) as i8;
-        }
-    }
-
-    /// Sums shifted by `shift` bits.
-    ///
-    /// # Errors
-    /// None for a shift that [`shift_to`] gave.
-    pub(super) fn shift_all(self, sums: &[i32], shift: u32, codes: &mut [i8]) -> Result {
-        match self.rounding {
-            Rounding::Nearest => round_shift(sums, shift, codes, Isa::chosen()?)?,
-            Rounding::PseudoStochastic => pseudo_stochastic(sums, shift, codes),
-            Rounding::Stochastic => {
-                let drawn = |place: usize| draw(self.stream, place as u64) as u32 & ((1 << shift) - 1);
-                for (place, (code, &sum)) in codes.iter_mut().zip(sums).enumerate() {
-                    let lost = sum.unsigned_abs() & ((1 << shift) - 1);
-                    *code = kept(sum, shift, lost > drawn(place));
-                }
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// By how many bits sums are shifted so that the largest magnitude has at most `magnitude` bits.
@@ -136,11 +107,9 @@ mod tests {
 
     use super::*;
 
-    const NEAREST: Rounder = Rounder { rounding: Rounding::Nearest, stream: 0 };
-
-    fn codes_of(values: &[f32], step: f32, rounder: Rounder) -> Vec<i8> {
+    fn codes_of(values: &[f32], step: f32) -> Vec<i8> {
         let mut codes = vec![0; values.len()];
-        rounder.codes(values, step, 0, &mut codes);
+        to_the_nearest(values, step, &mut codes);
         codes
     }
 
@@ -148,16 +117,14 @@ mod tests {
     fn steps_are_the_least_powers_of_two_that_hold_all() {
         // 127 steps of 1/2 are 63.5; 64 needs steps of 1.
         for (largest, step) in [(63.5, 0.5), (64.0, 1.0), (127.0, 1.0), (127.5, 2.0), (1.0, 1.0 / 64.0), (0.0, 0.0)] {
-            assert_eq!(step_for(largest, 127), step, "{largest}");
+            assert_eq!(step_for(largest), step, "{largest}");
         }
-        // Of sixteen bits 32,639 are the most.
-        assert_eq!([32_639.0, 32_640.0, 16_319.5].map(|largest| step_for(largest, 32_639)), [1.0, 2.0, 0.5]);
         assert_eq!(largest(&[0.25, -1.0]), 1.0);
-        let held = codes_of(&[63.5, -0.25, 0.2, f32::NAN, 1000.0], 0.5, NEAREST);
+        let held = codes_of(&[63.5, -0.25, 0.2, f32::NAN, 1000.0], 0.5);
         // 127, half a step away from zero, 0.4 of a step, no number, out of range.
         assert_eq!(held, [127, -1, 0, 0, 127]);
         // Just below a half, and just below two and a half.
-        assert_eq!(codes_of(&[0.5_f32.next_down(), 0.5, 2.5_f32.next_down(), -2.5], 1.0, NEAREST), [0, 1, 2, -3]);
+        assert_eq!(codes_of(&[0.5_f32.next_down(), 0.5, 2.5_f32.next_down(), -2.5], 1.0), [0, 1, 2, -3]);
         assert_eq!((exponent(0.5), power_of_two(-1)), (-1, 0.5));
     }
 
@@ -194,42 +161,28 @@ mod tests {
         assert_eq!(ups, 120);
     }
 
-    #[test]
-    fn what_is_drawn_is_right_on_average() {
-        let rounder = Rounder { rounding: Rounding::Stochastic, stream: 7 };
-        // A quarter of a step is one in a quarter of 10,000 draws, whose deviation is 43.
-        let values = codes_of(&[-0.25; 10_000], 1.0, rounder);
-        let ones = values.iter().filter(|&&code| code == -1).count();
-        assert!(values.iter().all(|code| [0, -1].contains(code)) && ones.abs_diff(2500) < 200, "{ones}");
-        let mut codes = [0; 10_000];
-        // 44 of 16 are 2 and three quarters.
-        rounder.shift_all(&[44; 10_000], 4, &mut codes).unwrap();
-        let threes = codes.iter().filter(|&&code| code == 3).count();
-        assert!(codes.iter().all(|code| [2, 3].contains(code)) && threes.abs_diff(7500) < 200, "{threes}");
-        // Another stream draws otherwise, the same one the same.
-        assert_ne!(codes_of(&[0.5; 64], 1.0, rounder), codes_of(&[0.5; 64], 1.0, Rounder { stream: 8, ..rounder }));
-        assert_eq!(codes_of(&[0.5; 64], 1.0, rounder), codes_of(&[0.5; 64], 1.0, rounder));
-    }
-
     fn rounding() -> impl Strategy<Value = Rounding> {
-        prop_oneof![Just(Rounding::Nearest), Just(Rounding::PseudoStochastic), Just(Rounding::Stochastic)]
+        prop_oneof![Just(Rounding::Nearest), Just(Rounding::PseudoStochastic)]
     }
 
     proptest! {
         #[test]
-        fn codes_are_within_a_step_of_their_values(
-            values in prop::collection::vec(-1e6_f32..1e6, 1..50),
-            rounding in rounding(),
-            stream: u64,
-        ) {
-            let step = step_for(largest(&values), 127);
-            let codes = codes_of(&values, step, Rounder { rounding, stream });
-            // Half a step to the nearest, less than one where it is drawn; at most as much for what fp32 rounds.
-            let most = if rounding == Rounding::Stochastic { step } else { step / 2.0 };
-            for (value, code) in values.iter().zip(codes) {
-                prop_assert!((f32::from(code) * step - value).abs() <= most * 1.0001, "{value} as {code} of {step}");
-                prop_assert!(*value != 0.0 || code == 0);
+        fn codes_are_within_half_a_step_of_their_values(values in prop::collection::vec(-1e6_f32..1e6, 1..50)) {
+            let meter = Meter::new();
+            let held = |values: &[f32], finest| match encode(values, finest, &meter) {
+                Contents::Eight(held) => held,
+                other => panic!("{other:?} is not in eight bits"),
+            };
+            let first = held(&values, 0.0);
+            // At most as much again for what fp32 rounds.
+            let most = first.step / 2.0 * 1.0001;
+            for (value, code) in values.iter().zip(&*first.codes) {
+                prop_assert!((f32::from(*code) * first.step - value).abs() <= most, "{value} as {code} of {}", first.step);
+                prop_assert!(*value != 0.0 || *code == 0);
             }
+            // A second time nothing changes.
+            let second = held(&first.values(&meter), first.step);
+            prop_assert_eq!((&second.codes[..], second.step), (&first.codes[..], first.step));
         }
 
         #[test]
@@ -237,10 +190,9 @@ mod tests {
             sums in prop::collection::vec(any::<i32>(), 1..50),
             shift in 0_u32..=31,
             rounding in rounding(),
-            stream: u64,
         ) {
             let mut codes = vec![0; sums.len()];
-            Rounder { rounding, stream }.shift_all(&sums, shift, &mut codes).unwrap();
+            shift_all(rounding, &sums, shift, &mut codes).unwrap();
             for (&sum, code) in sums.iter().zip(codes) {
                 let exact = f64::from(sum) / f64::from(2.0_f32).powi(shift.cast_signed());
                 let most = if rounding == Rounding::Nearest { 0.5 } else { 1.0 };

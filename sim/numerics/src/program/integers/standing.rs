@@ -4,14 +4,12 @@
 //! times a power of two are exact in fp32, and so are the maxima, signs and sums of them that operators between products
 //! make: rounding happens only where they become codes again.
 
-use haversack_workloads::mixed::Rounding;
 use haversack_workloads::operator::Unary;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Op, Role, TensorId};
 
 use super::Integers;
-use super::coding::Code;
-use super::rounding::{exponent, power_of_two};
+use super::rounding::encode;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::Meter;
@@ -26,40 +24,12 @@ pub(super) struct Standing<'m> {
     node: &'m Node,
     /// The step below which no output goes; 0 where it takes the least that holds its values.
     finest: f32,
-    /// What the draws of roundings are told by.
-    draws: (u64, u64, u64),
-    product: Option<Product>,
-}
-
-/// A product whose sums are of floats.
-#[derive(Clone, Copy)]
-pub(super) struct Product {
-    /// The tensor by which its rescaling is told; `None` if it has none.
-    rescaled: Option<TensorId>,
-    rounding: Rounding,
-    /// The exponent of the product of its operands' steps; `None` of zeros.
-    base: Option<i32>,
-}
-
-impl Product {
-    pub(super) fn of(rescaled: Option<TensorId>, rounding: Rounding, node: &Node, memory: &dyn Memory) -> Self {
-        let steps = node.inputs.iter().filter_map(|&input| memory.eight(input)).take(2).map(|held| held.step);
-        let exponents = steps.map(|step| (step > 0.0).then(|| exponent(step)));
-        Self { rescaled, rounding, base: exponents.sum() }
-    }
 }
 
 impl<'m> Standing<'m> {
     /// For a node of the eager graph and the one that computes it, whose part of the arithmetic is `step`.
-    pub(super) fn new(
-        of: &'m Integers,
-        [eager, node]: [&'m Node; 2],
-        step: &Step,
-        memory: &'m mut dyn Memory,
-        draws: (u64, u64, u64),
-        product: Option<Product>,
-    ) -> Self {
-        let mut standing = Self { of, memory, eager, node, finest: 0.0, draws, product };
+    pub(super) fn new(of: &'m Integers, [eager, node]: [&'m Node; 2], step: &Step, memory: &'m mut dyn Memory) -> Self {
+        let mut standing = Self { of, memory, eager, node, finest: 0.0 };
         standing.finest = standing.finest_step(&selected(&of.eager, step));
         standing
     }
@@ -85,17 +55,6 @@ impl<'m> Standing<'m> {
 
     fn found(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
         self.read(tensor).ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.eager.name)))
-    }
-
-    /// The step of what is written to a tensor: that of its scale factor, where the factor is kept from one iteration to the
-    /// next.
-    fn step(&mut self, to: TensorId, code: &Code, values: &[f32]) -> f32 {
-        let own = code.step(values, self.finest);
-        let Some(Product { rescaled: Some(rescaled), base: Some(base), .. }) = self.product else { return own };
-        let anew = if own > 0.0 { (exponent(own) - base).max(0).cast_unsigned() } else { 0 };
-        let factor = self.memory.kept_factor(rescaled, to).unwrap_or(anew);
-        self.memory.note_factor(to, factor);
-        power_of_two(base + factor.cast_signed())
     }
 }
 
@@ -158,7 +117,7 @@ impl Memory for Standing<'_> {
         let elsewhere = from.filter(|&from| from != to).and_then(|from| self.memory.floats(from).ok());
         let before = elsewhere.map(|seen| self.memory.meter().copy(&seen));
         let held = self.memory.take(to)?;
-        if let (Contents::Floats(_) | Contents::Eight(_) | Contents::Sixteen(_), Some(before)) = (&held, before) {
+        if let (Contents::Floats(_) | Contents::Eight(_), Some(before)) = (&held, before) {
             return Some(Contents::Floats(before));
         }
         // A gradient of a weight is added to.
@@ -172,13 +131,9 @@ impl Memory for Standing<'_> {
 
     fn put(&mut self, tensor: TensorId, contents: Contents) {
         let Some(to) = self.written(tensor) else { return };
-        let code = self.of.code(to, self.product.map(|product| product.rounding), self.draws);
-        let contents = match (contents, code) {
-            (Contents::Floats(values), Some(code)) => {
-                let step = self.step(to, &code, &values);
-                code.encode(&values, step, self.memory.meter())
-            }
-            (contents, _) => contents,
+        let contents = match contents {
+            Contents::Floats(values) if self.of.coded[to as usize] => encode(&values, self.finest, self.memory.meter()),
+            contents => contents,
         };
         self.memory.put(to, contents);
     }

@@ -150,7 +150,7 @@ impl Coding {
                 }
             }
             // Nobody packs what is held in fewer bits already.
-            Contents::Eight(_) | Contents::Sixteen(_) => return Err(StoreError::NoValues),
+            Contents::Eight(_) => return Err(StoreError::NoValues),
             Contents::Integers(positions) => put_integers(positions, windows(of, program), &mut bytes),
         }
         Ok(bytes)
