@@ -19,7 +19,6 @@ mod rounds;
 mod span;
 mod specification;
 mod stores;
-mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -43,9 +42,9 @@ use known::Known;
 use learner::Learner;
 pub(crate) use merge::{is_federation, merge};
 use rounds::hold;
-pub(crate) use rounds::{Held, Phones, held, planning};
+pub(crate) use rounds::{Held, held, planning};
 use span::Span;
-pub(crate) use specification::Specification;
+pub(crate) use specification::{Phones, Specification};
 use tables::{NAMES, ROUNDS, Tables};
 use widths::{Widths, of_each_width};
 
@@ -168,7 +167,7 @@ impl Job for Federations<'_> {
         let mut learner = Learner::of(asked, &phones, &work, Some(steps), cache)?;
         steps.begin()?;
         let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.step())?;
-        Tables::of(&held, asked, &phones.kinds, (self.span, part as usize))
+        Tables::of(&held, asked, &phones.kinds, self.span, part as usize)
     }
 
     fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String, CommandError> {
@@ -203,7 +202,7 @@ fn finish(
     curves::figure(&record, &tables).render()?.write(&folder.path(curves::NAME))?;
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
     outputs.extend(has_learned.then(|| LOG.to_owned()));
-    let text = table::text(&tables, curves::wanted(&record));
+    let text = tables::text(&tables, curves::wanted(&record));
     let page = page::page(&record, &tables, &text)?.render().map_err(CommandError::failed)?;
     write_atomically(&folder.path(PAGE), page.as_bytes())?;
     outputs.push(PAGE.to_owned());

@@ -4,9 +4,6 @@ use haversack_federation::population::{MemoryClass, Phone};
 use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow};
 use haversack_federation::work::Why;
-use polars::prelude::{DataFrame, PolarsResult};
-
-use super::table::column;
 
 /// A memory class of a federation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,24 +72,6 @@ fn row(size_gb: f64) -> ClassRow {
     ClassRow { size_gb, ..ClassRow::default() }
 }
 
-/// The table of the rows.
-pub(super) fn frame(rows: &[ClassRow]) -> PolarsResult<DataFrame> {
-    let number = |name: &str, of: fn(&ClassRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    DataFrame::new_infer_height(vec![
-        column("memory_class", rows.iter().map(|row| format!("{} GB", row.size_gb)).collect::<Vec<_>>()),
-        number("phones", |row| row.phones),
-        number("without_plan", |row| row.without_plan),
-        number("without_samples", |row| row.without_samples),
-        number("without_trace", |row| row.without_trace),
-        number("completed", |row| row.completed),
-        number("dropped", |row| row.dropped),
-        number("killed", |row| row.killed),
-        number("timed_out", |row| row.timed_out),
-        column("energy_j", rows.iter().map(|row| row.energy_j).collect::<Vec<_>>()),
-        column("budget_bytes", rows.iter().map(|row| row.budget_bytes).collect::<Vec<_>>()),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +115,5 @@ mod tests {
             ..ClassRow::default()
         };
         assert_eq!(found, [small, large]);
-        assert_eq!(frame(&found).unwrap().height(), 2);
     }
 }

@@ -15,9 +15,7 @@ use super::iteration::{Cost, Found, cost, scenario, with_memory_to_spare};
 use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
-use super::rounds::Phones;
-use super::specification::Specification;
-use super::stores::Share;
+use super::specification::{Phones, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::progress::{Amount, Progress};
@@ -27,6 +25,13 @@ pub(crate) use planning::Planning;
 
 /// How many minutes of a round are looked at: a day.
 const LOOKS: usize = 24 * 60;
+
+/// A plan of the network, by number: the place of its device, and how much it leaves of what can give way.
+pub(super) struct Share {
+    pub(super) plan: u32,
+    pub(super) kind: usize,
+    pub(super) share: f64,
+}
 
 /// The costs of all phones.
 pub(super) struct Costs<'a> {
@@ -167,8 +172,8 @@ impl<'a> Costs<'a> {
             let Some((kind, device)) = first.filter(|(_, device)| self.can_hold(class, device).is_ok()) else {
                 return Ok(Curve::default());
             };
-            let beside = (self.budgets.apps(class), self.most_missing(class, device));
-            let curve = Curve::simulate(self.asked, kind, &device.unbounded, beside, cache);
+            let (apps, most) = (self.budgets.apps(class), self.most_missing(class, device));
+            let curve = Curve::simulate(self.asked, kind, &device.unbounded, apps, most, cache);
             bar.inc(1);
             curve
         };

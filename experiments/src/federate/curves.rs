@@ -56,12 +56,12 @@ pub(super) fn durations(runs: &Runs, tables: &Tables) -> Panel {
 
 /// What the phones of each class took, the mean over the federations.
 pub(super) fn energy(tables: &Tables) -> Panel {
-    bars(tables, ("energy", "kJ"), "energy_j", 1e-3)
+    bars(tables, "energy", "kJ", "energy_j", 1e-3)
 }
 
 /// What training might hold on the phones of each class, the mean over the federations of their medians.
 pub(super) fn budgets(tables: &Tables) -> Panel {
-    bars(tables, ("median budget", "GB"), "budget_bytes", 1e-9)
+    bars(tables, "median budget", "GB", "budget_bytes", 1e-9)
 }
 
 /// The rows of each federation.
@@ -153,7 +153,7 @@ pub(super) fn left_out(tables: &Tables) -> Panel {
 }
 
 /// A mean over the federations by class.
-fn bars(tables: &Tables, (what, unit): (&str, &str), name: &str, scale: f64) -> Panel {
+fn bars(tables: &Tables, what: &str, unit: &str, name: &str, scale: f64) -> Panel {
     let (classes, sums) = by_class(tables, &[name]);
     let of = tables.texts(CLASSES, "memory_class");
     let counted = tables.numbers(CLASSES, name);

@@ -1,7 +1,6 @@
 //! What the phones of a federation learn, for real, on a stand-in.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
@@ -13,13 +12,12 @@ use haversack_federation::population::Phone;
 use haversack_federation::selection::SelectorKind;
 use haversack_federation::work::{WIDTHS, Work};
 use haversack_numerics::batch::MiniBatch;
-use haversack_workloads::data::{DataSet, LoadOptions, SampleForm, load};
+use haversack_workloads::data::SampleForm;
 use haversack_workloads::mixed::{self, Algorithm};
 
 use super::iteration::scenario;
 use super::known::Known;
-use super::rounds::Phones;
-use super::specification::{Learning, Specification};
+use super::specification::{Learning, Phones, Specification};
 use super::stores::{Stores, Subject};
 use super::widths::Widths;
 use crate::cache::Cache;
@@ -29,14 +27,10 @@ use crate::run::Plan;
 use crate::scenario::GraphKind;
 use crate::work::Steps;
 
-/// The name of the data that are made for each client (Li et al., MLSys 2020).
-pub(super) const SYNTHETIC: &str = "synthetic";
 /// Its α and β: the most that clients differ in its paper.
 const HETEROGENEITY: f64 = 1.0;
 /// What has been learned is kept at most so often.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Stand-ins that take tokens.
-const OF_TOKENS: [&str; 2] = ["bag-of-tokens", "transformer1"];
 
 /// Learns, round after round.
 pub(super) struct Learner<'a> {
@@ -82,15 +76,17 @@ impl<'a> Learner<'a> {
     ) -> Result<Option<Self>, CommandError> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        Ok(Some(Self::new(asked, (learning, algorithm), (phones, work), steps, cache)?))
+        Self::new(asked, learning, algorithm, phones, work, steps, cache).map(Some)
     }
 
     /// # Errors
     /// Data that cannot be had, or a network that is no stand-in or does not take them.
     fn new(
         asked: &'a Specification,
-        (learning, algorithm): (&'a Learning, Option<&Algorithm>),
-        (Phones { kinds, population }, work): (&'a Phones, &'a Widths<'a>),
+        learning: &'a Learning,
+        algorithm: Option<&Algorithm>,
+        Phones { kinds, population }: &'a Phones,
+        work: &'a Widths<'a>,
         steps: Option<&'a Steps<'a>>,
         cache: &Cache,
     ) -> Result<Self, CommandError> {
@@ -243,20 +239,9 @@ fn algorithm(
     }
 }
 
-/// The set that is asked for, or the one that suits the stand-in; `None` where the data are made for each client.
-pub(super) fn data(learning: &Learning, cache: &Cache) -> Result<Option<Arc<DataSet>>, CommandError> {
-    let suits = if OF_TOKENS.contains(&learning.stand_in.as_str()) { "phrases" } else { "glyphs" };
-    let name = learning.data.as_deref().unwrap_or(suits);
-    if name == SYNTHETIC {
-        return Ok(None);
-    }
-    let load = || load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")));
-    Ok(Some(cache.get(format!("data of a federation, {name}"), load)?))
-}
-
 /// Whose samples are whose.
 fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source, CommandError> {
-    let Some(set) = data(learning, cache)? else {
+    let Some(set) = learning.data_set(cache)? else {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     };
     if learning.dealt {

@@ -56,7 +56,8 @@ impl Curve {
         asked: &Specification,
         kind: &DeviceKind,
         whole: &Cost,
-        (apps, most): (&[AppChange], f64),
+        apps: &[AppChange],
+        most: f64,
         cache: &Cache,
     ) -> Result<Self, CommandError> {
         let asked = &nothing_short(asked, kind, whole, cache)?;
@@ -65,7 +66,7 @@ impl Curve {
             if place > 0 && MISSING[place - 1] >= most {
                 break;
             }
-            let pace = |share| pressed(asked, kind, whole, (apps, share), cache);
+            let pace = |share| pressed(asked, kind, whole, apps, share, cache);
             points.push((share, pace(share)?));
             if matches!(points[place].1, Pace::Killed { .. }) {
                 let before = share - 0.5 * MISSING[0];
@@ -114,7 +115,8 @@ fn pressed(
     asked: &Specification,
     kind: &DeviceKind,
     whole: &Cost,
-    (apps, missing): (&[AppChange], f64),
+    apps: &[AppChange],
+    missing: f64,
     cache: &Cache,
 ) -> Result<Pace, CommandError> {
     let scenario =

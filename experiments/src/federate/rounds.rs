@@ -2,54 +2,18 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
-use haversack_federation::learning::Deal;
-use haversack_federation::population::{DeviceKind, Population};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::Work;
 
 use super::budgets::Budgets;
 use super::classes::{self, ClassRow};
 use super::costs::{Costs, Planning};
-use super::learner::{Learner, data};
-use super::specification::{Ready, Specification};
+use super::learner::Learner;
+use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
-
-/// The phones of a federation.
-pub(crate) struct Phones {
-    /// Devices in as many sizes of memory as phones have; a phone is like one of them.
-    pub(super) kinds: Vec<DeviceKind>,
-    pub(crate) population: Population,
-}
-
-impl Phones {
-    /// # Errors
-    /// A population that cannot be drawn.
-    pub(crate) fn draw(asked: &Specification) -> Result<Self, CommandError> {
-        let kinds: Vec<DeviceKind> = (0..)
-            .zip(&asked.setting.memory)
-            .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
-            .collect();
-        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, asked.sizes);
-        Ok(Self { population: population.map_err(CommandError::input)?, kinds })
-    }
-
-    /// The same, where a set of fewer samples than phones is dealt out, with phones that hold none.
-    ///
-    /// # Errors
-    /// Data that cannot be had.
-    pub(super) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
-        let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
-        let Some(set) = data(learning, cache)? else { return Ok(self) };
-        let sizes: Vec<u32> = self.population.phones().iter().map(|phone| phone.samples).collect();
-        let numbers = (0..).zip(Deal::numbers(set.train.len() as u64, &sizes));
-        let without = numbers.filter(|(_, number)| *number == 0);
-        without.for_each(|(phone, _)| self.population.leave_without_samples(phone));
-        Ok(self)
-    }
-}
 
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]

@@ -21,6 +21,7 @@ pub(super) use self::keys::Ready;
 use self::keys::{Asked, Place};
 pub(super) use self::learning::Learning;
 use self::learning::learning;
+pub(crate) use self::phones::Phones;
 use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};

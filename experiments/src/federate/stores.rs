@@ -13,6 +13,7 @@ use haversack_policies::registry;
 use haversack_training::{GivesBack, Record};
 use rayon::prelude::*;
 
+use super::costs::Share;
 use super::iteration::{scenario, with_memory_to_spare};
 use super::specification::Specification;
 use super::widths::Widths;
@@ -31,13 +32,6 @@ pub(super) struct Subject<'a> {
     pub(super) stand_in: &'a str,
     pub(super) input: Option<&'a [u64]>,
     pub(super) classes: u64,
-}
-
-/// A plan of the network, by number: the place of its device, and how much it leaves of what can give way.
-pub(super) struct Share {
-    pub(super) plan: u32,
-    pub(super) kind: usize,
-    pub(super) share: f64,
 }
 
 /// What comes back, by the width of the network and the number of the plan; of plans that are not there all comes back as it was.

@@ -8,8 +8,7 @@ use haversack_federation::work::{LeftOut, Why, Work};
 use super::budgets::Budgets;
 use super::costs::Costs;
 use super::iteration::{Cost, cost, scenario};
-use super::rounds::Phones;
-use super::specification::Specification;
+use super::specification::{Phones, Specification};
 use crate::cache::Cache;
 
 /// What all tests watch and simulate.

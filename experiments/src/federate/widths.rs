@@ -4,10 +4,8 @@ use haversack_federation::selection::SelectorKind;
 use haversack_federation::work::{Job, LeftOut, WIDTHS, Work};
 
 use super::budgets::Budgets;
-use super::costs::Costs;
-use super::rounds::Phones;
-use super::specification::{Specification, Trained};
-use super::stores::Share;
+use super::costs::{Costs, Share};
+use super::specification::{Phones, Specification, Trained};
 use crate::cache::Cache;
 use crate::error::CommandError;
 

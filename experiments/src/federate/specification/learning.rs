@@ -1,11 +1,18 @@
 //! What is learned, and how.
 
+use std::sync::Arc;
+
 use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
+use haversack_workloads::data::{DataSet, LoadOptions, load};
 
 use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
+use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::federate::learner::SYNTHETIC;
 
+/// The name of the data that are made for each client (Li et al., MLSys 2020).
+const SYNTHETIC: &str = "synthetic";
+/// Stand-ins that take tokens.
+const OF_TOKENS: [&str; 2] = ["bag-of-tokens", "transformer1"];
 /// FedProx's μ by default: the best on most of its paper's sets is 0.1 or 1 (Li et al., MLSys 2020, section 5.3).
 const PROXIMAL: f32 = 0.1;
 /// The concentration of the classes by default.
@@ -32,6 +39,23 @@ pub(in crate::federate) struct Learning {
     pub(in crate::federate) target: Option<f64>,
     /// Every so many rounds accuracy is measured, and after the last.
     pub(in crate::federate) every: u32,
+}
+
+impl Learning {
+    /// The set that is asked for, or the one that suits the stand-in; `None` where the data are made for each client.
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(in crate::federate) fn data_set(&self, cache: &Cache) -> Result<Option<Arc<DataSet>>, CommandError> {
+        let suits = if OF_TOKENS.contains(&self.stand_in.as_str()) { "phrases" } else { "glyphs" };
+        let name = self.data.as_deref().unwrap_or(suits);
+        if name == SYNTHETIC {
+            return Ok(None);
+        }
+        let load =
+            || load(name, &LoadOptions::default()).map_err(|error| CommandError::input(format!("`data`: {error}")));
+        Ok(Some(cache.get(format!("data of a federation, {name}"), load)?))
+    }
 }
 
 /// What is learned; `None` for time alone.

@@ -2,10 +2,47 @@
 
 use std::collections::BTreeMap;
 
-use haversack_federation::population::{Link, MemoryClass, PopulationSetting, Sizes};
+use haversack_federation::learning::Deal;
+use haversack_federation::population::{DeviceKind, Link, MemoryClass, Population, PopulationSetting, Sizes};
 
+use super::Specification;
 use super::keys::{Asked, Place};
+use crate::cache::Cache;
 use crate::error::CommandError;
+
+/// The phones of a federation.
+pub(crate) struct Phones {
+    /// Devices in as many sizes of memory as phones have; a phone is like one of them.
+    pub(in crate::federate) kinds: Vec<DeviceKind>,
+    pub(crate) population: Population,
+}
+
+impl Phones {
+    /// # Errors
+    /// A population that cannot be drawn.
+    pub(crate) fn draw(asked: &Specification) -> Result<Self, CommandError> {
+        let kinds: Vec<DeviceKind> = (0..)
+            .zip(&asked.setting.memory)
+            .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
+            .collect();
+        let population = Population::draw(asked.seed, asked.phones, &asked.setting, &kinds, asked.sizes);
+        Ok(Self { population: population.map_err(CommandError::input)?, kinds })
+    }
+
+    /// The same, where a set of fewer samples than phones is dealt out, with phones that hold none.
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(in crate::federate) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
+        let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
+        let Some(set) = learning.data_set(cache)? else { return Ok(self) };
+        let sizes: Vec<u32> = self.population.phones().iter().map(|phone| phone.samples).collect();
+        let numbers = (0..).zip(Deal::numbers(set.train.len() as u64, &sizes));
+        let without = numbers.filter(|(_, number)| *number == 0);
+        without.for_each(|(phone, _)| self.population.leave_without_samples(phone));
+        Ok(self)
+    }
+}
 
 /// What phones are drawn from.
 pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSetting, CommandError> {
