@@ -19,7 +19,7 @@ mod synthetic;
 pub use cohort::{Trainee, train_all};
 pub use deal::Deal;
 pub use error::LearningError;
-pub use local::{LocalSgd, Update};
+pub use local::{LocalSgd, Turn, Update};
 pub use mean::{Contribution, mean_change};
 pub use narrowing::Narrowing;
 pub use server::{Server, ServerRule, Yogi};

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use haversack_engine::Stream;
 use haversack_federation::learning::{
-    Contribution, Holding, Labels, LocalSgd, Narrowing, Source, StandIn, Synthetic, Trainee, mean_change, train_all,
+    Contribution, Holding, Labels, LocalSgd, Narrowing, Source, StandIn, Synthetic, Trainee, Turn, mean_change,
+    train_all,
 };
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
@@ -30,12 +31,16 @@ fn logistic() -> StandIn {
     StandIn::new("logistic", Some(&SYNTHETIC_INPUT), Some(10)).unwrap()
 }
 
+const fn turn(seed: u64, round: u32, client: u32) -> Turn {
+    Turn { seed, round, client }
+}
+
 #[test]
 fn a_client_is_a_plain_loop_over_its_samples() {
     let (stand_in, source) = (StandIn::new("mlp", Some(&SYNTHETIC_INPUT), Some(10)).unwrap(), synthetic());
     let samples = source.samples(3, 7, &Holding(vec![50]));
     let weights = stand_in.initial(3).unwrap();
-    let update = stand_in.train(&weights, &samples, &LocalSgd { epochs: 2, ..HOW }, (3, 5, 7), None).unwrap();
+    let update = stand_in.train(&weights, &samples, &LocalSgd { epochs: 2, ..HOW }, turn(3, 5, 7), None).unwrap();
 
     let network = build_for("mlp", Some(&SYNTHETIC_INPUT), Some(10)).unwrap();
     let graph = differentiate(&network, EagerRules::default()).unwrap();
@@ -65,7 +70,13 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
     let server = stand_in.initial(1).unwrap();
     let train = |weights: &[f32], epochs, proximal| {
         stand_in
-            .train(weights, &samples, &LocalSgd { epochs, steps: None, batch: 1, rate: 0.1, proximal }, (1, 0, 0), None)
+            .train(
+                weights,
+                &samples,
+                &LocalSgd { epochs, steps: None, batch: 1, rate: 0.1, proximal },
+                turn(1, 0, 0),
+                None,
+            )
             .unwrap()
             .change
     };
@@ -92,7 +103,7 @@ fn a_sum_of_clients_learns_what_none_of_them_knows() {
         let mut sum = vec![0.0; stand_in.len()];
         for client in 0..clients {
             let samples = source.samples(1, client, &Holding(vec![60]));
-            let update = stand_in.train(&weights, &samples, &HOW, (1, round, client), None).unwrap();
+            let update = stand_in.train(&weights, &samples, &HOW, turn(1, round, client), None).unwrap();
             sum.iter_mut().zip(&update.change).for_each(|(sum, change)| *sum += change / clients as f32);
         }
         weights.iter_mut().zip(&sum).for_each(|(weight, change)| *weight += change);
@@ -116,7 +127,7 @@ fn updates_are_the_same_for_any_number_of_threads() {
     };
     let one = with(1);
     assert_eq!(one, with(3));
-    let alone = stand_in.train(&weights, &source.samples(1, 5, &Holding(vec![25])), &HOW, (1, 4, 5), None).unwrap();
+    let alone = stand_in.train(&weights, &source.samples(1, 5, &Holding(vec![25])), &HOW, turn(1, 4, 5), None).unwrap();
     assert_eq!(one[5].as_ref(), Some(&alone));
     // What diverges alone is left out; where all do, that is an error.
     let mut poisoned = cohort.clone();
@@ -204,7 +215,8 @@ fn every_stand_in_has_a_narrower_form_that_learns() {
             _ => Samples::Values((0..8 * values).map(|place| (place % 13) as f32 / 13.0 - 0.5).collect()),
         };
         let batch = MiniBatch { len: 8, samples, labels: (0..8).map(|sample| sample % 4).collect() };
-        let update = half.train(&weights, &batch, &LocalSgd { epochs: 20, batch: 8, ..HOW }, (1, 0, 0), None).unwrap();
+        let update =
+            half.train(&weights, &batch, &LocalSgd { epochs: 20, batch: 8, ..HOW }, turn(1, 0, 0), None).unwrap();
         let after: Vec<f32> = weights.iter().zip(&update.change).map(|(before, change)| before + change).collect();
         let [before, after] = [&weights, &after].map(|weights| half.score(weights, &batch).unwrap().loss);
         assert!(after < before, "{id}: {before} to {after}");
@@ -215,7 +227,8 @@ fn every_stand_in_has_a_narrower_form_that_learns() {
 fn what_nothing_can_be_trained_with_is_refused() {
     let (stand_in, source) = (logistic(), synthetic());
     let (samples, weights) = (source.samples(1, 0, &Holding(vec![10])), stand_in.initial(1).unwrap());
-    let refused = |how: LocalSgd| stand_in.train(&weights, &samples, &how, (1, 0, 0), None).unwrap_err().to_string();
+    let refused =
+        |how: LocalSgd| stand_in.train(&weights, &samples, &how, turn(1, 0, 0), None).unwrap_err().to_string();
     assert_eq!(refused(LocalSgd { epochs: 0, ..HOW }), "`local_epochs` is 0, expected at least 1");
     assert_eq!(refused(LocalSgd { batch: 0, ..HOW }), "`batch` is 0, expected at least 1");
     assert_eq!(refused(LocalSgd { rate: f32::NAN, ..HOW }), "`learning_rate` is NaN, expected a number above 0");
@@ -225,13 +238,13 @@ fn what_nothing_can_be_trained_with_is_refused() {
     // The loss of the only step is finite, what it leaves is not.
     let left = refused(LocalSgd { steps: Some(1), batch: 1, rate: f32::MAX, ..HOW });
     assert!(left.starts_with("the loss of client 0 is no finite number after 1 steps"), "{left}");
-    let fewer = stand_in.train(&weights[1..], &samples, &HOW, (1, 0, 0), None).unwrap_err().to_string();
+    let fewer = stand_in.train(&weights[1..], &samples, &HOW, turn(1, 0, 0), None).unwrap_err().to_string();
     assert_eq!(fewer, "610 weights were expected, there are 609");
     assert!(Labels::Dirichlet { alpha: 0.0 }.check().is_err() && Synthetic::new(-1.0, 0.0).is_err());
     let others = Source::of_set(phrases::data_set()).check(&stand_in).unwrap_err().to_string();
     assert_eq!(others, "the network takes samples of 60 values, those of the data have 32");
     // A client without samples changes nothing.
-    let nothing = stand_in.train(&weights, &MiniBatch::default(), &HOW, (1, 0, 0), None).unwrap();
+    let nothing = stand_in.train(&weights, &MiniBatch::default(), &HOW, turn(1, 0, 0), None).unwrap();
     assert!(nothing.steps == 0 && nothing.change.iter().all(|&change| change == 0.0));
 }
 
@@ -254,7 +267,7 @@ fn a_client_in_integers_begins_with_the_nearest_codes_and_changes_them_by_whole_
     let samples = source.samples(3, 7, &Holding(vec![50]));
     let weights = stand_in.initial(3).unwrap();
     let how = LocalSgd { epochs: 4, rate: 0.0625, ..HOW };
-    let update = stand_in.train(&weights, &samples, &how, (3, 1, 7), None).unwrap();
+    let update = stand_in.train(&weights, &samples, &how, turn(3, 1, 7), None).unwrap();
     // What a client has in the end are codes times a power of two, and all codes of a weight have one; at most 127 of them.
     let after: Vec<f32> = weights.iter().zip(&update.change).map(|(before, change)| before + change).collect();
     let first = &after[..60 * 64.min(after.len() / 60)];
@@ -267,8 +280,9 @@ fn a_client_in_integers_begins_with_the_nearest_codes_and_changes_them_by_whole_
     let before = stand_in.score(&weights, &samples).unwrap();
     let later = stand_in.score(&after, &samples).unwrap();
     assert!(later.loss < before.loss, "{} {}", later.loss, before.loss);
-    assert_eq!(stand_in.train(&weights, &samples, &how, (3, 1, 7), None).unwrap(), update);
-    let pulled = stand_in.train(&weights, &samples, &LocalSgd { proximal: 0.1, ..how }, (3, 1, 7), None).unwrap_err();
+    assert_eq!(stand_in.train(&weights, &samples, &how, turn(3, 1, 7), None).unwrap(), update);
+    let pulled =
+        stand_in.train(&weights, &samples, &LocalSgd { proximal: 0.1, ..how }, turn(3, 1, 7), None).unwrap_err();
     assert!(pulled.to_string().contains("`proximal` is 0.1, expected 0"), "{pulled}");
 }
 
@@ -278,12 +292,12 @@ fn steps_take_the_place_of_epochs() {
     let (samples, weights) = (source.samples(1, 0, &Holding(vec![50])), stand_in.initial(1).unwrap());
     let with = |epochs, steps| {
         let how = LocalSgd { epochs, steps, ..HOW };
-        stand_in.train(&weights, &samples, &how, (1, 0, 0), None).unwrap()
+        stand_in.train(&weights, &samples, &how, turn(1, 0, 0), None).unwrap()
     };
     // 50 samples are three batches of at most twenty.
     assert_eq!((with(1, None).steps, with(1, Some(1)).steps, with(1, Some(7)).steps), (3, 1, 7));
     assert_eq!(with(9, Some(6)), with(2, None));
     let none = source.samples(1, 0, &Holding(vec![0]));
     let how = LocalSgd { steps: Some(2), ..HOW };
-    assert_eq!(stand_in.train(&weights, &none, &how, (1, 0, 0), None).unwrap().steps, 0);
+    assert_eq!(stand_in.train(&weights, &none, &how, turn(1, 0, 0), None).unwrap().steps, 0);
 }

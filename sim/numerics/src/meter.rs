@@ -122,7 +122,7 @@ impl Meter {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were handed out at once since the start or [`reset_peak`](Self::reset_peak).
+    /// The most bytes that were handed out at once.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.0.peak.load(Ordering::Relaxed)
@@ -132,11 +132,6 @@ impl Meter {
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.0.kept.load(Ordering::Relaxed)
-    }
-
-    /// Starts to measure a peak again, from what is handed out now.
-    pub fn reset_peak(&self) {
-        self.0.peak.store(self.live(), Ordering::Relaxed);
     }
 
     fn take<T: Element>(&self, len: usize) -> Option<Box<[T]>> {

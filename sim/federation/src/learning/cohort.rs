@@ -6,7 +6,7 @@ use haversack_training::GivesBack;
 use rayon::prelude::*;
 
 use super::error::LearningError;
-use super::local::{LocalSgd, Update};
+use super::local::{LocalSgd, Turn, Update};
 use super::source::{Holding, Source};
 use super::stand_in::StandIn;
 
@@ -41,7 +41,7 @@ pub fn train_all(
     let train = |trainee: &Trainee<'_>| {
         let Trainee { client, round, .. } = *trainee;
         let samples = source.samples(seed, client, &trainee.holding);
-        trainee.network.train(&trainee.weights, &samples, how, (seed, round, client), trainee.store)
+        trainee.network.train(&trainee.weights, &samples, how, Turn { seed, round, client }, trainee.store)
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
     let has_others = updates.iter().any(Result::is_ok);

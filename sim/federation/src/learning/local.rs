@@ -47,6 +47,17 @@ impl LocalSgd {
     }
 }
 
+/// A client's turn in a round, which its draws follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The seed of the federation.
+    pub seed: u64,
+    /// The round.
+    pub round: u32,
+    /// The client's number.
+    pub client: u32,
+}
+
 /// What a client sends back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
@@ -64,8 +75,7 @@ pub struct Update {
 }
 
 impl StandIn {
-    /// Trains client number `client` from `weights` on `samples`, whose order in each epoch follows from the seed, the client
-    /// and the round. Without samples nothing changes. With a `store` backward reads what comes back of what forward saved.
+    /// Trains a client from `weights` on `samples`, whose order in each epoch follows from its `turn`. Without samples nothing changes. With a `store` backward reads what comes back of what forward saved.
     ///
     /// # Errors
     /// A setting or samples that nothing can be trained with, another number of weights, or a loss that is no number any more.
@@ -74,9 +84,10 @@ impl StandIn {
         weights: &[f32],
         samples: &MiniBatch,
         how: &LocalSgd,
-        (seed, round, client): (u64, u32, u32),
+        turn: Turn,
         store: Option<&GivesBack>,
     ) -> Result<Update, LearningError> {
+        let Turn { seed, round, client } = turn;
         how.check()?;
         if how.proximal > 0.0 && self.is_in_integers() {
             let (value, expected) =

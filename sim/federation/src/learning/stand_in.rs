@@ -206,7 +206,7 @@ impl StandIn {
         Step { update, seed, store }: Step<'_>,
         meter: &Meter,
     ) -> Result<Loss, LearningError> {
-        let pass = self.pass(batch, rule, (update, seed));
+        let pass = self.pass(batch, rule, update, seed);
         let Some((store, draw)) = store else {
             return Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?);
         };
@@ -225,7 +225,7 @@ impl StandIn {
         refused.map_or(Ok(trained?), |error| Err(error.into()))
     }
 
-    fn pass(&self, batch: &MiniBatch, rule: Rule, (update, seed): (u64, u64)) -> Pass {
+    fn pass(&self, batch: &MiniBatch, rule: Rule, update: u64, seed: u64) -> Pass {
         Pass { samples: batch.len, batch: batch.len, first: 0, update, seed, statistics: Statistics::Own, rule }
     }
 
@@ -236,7 +236,7 @@ impl StandIn {
     pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score, LearningError> {
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
-        let whole = self.pass(batch, Rule::default(), (0, 0));
+        let whole = self.pass(batch, Rule::default(), 0, 0);
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
         for first in (0..batch.len).step_by(EVALUATED_AT_ONCE) {
             let samples = EVALUATED_AT_ONCE.min(batch.len - first);

@@ -7,7 +7,7 @@ mod step;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use haversack_numerics::Meter;
-use haversack_numerics::dense::batch_norm::Affine;
+use haversack_numerics::dense::batch_norm::{Affine, Normalised};
 use haversack_numerics::dense::unary::Function;
 
 use crate::step::{Layer, ResNet8, values};
@@ -78,7 +78,7 @@ fn batch_norm_forward(bencher: Bencher) {
     let ([mut mean, mut inverse], mut y) = ([[0.0; 16]; 2], meter.zeros(x.len()));
     let affine = Affine { weight: &ones, bias: &ones };
     bencher.counter(ItemsCount::new(x.len())).bench_local(|| {
-        layer.norm.forward(black_box(&x), affine, None, (&mut mean, &mut inverse), &mut y).unwrap();
+        layer.norm.forward(black_box(&x), affine, None, &mut mean, &mut inverse, &mut y).unwrap();
     });
 }
 
@@ -89,7 +89,8 @@ fn batch_norm_backward(bencher: Bencher) {
     let [x, dy] = [1.0, 2.0].map(|scale| values(&meter, layer.convolution.output_len(), scale));
     let (ones, [mut dw, mut db], mut dx) = ([1.0; 16], [[0.0; 16]; 2], meter.zeros(x.len()));
     bencher.counter(ItemsCount::new(x.len())).bench_local(|| {
-        layer.norm.backward((black_box(&x), &dy), &ones, (&ones, &ones), (&mut dw, &mut db), &mut dx).unwrap();
+        let of = Normalised { input: black_box(&x), mean: &ones, inverse: &ones };
+        layer.norm.backward(of, &dy, &ones, &mut dw, &mut db, &mut dx).unwrap();
     });
 }
 

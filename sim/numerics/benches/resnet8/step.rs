@@ -1,11 +1,11 @@
 //! A training step of `resnet8-cifar` by the kernels alone: the same arithmetic as a run's, without graph or store.
 
-use haversack_numerics::dense::batch_norm::{Affine, BatchNorm};
+use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised};
 use haversack_numerics::dense::convolution::Convolution;
 use haversack_numerics::dense::linear::Linear;
 use haversack_numerics::dense::mean::Mean;
 use haversack_numerics::dense::unary::Function;
-use haversack_numerics::dense::{elementwise, loss, optimiser};
+use haversack_numerics::dense::{loss, optimiser};
 use haversack_numerics::{Floats, Meter};
 use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
 
@@ -72,8 +72,8 @@ impl Layer {
         };
         let affine = Affine { weight: &self.affine[0], bias: &self.affine[1] };
         let [mean, variance] = &mut self.running;
-        let statistics = (&mut saved.mean[..], &mut saved.inverse[..]);
-        self.norm.forward(&saved.convolved, affine, Some((mean, variance)), statistics, &mut saved.output).unwrap();
+        let Saved { convolved, mean: means, inverse, output } = &mut saved;
+        self.norm.forward(convolved, affine, Some((mean, variance)), means, inverse, output).unwrap();
         saved
     }
 
@@ -81,15 +81,8 @@ impl Layer {
     fn backward(&mut self, x: &[f32], saved: Saved, dy: &[f32], wanted: bool, meter: &Meter) -> Option<Floats> {
         let mut gradient = meter.floats(dy.len());
         let [weight, bias] = &mut self.affine_gradients;
-        self.norm
-            .backward(
-                (&saved.convolved, dy),
-                &self.affine[0],
-                (&saved.mean, &saved.inverse),
-                (weight, bias),
-                &mut gradient,
-            )
-            .unwrap();
+        let of = Normalised { input: &saved.convolved, mean: &saved.mean, inverse: &saved.inverse };
+        self.norm.backward(of, dy, &self.affine[0], weight, bias, &mut gradient).unwrap();
         drop(saved);
         self.convolution.weight_gradient(x, &gradient, meter, &mut self.gradient, None).unwrap();
         wanted.then(|| {
@@ -107,6 +100,10 @@ impl Layer {
             g.fill(0.0);
         }
     }
+}
+
+fn add_to(sum: &mut [f32], more: &[f32]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// Two convolutions and what stands beside them.
@@ -164,7 +161,7 @@ impl ResNet8 {
             let mut second = block.second.forward(&first.output, meter);
             let shortcut = block.shortcut.as_mut().map(|layer| layer.forward(x, meter));
             let mut y = std::mem::replace(&mut second.output, meter.floats(0));
-            elementwise::add_to(&mut y, shortcut.as_ref().map_or(x, |shortcut| &shortcut.output)).unwrap();
+            add_to(&mut y, shortcut.as_ref().map_or(x, |shortcut| &shortcut.output));
             Function::Relu.forward_in_place(&mut y);
             outputs.push(y);
             saved.push([Some(first), Some(second), shortcut]);
@@ -182,7 +179,7 @@ impl ResNet8 {
                 (Some(layer), Some(saved)) => layer.backward(x, saved, &dy, true, meter).unwrap(),
                 _ => dy,
             };
-            elementwise::add_to(&mut dx, &beside).unwrap();
+            add_to(&mut dx, &beside);
             dy = dx;
         }
         Function::Relu.backward_in_place(&stem.output, &mut dy).unwrap();

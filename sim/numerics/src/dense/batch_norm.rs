@@ -56,6 +56,17 @@ pub struct Affine<'a> {
     pub bias: &'a [f32],
 }
 
+/// What a normalisation has read, and the statistics that it wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Normalised<'a> {
+    /// Its input.
+    pub input: &'a [f32],
+    /// The mean of each channel, or of each row.
+    pub mean: &'a [f32],
+    /// The inverse deviation of each.
+    pub inverse: &'a [f32],
+}
+
 impl Sums {
     /// Adds the sums of another part of the batch.
     ///
@@ -113,7 +124,8 @@ impl BatchNorm {
         input: &[f32],
         affine: Affine,
         running: Option<(&mut [f32], &mut [f32])>,
-        (mean, inverse): (&mut [f32], &mut [f32]),
+        mean: &mut [f32],
+        inverse: &mut [f32],
         output: &mut [f32],
     ) -> Result {
         expect_length("the means of a batch norm", mean.len(), self.channels)?;
@@ -186,22 +198,23 @@ impl BatchNorm {
         Ok(())
     }
 
-    /// The gradient of the input, from the input, the gradient of the output and what [`forward`](Self::forward) wrote;
+    /// The gradient of the input, from the gradient of the output and what [`forward`](Self::forward) read and wrote;
     /// adds the gradients of weight and bias.
     ///
     /// # Errors
     /// An operand whose length is not what the sizes say.
     pub fn backward(
         &self,
-        (input, gradient): (&[f32], &[f32]),
+        of: Normalised<'_>,
+        gradient: &[f32],
         weight: &[f32],
-        (mean, inverse): (&[f32], &[f32]),
-        (weight_gradient, bias_gradient): (&mut [f32], &mut [f32]),
+        weight_gradient: &mut [f32],
+        bias_gradient: &mut [f32],
         input_gradient: &mut [f32],
     ) -> Result {
-        let sums = self.gradient_sums(input, gradient, mean, inverse)?;
+        let sums = self.gradient_sums(of, gradient)?;
         self.add_parameter_gradients(&sums, weight_gradient, bias_gradient)?;
-        self.input_gradient((input, gradient), weight, (mean, inverse), &sums, input_gradient)
+        self.input_gradient(of, gradient, weight, &sums, input_gradient)
     }
 
     /// Sums of dy and dy · x̂ of each channel: the gradients of bias and weight, and what the input's gradient needs of
@@ -209,7 +222,8 @@ impl BatchNorm {
     ///
     /// # Errors
     /// An operand whose length is not what the sizes say.
-    pub fn gradient_sums(&self, input: &[f32], gradient: &[f32], mean: &[f32], inverse: &[f32]) -> Result<Sums> {
+    pub fn gradient_sums(&self, of: Normalised<'_>, gradient: &[f32]) -> Result<Sums> {
+        let Normalised { input, mean, inverse } = of;
         expect_length("the input of a batch norm", input.len(), self.len())?;
         expect_length("the gradient of a batch norm's output", gradient.len(), self.len())?;
         self.check_channels(&[mean, inverse])?;
@@ -242,12 +256,13 @@ impl BatchNorm {
     /// An operand whose length is not what the sizes say.
     pub fn input_gradient(
         &self,
-        (input, gradient): (&[f32], &[f32]),
+        of: Normalised<'_>,
+        gradient: &[f32],
         weight: &[f32],
-        (mean, inverse): (&[f32], &[f32]),
         sums: &Sums,
         input_gradient: &mut [f32],
     ) -> Result {
+        let Normalised { input, mean, inverse } = of;
         expect_length("the input of a batch norm", input.len(), self.len())?;
         expect_length("the gradient of a batch norm's output", gradient.len(), self.len())?;
         expect_length("the gradient of a batch norm's input", input_gradient.len(), self.len())?;

@@ -12,7 +12,9 @@ pub fn concatenate(outer: usize, parts: &[&[f32]], whole: &mut [f32]) -> Result 
     let runs = runs(outer, parts.iter().map(|part| part.len()), whole.len())?;
     let (width, mut start) = (runs.iter().sum::<usize>(), 0);
     for (part, run) in parts.iter().zip(runs) {
-        copy(outer, (part, 0, run), (whole, start, width), run);
+        for (part, whole) in part.chunks_exact(run.max(1)).zip(whole.chunks_exact_mut(width.max(1))) {
+            whole[start..start + run].copy_from_slice(part);
+        }
         start += run;
     }
     Ok(())
@@ -26,18 +28,12 @@ pub fn split(outer: usize, whole: &[f32], parts: &mut [&mut [f32]]) -> Result {
     let runs = runs(outer, parts.iter().map(|part| part.len()), whole.len())?;
     let (width, mut start) = (runs.iter().sum::<usize>(), 0);
     for (part, run) in parts.iter_mut().zip(runs) {
-        copy(outer, (whole, start, width), (part, 0, run), run);
+        for (part, whole) in part.chunks_exact_mut(run.max(1)).zip(whole.chunks_exact(width.max(1))) {
+            part.copy_from_slice(&whole[start..start + run]);
+        }
         start += run;
     }
     Ok(())
-}
-
-/// Copies `outer` runs of `run` elements, each from a start and a distance to the next.
-fn copy(outer: usize, from: (&[f32], usize, usize), to: (&mut [f32], usize, usize), run: usize) {
-    for i in 0..outer {
-        let (from, to) = (&from.0[from.1 + i * from.2..][..run], &mut to.0[to.1 + i * to.2..][..run]);
-        to.copy_from_slice(from);
-    }
 }
 
 fn runs(outer: usize, parts: impl Iterator<Item = usize>, whole: usize) -> Result<Vec<usize>> {

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::linear::add_rows;
-use super::parallel::{BLOCK, add_over_rows, blocks, blocks2, rows_of_block};
+use super::parallel::{BLOCK, add_over_rows, blocks2, rows_of_block};
 use crate::error::{Result, expect_length, expect_rows};
 
 /// `sum[i] = left[i] + right[i mod right.len()]`.
@@ -44,25 +44,6 @@ pub fn multiply_rows(values: &[f32], factors: &[f32], product: &mut [f32]) -> Re
 /// A right operand that does not divide the left one, or a product of another length.
 pub fn multiply(left: &[f32], right: &[f32], product: &mut [f32]) -> Result {
     combine(left, right, product, |a, b| a * b)
-}
-
-/// `left[i] += right[i mod right.len()]`: an addition in place, and how the gradients of a tensor's uses are added up.
-///
-/// # Errors
-/// A right operand that does not divide the left one.
-pub fn add_to(left: &mut [f32], right: &[f32]) -> Result {
-    expect_rows("the left operand of a sum", left.len(), right.len())?;
-    if left.len() == right.len() {
-        blocks(right, left, |right, left| left.iter_mut().zip(right).for_each(|(a, b)| *a += b));
-    } else if !right.is_empty() {
-        let block = rows_of_block(right.len()) * right.len();
-        left.par_chunks_mut(block).for_each(|block| {
-            for row in block.chunks_exact_mut(right.len()) {
-                row.iter_mut().zip(right).for_each(|(a, b)| *a += b);
-            }
-        });
-    }
-    Ok(())
 }
 
 /// The gradient of an operand that was broadcast: the sum over the leading dimensions of that of the result. Overwrites.

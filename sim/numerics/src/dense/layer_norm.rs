@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::batch_norm::Affine;
+use super::batch_norm::{Affine, Normalised};
 use super::parallel::{add_over_rows, rows_of_block};
 use super::sums::{sum, sum_of};
 use crate::error::{Result, expect_length};
@@ -28,7 +28,8 @@ impl LayerNorm {
         &self,
         input: &[f32],
         affine: Affine,
-        (mean, inverse): (&mut [f32], &mut [f32]),
+        mean: &mut [f32],
+        inverse: &mut [f32],
         output: &mut [f32],
     ) -> Result {
         self.check(&[input, output], &[affine.weight, affine.bias], &[mean, inverse])?;
@@ -54,17 +55,18 @@ impl LayerNorm {
         Ok(())
     }
 
-    /// The gradient of the input, from the input, the gradient of the output and what [`forward`](Self::forward) wrote.
+    /// The gradient of the input, from the gradient of the output and what [`forward`](Self::forward) read and wrote.
     ///
     /// # Errors
     /// An operand whose length is not what the sizes say.
     pub fn input_gradient(
         &self,
-        (input, gradient): (&[f32], &[f32]),
+        of: Normalised<'_>,
+        gradient: &[f32],
         weight: &[f32],
-        (mean, inverse): (&[f32], &[f32]),
         input_gradient: &mut [f32],
     ) -> Result {
+        let Normalised { input, mean, inverse } = of;
         self.check(&[input, gradient, input_gradient], &[weight], &[mean, inverse])?;
         let (width, rows) = (self.width, rows_of_block(self.width));
         if input.is_empty() {
@@ -91,11 +93,12 @@ impl LayerNorm {
     /// An operand whose length is not what the sizes say.
     pub fn parameter_gradients(
         &self,
-        (input, gradient): (&[f32], &[f32]),
-        (mean, inverse): (&[f32], &[f32]),
+        of: Normalised<'_>,
+        gradient: &[f32],
         weight_gradient: &mut [f32],
         bias_gradient: &mut [f32],
     ) -> Result {
+        let Normalised { input, mean, inverse } = of;
         self.check(&[input, gradient], &[weight_gradient, bias_gradient], &[mean, inverse])?;
         let width = self.width;
         super::linear::add_rows(gradient, width, bias_gradient);

@@ -16,27 +16,6 @@ pub struct Strided<'a> {
     pub strides: &'a [usize],
 }
 
-/// Moves every element by so many positions along each axis, from the end back to the front (`torch.roll`). The gradient
-/// is the roll by what is left of each axis.
-///
-/// # Errors
-/// Another number of shifts than axes, or tensors of another size.
-pub fn roll<T: Copy>(dims: &[usize], shifts: &[usize], input: &[T], output: &mut [T]) -> Result {
-    expect_length("the shifts of a roll", shifts.len(), dims.len())?;
-    expect_length("the input of a roll", input.len(), dims.iter().product())?;
-    expect_length("the output of a roll", output.len(), input.len())?;
-    for (i, x) in input.iter().enumerate() {
-        let (mut rest, mut place, mut step) = (i, 0, 1);
-        for (dim, shift) in dims.iter().zip(shifts).rev() {
-            place += (rest % dim + shift) % dim * step;
-            rest /= dim;
-            step *= dim;
-        }
-        output[place] = *x;
-    }
-    Ok(())
-}
-
 impl Strided<'_> {
     /// Copies the view into a contiguous tensor.
     ///

@@ -197,24 +197,7 @@ pub const fn mask_bytes(len: usize) -> usize {
     len.div_ceil(8)
 }
 
-/// One bit an element, lowest first: whether it is above zero. What a `ReLU` may save instead of its output.
-///
-/// # Errors
-/// A mask that is not [`mask_bytes`] long.
-pub fn positive_mask(values: &[f32], isa: Isa, mask: &mut [u8]) -> Result {
-    expect_length("a mask", mask.len(), mask_bytes(values.len()))?;
-    mask.par_chunks_mut(BLOCK / 8).zip(values.par_chunks(BLOCK)).try_for_each(|(bytes, values)| {
-        let mut words = [0; WORDS];
-        let words = &mut words[..mask::mask_words(values.len())];
-        mask::pack_positive(values, isa, words)?;
-        for (bytes, word) in bytes.chunks_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
-        }
-        Ok(())
-    })
-}
-
-/// The gradient of a `ReLU`'s input from its [`positive_mask`], over the gradient of its output.
+/// The gradient of a `ReLU`'s input, over that of its output, by a bit an element, lowest first: whether it is above zero.
 ///
 /// # Errors
 /// A mask that is not [`mask_bytes`] long.

@@ -12,6 +12,7 @@ use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
 use super::step::{Derivative, Part};
+use crate::dense::batch_norm::Normalised;
 use crate::dense::{elementwise, embedding, softmax, unary};
 use crate::error::ProgramError;
 use crate::memory::{Seen, Signs};
@@ -248,10 +249,11 @@ impl Derived<'_> {
         let norm = forward::batch_norm(operands, node);
         let (input, weight) = (self.input_value(0)?, operands.weight(node, 0)?);
         let (mean, inverse) = (self.saved(3)?, self.saved(4)?);
-        let sums = norm.gradient_sums(&input, gradient, &mean, &inverse)?;
+        let of = Normalised { input: &input, mean: &mean, inverse: &inverse };
+        let sums = norm.gradient_sums(of, gradient)?;
         let (made, [of_weight, of_bias]) = self.placed(outputs);
         if let Some(made) = made {
-            norm.input_gradient((&input, gradient), &weight, (&mean, &inverse), &sums, made)?;
+            norm.input_gradient(of, gradient, &weight, &sums, made)?;
         }
         let (mut first, mut second) = (None, None);
         let of_weight = or_zeros(of_weight, &mut first, norm.channels, operands);
@@ -265,9 +267,10 @@ impl Derived<'_> {
         let width = norm.width;
         let (input, weight) = (self.input_value(0)?, operands.weight(node, 0)?);
         let (mean, inverse) = (self.saved(1)?, self.saved(2)?);
+        let of = Normalised { input: &input, mean: &mean, inverse: &inverse };
         let (made, [of_weight, of_bias]) = self.placed(outputs);
         if let Some(made) = made {
-            norm.input_gradient((&input, gradient), &weight, (&mean, &inverse), made)?;
+            norm.input_gradient(of, gradient, &weight, made)?;
         }
         if of_weight.is_none() && of_bias.is_none() {
             return Ok(());
@@ -275,7 +278,7 @@ impl Derived<'_> {
         let (mut first, mut second) = (None, None);
         let of_weight = or_zeros(of_weight, &mut first, width, operands);
         let of_bias = or_zeros(of_bias, &mut second, width, operands);
-        Ok(norm.parameter_gradients((&input, gradient), (&mean, &inverse), of_weight, of_bias)?)
+        Ok(norm.parameter_gradients(of, gradient, of_weight, of_bias)?)
     }
 
     /// The gradient of the input, and those of the weight and the bias, of a normalisation; `None` where one is not made.

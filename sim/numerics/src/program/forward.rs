@@ -304,7 +304,7 @@ impl Run<'_> {
             let [first, second] = &mut aside;
             let or_scratch = |given, scratch| or_scratch(given, scratch, norm.channels, &operands);
             let (mean, inverse) = (or_scratch(mean, first), or_scratch(inverse, second));
-            Ok(norm.forward(&input, affine, running, (mean, inverse), output)?)
+            Ok(norm.forward(&input, affine, running, mean, inverse, output)?)
         })
     }
 }
@@ -347,7 +347,7 @@ fn normalise_rows(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Ou
     let mean = or_scratch(mean, &mut first, rows, operands);
     let inverse = or_scratch(inverse, &mut second, rows, operands);
     let affine = Affine { weight: &weight, bias: &bias };
-    Ok(norm.forward(&input, affine, (mean, inverse), output)?)
+    Ok(norm.forward(&input, affine, mean, inverse, output)?)
 }
 
 /// Draws a mask by the place of every element in the mini-batch, so that it is the same whenever it is drawn.

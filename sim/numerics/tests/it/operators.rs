@@ -1,7 +1,7 @@
 //! Gradients against differences on odd shapes, the same bits on any threads, exact cases by hand, and what is refused.
 
 use haversack_kernels::Isa;
-use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Sums};
+use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised, Sums};
 use haversack_numerics::dense::layer_norm::LayerNorm;
 use haversack_numerics::dense::linear::Linear;
 use haversack_numerics::dense::matmul::Matmul;
@@ -63,17 +63,19 @@ fn norms_have_the_gradients_that_differences_say() {
         let of = |x: &[f32]| {
             let (mut y, mut mean, mut inverse) = (zeros(105), zeros(15), zeros(15));
             match width {
-                5 => batch.forward(x, affine, None, (&mut mean[..5], &mut inverse[..5]), &mut y).unwrap(),
-                _ => layer.forward(x, affine, (&mut mean, &mut inverse), &mut y).unwrap(),
+                5 => batch.forward(x, affine, None, &mut mean[..5], &mut inverse[..5], &mut y).unwrap(),
+                _ => layer.forward(x, affine, &mut mean, &mut inverse, &mut y).unwrap(),
             }
             (y, mean, inverse)
         };
         let (_, mean, inverse) = of(&x);
         if width == 5 {
             let [mut dw, mut db] = [5, 5].map(zeros);
-            batch.backward((&x, &dy), &w, (&mean[..5], &inverse[..5]), (&mut dw, &mut db), &mut dx).unwrap();
+            let of = Normalised { input: &x, mean: &mean[..5], inverse: &inverse[..5] };
+            batch.backward(of, &dy, &w, &mut dw, &mut db, &mut dx).unwrap();
         } else {
-            layer.input_gradient((&x, &dy), &w, (&mean, &inverse), &mut dx).unwrap();
+            let of = Normalised { input: &x, mean: &mean, inverse: &inverse };
+            layer.input_gradient(of, &dy, &w, &mut dx).unwrap();
         }
         assert_gradient("dx", &x, &dx, |x| common::loss(&of(x).0, &dy));
     }
@@ -132,15 +134,17 @@ fn threads_change_no_bit_of_any_sum() {
         let (w, [mut mean, mut inverse, mut dw, mut db]) = (values(3, 3), [3; 4].map(zeros));
         let [mut y, mut dx] = [LEN, LEN].map(zeros);
         let affine = Affine { weight: &w, bias: &w };
-        sizes.forward(&x, affine, None, (&mut mean, &mut inverse), &mut y).unwrap();
-        sizes.backward((&x, &dy), &w, (&mean, &inverse), (&mut dw, &mut db), &mut dx).unwrap();
+        sizes.forward(&x, affine, None, &mut mean, &mut inverse, &mut y).unwrap();
+        let of = Normalised { input: &x, mean: &mean, inverse: &inverse };
+        sizes.backward(of, &dy, &w, &mut dw, &mut db, &mut dx).unwrap();
         [y, dx, dw, db].concat()
     });
     assert_same_on_any_threads(|| {
         let sizes = LayerNorm { rows: 3 * 1001, width: 41, epsilon: EPSILON };
         let [mut dw, mut db] = [41, 41].map(zeros);
         let statistics = values(sizes.rows, 5);
-        sizes.parameter_gradients((&x, &dy), (&statistics, &statistics), &mut dw, &mut db).unwrap();
+        let of = Normalised { input: &x, mean: &statistics, inverse: &statistics };
+        sizes.parameter_gradients(of, &dy, &mut dw, &mut db).unwrap();
         [dw, db].concat()
     });
     assert_same_on_any_threads(|| {
@@ -176,19 +180,19 @@ fn parts_of_a_batch_that_share_sums_normalise_like_the_whole() {
     let [mut parts, mut whole, mut mean, mut inverse] = [84, 84, 3, 3].map(zeros);
     part(2).normalise(first, affine, &shared.mean, &shared.inverse, &mut parts[..24]).unwrap();
     part(5).normalise(second, affine, &shared.mean, &shared.inverse, &mut parts[24..]).unwrap();
-    part(7).forward(&x, affine, None, (&mut mean, &mut inverse), &mut whole).unwrap();
+    part(7).forward(&x, affine, None, &mut mean, &mut inverse, &mut whole).unwrap();
     assert_close("output", &parts, &whole, 1e-6);
 
     // Backward: the sums of the parts' gradients, too.
     let (dy, [mut dx, mut whole]) = (values(84, 4), [84, 84].map(zeros));
-    let of = |part: BatchNorm, x: &[f32], dy: &[f32]| part.gradient_sums(x, dy, &mean, &inverse).unwrap();
-    let mut sums = of(part(2), first, &dy[..24]);
-    sums.add(&of(part(5), second, &dy[24..])).unwrap();
-    let statistics = (&mean[..], &inverse[..]);
-    part(2).input_gradient((first, &dy[..24]), &w, statistics, &sums, &mut dx[..24]).unwrap();
-    part(5).input_gradient((second, &dy[24..]), &w, statistics, &sums, &mut dx[24..]).unwrap();
+    let [all, first, second] =
+        [&x[..], first, second].map(|input| Normalised { input, mean: &mean, inverse: &inverse });
+    let mut sums = part(2).gradient_sums(first, &dy[..24]).unwrap();
+    sums.add(&part(5).gradient_sums(second, &dy[24..]).unwrap()).unwrap();
+    part(2).input_gradient(first, &dy[..24], &w, &sums, &mut dx[..24]).unwrap();
+    part(5).input_gradient(second, &dy[24..], &w, &sums, &mut dx[24..]).unwrap();
     let [mut dw, mut db] = [3, 3].map(zeros);
-    part(7).backward((&x, &dy), &w, statistics, (&mut dw, &mut db), &mut whole).unwrap();
+    part(7).backward(all, &dy, &w, &mut dw, &mut db, &mut whole).unwrap();
     assert_close("dx", &dx, &whole, 1e-6);
 }
 
@@ -215,22 +219,24 @@ fn a_large_mean_does_not_swallow_the_variance() {
     assert_close("inverse", &statistics.inverse, &[1.0], 1e-4);
 }
 
+fn mask_of(x: &[f32]) -> Vec<u8> {
+    let byte = |chunk: &[f32]| chunk.iter().rev().fold(0, |bits, &x| bits << 1 | u8::from(x > 0.0));
+    x.chunks(8).map(byte).collect()
+}
+
 #[test]
 fn a_mask_is_one_bit_an_element_lowest_first() {
     let (isa, x) = (Isa::chosen().unwrap(), [1.0, -1.0, 0.0, 2.0, f32::NAN, -0.0, 0.5, -3.0, 4.0, -1.0]);
-    let mut mask = [0xFF; 2];
-    unary::positive_mask(&x, isa, &mut mask).unwrap();
     // Elements 0, 3 and 6; of the second byte, the first.
-    assert_eq!(mask, [0b0100_1001, 0b1]);
+    assert_eq!(mask_of(&x), [0b0100_1001, 0b1]);
     let mut dy: Vec<f32> = (1..=10).map(|i| i as f32).collect();
-    unary::gate(&mask, isa, &mut dy).unwrap();
+    unary::gate(&mask_of(&x), isa, &mut dy).unwrap();
     assert_eq!(dy, [1., 0., 0., 4., 0., 0., 7., 0., 9., 0.]);
 
-    let (x, mut mask, mut gated) = (values(100_003, 1), vec![0; 12_501], values(100_003, 2));
+    let (x, mut gated) = (values(100_003, 1), values(100_003, 2));
     let mut expected = zeros(gated.len());
     Function::Relu.backward(&x, &gated, &mut expected).unwrap();
-    unary::positive_mask(&x, isa, &mut mask).unwrap();
-    unary::gate(&mask, isa, &mut gated).unwrap();
+    unary::gate(&mask_of(&x), isa, &mut gated).unwrap();
     assert_eq!(gated, expected);
 }
 

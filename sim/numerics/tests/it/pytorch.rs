@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use haversack_numerics::Meter;
-use haversack_numerics::dense::batch_norm::{Affine, BatchNorm};
+use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised};
 use haversack_numerics::dense::convolution::Convolution;
 use haversack_numerics::dense::layer_norm::LayerNorm;
 use haversack_numerics::dense::linear::Linear;
@@ -12,7 +12,7 @@ use haversack_numerics::dense::mean::Mean;
 use haversack_numerics::dense::optimiser::{self, Adam};
 use haversack_numerics::dense::pool::Pool;
 use haversack_numerics::dense::unary::{Function, Saved};
-use haversack_numerics::dense::{concatenate, elementwise, embedding, loss, softmax, strided};
+use haversack_numerics::dense::{concatenate, elementwise, embedding, loss, softmax};
 use haversack_workloads::operator::Window;
 use serde_json::Value;
 
@@ -118,8 +118,9 @@ fn batch_norm() {
     let [mut mean, mut inverse, mut dw, mut db] = [3; 4].map(zeros);
     let affine = Affine { weight: &w, bias: &b };
     let moved = Some((&mut running[..], &mut variance[..]));
-    sizes.forward(&x, affine, moved, (&mut mean, &mut inverse), &mut y).unwrap();
-    sizes.backward((&x, &dy), &w, (&mean, &inverse), (&mut dw, &mut db), &mut dx).unwrap();
+    sizes.forward(&x, affine, moved, &mut mean, &mut inverse, &mut y).unwrap();
+    let of = Normalised { input: &x, mean: &mean, inverse: &inverse };
+    sizes.backward(of, &dy, &w, &mut dw, &mut db, &mut dx).unwrap();
     case.check("output", &y);
     case.check("running_mean", &running);
     case.check("running_variance", &variance);
@@ -134,9 +135,10 @@ fn layer_norm() {
     let (case, sizes) = (Case::named("layer_norm"), LayerNorm { rows: 5, width: 7, epsilon: 1e-2 });
     let (x, w, b, dy) = (values(35, 1), values(7, 2), values(7, 3), values(35, 9));
     let [mut y, mut dx, mut mean, mut inverse, mut dw, mut db] = [35, 35, 5, 5, 7, 7].map(zeros);
-    sizes.forward(&x, Affine { weight: &w, bias: &b }, (&mut mean, &mut inverse), &mut y).unwrap();
-    sizes.input_gradient((&x, &dy), &w, (&mean, &inverse), &mut dx).unwrap();
-    sizes.parameter_gradients((&x, &dy), (&mean, &inverse), &mut dw, &mut db).unwrap();
+    sizes.forward(&x, Affine { weight: &w, bias: &b }, &mut mean, &mut inverse, &mut y).unwrap();
+    let of = Normalised { input: &x, mean: &mean, inverse: &inverse };
+    sizes.input_gradient(of, &dy, &w, &mut dx).unwrap();
+    sizes.parameter_gradients(of, &dy, &mut dw, &mut db).unwrap();
     case.check("output", &y);
     [dx, dw, db].iter().enumerate().for_each(|(i, found)| case.check_gradient(i, found));
 }
@@ -189,9 +191,6 @@ fn sums_and_products_with_broadcast() {
     elementwise::sum_to(&dy, &mut db).unwrap();
     case.check("output", &y);
     case.check_gradient(1, &db);
-    let mut over = a.clone();
-    elementwise::add_to(&mut over, &b).unwrap();
-    assert_eq!(over, y);
 
     let case = Case::named("subtract");
     elementwise::subtract(&a, &b, &mut y).unwrap();
@@ -216,16 +215,6 @@ fn concatenation() {
     case.check("output", &y);
     case.check_gradient(0, &da);
     case.check_gradient(1, &db);
-}
-
-#[test]
-fn rolls() {
-    let (case, x, dy) = (Case::named("roll"), values(30, 1), values(30, 9));
-    let [mut y, mut dx] = [30, 30].map(zeros);
-    strided::roll(&[2, 3, 5], &[0, 1, 2], &x, &mut y).unwrap();
-    strided::roll(&[2, 3, 5], &[0, 2, 3], &dy, &mut dx).unwrap();
-    case.check("output", &y);
-    case.check_gradient(0, &dx);
 }
 
 #[test]

@@ -64,15 +64,15 @@ impl Product<'_> {
         let (source, distances) = (self.source, self.distances);
         let mut at = 0;
         while at + WIDE <= vectors {
-            tile::<S, ROWS, WIDE>(simd, source, distances, panel, (sums, vectors, at));
+            tile::<S, ROWS, WIDE>(simd, source, distances, panel, sums, at);
             at += WIDE;
         }
         if at + 2 <= vectors {
-            tile::<S, ROWS, 2>(simd, source, distances, panel, (sums, vectors, at));
+            tile::<S, ROWS, 2>(simd, source, distances, panel, sums, at);
             at += 2;
         }
         if at < vectors {
-            tile::<S, ROWS, 1>(simd, source, distances, panel, (sums, vectors, at));
+            tile::<S, ROWS, 1>(simd, source, distances, panel, sums, at);
         }
     }
 }
@@ -101,8 +101,10 @@ fn tile<S: Simd, const ROWS: usize, const WIDE: usize>(
     source: &[f32],
     distances: &[usize],
     panel: &[[f32; ROWS]],
-    (sums, vectors, at): (&mut [[f32; LANES]], usize, usize),
+    sums: &mut [[f32; LANES]],
+    at: usize,
 ) {
+    let vectors = sums.len() / ROWS;
     let mut tile = [[simd.splat(0.0); WIDE]; ROWS];
     for (&distance, weights) in distances.iter().zip(panel) {
         let from = &source[distance + at * LANES..][..WIDE * LANES];
