@@ -1,10 +1,8 @@
 //! `haversack trace`: recordings of apps and memory into Parquet tables, what the tables hold, and synthetic users.
 
 mod budgets;
-mod budgets_picture;
 mod generate;
 mod import;
-mod inputs;
 mod options;
 mod plot;
 mod report_text;
@@ -16,7 +14,8 @@ use clap::{Args, Subcommand};
 
 use crate::error::CommandError;
 use budgets::BudgetsOptions;
-use options::{GenerateOptions, ImportOptions, StatsOptions};
+use generate::GenerateOptions;
+use options::{ImportOptions, StatsOptions};
 use plot::PlotOptions;
 
 /// What `trace` is asked for.

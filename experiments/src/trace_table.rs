@@ -10,10 +10,10 @@ mod sort;
 mod user;
 mod write;
 
-pub use columns::{Apps, Batch, Counters};
+pub(crate) use columns::{Apps, Batch, Counters};
 pub use read::{Holds, Reader};
 pub(crate) use user::{UserApps, nobody, place_beside};
-pub use write::Table;
+pub(crate) use write::Table;
 
 use std::fmt::Display;
 

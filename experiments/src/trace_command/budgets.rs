@@ -1,5 +1,6 @@
 //! `haversack trace budgets`: what memory phones leave to training, at random moments of their users' days.
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
@@ -7,17 +8,16 @@ use clap::Args;
 use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{load, load_system};
+use haversack_reports::figure::{Axis, Lines, Series as Line};
 use haversack_reports::frame::write_parquet;
-use haversack_reports::write_atomically;
-use haversack_traces::footprint::FootprintTable;
+use haversack_reports::{Figure, Panel, write_atomically};
 use haversack_traces::row::UtcTime;
-use haversack_traces::usage::UsageModel;
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 use rand::RngExt;
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::budgets_picture::{by_hour, by_user};
+use super::options::{Models, table_of_apps};
 use crate::error::CommandError;
 use crate::moment::{Moment, Watched};
 use crate::output::{Format, note, print, print_json};
@@ -25,7 +25,7 @@ use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::scenario::parse_span;
 use crate::sweep::{drawn, matching};
-use crate::trace_table::{Holds, Reader, UserApps, place_beside};
+use crate::trace_table::{Reader, UserApps, place_beside};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 20 --days 3 --seed 1 --out users.parquet\n  \
@@ -60,12 +60,8 @@ pub(super) struct BudgetsOptions {
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// What apps take of memory: android, or a .toml file [default: android]
-    #[arg(long, value_name = "FILE")]
-    footprints: Option<String>,
-    /// How people use their phones: a .toml file [default: the built-in model]
-    #[arg(long, value_name = "FILE")]
-    usage: Option<String>,
+    #[command(flatten)]
+    models: Models,
     /// The table to write; pictures lie beside it
     #[arg(long, value_name = "B.parquet")]
     out: PathBuf,
@@ -76,14 +72,14 @@ pub(super) struct BudgetsOptions {
 
 /// What a phone leaves at a moment.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Budget {
-    pub(super) user: String,
+struct Budget {
+    user: String,
     time: UtcTime,
     /// By the user's clock.
-    pub(super) hour: u64,
-    pub(super) available: Bytes,
-    pub(super) safe: Bytes,
-    pub(super) predicted: Bytes,
+    hour: u64,
+    available: Bytes,
+    safe: Bytes,
+    predicted: Bytes,
     apps: u64,
     front: String,
 }
@@ -100,11 +96,7 @@ struct Watching<'a> {
 /// A device or a system that nobody has, or that do not go together; a file that is no table of apps; users that nobody is; a
 /// table that cannot be written.
 pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
-    let reader = Reader::open(&asked.file)?;
-    if reader.holds != Holds::Apps {
-        let message = format!("{} holds counters; expected a table of apps", asked.file.display());
-        return Err(CommandError::input(message));
-    }
+    let reader = table_of_apps(&asked.file)?;
     let all = reader.users()?;
     let matched = matching(&all, &asked.users).map_err(|why| CommandError::input(format!("--users: {why}")))?;
     let users = match asked.sample.map(NonZeroUsize::get) {
@@ -118,9 +110,7 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
     let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
     let device = load(&asked.device).map_err(|error| input(&error))?;
     let system = load_system(&asked.system).map_err(|error| input(&error))?;
-    let model = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
-    let footprints = asked.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
-    let (model, footprints) = (model.map_err(|error| input(&error))?, footprints.map_err(|error| input(&error))?);
+    let (model, footprints) = asked.models.load()?;
     let watched = Watched::new(device, system, model, footprints)?;
     let watching = Watching { watched, asked };
     let bar = Progress::new(Amount::Number("users"), users.len() as u64, 0);
@@ -217,7 +207,7 @@ fn frame(budgets: &[Budget]) -> Result<DataFrame, CommandError> {
 }
 
 /// The value that the share `at` of `sorted` values is not above; zero of nothing.
-pub(super) fn quantile(sorted: &[u64], at: f64) -> u64 {
+fn quantile(sorted: &[u64], at: f64) -> u64 {
     let place = (at * sorted.len() as f64).ceil() as usize;
     sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
 }
@@ -259,4 +249,62 @@ fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[Pat
             print(&text)
         }
     }
+}
+
+/// The shares of moments that have less, and what the lines are called.
+const SHARES: [(f64, &str); 3] =
+    [(0.9, "a tenth of the moments have more"), (0.5, "the median"), (0.1, "a tenth have less")];
+/// The name of a kind of budget, and its bytes.
+type Kind = (&'static str, fn(&Budget) -> u64);
+/// Kinds of budgets, each with a panel.
+const KINDS: [Kind; 3] = [
+    ("available", |budget| budget.available.0),
+    ("safe", |budget| budget.safe.0),
+    ("predicted", |budget| budget.predicted.0),
+];
+
+/// Panels of the three kinds over `groups`, each at its place.
+fn figure(title: &str, setting: &str, x: &Axis, groups: &BTreeMap<u64, Vec<&Budget>>) -> Figure {
+    let figure = Figure::new(title).note(setting).share_y().columns(KINDS.len()).panel_size(300, 260);
+    KINDS.into_iter().fold(figure, |figure, (kind, value)| {
+        let lines = SHARES.into_iter().fold(Lines::new(), |lines, (share, name)| {
+            let points = groups.iter().map(|(place, budgets)| {
+                let mut values: Vec<u64> = budgets.iter().map(|budget| value(budget)).collect();
+                values.sort_unstable();
+                (*place as f64, quantile(&values, share) as f64 / 1e9)
+            });
+            lines.series(Line::new(name, points.collect::<Vec<_>>()))
+        });
+        figure.panel(Panel::new(lines).title(kind).x(x.clone()).y(Axis::new("memory").unit("GB").from_zero()))
+    })
+}
+
+/// By user: those with the least available first.
+fn by_user(budgets: &[Budget], setting: &str) -> Figure {
+    let mut users: BTreeMap<&str, Vec<&Budget>> = BTreeMap::new();
+    for budget in budgets {
+        users.entry(&budget.user).or_default().push(budget);
+    }
+    let median = |budgets: &Vec<&Budget>| {
+        let mut values: Vec<u64> = budgets.iter().map(|budget| budget.available.0).collect();
+        values.sort_unstable();
+        quantile(&values, 0.5)
+    };
+    let mut sorted: Vec<Vec<&Budget>> = users.into_values().collect();
+    sorted.sort_by_key(median);
+    let number = sorted.len();
+    let groups = (1..).zip(sorted).collect();
+    let x = Axis::new("user, by the median available").range(0.0, number as f64 + 1.0);
+    figure("What phones leave to training, user by user", setting, &x, &groups)
+}
+
+/// By the hour of the user's clock.
+fn by_hour(budgets: &[Budget], setting: &str) -> Figure {
+    let mut groups: BTreeMap<u64, Vec<&Budget>> = BTreeMap::new();
+    for budget in budgets {
+        groups.entry(budget.hour).or_default().push(budget);
+    }
+    let x =
+        Axis::new("hour of the user\u{2019}s day").unit("h").range(0.0, 24.0).ticks_at([0.0, 6.0, 12.0, 18.0, 24.0]);
+    figure("What phones leave to training, hour by hour", setting, &x, &groups)
 }

@@ -1,13 +1,38 @@
 //! `haversack trace generate`.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use haversack_traces::usage::{Population, UsageModel};
 use serde_json::json;
 
-use super::options::GenerateOptions;
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Table};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  haversack trace generate --users 100 --days 7 --seed 1 --out users.parquet")]
+pub(super) struct GenerateOptions {
+    /// The number of users
+    #[arg(long, value_name = "N")]
+    users: u32,
+    /// Days of each
+    #[arg(long, value_name = "D")]
+    days: u32,
+    /// The seed of all randomness
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// How people use their phones: a .toml file [default: the built-in model]
+    #[arg(long, value_name = "FILE")]
+    usage: Option<String>,
+    /// The table to write
+    #[arg(long, value_name = "F.parquet")]
+    out: PathBuf,
+    /// How to print what was written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
 
 /// Generates users into a table, one after the other.
 ///

@@ -1,16 +1,19 @@
-//! What the three commands of `haversack trace` are asked for.
+//! What two commands of `haversack trace` are asked for.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use haversack_devices::units::Nanos;
+use haversack_traces::footprint::FootprintTable;
 use haversack_traces::import::{CaratSemantics, Kind, Options, UtcOffset};
 use haversack_traces::row::UtcTime;
+use haversack_traces::usage::UsageModel;
 
 use crate::error::CommandError;
 use crate::output::Format;
+use crate::trace_table::{Holds, Reader};
 
 const IMPORT_HELP: &str = "Examples:
   haversack trace import --kind carat carat-data/part-*.gz --out carat.parquet
@@ -128,27 +131,34 @@ impl StatsOptions {
     }
 }
 
+/// What is known of people and of their apps.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  haversack trace generate --users 100 --days 7 --seed 1 --out users.parquet")]
-pub(super) struct GenerateOptions {
-    /// The number of users
-    #[arg(long, value_name = "N")]
-    pub(super) users: u32,
-    /// Days of each
-    #[arg(long, value_name = "D")]
-    pub(super) days: u32,
-    /// The seed of all randomness
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    pub(super) seed: u64,
+pub(super) struct Models {
+    /// What apps take of memory: android, or a .toml file [default: android]
+    #[arg(long, value_name = "FILE")]
+    footprints: Option<String>,
     /// How people use their phones: a .toml file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
-    pub(super) usage: Option<String>,
-    /// The table to write
-    #[arg(long, value_name = "F.parquet")]
-    pub(super) out: PathBuf,
-    /// How to print what was written
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
+    usage: Option<String>,
+}
+
+impl Models {
+    /// The models that are named, or the built-in ones.
+    pub(super) fn load(&self) -> Result<(UsageModel, FootprintTable), CommandError> {
+        let usage = self.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
+        let footprints = self.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
+        Ok((usage.map_err(CommandError::input)?, footprints.map_err(CommandError::input)?))
+    }
+}
+
+/// The table of apps at `path`.
+pub(super) fn table_of_apps(path: &Path) -> Result<Reader, CommandError> {
+    let reader = Reader::open(path)?;
+    if reader.holds != Holds::Apps {
+        let message = format!("{} holds counters; expected a table of apps", path.display());
+        return Err(CommandError::input(message));
+    }
+    Ok(reader)
 }
 
 /// A flag's seconds, if they are within `range`.

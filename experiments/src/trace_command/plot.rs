@@ -7,15 +7,15 @@ use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, Lines, Series, Stroke};
 use haversack_reports::{Figure, Panel};
-use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
+use super::options::{Models, table_of_apps};
 use crate::error::CommandError;
 use crate::output::print;
 use crate::plot::Plot;
 use crate::quantities;
 use crate::scenario::{TraceFrom, beginning, parse_span};
-use crate::trace_table::{Holds, Reader, UserApps};
+use crate::trace_table::UserApps;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 3 --days 2 --seed 1 --out users.parquet\n  \
@@ -38,12 +38,8 @@ pub(super) struct PlotOptions {
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// What apps take of memory: android, or a .toml file [default: android]
-    #[arg(long, value_name = "FILE")]
-    footprints: Option<String>,
-    /// How people use their phones: a .toml file [default: the built-in model]
-    #[arg(long, value_name = "FILE")]
-    usage: Option<String>,
+    #[command(flatten)]
+    models: Models,
     /// The picture: a file that ends in .svg or .png
     #[arg(long, value_name = "FILE", default_value = "trace.png")]
     out: Plot,
@@ -54,21 +50,14 @@ pub(super) struct PlotOptions {
 /// # Errors
 /// A file that is no table of apps, a user that nobody is, a beginning outside of the trace, a picture that cannot be written.
 pub(super) fn plot(asked: &PlotOptions) -> Result<(), CommandError> {
-    let reader = Reader::open(&asked.file)?;
-    if reader.holds != Holds::Apps {
-        let message = format!("{} holds counters; expected a table of apps", asked.file.display());
-        return Err(CommandError::input(message));
-    }
+    let reader = table_of_apps(&asked.file)?;
     let user = match &asked.user {
         Some(user) => user.clone(),
         None => reader
             .first_user()?
             .ok_or_else(|| CommandError::input(format!("{}: there are no rows", asked.file.display())))?,
     };
-    let usage = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
-    let model = usage.map_err(CommandError::input)?;
-    let footprints = asked.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
-    let footprints = footprints.map_err(CommandError::input)?;
+    let (model, footprints) = asked.models.load()?;
     let rows = UserApps::read(&reader, &asked.file, &user)?;
     let (start, length) = beginning(&rows, &asked.from, asked.window, asked.seed, &model)
         .map_err(|why| CommandError::input(format!("--from: {why}")))?;

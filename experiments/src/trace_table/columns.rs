@@ -18,7 +18,7 @@ const BATCH_ROWS: usize = 1 << 24;
 const NAME_BYTES: usize = 64 << 20;
 
 /// Columns that are being filled.
-pub trait Batch: Default + Send + Sync {
+pub(crate) trait Batch: Default + Send + Sync {
     /// A row of the table.
     type Row<'r>;
 
@@ -28,24 +28,38 @@ pub trait Batch: Default + Send + Sync {
     fn user<'a>(row: &'a Self::Row<'_>) -> &'a str;
     /// Appends a row.
     fn push(&mut self, row: &Self::Row<'_>);
-    /// The number of rows.
-    fn rows(&self) -> usize;
-    /// Whether it is time to write the batch.
-    fn is_full(&self) -> bool;
-    /// The user of the row at a place; empty of none.
-    fn user_at(&self, row: Option<&IdxSize>) -> &str;
-    /// The places of all rows by their users' names; the rows of each stay in their order.
-    fn by_user(&self) -> Vec<IdxSize>;
+    /// The users, and what else is named.
+    fn names(&self) -> [&Names; 2];
     /// The rows at these places as a frame.
     ///
     /// # Errors
     /// None on columns of one length, which these are.
     fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame>;
+
+    /// The number of rows.
+    fn rows(&self) -> usize {
+        self.names()[0].rows.len()
+    }
+
+    /// Whether it is time to write the batch.
+    fn is_full(&self) -> bool {
+        self.rows() >= BATCH_ROWS || self.names().iter().map(|names| names.bytes).sum::<usize>() >= NAME_BYTES
+    }
+
+    /// The user of the row at a place; empty of none.
+    fn user_at(&self, row: Option<&IdxSize>) -> &str {
+        self.names()[0].at(row).unwrap_or_default()
+    }
+
+    /// The places of all rows by their users' names; the rows of each stay in their order.
+    fn by_user(&self) -> Vec<IdxSize> {
+        self.names()[0].sorted()
+    }
 }
 
 /// Names of a column, each kept once.
 #[derive(Default)]
-struct Names {
+pub(crate) struct Names {
     names: IndexSet<Box<str>, FixedState>,
     bytes: usize,
     /// The place of every row's name.
@@ -130,7 +144,7 @@ fn column_of<'n>(column: &str, names: impl Iterator<Item = &'n str>, rows: Vec<I
 
 /// Rows of apps.
 #[derive(Default)]
-pub struct Apps {
+pub(crate) struct Apps {
     users: Names,
     times: Vec<f64>,
     packages: Names,
@@ -162,20 +176,8 @@ impl Batch for Apps {
         self.confidences.push(place(Confidence::ALL.iter().position(|confidence| *confidence == row.confidence)));
     }
 
-    fn rows(&self) -> usize {
-        self.times.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.times.len() >= BATCH_ROWS || self.users.bytes + self.packages.bytes >= NAME_BYTES
-    }
-
-    fn user_at(&self, row: Option<&IdxSize>) -> &str {
-        self.users.at(row).unwrap_or_default()
-    }
-
-    fn by_user(&self) -> Vec<IdxSize> {
-        self.users.sorted()
+    fn names(&self) -> [&Names; 2] {
+        [&self.users, &self.packages]
     }
 
     fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame> {
@@ -195,7 +197,7 @@ impl Batch for Apps {
 
 /// Rows of counters.
 #[derive(Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     users: Names,
     times: Vec<f64>,
     counters: Names,
@@ -221,20 +223,8 @@ impl Batch for Counters {
         self.values.push(row.value);
     }
 
-    fn rows(&self) -> usize {
-        self.times.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.times.len() >= BATCH_ROWS || self.users.bytes + self.counters.bytes >= NAME_BYTES
-    }
-
-    fn user_at(&self, row: Option<&IdxSize>) -> &str {
-        self.users.at(row).unwrap_or_default()
-    }
-
-    fn by_user(&self) -> Vec<IdxSize> {
-        self.users.sorted()
+    fn names(&self) -> [&Names; 2] {
+        [&self.users, &self.counters]
     }
 
     fn frame(&self, rows: &[IdxSize]) -> PolarsResult<DataFrame> {

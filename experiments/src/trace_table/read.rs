@@ -47,9 +47,9 @@ struct Group {
 }
 
 impl Group {
-    /// Whether rows of `user` may be in it.
-    fn may_have(&self, user: &str) -> bool {
-        self.users.as_ref().is_none_or(|(first, last)| (first.as_str()..=last.as_str()).contains(&user))
+    /// Whether rows of users from `first` to `last` may be in it.
+    fn may_have(&self, first: &str, last: &str) -> bool {
+        self.users.as_ref().is_none_or(|(least, most)| least.as_str() <= last && first <= most.as_str())
     }
 }
 
@@ -97,6 +97,16 @@ impl Reader {
         self.groups.iter().map(|group| self.read(group, self.columns()))
     }
 
+    /// The row groups that may have rows of users from `first` to `last`.
+    pub(super) fn groups_between(
+        &self,
+        first: &str,
+        last: &str,
+    ) -> impl Iterator<Item = Result<DataFrame, TableError>> {
+        let groups = self.groups.iter().filter(move |group| group.may_have(first, last));
+        groups.map(|group| self.read(group, self.columns()))
+    }
+
     /// The rows of `user`, a frame for each stretch of them.
     ///
     /// They are cut out, not gathered: polars gathers on threads of its own, and who waits for those within a pool may be
@@ -116,9 +126,11 @@ impl Reader {
             let cut = |rows: Range<usize>| frame.slice(i64::try_from(rows.start).unwrap_or(i64::MAX), rows.len());
             Ok(stretches.into_iter().map(cut).collect())
         };
-        self.groups.iter().filter(move |group| group.may_have(user)).flat_map(move |group| match stretches(group) {
-            Ok(frames) => frames.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
+        self.groups.iter().filter(move |group| group.may_have(user, user)).flat_map(move |group| {
+            match stretches(group) {
+                Ok(frames) => frames.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            }
         })
     }
 

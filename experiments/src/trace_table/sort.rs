@@ -1,19 +1,20 @@
-//! A table sorted by user, in bounded memory: parts of it at a time, each in files of its own where it is long.
+//! A table sorted by user, in bounded memory: so many neighbouring users at a time.
+//!
+//! Batches were sorted before they were written, so that most row groups say that they hold few users, and are read for those
+//! alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use haversack_reports::frame::{FrameError, ParquetFile};
-use polars::prelude::{DataFrame, IdxCa, IdxSize, PolarsError};
+use polars::prelude::{DataFrame, IdxCa, IdxSize};
 
 use super::columns::ROWS;
 use super::read::Reader;
 use super::{TableError, USER};
 
-/// Rows that are sorted in memory; more are divided first.
+/// Rows that are sorted at a time; a user who has more is alone.
 const AT_ONCE: usize = 1 << 22;
-/// Files that a table is divided into at a time.
-const PARTS: usize = 64;
 
 /// Sorts the table at `path` by user; the rows of each stay in their order.
 ///
@@ -25,143 +26,78 @@ pub(super) fn by_user(path: &Path) -> Result<(), TableError> {
 
 fn sort(path: &Path, at_once: usize) -> Result<(), TableError> {
     let reader = Reader::open(path)?;
-    let counts = count(&reader)?;
     let Some(frame) = reader.groups().next() else { return Ok(()) };
     // Takes the table's place in the end.
     let mut sorted = ParquetFile::create(path, frame?.schema())?;
-    append_sorted(&reader, &counts, at_once, path, &mut sorted)?;
+    for [first, last] in lots(&count(&reader)?, at_once) {
+        append(&reader, first, last, &mut sorted)?;
+    }
     Ok(sorted.finish()?)
 }
 
 /// The number of rows of each user.
 fn count(reader: &Reader) -> Result<BTreeMap<String, usize>, TableError> {
-    let mut counts = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for frame in reader.groups() {
         for user in users(&frame?)? {
-            *counts.entry(user).or_default() += 1;
+            match counts.get_mut(user) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(user.to_owned(), 1)),
+            }
         }
     }
     Ok(counts)
 }
 
-/// Appends all rows of `reader`, of whose users there are so many each, to `sorted`; parts lie beside `path` meanwhile.
-fn append_sorted(
-    reader: &Reader,
-    counts: &BTreeMap<String, usize>,
-    at_once: usize,
-    path: &Path,
-    sorted: &mut ParquetFile,
-) -> Result<(), TableError> {
-    let rows: usize = counts.values().sum();
-    if rows <= at_once || counts.len() == 1 {
-        return append_in_memory(reader, counts, sorted);
-    }
-    // Neighbouring users share a part.
-    let share = rows.div_ceil(PARTS).max(at_once.min(rows));
-    let mut part_of: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut part, mut filled) = (0, 0);
+/// The first and the last user of each lot of neighbours that have no more than `at_once` rows together.
+fn lots(counts: &BTreeMap<String, usize>, at_once: usize) -> Vec<[&str; 2]> {
+    let mut lots: Vec<[&str; 2]> = Vec::new();
+    let mut filled = 0;
     for (user, count) in counts {
-        if filled > 0 && filled + count > share {
-            (part, filled) = (part + 1, 0);
+        match lots.last_mut() {
+            Some([_, last]) if filled + count <= at_once => *last = user,
+            _ => {
+                lots.push([user, user]);
+                filled = 0;
+            }
         }
         filled += count;
-        part_of.insert(user, part);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let place = |part: usize| folder.join(format!(".{}-{part}.part", name(path)));
-    let places: Vec<_> = (0..=part).map(place).collect();
-    let divided = divide(reader, &part_of, &places);
-    let appended = divided.and_then(|()| {
-        for place in &places {
-            let reader = Reader::open(place)?;
-            append_sorted(&reader, &count(&reader)?, at_once, place, sorted)?;
-        }
-        Ok(())
-    });
-    for place in &places {
-        // One that was never written is gone already.
-        let _ = std::fs::remove_file(place);
-    }
-    appended
+    lots
 }
 
-/// Writes the rows of each part into its file.
-fn divide(reader: &Reader, part_of: &BTreeMap<&str, usize>, places: &[std::path::PathBuf]) -> Result<(), TableError> {
-    let mut files: Vec<Option<ParquetFile>> = places.iter().map(|_| None).collect();
-    for frame in reader.groups() {
+/// Appends the rows of the users from `first` to `last` to `sorted`.
+fn append(reader: &Reader, first: &str, last: &str, sorted: &mut ParquetFile) -> Result<(), TableError> {
+    let mut whole = DataFrame::empty();
+    for frame in reader.groups_between(first, last) {
         let frame = frame?;
-        let mut rows: Vec<Vec<IdxSize>> = vec![Vec::new(); places.len()];
-        for (row, user) in (0..).zip(users(&frame)?) {
-            if let Some(&part) = part_of.get(user.as_str()) {
-                rows[part].push(row);
-            }
-        }
-        for ((rows, file), place) in rows.into_iter().zip(&mut files).zip(places) {
-            if rows.is_empty() {
-                continue;
-            }
-            let file = match file {
-                Some(file) => file,
-                None => file.insert(ParquetFile::create(place, frame.schema())?),
-            };
-            file.write(&taken(&frame, rows)?)?;
+        let is_of_lot = |(_, user): &(IdxSize, &str)| (first..=last).contains(user);
+        let rows = (0..).zip(users(&frame)?).filter(is_of_lot).map(|(row, _)| row).collect();
+        let part = taken(&frame, rows)?;
+        if whole.width() == 0 {
+            whole = part;
+        } else {
+            whole.vstack_mut(&part).map_err(FrameError::Encode)?;
         }
     }
-    files.into_iter().flatten().try_for_each(ParquetFile::finish)?;
-    Ok(())
-}
-
-fn append_in_memory(
-    reader: &Reader,
-    counts: &BTreeMap<String, usize>,
-    sorted: &mut ParquetFile,
-) -> Result<(), TableError> {
-    let mut whole: Option<DataFrame> = None;
-    for frame in reader.groups() {
-        let frame = frame?;
-        match &mut whole {
-            None => whole = Some(frame),
-            Some(whole) => {
-                whole.vstack_mut(&frame).map_err(FrameError::Encode)?;
-            }
-        }
-    }
-    let Some(mut whole) = whole else { return Ok(()) };
     // Rows of many chunks are gathered slowly.
     whole.rechunk_mut();
-    // A counting sort: where the next row of each user goes.
-    let mut next: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut before = 0;
-    for (user, count) in counts {
-        next.insert(user, before);
-        before += count;
-    }
-    let mut order: Vec<IdxSize> = vec![0; before];
-    for (row, user) in (0..).zip(users(&whole)?) {
-        if let Some(place) = next.get_mut(user.as_str()) {
-            order[*place] = row;
-            *place += 1;
-        }
-    }
+    let mut order: Vec<(&str, IdxSize)> = users(&whole)?.zip(0..).collect();
+    order.sort_by_key(|&(user, _)| user);
     for rows in order.chunks(ROWS) {
-        sorted.write(&taken(&whole, rows.to_vec())?)?;
+        sorted.write(&taken(&whole, rows.iter().map(|&(_, row)| row).collect())?)?;
     }
     Ok(())
 }
 
 /// The user of each row.
-fn users(frame: &DataFrame) -> Result<Vec<String>, TableError> {
-    let of = |error: PolarsError| FrameError::Encode(error);
-    let column = frame.column(USER).and_then(|column| column.str()).map_err(of)?;
-    Ok(column.iter().map(|user| user.unwrap_or_default().to_owned()).collect())
+fn users(frame: &DataFrame) -> Result<impl Iterator<Item = &str>, TableError> {
+    let column = frame.column(USER).and_then(|column| column.str()).map_err(FrameError::Encode)?;
+    Ok(column.iter().map(Option::unwrap_or_default))
 }
 
 fn taken(frame: &DataFrame, rows: Vec<IdxSize>) -> Result<DataFrame, TableError> {
     Ok(frame.take(&IdxCa::from_vec("".into(), rows)).map_err(FrameError::Encode)?)
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

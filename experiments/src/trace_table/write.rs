@@ -15,7 +15,7 @@ use polars::prelude::IdxSize;
 const AT_ONCE: usize = 32;
 
 /// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
-pub struct Table<B> {
+pub(crate) struct Table<B> {
     file: ParquetFile,
     batch: B,
     rows: u64,
@@ -33,7 +33,7 @@ impl<B: Batch> Table<B> {
     ///
     /// # Errors
     /// A path that is no file, or a folder that cannot be written.
-    pub fn create(path: &Path) -> Result<Self, TableError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, TableError> {
         if path.file_name().is_none() {
             let path = path.display();
             return Err(TableError::Input(format!("--out: expected a file such as trace.parquet, found '{path}'")));
@@ -64,7 +64,7 @@ impl<B: Batch> Table<B> {
     ///
     /// # Errors
     /// Rows that cannot be held as Parquet, or a file that cannot be written.
-    pub fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
+    pub(crate) fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
         let user = B::user(row);
         if user != self.last {
             self.batch_is_sorted &= *self.last <= *user;
@@ -97,7 +97,7 @@ impl<B: Batch> Table<B> {
     ///
     /// # Errors
     /// As [`Table::push`].
-    pub fn finish(mut self) -> Result<u64, TableError> {
+    pub(crate) fn finish(mut self) -> Result<u64, TableError> {
         if self.batch.rows() > 0 {
             self.flush()?;
         }
