@@ -6,17 +6,19 @@
 mod record;
 mod report;
 mod rows;
-mod side;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json};
+use crate::reproduce::CELLS;
+use crate::sweep::RESULTS;
+use crate::work::RECORD;
 use record::RecordChanges;
-use rows::RowChanges;
-use side::Side;
+use rows::{RowChanges, Table};
 
 /// What `compare` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -51,9 +53,9 @@ pub fn run(options: &CompareOptions) -> Result<(), CommandError> {
     let record = RecordChanges::new(before.record.as_ref(), after.record.as_ref());
     let rows = match (&before.table, &after.table) {
         (None, None) => None,
-        (Some(a), Some(b)) if a.kind() == b.kind() => Some(RowChanges::new(a, b)?),
+        (Some(a), Some(b)) if a.kind == b.kind => Some(RowChanges::new(a, b)?),
         (a, b) => {
-            let what = |table: &Option<rows::Table>| table.as_ref().map_or("no rows", |table| table.kind());
+            let what = |table: &Option<Table>| table.as_ref().map_or("no rows", |table| table.kind);
             let (one, other) = (options.before.display(), options.after.display());
             let message = format!("{one} has {} and {other} has {}; expected two of a kind", what(a), what(b));
             return Err(CommandError::input(message));
@@ -69,4 +71,47 @@ pub fn run(options: &CompareOptions) -> Result<(), CommandError> {
         return Err(CommandError::failed(format!("{changes} {what}, and --fail-on-change was given")));
     }
     Ok(())
+}
+
+/// A result.
+struct Side {
+    /// Its `run.json`.
+    record: Option<Value>,
+    table: Option<Table>,
+}
+
+impl Side {
+    /// Reads a folder, the record of one, or a table alone.
+    fn read(path: &Path) -> Result<Self, CommandError> {
+        let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
+        let expected = format!("a folder of `reproduce` or `sweep`, its {RECORD}, a cells file (.csv) or a {RESULTS}");
+        let folder = if path.is_dir() {
+            path
+        } else if !path.is_file() {
+            return Err(wrong(format!("no such file or folder; expected {expected}")));
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            path.parent().unwrap_or(path)
+        } else if path.extension().is_some_and(|extension| extension == "parquet") {
+            return Ok(Self { record: None, table: Some(Table::of_runs(path)?) });
+        } else {
+            return Ok(Self { record: None, table: Some(Table::of_cells(path)?) });
+        };
+        let named = if path.is_dir() { folder.join(RECORD) } else { path.to_path_buf() };
+        let record = match std::fs::read_to_string(&named) {
+            Ok(text) => Some(
+                serde_json::from_str::<Value>(&text).map_err(|error| wrong(format!("{error}; expected {expected}")))?,
+            ),
+            Err(_) => None,
+        };
+        let [cells, results] = [CELLS, RESULTS].map(|name| folder.join(name));
+        let table = match (cells.is_file(), results.is_file()) {
+            (true, _) => Some(Table::of_cells(&cells)?),
+            (_, true) => Some(Table::of_runs(&results)?),
+            _ => None,
+        };
+        if record.is_none() && table.is_none() {
+            return Err(wrong(format!("holds no results; expected {expected}")));
+        }
+        Ok(Self { record, table })
+    }
 }

@@ -3,24 +3,25 @@
 //! On a terminal stand what tells the rows apart, what they came to, and the column that they are sorted by; as JSON every
 //! column. Choosing rows is left to what reads Parquet, such as polars or DuckDB.
 
-mod column;
-
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 
 use clap::Args;
 use haversack_devices::text::hint;
-use haversack_reports::frame::read_parquet;
+use haversack_devices::units::Bytes;
+use haversack_reports::frame::{read_parquet, texts};
+use haversack_reports::table::three_digits;
 use haversack_reports::text_table::{self, TextTable};
-use polars::prelude::DataFrame;
-use serde_json::{Map, Value};
+use polars::prelude::DataType;
+use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
 use crate::output::{Format, print};
 use crate::scenario::Key;
 use crate::sweep::{RESULTS, is_unfinished};
 use crate::work::command_of;
-use column::{Cell, Cells};
 
 /// Rows on a terminal if nothing is said.
 const ROWS: usize = 20;
@@ -64,7 +65,7 @@ pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<(),
     if let Some(sort) = &options.sort {
         let (name, is_falling) = sort.strip_prefix('-').map_or((sort.as_str(), false), |name| (name, true));
         let place = table.find_sorted(name)?;
-        rows.sort_by(|a, b| column::order(&table.columns[place].1, *a, *b, is_falling));
+        rows.sort_by(|a, b| table.columns[place].order(*a, *b, is_falling));
         sorted_by = Some(place);
     }
     let shown = options.limit.unwrap_or(if format == Format::Json { usize::MAX } else { ROWS });
@@ -77,8 +78,74 @@ pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<(),
 
 /// The table of a sweep.
 struct Table {
-    columns: Vec<(String, Cells)>,
+    columns: Vec<Column>,
     height: usize,
+}
+
+/// A column with its cells, from the first row to the last.
+struct Column {
+    name: String,
+    is_numbers: bool,
+    cells: Vec<Value>,
+}
+
+impl Column {
+    /// The column of a file; lists are arrays of numbers.
+    fn of(column: &polars::prelude::Column) -> Result<Self, CommandError> {
+        let (name, kind) = (column.name().to_string(), column.dtype());
+        let is_numbers = matches!(kind, DataType::UInt64 | DataType::Int64 | DataType::Float64);
+        let cells = match column.f64() {
+            Ok(reals) => reals.iter().map(|real| json!(real)).collect(),
+            Err(_) if is_numbers || matches!(kind, DataType::List(_)) => {
+                texts(column)?.map(|text| serde_json::from_str(&text?).ok()).map(Option::unwrap_or_default).collect()
+            }
+            Err(_) => texts(column)?.map(|text| json!(text)).collect(),
+        };
+        Ok(Self { name, is_numbers, cells })
+    }
+
+    fn get(&self, row: usize) -> &Value {
+        self.cells.get(row).unwrap_or(&Value::Null)
+    }
+
+    /// What stands above it: its name, with the unit if it is not in the name.
+    fn heading(&self) -> String {
+        if self.is_bytes() { format!("{} (MB)", self.name) } else { self.name.clone() }
+    }
+
+    /// Whether it holds bytes, which a terminal shows as megabytes.
+    fn is_bytes(&self) -> bool {
+        self.name.ends_with("_bytes")
+    }
+
+    /// A cell for people.
+    fn text(&self, row: usize) -> String {
+        match (self.get(row), self.get(row).as_u64()) {
+            (Value::Null, _) => "–".to_owned(),
+            (_, Some(bytes)) if self.is_bytes() => three_digits(Bytes(bytes).megabytes()),
+            (Value::Number(number), None) if number.is_f64() => three_digits(number.as_f64().unwrap_or_default()),
+            (cell, _) => words(cell).into_owned(),
+        }
+    }
+
+    /// How two rows follow each other by this column; what is missing comes last either way.
+    fn order(&self, row: usize, other: usize, is_falling: bool) -> Ordering {
+        let (a, b) = (self.get(row), self.get(other));
+        if a.is_null() || b.is_null() {
+            return a.is_null().cmp(&b.is_null());
+        }
+        let rising = match (a.as_u64().zip(b.as_u64()), a.as_f64().zip(b.as_f64())) {
+            (Some((a, b)), _) => a.cmp(&b),
+            (None, Some((a, b))) => a.total_cmp(&b),
+            (None, None) => words(a).cmp(&words(b)),
+        };
+        if is_falling { rising.reverse() } else { rising }
+    }
+}
+
+/// A cell's own words.
+fn words(cell: &Value) -> Cow<'_, str> {
+    cell.as_str().map_or_else(|| cell.to_string().into(), Cow::Borrowed)
 }
 
 impl Table {
@@ -87,16 +154,15 @@ impl Table {
         if !path.is_file() {
             return Err(CommandError::input(no_table(folder)));
         }
-        let frame: DataFrame = read_parquet(&path).map_err(CommandError::input)?;
-        let columns = frame.columns().iter().map(|column| Ok((column.name().to_string(), Cells::of(column)?)));
-        let columns = columns.collect::<Result<_, CommandError>>()?;
+        let frame = read_parquet(&path).map_err(CommandError::input)?;
+        let columns = frame.columns().iter().map(Column::of).collect::<Result<_, _>>()?;
         Ok(Self { columns, height: frame.height() })
     }
 
     /// The place of the column `name`, which `--sort` names.
     fn find_sorted(&self, name: &str) -> Result<usize, CommandError> {
         self.place(name).ok_or_else(|| {
-            let names = || self.columns.iter().map(|(name, _)| name.as_str());
+            let names = || self.columns.iter().map(|column| column.name.as_str());
             let guess = hint(name, names());
             let all = if guess.is_empty() {
                 format!("; the columns are {}", names().collect::<Vec<_>>().join(", "))
@@ -108,14 +174,14 @@ impl Table {
     }
 
     fn place(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|(found, _)| found == name)
+        self.columns.iter().position(|column| column.name == name)
     }
 
     /// Whether a column holds more than one value in `rows`.
     fn varies(&self, place: usize, rows: &[usize]) -> bool {
-        let cells = &self.columns[place].1;
-        let first = rows.first().map(|row| cells.get(*row));
-        rows.iter().any(|row| Some(cells.get(*row)) != first)
+        let column = &self.columns[place];
+        let first = rows.first().map(|row| column.get(*row));
+        rows.iter().any(|row| Some(column.get(*row)) != first)
     }
 
     /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and that `sorted_by`.
@@ -124,9 +190,9 @@ impl Table {
         let tells = |place: &usize| self.varies(*place, rows) && !self.follows(*place, rows);
         let mut shown: Vec<usize> = self.place("run").into_iter().collect();
         shown.extend(keys.filter_map(|key| self.place(key)).filter(tells));
-        let any = |place: &usize| rows.iter().any(|row| self.columns[*place].1.get(*row) != Cell::Missing);
+        let any = |place: &usize| rows.iter().any(|row| !self.columns[*place].get(*row).is_null());
         let figures = FIGURES.iter().filter_map(|name| self.place(name)).filter(any);
-        shown.extend(figures.filter(|place| self.columns[*place].1.is_numbers() || self.varies(*place, rows)));
+        shown.extend(figures.filter(|place| self.columns[*place].is_numbers || self.varies(*place, rows)));
         let more = sorted_by.filter(|place| !shown.contains(place) && self.varies(*place, rows));
         shown.extend(more);
         shown
@@ -134,14 +200,13 @@ impl Table {
 
     /// Whether the device, the model and the policy of a row say what it holds in the column `place`.
     fn follows(&self, place: usize, rows: &[usize]) -> bool {
-        let (name, cells) = &self.columns[place];
-        let leading: Vec<&Cells> =
-            LEADING.iter().filter_map(|name| self.place(name)).map(|place| &self.columns[place].1).collect();
-        let mut found: HashMap<Vec<Option<&str>>, Cell<'_>> = HashMap::new();
-        FOLLOWING.contains(&name.as_str())
+        let column = &self.columns[place];
+        let leading: Vec<usize> = LEADING.iter().filter_map(|name| self.place(name)).collect();
+        let mut found: HashMap<Vec<Option<&str>>, &Value> = HashMap::new();
+        FOLLOWING.contains(&column.name.as_str())
             && rows.iter().all(|row| {
-                let led = leading.iter().map(|cells| cells.get(*row).words()).collect();
-                *found.entry(led).or_insert_with(|| cells.get(*row)) == cells.get(*row)
+                let led = leading.iter().map(|place| self.columns[*place].get(*row).as_str()).collect();
+                *found.entry(led).or_insert_with(|| column.get(*row)) == column.get(*row)
             })
     }
 
@@ -149,18 +214,14 @@ impl Table {
     fn text(&self, rows: &[usize], cut: &[usize], sorted_by: Option<usize>) -> String {
         let shown = self.shown(rows, sorted_by);
         let layout = shown.iter().enumerate().map(|(at, place)| {
-            let column = if self.columns[*place].1.is_numbers() {
-                text_table::Column::right(0)
-            } else {
-                text_table::Column::left(0)
-            };
+            let is_numbers = self.columns[*place].is_numbers;
+            let column = if is_numbers { text_table::Column::right(0) } else { text_table::Column::left(0) };
             column.fitted().after(if at == 0 { 0 } else { 2 })
         });
         let mut table = TextTable::new(layout);
-        table.row(shown.iter().map(|place| column::heading(&self.columns[*place].0)));
+        table.row(shown.iter().map(|place| self.columns[*place].heading()));
         for row in cut {
-            table
-                .row(shown.iter().map(|place| column::text(&self.columns[*place].0, self.columns[*place].1.get(*row))));
+            table.row(shown.iter().map(|place| self.columns[*place].text(*row)));
         }
         let mut text = self.common(rows, &shown, sorted_by);
         text += &table.to_string();
@@ -175,9 +236,8 @@ impl Table {
         let more = sorted_by.filter(|place| !places.contains(place));
         places.extend(more);
         let same = places.into_iter().filter(|place| !shown.contains(place)).filter_map(|place| {
-            let (name, cells) = &self.columns[place];
-            let cell = cells.get(*first);
-            (cell != Cell::Missing).then(|| format!("{name} = {}", column::text(name, cell)))
+            let column = &self.columns[place];
+            (!column.get(*first).is_null()).then(|| format!("{} = {}", column.name, column.text(*first)))
         });
         let same: Vec<String> = same.collect();
         if same.is_empty() { String::new() } else { format!("{} in every row\n\n", same.join(", ")) }
@@ -190,7 +250,7 @@ impl Table {
             let mut text = String::new();
             for (place, row) in rows.iter().enumerate() {
                 text += if lot + place == 0 { "\n" } else { ",\n" };
-                let cells = self.columns.iter().map(|(name, cells)| (name.clone(), cells.get(*row).to_json()));
+                let cells = self.columns.iter().map(|column| (column.name.clone(), column.get(*row).clone()));
                 text += &Value::Object(cells.collect::<Map<_, _>>()).to_string();
             }
             print(&text)?;

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use haversack_reports::frame::texts;
-use polars::prelude::DataFrame;
+use haversack_reports::frame::{read_parquet, texts};
+use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 
 use crate::error::CommandError;
 use crate::scenario::Key;
@@ -14,53 +14,50 @@ const ID: &str = "id";
 /// The columns of a cell that are compared.
 const OF_CELLS: [&str; 2] = ["simulated", "verdict"];
 
-/// A table: what identifies each row, and the columns that are compared.
-pub(super) enum Table {
-    /// Cells: their ids, and each column whole.
-    Cells(Vec<String>, Vec<(String, Vec<Option<String>>)>),
-    /// Runs, whose columns are read as they are asked for: only one at a time is text.
-    Runs(DataFrame),
+/// A table, whose columns are read as they are asked for: only one at a time is text.
+pub(super) struct Table {
+    /// What its rows are.
+    pub(super) kind: &'static str,
+    frame: DataFrame,
 }
 
 impl Table {
+    /// The runs of a sweep in the file at `path`.
+    pub(super) fn of_runs(path: &Path) -> Result<Self, CommandError> {
+        Ok(Self { kind: "runs", frame: read_parquet(path).map_err(CommandError::input)? })
+    }
+
     /// The cells in the CSV file at `path`.
     pub(super) fn of_cells(path: &Path) -> Result<Self, CommandError> {
         let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
         let mut reader = csv::Reader::from_path(path).map_err(|error| wrong(error.to_string()))?;
         let header = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
         let place = |name: &str| header.iter().position(|found| found == name);
-        let (Some(id), Some(_)) = (place(ID), place(OF_CELLS[0])) else {
+        if place(ID).is_none() || place(OF_CELLS[0]).is_none() {
             return Err(wrong(format!("expected the columns {ID} and {} of cells", OF_CELLS[0])));
+        }
+        let records: Vec<csv::StringRecord> =
+            reader.records().collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
+        let column = |name: &'static str| {
+            let place = place(name)?;
+            let cell =
+                |record: &csv::StringRecord| record.get(place).filter(|cell| !cell.is_empty()).map(str::to_owned);
+            Some((name, records.iter().map(cell).collect()))
         };
-        let places: Vec<(usize, &str)> = OF_CELLS.iter().filter_map(|name| Some((place(name)?, *name))).collect();
-        let mut columns: Vec<(String, Vec<Option<String>>)> =
-            places.iter().map(|(_, name)| ((*name).to_owned(), Vec::new())).collect();
-        let mut ids = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|error| wrong(error.to_string()))?;
-            ids.push(record.get(id).unwrap_or_default().to_owned());
-            for ((place, _), (_, cells)) in places.iter().zip(&mut columns) {
-                cells.push(record.get(*place).filter(|cell| !cell.is_empty()).map(str::to_owned));
-            }
-        }
-        Ok(Self::Cells(ids, columns))
+        Self::cells([ID].iter().chain(&OF_CELLS).filter_map(|name| column(name)).collect())
     }
 
-    /// What its rows are.
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Cells(..) => "cells",
-            Self::Runs(_) => "runs",
-        }
+    fn cells(columns: Vec<(&str, Vec<Option<String>>)>) -> Result<Self, CommandError> {
+        let columns = columns.into_iter().map(|(name, cells)| Series::new(name.into(), cells).into_column()).collect();
+        Ok(Self { kind: "cells", frame: DataFrame::new_infer_height(columns).map_err(CommandError::failed)? })
     }
 
-    /// What identifies each row: of runs the values of `keys` that they were given.
+    /// What identifies each row: of cells their ids, of runs the values of `keys` that they were given.
     fn ids(&self, keys: &[&str]) -> Result<Vec<String>, CommandError> {
-        let frame = match self {
-            Self::Cells(ids, _) => return Ok(numbered(ids.clone())),
-            Self::Runs(frame) => frame,
-        };
-        let mut ids = vec![String::new(); frame.height()];
+        if let Some(ids) = self.column(ID)? {
+            return Ok(numbered(ids.into_iter().map(Option::unwrap_or_default).collect()));
+        }
+        let mut ids = vec![String::new(); self.frame.height()];
         for key in keys {
             for (id, cell) in ids.iter_mut().zip(self.column(key)?.unwrap_or_default()) {
                 let Some(cell) = cell else { continue };
@@ -72,29 +69,16 @@ impl Table {
         Ok(numbered(ids))
     }
 
-    /// The columns that are compared.
+    /// The columns that are compared: what identifies a row, and the number of a run, are no results of it.
     fn names(&self) -> Vec<&str> {
-        match self {
-            Self::Cells(_, columns) => columns.iter().map(|(name, _)| name.as_str()).collect(),
-            Self::Runs(frame) => {
-                let names = frame.columns().iter().map(|column| column.name().as_str());
-                // The number of a run is no result of it.
-                names.filter(|name| Key::named(name).is_none() && *name != "run").collect()
-            }
-        }
+        let names = self.frame.columns().iter().map(|column| column.name().as_str());
+        names.filter(|name| Key::named(name).is_none() && ![ID, "run"].contains(name)).collect()
     }
 
     /// The cells of a column; `None` if the table has none of that name.
     fn column(&self, name: &str) -> Result<Option<Vec<Option<String>>>, CommandError> {
-        match self {
-            Self::Cells(_, columns) => {
-                Ok(columns.iter().find(|(found, _)| found == name).map(|(_, cells)| cells.clone()))
-            }
-            Self::Runs(frame) => match frame.column(name) {
-                Ok(column) => Ok(Some(texts(column)?.collect())),
-                Err(_) => Ok(None),
-            },
-        }
+        let column = self.frame.column(name).ok();
+        Ok(column.map(texts).transpose()?.map(Iterator::collect))
     }
 }
 
@@ -221,7 +205,7 @@ impl RowChanges {
             these.iter().filter(|id| !known.contains(id)).cloned().collect::<Vec<_>>()
         };
         let (only_before, only_after) = (only(&old_ids, &new_ids), only(&new_ids, &old_ids));
-        Ok(Self { kind: before.kind(), both: pairs.len(), moved, only_before, only_after, columns })
+        Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
     }
 
     /// How many rows moved, came or went; of `common` rows, how many moved. An accuracy that was learned again and came
@@ -238,13 +222,12 @@ mod tests {
 
     fn cells(rows: &[(&str, &str, &str)]) -> Table {
         let text = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
-        Table::Cells(
-            rows.iter().map(|row| row.0.to_owned()).collect(),
-            vec![
-                ("simulated".to_owned(), rows.iter().map(|row| text(row.1)).collect()),
-                ("verdict".to_owned(), rows.iter().map(|row| text(row.2)).collect()),
-            ],
-        )
+        let columns = vec![
+            (ID, rows.iter().map(|row| text(row.0)).collect()),
+            ("simulated", rows.iter().map(|row| text(row.1)).collect()),
+            ("verdict", rows.iter().map(|row| text(row.2)).collect()),
+        ];
+        Table::cells(columns).unwrap()
     }
 
     #[test]
@@ -283,17 +266,16 @@ mod tests {
 
     #[test]
     fn an_accuracy_that_was_learned_again_is_shown_and_not_counted() {
-        let cells = |accuracy: &str, time: &str| {
-            let ids = ["daf/table1/net/daf/accuracy", "daf/table1/net/daf/time"].map(str::to_owned);
-            let of = |cell: &str| (!cell.is_empty()).then(|| cell.to_owned());
-            Table::Cells(ids.into(), vec![("simulated".to_owned(), vec![of(accuracy), of(time)])])
+        let learned = |accuracy: &str, time: &str| {
+            let ids = ["daf/table1/net/daf/accuracy", "daf/table1/net/daf/time"];
+            cells(&[(ids[0], accuracy, ""), (ids[1], time, "")])
         };
         let moved = |before: &Table, after: &Table| {
             let changes = RowChanges::new(before, after).unwrap();
             (changes.moved.len(), changes.number(true))
         };
-        assert_eq!(moved(&cells("80.4", "1"), &cells("79.9", "2")), (2, 1));
+        assert_eq!(moved(&learned("80.4", "1"), &learned("79.9", "2")), (2, 1));
         // One that came is a change.
-        assert_eq!(moved(&cells("", "1"), &cells("79.9", "1")), (1, 1));
+        assert_eq!(moved(&learned("", "1"), &learned("79.9", "1")), (1, 1));
     }
 }
