@@ -1,14 +1,16 @@
 //! `haversack advise`: every policy for one device and one network, ranked, and why the others do not fit.
 
 mod candidate;
-mod picture;
 mod text;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use haversack_devices::units::Bytes;
 use haversack_policies::registry::POLICIES;
+use haversack_reports::figure::{Axis, Front};
+use haversack_reports::{Figure, Panel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
 use crate::run::Status;
-use crate::scenario::{Fault, Key, Scenario, ScenarioFlags, size_text};
+use crate::scenario::{Fault, Key, Scenario, ScenarioFlags, size_text, workload};
 use candidate::Candidate;
 
 /// What `advise` is asked for.
@@ -144,11 +146,27 @@ impl Advice {
     }
 
     fn to_json(&self) -> Value {
-        let scenario = self.scenario.cells(Default::default()).into_iter();
-        let scenario = scenario.filter(|(name, _)| ![Key::Policy.name(), Key::Set.name()].contains(name));
-        let scenario: serde_json::Map<String, Value> =
-            scenario.map(|(name, cell)| (name.to_owned(), cell.to_json())).collect();
+        let mut scenario = self.scenario.to_json(Default::default());
+        scenario.retain(|name, _| ![Key::Policy.name(), Key::Set.name()].contains(&name.as_str()));
         let candidates: Vec<Value> = self.candidates.iter().map(Candidate::to_json).collect();
         json!({"scenario": scenario, "by": self.by.word(), "candidates": candidates})
+    }
+}
+
+impl Advice {
+    /// A point for every policy that fits, and the front of all of them.
+    fn figure(&self) -> Figure {
+        let points = self.fitting().filter_map(|candidate| {
+            let results = candidate.fits()?;
+            let megabytes = Bytes(results.peak_memory_bytes).megabytes();
+            Some((candidate.policy.id, vec![(megabytes, results.iteration_time_s)]))
+        });
+        let front = points.fold(Front::new().overall(), |front, (policy, point)| front.cloud(policy, point));
+        let panel = Panel::new(front)
+            .x(Axis::new("peak memory").unit("MB").from_zero())
+            .y(Axis::new("iteration").unit("s").from_zero());
+        let scenario = &self.scenario;
+        let model = workload::called(&scenario.model);
+        Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
     }
 }

@@ -3,8 +3,6 @@
 //! Everything a run needs is worked out in [`Plan::new`]; [`Plan::run`] only simulates, so a plan is run
 //! as often and on as many threads as one likes.
 
-mod baseline;
-mod brought;
 mod budgets;
 mod error;
 mod least;
@@ -17,7 +15,7 @@ use std::sync::Arc;
 use haversack_devices::System;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
-use haversack_policies::{Policy, PolicyError, registry};
+use haversack_policies::{Policy, PolicyError, original, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
 use haversack_workloads::autograd::{Attention, EagerRules, Optimiser, differentiate, forward_alone};
 use haversack_workloads::express::express;
@@ -25,7 +23,6 @@ use haversack_workloads::lowering::{Gradients, lower};
 use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
-pub use brought::Brought;
 pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
@@ -34,7 +31,8 @@ pub use phone::{KillResults, PhoneResults, StallResults};
 pub use results::{Results, share};
 
 use crate::cache::Cache;
-use crate::scenario::{BudgetBytes, Fault, GraphKind, InputShape, Key, Resolved, Scenario};
+use crate::scenario::{BudgetBytes, BudgetWalls, Fault, GraphKind, InputShape, Key, Resolved, Scenario};
+use std::fmt;
 
 /// By what graphs are shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -268,5 +266,76 @@ impl Plan {
     pub fn saved_bytes(&self) -> Bytes {
         let batch = self.scenario().batch;
         Bytes(self.graph.saved().iter().map(|&tensor| self.graph.tensor(tensor).bytes.at(batch)).sum())
+    }
+}
+
+/// A policy that a program brings.
+#[derive(Clone)]
+pub struct Brought {
+    /// What results call it.
+    name: String,
+    build: Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>,
+}
+
+impl Brought {
+    /// What `build` makes, called `name`. It is asked once for each run, one run after the other: finding the least budget
+    /// that works takes many.
+    pub fn new(name: impl Into<String>, build: impl Fn() -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), build: Arc::new(build) }
+    }
+
+    fn build(&self) -> Box<dyn Policy> {
+        (self.build)()
+    }
+}
+
+impl fmt::Debug for Brought {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Brought").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    /// Whether this run is its own baseline.
+    pub fn is_baseline(&self) -> bool {
+        let budgets = &self.budgets;
+        let bounded = budgets.memory.is_some() || budgets.activations.is_some();
+        let has_walls =
+            [&budgets.walls, &budgets.activation_walls, &budgets.traced].iter().any(|walls| !walls.is_empty());
+        self.scenario().policy == original::ENTRY.id && !bounded && !has_walls
+    }
+
+    /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets; in
+    /// fp32 where an engine brings its integers along.
+    pub fn baseline(&self) -> Scenario {
+        let own = self.scenario();
+        let chosen = own.precision != Precision::Int8 || own.origins.contains_key(&Key::Precision);
+        Scenario {
+            policy: original::ENTRY.id.to_owned(),
+            set: Default::default(),
+            precision: if chosen { own.precision } else { Precision::default() },
+            memory_budget: None,
+            activation_budget: None,
+            budget_walls: BudgetWalls::default(),
+            time_budget: None,
+            // A trace of budgets goes; one of apps stays.
+            trace: own.trace.clone().filter(|_| self.resolved.trace.is_empty()),
+            iterations: if self.has_memory() { own.iterations } else { 1 },
+            ..own.clone()
+        }
+    }
+
+    /// Whether an iteration depends on those before it, whatever the policy: on a phone in use, or in its own heat.
+    fn has_memory(&self) -> bool {
+        self.resolved.phone.is_some() || self.machine().governed
+    }
+
+    /// How long an iteration of the baseline takes.
+    ///
+    /// # Errors
+    /// Why `original` does not run here.
+    pub fn baseline_time(&self, cache: &Cache) -> Result<Nanos, PlanError> {
+        let plan = Self::new(&self.baseline(), cache)?;
+        plan.run().map(|record| record.iteration).map_err(PlanError::Run)
     }
 }

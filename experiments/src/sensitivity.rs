@@ -1,6 +1,5 @@
 //! `haversack sensitivity`: one run again and again, each time with one constant moved, and how far its figures move.
 
-mod picture;
 mod text;
 
 use std::path::PathBuf;
@@ -8,6 +7,9 @@ use std::str::FromStr;
 
 use clap::Args;
 use haversack_devices::ConstantEntry;
+use haversack_reports::figure::{Axis, BarSeries, Bars};
+use haversack_reports::{Figure, Panel};
+use haversack_training::RunError;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -17,8 +19,9 @@ use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
 use crate::progress::{Amount, Progress};
+use crate::quantities::percent;
 use crate::run::{Plan, Results};
-use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved};
+use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved, workload};
 
 /// What `sensitivity` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -73,13 +76,9 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(plan: &Plan) -> Option<Self> {
-        let results = Results::new(plan, &plan.run().ok()?);
-        Some(Self {
-            time_s: results.iteration_time_s,
-            energy_j: results.energy_j,
-            memory_bytes: results.peak_memory_bytes,
-        })
+    fn of(plan: &Plan) -> Result<Self, RunError> {
+        let Results { iteration_time_s, energy_j, peak_memory_bytes, .. } = Results::new(plan, &plan.run()?);
+        Ok(Self { time_s: iteration_time_s, energy_j, memory_bytes: peak_memory_bytes })
     }
 
     /// Time, energy and memory, in this order.
@@ -161,13 +160,7 @@ pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
     for sentence in plan.resolved.notes.iter().chain(&doubt(&plan)) {
         note(sentence);
     }
-    let record = plan.run().map_err(|error| plan.explain_failure(error, &cache))?;
-    let results = Results::new(&plan, &record);
-    let base = Figures {
-        time_s: results.iteration_time_s,
-        energy_j: results.energy_j,
-        memory_bytes: results.peak_memory_bytes,
-    };
+    let base = Figures::of(&plan).map_err(|error| plan.explain_failure(error, &cache))?;
     let mut found = Sensitivity::new(scenario, &plan, base, options.by, &cache)?;
     if let Some(top) = options.top {
         found.moved.truncate(top);
@@ -194,8 +187,8 @@ impl Sensitivity {
                 values.map(|value| {
                     // A value that makes the file contradict itself is none.
                     let world = world.with(holder, &entry.name, value).ok()?;
-                    let scenario = world.scenario(&scenario, cache);
-                    let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan));
+                    let scenario = world.scenario(&scenario);
+                    let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan).ok());
                     Some(Side { value, figures })
                 })
             });
@@ -215,14 +208,39 @@ impl Sensitivity {
     }
 
     fn to_json(&self) -> Value {
-        let scenario = self.scenario.cells(Default::default()).into_iter();
-        let scenario: serde_json::Map<String, Value> =
-            scenario.map(|(name, cell)| (name.to_owned(), cell.to_json())).collect();
+        let scenario = self.scenario.to_json(Default::default());
         let constants: Vec<Value> = self.moved.iter().map(|moved| moved.to_json(self.base)).collect();
         json!({
             "scenario": scenario, "by": self.by, "base": self.base.to_json(),
             "constants": constants, "unmoved": self.unmoved,
         })
+    }
+}
+
+/// Constants that are drawn; names of more would not fit.
+const DRAWN: usize = 12;
+
+impl Sensitivity {
+    /// Two bars a constant: how far the time moves where it is less, and where it is more.
+    fn figure(&self) -> Figure {
+        let drawn = || self.moved.iter().take(DRAWN);
+        // A name breaks at blanks, and the table has it as it is.
+        let names = drawn().map(|moved| moved.entry.name.replace(['.', '_'], " "));
+        let change = |moved: &Moved, side: usize| {
+            let figures = moved.sides.get(side)?.as_ref()?.figures?;
+            Some(100.0 * (figures.time_s / self.base.time_s - 1.0))
+        };
+        let series = |name: String, side: usize| {
+            BarSeries::new(name, drawn().map(|moved| change(moved, side)).collect::<Vec<_>>())
+        };
+        let bars = Bars::new(names)
+            .series(series(format!("constant {} less", percent(self.by)), 0))
+            .series(series(format!("constant {} more", percent(self.by)), 1));
+        let panel = Panel::new(bars).y(Axis::new("time of an iteration moves by").unit("%"));
+        let scenario = &self.scenario;
+        let model = workload::called(&scenario.model);
+        let title = format!("{model} under {} on {}", scenario.policy, scenario.device);
+        Figure::new(title).panel(panel)
     }
 }
 

@@ -159,11 +159,6 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
 }
 
-fn scenario_json(plan: &Plan) -> Value {
-    let cells = plan.scenario().cells(plan.budget_bytes());
-    Value::Object(cells.into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect())
-}
-
 /// Of budgets that they never held, since the iteration or the run was over before.
 fn late_walls(plan: &Plan, record: &Record) -> Vec<Remark> {
     let budgets = &plan.budgets;
@@ -198,14 +193,15 @@ impl Simulation {
         let simulated = match &self.ended {
             Ended::Ran(simulated) => simulated,
             Ended::Killed(plan, error) => {
-                let scenario = scenario_json(plan);
+                let scenario = plan.scenario().to_json(plan.budget_bytes());
                 let killed = json!({"status": "killed", "reason": error.to_string(), "scenario": scenario});
                 return killed.as_object().cloned().unwrap_or_default();
             }
         };
         let mut map = simulated.results.to_json();
         map.insert("status".to_owned(), json!("ok"));
-        map.insert("scenario".to_owned(), scenario_json(&simulated.plan));
+        let plan = &simulated.plan;
+        map.insert("scenario".to_owned(), Value::Object(plan.scenario().to_json(plan.budget_bytes())));
         map.insert("longest".to_owned(), simulated.longest.iter().map(Longest::to_json).collect());
         if let Some(bytes) = simulated.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));

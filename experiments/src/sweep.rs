@@ -34,6 +34,7 @@ use crate::error::CommandError;
 use crate::interrupt;
 use crate::output::print;
 use crate::progress::word;
+use crate::scenario::Key;
 use crate::source::Source;
 use crate::work::{Identity, Job, Log, OutputFolder, RECORD, Shard, Steps, WorkOptions, work_on};
 use found::Found;
@@ -47,19 +48,7 @@ const LOG: &str = "rows.part";
 
 /// What `sweep` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  haversack sweep budgets.toml --out budgets\n\nwith budgets.toml as\n  \
-    device = [\"galaxy-s10\", \"rtx-3090\"]\n  model = [\"resnet50\"]\n  batch = [32]\n  \
-    policy = [\"original\", \"dgc\", \"dga\", \"sage\"]\n  \
-    memory_budget = { from = \"20%\", to = \"100%\", steps = 40 }\n  seed = [1]\n\n\
-    Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order device, stack, \
-    model, input, batch, policy, set, precision, optimizer, graph, gradients, allocator, system, trainer_adj, apps, \
-    cores, frequency, ambient_c, memory_budget, activation_budget, budget_walls, time_budget, trace, trace_from, \
-    trace_window, footprints, usage, iterations, seed: \
-    the first varies slowest.\n\n\
-    policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
-    or in a list. What does not go together is a row of the status unsupported.\n\n\
-    users = \"*\" beside a table of traces stands for each of its users, a pattern such as \"a*\" or a list of them for those \
-    that match, and sample = 20 for so many of them, drawn by the first seed.")]
+#[command(after_help = after_help())]
 pub struct SweepOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
@@ -73,6 +62,23 @@ pub struct SweepOptions {
     /// Counts what would be run and written, and does neither
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// An example, and what a specification may say beside single values.
+fn after_help() -> String {
+    let keys = Key::ALL.map(Key::name).join(", ");
+    format!(
+        "Example:\n  haversack sweep budgets.toml --out budgets\n\nwith budgets.toml as\n  \
+        device = [\"galaxy-s10\", \"rtx-3090\"]\n  model = [\"resnet50\"]\n  batch = [32]\n  \
+        policy = [\"original\", \"dgc\", \"dga\", \"sage\"]\n  \
+        memory_budget = {{ from = \"20%\", to = \"100%\", steps = 40 }}\n  seed = [1]\n\n\
+        Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order {keys}: \
+        the first varies slowest.\n\n\
+        policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
+        or in a list. What does not go together is a row of the status unsupported.\n\n\
+        users = \"*\" beside a table of traces stands for each of its users, a pattern such as \"a*\" or a list of them for those \
+        that match, and sample = 20 for so many of them, drawn by the first seed."
+    )
 }
 
 /// As [`sweep`], and prints what was found.
@@ -161,7 +167,7 @@ impl Job for Sweep {
     fn finish(&self, folder: OutputFolder, log: &Log, _outs: Vec<()>) -> Result<String, CommandError> {
         let mut writer = Writer::new(folder, &self.identity);
         for group in groups(self.runs.clone()) {
-            writer.push(&table::table(&log.rows(group)?, &self.specification, &self.cache)?)?;
+            writer.push(&table::table(&log.rows(group)?, self.specification.is_on_phones())?)?;
         }
         if interrupt::came() { Err(CommandError::Interrupted) } else { writer.finish(self.is_whole) }
     }

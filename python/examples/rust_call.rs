@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for _ in 0..CALLS {
             let begun = Instant::now();
             let cache = Cache::new();
-            let plan = Plan::new(&Scenario::with(None, ("<keywords>", &given))?, &cache)?;
+            let plan = Plan::new(&Scenario::with(None, "<keywords>", &given)?, &cache)?;
             let simulation = simulate(plan, &Asked::default(), &cache)?;
             let answer = (simulation.to_json(), simulation.doubt(), simulation.missed());
             times.push(begun.elapsed().as_secs_f64() * 1e3);

@@ -46,7 +46,7 @@ pub(crate) fn simulate<'py>(
     });
     let asked = Asked { timeline, explain, least_memory };
     let work = move || {
-        let (scenario, cache) = (Scenario::with(file.as_deref(), (KEYWORDS, &given))?, Cache::new());
+        let (scenario, cache) = (Scenario::with(file.as_deref(), KEYWORDS, &given)?, Cache::new());
         let plan = Plan::new(&scenario, &cache)?;
         let plan = brought.into_iter().fold(plan, Plan::under);
         let mut notes = plan.resolved.notes.clone();

@@ -82,7 +82,8 @@ fn original(resolved: &Resolved) -> Scenario {
     let asked = &resolved.scenario;
     let bare = Scenario::new(&asked.device, &asked.model);
     let same = Scenario { input: asked.input.clone(), batch: asked.batch, optimizer: asked.optimizer, ..bare };
-    let same = Scenario { classes: asked.classes, iterations: 1, origins: asked.origins.clone(), ..same };
+    let (placed, origins) = (asked.placed.clone(), asked.origins.clone());
+    let same = Scenario { classes: asked.classes, iterations: 1, placed, origins, ..same };
     match asked.budget_reference {
         BudgetReference::Device => same,
         BudgetReference::Own => Scenario {

@@ -2,117 +2,125 @@
 
 use haversack_devices::units::Nanos;
 use haversack_memory::phone::PAGE;
-use haversack_training::{BoundBy, Breakdown, Record};
+use haversack_training::{BoundBy, Breakdown, PhoneReport, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{PhoneResults, Plan};
+use crate::scenario::Covered;
 
-/// The figures of a run, in seconds, bytes and joules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[must_use]
-pub struct Results {
+/// A run that ended, of which figures are.
+struct Ended<'a> {
+    plan: &'a Plan,
+    record: &'a Record,
+    /// Zeros where the run was on no phone in use.
+    phone: PhoneReport,
+}
+
+impl Ended<'_> {
+    fn mean_iteration(&self) -> f64 {
+        let iterations = &self.record.iterations;
+        seconds(iterations.iter().copied().sum()) / iterations.len().max(1) as f64
+    }
+
+    fn covered(&self) -> Option<&Covered> {
+        self.plan.resolved.covered.as_ref()
+    }
+}
+
+/// Declares every figure once: its name, its type, and what it is of `run`.
+macro_rules! figures {
+    ($run:ident; $($(#[$meta:meta])* $name:ident: $type:ty = $value:expr;)+) => {
+        /// The figures of a run, in seconds, bytes and joules.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[must_use]
+        pub struct Results {
+            $($(#[$meta])* pub $name: $type,)+
+        }
+
+        impl Results {
+            fn of($run: &Ended<'_>) -> Self {
+                Self { $($name: $value,)+ }
+            }
+        }
+    };
+}
+
+figures! {
+    run;
     /// The whole iteration.
-    pub iteration_time_s: f64,
+    iteration_time_s: f64 = seconds(run.record.iteration);
     /// From the samples to the loss.
-    pub forward_s: f64,
+    forward_s: f64 = seconds(run.record.forward);
     /// From the loss to the gradients.
-    pub backward_s: f64,
+    backward_s: f64 = seconds(run.record.backward);
     /// The update of the weights.
-    pub update_s: f64,
+    update_s: f64 = seconds(run.record.update);
     /// Samples a second.
-    pub samples_per_s: f64,
+    samples_per_s: f64 = run.record.samples_per_second();
     /// The most that is resident.
-    pub peak_memory_bytes: u64,
+    peak_memory_bytes: u64 = run.record.peak_memory.0;
     /// The same above what is resident before forward.
-    pub peak_growth_bytes: u64,
+    peak_growth_bytes: u64 = run.record.peak_growth.0;
     /// The most that is held from the system: by the allocator, and by an arena.
-    pub reserved_bytes: u64,
+    reserved_bytes: u64 = run.record.reserved.0;
     /// Whether what is resident is more at its peak than the device's system leaves, which only a run may take that ignores it.
     #[serde(default)]
-    pub exceeds_ram: bool,
+    exceeds_ram: bool = run.plan.exceeds_ram(run.record.peak_memory);
     /// The most that saved tensors take, in the form in which they are stored.
-    pub saved_peak_bytes: u64,
+    saved_peak_bytes: u64 = run.record.peak_saved.0;
     /// The most that is in flight to and from a CPU that packs.
-    pub staging_bytes: u64,
+    staging_bytes: u64 = run.record.peak_staging.0;
     /// Bytes of the arena that hold nothing, when it is fullest.
-    pub fragmentation_bytes: u64,
+    fragmentation_bytes: u64 = run.record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0));
     /// The mean of all iterations of the run.
-    pub mean_iteration_s: f64,
+    mean_iteration_s: f64 = run.mean_iteration();
     /// Every iteration of the run.
-    pub iterations_s: Vec<f64>,
+    iterations_s: Vec<f64> = run.record.iterations.iter().copied().map(seconds).collect();
     /// How long the run went on after the end of the trace of a user, whose last values were held; zero without one.
-    pub trace_held_s: f64,
+    trace_held_s: f64 = run.covered().map_or(0.0, |covered| seconds(covered.held(run.record.ended)));
     /// Of what apps did during the run by their trace, the share that it does not tell and that was assumed; `None` without
     /// one, or where they did nothing.
-    pub trace_assumed_share: Option<f64>,
+    trace_assumed_share: Option<f64> = run.covered().and_then(|covered| covered.assumed_share(run.record.ended));
     /// Of all iterations, what the thread that trains slept for pages from flash; zero without a phone in use.
-    pub uninterruptible_s: f64,
+    uninterruptible_s: f64 = seconds(run.phone.run.states.sleeping);
     /// Of all iterations, what it was ready and not on a core.
-    pub runnable_s: f64,
+    runnable_s: f64 = seconds(run.phone.run.states.runnable);
     /// The mean of all memory in use on the phone.
-    pub system_used_bytes: u64,
+    system_used_bytes: u64 = run.phone.run.used_mean.0;
     /// What its kernel has evicted.
-    pub evicted_bytes: u64,
+    evicted_bytes: u64 = pages(run.phone.run.evicted());
     /// What faults have read from flash.
-    pub flash_read_bytes: u64,
+    flash_read_bytes: u64 = pages(run.phone.run.read_from_flash());
     /// How often the low-memory killer has ended the process that trains.
-    pub kills: u64,
+    kills: u64 = run.phone.kills.len() as u64;
     /// How often it has ended apps.
-    pub apps_killed: u64,
+    apps_killed: u64 = run.phone.apps_killed;
     /// What the kernel of a phone in use saw; `None` on none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phone: Option<PhoneResults>,
+    phone: Option<PhoneResults> = PhoneResults::of(run.record);
     /// Energy of the iteration.
-    pub energy_j: f64,
+    energy_j: f64 = run.record.energy.0;
     /// The share of the time spent computing again.
-    pub recompute_share: f64,
+    recompute_share: f64 = run.record.recompute_share();
     /// Samples of each micro-batch.
-    pub micro_batches: Vec<u64>,
+    micro_batches: Vec<u64> = run.record.micro_batches.clone();
     /// Seconds by part, in the order of [`Results::parts`].
-    pub breakdown: Vec<f64>,
+    breakdown: Vec<f64> = run.record.breakdown.parts().into_iter().map(|(_, time)| seconds(time)).collect();
     /// Shares of the iteration by what bounds them, in the order of [`Results::bounds`]; they sum to one.
-    pub bound_by: Vec<f64>,
+    bound_by: Vec<f64> = run.record.bound_by.parts().map(|(_, time)| share(time, run.record.iteration)).to_vec();
 }
 
 impl Results {
     /// The figures of `record`, a run of `plan`.
     pub fn new(plan: &Plan, record: &Record) -> Self {
-        let covered = plan.resolved.covered.as_ref();
-        let phone = record.phone.clone().unwrap_or_default();
-        let pages = |pages: u64| pages * PAGE;
-        let iterations = record.iterations.len().max(1) as f64;
-        Self {
-            iteration_time_s: seconds(record.iteration),
-            forward_s: seconds(record.forward),
-            backward_s: seconds(record.backward),
-            update_s: seconds(record.update),
-            samples_per_s: record.samples_per_second(),
-            peak_memory_bytes: record.peak_memory.0,
-            peak_growth_bytes: record.peak_growth.0,
-            reserved_bytes: record.reserved.0,
-            exceeds_ram: plan.exceeds_ram(record.peak_memory),
-            saved_peak_bytes: record.peak_saved.0,
-            staging_bytes: record.peak_staging.0,
-            fragmentation_bytes: record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0)),
-            mean_iteration_s: seconds(record.iterations.iter().copied().sum()) / iterations,
-            iterations_s: record.iterations.iter().copied().map(seconds).collect(),
-            trace_held_s: covered.map_or(0.0, |covered| seconds(covered.held(record.ended))),
-            trace_assumed_share: covered.and_then(|covered| covered.assumed_share(record.ended)),
-            uninterruptible_s: seconds(phone.run.states.sleeping),
-            runnable_s: seconds(phone.run.states.runnable),
-            system_used_bytes: phone.run.used_mean.0,
-            evicted_bytes: pages(phone.run.evicted()),
-            flash_read_bytes: pages(phone.run.read_from_flash()),
-            kills: phone.kills.len() as u64,
-            apps_killed: phone.apps_killed,
-            phone: PhoneResults::of(record),
-            energy_j: record.energy.0,
-            recompute_share: record.recompute_share(),
-            micro_batches: record.micro_batches.clone(),
-            breakdown: record.breakdown.parts().into_iter().map(|(_, time)| seconds(time)).collect(),
-            bound_by: record.bound_by.parts().map(|(_, time)| share(time, record.iteration)).to_vec(),
-        }
+        Self::of(&Ended { plan, record, phone: record.phone.clone().unwrap_or_default() })
+    }
+
+    /// Figures of nothing, which have every name.
+    pub(crate) fn zero() -> Self {
+        let (breakdown, bound_by) = (vec![0.0; Self::parts().len()], vec![0.0; Self::bounds().len()]);
+        Self { breakdown, bound_by, ..Self::default() }
     }
 
     /// The names of the breakdown's parts, in order.
@@ -143,6 +151,11 @@ impl Results {
         map.insert("bound_by".to_owned(), object(&Self::bounds(), &self.bound_by));
         map
     }
+}
+
+/// The bytes of pages.
+const fn pages(pages: u64) -> u64 {
+    pages * PAGE
 }
 
 /// Whole nanoseconds over a power of ten: the nearest float, which prints as short as it can.

@@ -101,16 +101,6 @@ pub(crate) fn events(timeline: &AppTimeline) -> Arc<Vec<Event>> {
     Arc::new(timeline.events.iter().map(event).collect())
 }
 
-/// The apps of the synthetic user `name` under `seed` for `length` from `from` after the first midnight on.
-pub fn generated_apps(
-    model: &UsageModel,
-    table: &FootprintTable,
-    (name, seed): (&str, u64),
-    (from, length): (Nanos, Nanos),
-) -> Vec<AppChange> {
-    app_changes(&AppTimeline::generated(model, seed, name, from, length), table, model, seed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
-use super::key::{Key, Takes};
+use super::key::Key;
 use haversack_devices::text::{hint, line_of};
 
 /// What a literal was written as.
@@ -226,7 +226,7 @@ impl Reader<'_> {
             }
             DeValue::Table(table) if is_span(table) => self.span(table, line, name),
             // Parameters of one policy, and constants of one section, are a table in the key's.
-            DeValue::Table(table) if Key::named(name).is_some_and(|key| key.takes() == Takes::Table) => {
+            DeValue::Table(table) if Key::named(name).is_some_and(Key::is_table) => {
                 let mut flat = Vec::new();
                 for field in self.fields(table, "", mistakes) {
                     match field.item {

@@ -1,5 +1,6 @@
 //! What can be wrong with a scenario, and where.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -85,6 +86,12 @@ pub enum Fault {
         /// What to try, or nothing.
         hint: String,
     },
+}
+
+impl From<Infallible> for Fault {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 impl Fault {

@@ -30,11 +30,10 @@ impl ScenarioFlags {
 
     /// Sets what the flag of `key` says.
     fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<(), ScenarioError> {
-        if key.takes() != Takes::Table {
+        let Takes::Table { flag: expected, .. } = key.takes() else {
             return scenario.set(key, &Literal::text(text), Origin::Flag);
-        }
+        };
         let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            let (_, expected) = key.entries().unwrap_or_default();
             let fault = Fault::value(expected, format!("'{text}'"));
             ScenarioError::new(Origin::Flag, key.name(), fault)
         })?;
@@ -64,12 +63,11 @@ impl Args for ScenarioFlags {
     fn augment_args(command: Command) -> Command {
         Key::ALL.into_iter().fold(command, |command, key| {
             let (value, about) = key.about();
-            let action = if key.takes() == Takes::Table { ArgAction::Append } else { ArgAction::Set };
+            let action = if key.is_table() { ArgAction::Append } else { ArgAction::Set };
+            let argument = Arg::new(key.name());
             let argument = match key.takes() {
-                Takes::Switch => {
-                    Arg::new(key.name()).num_args(0..=1).require_equals(true).default_missing_value("true")
-                }
-                Takes::Text | Takes::Quantity | Takes::Table => Arg::new(key.name()),
+                Takes::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+                _ => argument,
             };
             command.arg(
                 argument

@@ -1,11 +1,10 @@
 //! Names of devices, networks, policies, stacks and systems: which of them nothing has, and which stand for several.
 
-use haversack_devices::load_stack;
 use haversack_policies::registry;
 use haversack_workloads::models::{self, MODELS};
 
-use super::changed::OF_TRACE;
 use super::error::{Fault, Mistakes};
+use super::world::OF_TRACE;
 use super::{Key, Scenario, workload};
 use crate::cache::Cache;
 
@@ -45,12 +44,10 @@ impl Scenario {
 
     /// Takes note of the name that `key` has, if nothing has it.
     pub(crate) fn unknown_name(&self, key: Key, cache: &Cache, mistakes: &mut Mistakes) {
-        let calibration = |error| self.error(key, Fault::Calibration(Box::new(error)));
         let fault = |error: Fault| self.error(key, error);
-        let of = |id: &Option<String>| id.clone().unwrap_or_default();
         let found = match key {
             Key::Device | Key::DeviceSet => self.load_device(cache).map(|_| ()),
-            Key::Stack => cache.get(of(&self.stack), || load_stack(&of(&self.stack))).map(|_| ()).map_err(calibration),
+            Key::Stack => self.load_stack(cache, self.stack.as_deref().unwrap_or_default()).map(|_| ()),
             Key::System | Key::SystemSet => self.load_system(cache).map(|_| ()),
             Key::Policy => registry::find(&self.policy).map(|_| ()).map_err(|error| fault(error.into())),
             // One that there is takes its time to be built, and is only asked for its name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haversack_devices::processor::{CoreSelection, Processor, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::work::{MemoryFormat, Precision};
-use haversack_devices::{Device, Fold, Stack, StackAllocator, StackGraph, System, load_stack, stacks_that_fit};
+use haversack_devices::{Device, Fold, Stack, StackAllocator, StackGraph, System, stacks_that_fit};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
@@ -119,13 +119,12 @@ impl Scenario {
     fn resolved_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
         self.complete(Origin::Program)?;
         let mut scenario = self.clone();
-        let calibration = |key: Key| move |error| self.error(key, Fault::Calibration(Box::new(error)));
         let device = self.load_device(cache)?;
         let policy = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
         let engine = policy.engine;
         let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
-        let stack = cache.get(stack_id.clone(), || load_stack(&stack_id)).map_err(calibration(Key::Stack))?;
+        let stack = self.load_stack(cache, &stack_id)?;
         scenario.stack = Some(stack_id);
         let key = (self.model.clone(), self.input.clone(), self.classes);
         let network = cache.get(key, || workload::network(&self.model, self.input.as_ref(), self.classes));
@@ -335,7 +334,8 @@ impl Scenario {
         });
         let Self { frequency, memory_format, inference, .. } = *self;
         let of_run = format!("{trains:?} {cores:?} {frequency:?} {memory_format} {inference}");
-        let key = format!("{} {} {of_run}", device.file, stack.file);
+        let placed = self.placed.as_ref().map(|placed| placed.name.clone());
+        let key = format!("{} {} {placed:?} {of_run}", device.file, stack.file);
         let make = || {
             let machine = Machine::new(device.clone(), stack.clone(), trains, cores, frequency)?;
             let machine = machine.with_memory_format(memory_format);

@@ -1,12 +1,16 @@
-//! The calibrations of a run as values, so that it can run again with a constant moved.
+//! The device, the stack and the system of a scenario: with the values that it puts in the place of their own, those of a
+//! program that moves a constant, and the phone of a trace.
 
-use std::convert::Infallible;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use haversack_devices::calibration::{Settings, digest};
-use haversack_devices::{CalibrationError, ConstantEntry, Device, Stack, System};
+use haversack_devices::calibration::{Calibrated, Schema, Settings, digest};
+use haversack_devices::units::Bytes;
+use haversack_devices::{CalibrationError, ConstantEntry, Device, Form, Stack, System, load_stack};
 
-use super::{Resolved, Scenario, ScenarioError};
+use super::error::{Fault, ScenarioError};
+use super::user_trace::total_memory;
+use super::{Key, Resolved, Scenario, budget_trace};
 use crate::cache::Cache;
 
 /// Which calibration holds a constant.
@@ -67,31 +71,19 @@ impl World {
         Ok(world)
     }
 
-    /// `scenario` in this world, whose calibrations `cache` keeps under names of their own.
-    pub fn scenario(mut self, scenario: &Scenario, cache: &Cache) -> Scenario {
+    /// `scenario` in this world: on its device and its stack, and under its system where it is under one.
+    pub fn scenario(self, scenario: &Scenario) -> Scenario {
         let name = digest(&format!("{:?} {:?}", self.values(), self.curves()));
-        let named = |id: &str| format!("{id} {name}");
-        for (id, file) in [
-            Some((&mut self.device.id, &mut self.device.file)),
-            Some((&mut self.stack.id, &mut self.stack.file)),
-            self.system.as_mut().map(|system| (&mut system.id, &mut system.file)),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            *id = named(id);
-            file.clone_from(id);
-        }
-        let (device, stack) = (self.device.id.clone(), self.stack.id.clone());
-        let system = self.system.as_ref().map(|system| system.id.clone());
-        keep(cache, &device, self.device);
-        keep(cache, &stack, self.stack);
-        if let (Some(id), Some(system)) = (&system, self.system) {
-            keep(cache, id, system);
-        }
         let (device_set, system_set) = (Settings::new(), Settings::new());
-        let system = system.or(scenario.system.clone());
-        Scenario { device, stack: Some(stack), system, device_set, system_set, ..scenario.clone() }
+        let (device, stack) = (self.device.id.clone(), Some(self.stack.id.clone()));
+        let placed = Placed {
+            device: Arc::new(self.device),
+            stack: Arc::new(self.stack),
+            system: self.system.map(Arc::new),
+            name,
+        };
+        let placed = Some(Arc::new(placed));
+        Scenario { device, stack, device_set, system_set, placed, ..scenario.clone() }
     }
 
     fn values(&self) -> Vec<f64> {
@@ -121,9 +113,120 @@ pub fn moved(entry: &ConstantEntry, share: f64) -> Option<[f64; 2]> {
     Some([value - step, value + step])
 }
 
-/// Lets a scenario name what a program has changed by its id.
-fn keep<V: Send + Sync + 'static>(cache: &Cache, id: &str, value: V) {
-    let Ok(_) = cache.get(id.to_owned(), || Ok::<V, Infallible>(value));
+/// The calibrations that a program has put in the place of those that a scenario names.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub(super) device: Arc<Device>,
+    pub(super) stack: Arc<Stack>,
+    pub(super) system: Option<Arc<System>>,
+    /// A digest of all values.
+    pub(super) name: String,
+}
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// The word for a device that the trace decides.
+pub(super) const OF_TRACE: &str = "trace";
+
+/// The id of the phone with the least memory of at least `total`, or with the most; of equals the first.
+fn phone_with(total: Bytes) -> Result<String, Fault> {
+    let load = |id: &str| Device::load(id).map_err(|error| Fault::Calibration(Box::new(error)));
+    let listed = haversack_devices::list().map_err(|error| Fault::Calibration(Box::new(error)))?;
+    let mut phones = Vec::new();
+    for listing in listed {
+        let device = load(listing.id)?;
+        if device.constants.form == Some(Form::Phone) {
+            phones.push((device.ram(), device.id));
+        }
+    }
+    let fits = phones.iter().filter(|(ram, _)| *ram >= total).min_by_key(|(ram, _)| *ram);
+    let largest = || phones.iter().rev().max_by_key(|(ram, _)| *ram);
+    let found = fits.or_else(largest).map(|(_, id)| id.clone());
+    found.ok_or_else(|| Fault::Refused("there is no phone among the devices".to_owned()))
+}
+
+impl Scenario {
+    /// The device with the values of `device_set`.
+    ///
+    /// # Errors
+    /// A device that there is not, or a value that it cannot have.
+    pub(super) fn load_device(&self, cache: &Cache) -> Result<Arc<Device>, ScenarioError> {
+        match &self.placed {
+            Some(placed) => Ok(Arc::clone(&placed.device)),
+            None => self.changed(cache, Key::Device, &self.device),
+        }
+    }
+
+    /// The stack `id`, which is the scenario's own or what its device or policy brings along.
+    ///
+    /// # Errors
+    /// A stack that there is not.
+    pub(super) fn load_stack(&self, cache: &Cache, id: &str) -> Result<Arc<Stack>, ScenarioError> {
+        match &self.placed {
+            Some(placed) if self.stack.is_some() => Ok(Arc::clone(&placed.stack)),
+            _ => cache.get(id.to_owned(), || load_stack(id)).map_err(|error| self.refused(Key::Stack, error)),
+        }
+    }
+
+    /// The system with the values of `system_set`; `None` without one.
+    ///
+    /// # Errors
+    /// A system that there is not, or a value that it cannot have.
+    pub(super) fn load_system(&self, cache: &Cache) -> Result<Option<Arc<System>>, ScenarioError> {
+        let placed = self.placed.as_ref().and_then(|placed| placed.system.as_ref());
+        let load = |id: &String| match placed {
+            Some(system) => Ok(Arc::clone(system)),
+            None => self.changed(cache, Key::System, id),
+        };
+        self.system.as_ref().map(load).transpose()
+    }
+
+    /// The scenario on the phone with the least memory that the user's trace fits in, where the device is to be
+    /// [`OF_TRACE`]; `None` where it is another.
+    ///
+    /// # Errors
+    /// No trace, or one that says nothing of the memory of its phone.
+    pub(super) fn on_phone_of_trace(&self, cache: &Cache) -> Result<Option<Self>, ScenarioError> {
+        if self.device != OF_TRACE {
+            return Ok(None);
+        }
+        let refused = |message: String| self.error(Key::Device, Fault::Refused(message));
+        let named = self.trace.as_ref().filter(|named| budget_trace::is_table(named));
+        let named =
+            named.ok_or_else(|| refused("'trace' is the phone of a table of traces; name one (--trace)".to_owned()))?;
+        let (path, user) = budget_trace::split(named);
+        let total = total_memory(&path, user.as_deref()).map_err(|error| refused(error.to_string()))?;
+        let total = total.ok_or_else(|| refused(format!("{} does not say MemTotal of its phone", named.display())))?;
+        let device =
+            cache.get(("phone of", total), || phone_with(total)).map_err(|error| self.error(Key::Device, error))?;
+        Ok(Some(Self { device: device.as_ref().clone(), ..self.clone() }))
+    }
+
+    /// The calibration `id` that `named` names, with the values that are put in the place of its own.
+    fn changed<T>(&self, cache: &Cache, named: Key, id: &str) -> Result<Arc<Calibrated<T>>, ScenarioError>
+    where
+        T: Schema + Debug + Send + Sync + 'static,
+    {
+        let (key, settings) = match named {
+            Key::Device => (Key::DeviceSet, &self.device_set),
+            _ => (Key::SystemSet, &self.system_set),
+        };
+        let plain = cache.get(id.to_owned(), || Calibrated::<T>::load(id));
+        let plain = plain.map_err(|error| self.refused(named, error))?;
+        if settings.is_empty() {
+            return Ok(plain);
+        }
+        let changed = cache.get(format!("{id} with {settings:?}"), || Calibrated::<T>::load_with(id, settings));
+        changed.map_err(|error| self.refused(key, error))
+    }
+
+    fn refused(&self, key: Key, error: CalibrationError) -> ScenarioError {
+        self.error(key, Fault::Calibration(Box::new(error)))
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Specification;
 use crate::cache::Cache;
 use crate::run::{Outcome, Plan, Results, Status};
-use crate::scenario::BudgetBytes;
+use crate::scenario::{BudgetBytes, Cell};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,8 +13,8 @@ use crate::scenario::BudgetBytes;
 pub struct Row {
     /// The number of the run, from zero.
     pub run: u64,
-    /// Its budgets.
-    pub budgets: BudgetBytes,
+    /// The keys of its scenario, nothing left open; of what does not go together, what was asked.
+    pub scenario: Vec<(String, Cell)>,
     /// Whether there are figures, and if not why.
     pub status: Status,
     /// The figures; of a run that missed its time budget too.
@@ -28,10 +28,22 @@ pub struct Row {
 impl Row {
     /// Runs the run numbered `run`; whatever goes wrong is in the row.
     pub fn run(run: u64, specification: &Specification, cache: &Cache) -> Self {
-        let plan = specification.scenario(run).map_err(Into::into).and_then(|scenario| Plan::new(&scenario, cache));
-        let budgets = plan.as_ref().map_or_else(|_| BudgetBytes::default(), Plan::budget_bytes);
-        let outcome = plan.map_or_else(|error| Outcome::refused(&error), |plan| Outcome::of(&plan, cache));
+        let asked = match specification.scenario(run) {
+            Ok(asked) => asked,
+            Err(error) => return Self::ended(run, Vec::new(), Outcome::refused(&error.into())),
+        };
+        match Plan::new(&asked, cache) {
+            Ok(plan) => Self::ended(run, plan.scenario().cells(plan.budget_bytes()), Outcome::of(&plan, cache)),
+            Err(error) => {
+                let scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
+                Self::ended(run, scenario.cells(BudgetBytes::default()), Outcome::refused(&error))
+            }
+        }
+    }
+
+    fn ended(run: u64, cells: Vec<(&str, Cell)>, outcome: Outcome) -> Self {
+        let scenario = cells.into_iter().map(|(name, cell)| (name.to_owned(), cell)).collect();
         let Outcome { status, results, least_memory, reason, .. } = outcome;
-        Self { run, budgets, status, results, least_memory_bytes: least_memory.map(|bytes| bytes.0), reason }
+        Self { run, scenario, status, results, least_memory_bytes: least_memory.map(|bytes| bytes.0), reason }
     }
 }

@@ -2,7 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use crate::scenario::{Budget, Fault, Key, Kind, Literal, Takes, parse_time, time_text};
+use crate::scenario::{Budget, Fault, Key, Kind, Literal, parse_time, time_text};
 
 /// The values of a span of `key`, both ends included, in equal steps.
 pub(super) fn values(key: Key, from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault> {
@@ -14,10 +14,8 @@ pub(super) fn values(key: Key, from: &Literal, to: &Literal, steps: u64) -> Resu
         }
         Key::AmbientC => reals(from, to, steps),
         Key::Batch | Key::Iterations | Key::Seed => wholes(from, to, steps),
-        key if key.takes() == Takes::Table && from.kind == Kind::Integer && to.kind == Kind::Integer => {
-            wholes(from, to, steps)
-        }
-        key if key.takes() == Takes::Table => reals(from, to, steps),
+        key if key.is_table() && from.kind == Kind::Integer && to.kind == Kind::Integer => wholes(from, to, steps),
+        key if key.is_table() => reals(from, to, steps),
         _ => Err(Fault::Refused(format!("there is nothing between two values of {}; list them", key.name()))),
     }
 }

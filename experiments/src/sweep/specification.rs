@@ -7,9 +7,7 @@ use super::class::{Members, expand};
 use super::{span, users};
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::scenario::{
-    Document, Fault, Field, Item, Key, Literal, Mistakes, Origin, Resolved, Scenario, ScenarioError, Takes,
-};
+use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
 use crate::source::Source;
 
 /// More runs than anybody would wait for.
@@ -23,25 +21,33 @@ const AT_ONCE: usize = 256;
 /// A value, and its line.
 type Placed = (Literal, usize);
 
-/// What one step of the product sets.
+/// What one step of the product sets: a key, the policy with its parameters, or entries of a key that takes a table.
 #[derive(Clone, Debug)]
-enum Setting {
-    /// A key.
-    Key(Key, Placed),
-    /// The policy with its parameters; `None` if the file names none.
-    Policy(Option<Placed>, Vec<(String, Placed)>),
-    /// Entries of a key that takes a table.
-    Entries(Key, Vec<(String, Placed)>),
+struct Setting {
+    /// The key whose name it sets.
+    key: Key,
+    values: Vec<Assigned>,
+}
+
+/// A value of a key, or of an entry of its table.
+#[derive(Clone, Debug)]
+struct Assigned {
+    key: Key,
+    entry: Option<String>,
+    value: Placed,
 }
 
 impl Setting {
-    /// The key whose name it sets.
-    const fn key(&self) -> Key {
-        match self {
-            Self::Key(key, _) | Self::Entries(key, _) => *key,
-            Self::Policy(..) => Key::Policy,
-        }
+    fn one(key: Key, value: Placed) -> Self {
+        Self { key, values: vec![Assigned { key, entry: None, value }] }
     }
+}
+
+/// The values of an entry of a table.
+struct Entry {
+    key: Key,
+    name: String,
+    values: Vec<Placed>,
 }
 
 /// A sweep's specification; its runs are numbered from zero, the first key varying slowest.
@@ -68,7 +74,12 @@ impl Specification {
     /// # Errors
     /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse_with(file, text, &users::KEYS)?)
+        Self::parse_with(file, text, &users::KEYS)
+    }
+
+    /// The same where the file has the keys `own` beside those of a scenario.
+    pub(crate) fn parse_with(file: &str, text: &str, own: &[&'static str]) -> Result<Self, ScenarioError> {
+        Self::new(Document::parse_with(file, text, own)?)
     }
 
     fn new((mut document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
@@ -94,7 +105,7 @@ impl Specification {
         let mut scratch = Scenario::new("", "");
         for setting in self.axes.iter().flatten() {
             if mistakes.note(self.apply(setting, &mut scratch)).is_some() {
-                scratch.unknown_name(setting.key(), cache, mistakes);
+                scratch.unknown_name(setting.key, cache, mistakes);
             }
         }
         mistakes.note(scratch.complete(self.document.origin(0)));
@@ -103,6 +114,14 @@ impl Specification {
     /// How many runs there are.
     pub const fn runs(&self) -> u64 {
         self.runs
+    }
+
+    /// Whether runs may be on a phone in use.
+    pub(super) fn is_on_phones(&self) -> bool {
+        let names_phones = |axis: &Vec<Setting>| {
+            axis.first().is_some_and(|setting| [Key::System, Key::Apps, Key::Trace].contains(&setting.key))
+        };
+        self.axes.iter().any(names_phones)
     }
 
     /// The scenario of the run numbered `run`.
@@ -123,22 +142,14 @@ impl Specification {
     }
 
     fn apply(&self, setting: &Setting, scenario: &mut Scenario) -> Result<(), ScenarioError> {
-        let origin = |line: usize| self.document.origin(line);
-        match setting {
-            Setting::Key(key, (value, line)) => scenario.set(*key, value, origin(*line)),
-            Setting::Entries(key, entries) => {
-                for (name, (value, line)) in entries {
-                    scenario.set_entry(*key, name, value, origin(*line));
-                }
-                Ok(())
-            }
-            Setting::Policy(policy, parameters) => {
-                for (name, (value, line)) in parameters {
-                    scenario.set_entry(Key::Set, name, value, origin(*line));
-                }
-                policy.as_ref().map_or(Ok(()), |(value, line)| scenario.set(Key::Policy, value, origin(*line)))
+        for Assigned { key, entry, value: (value, line) } in &setting.values {
+            let origin = self.document.origin(*line);
+            match entry {
+                Some(name) => scenario.set_entry(*key, name, value, origin),
+                None => scenario.set(*key, value, origin)?,
             }
         }
+        Ok(())
     }
 
     /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination
@@ -153,7 +164,7 @@ impl Specification {
         cache: &Cache,
         mut see: impl FnMut(&Resolved) -> Result<(), CommandError>,
     ) -> Result<u64, CommandError> {
-        let is_number = |axis: &[Setting]| matches!(axis.first(), Some(Setting::Key(key, _)) if NUMBERS.contains(key));
+        let is_number = |axis: &[Setting]| axis.first().is_some_and(|setting| NUMBERS.contains(&setting.key));
         let mut mistakes = Mistakes::default();
         self.check_values(cache, &mut mistakes);
         mistakes.finish()?;
@@ -203,23 +214,20 @@ impl Specification {
 
     /// Whether a word such as `all` brought the value.
     fn is_member(&self, setting: &Setting) -> bool {
-        let (Setting::Key(_, (value, _)) | Setting::Policy(Some((value, _)), _)) = setting else { return false };
-        self.members.iter().any(|(of, name)| *of == setting.key() && *name == value.text)
+        let named = setting.values.iter().filter(|assigned| assigned.entry.is_none());
+        let is_brought = |text: &str| self.members.iter().any(|(of, name)| *of == setting.key && name == text);
+        named.map(|assigned| &assigned.value.0.text).any(|text| is_brought(text))
     }
 
     /// Each key that has values with these, in the order of the product; a policy with its parameters is one value.
     pub fn axes(&self) -> Vec<(Key, Vec<String>)> {
-        let own = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-        let entry = |(name, (value, _)): &(String, Placed)| format!("{}={}", own(name), value.text);
-        let text = |setting: &Setting| match setting {
-            Setting::Key(_, (value, _)) => value.text.clone(),
-            Setting::Entries(_, entries) => entries.iter().map(entry).collect::<Vec<_>>().join(" "),
-            Setting::Policy(policy, parameters) => {
-                let set = parameters.iter().map(|parameter| format!(" {}", entry(parameter)));
-                policy.iter().map(|(value, _)| value.text.clone()).chain(set).collect()
-            }
+        let own = |name: &String| name.rsplit('.').next().unwrap_or_default().to_owned();
+        let one = |Assigned { entry, value: (value, _), .. }: &Assigned| match entry {
+            Some(name) => format!("{}={}", own(name), value.text),
+            None => value.text.clone(),
         };
-        let key = |axis: &Vec<Setting>| axis.first().map_or(Key::Policy, Setting::key);
+        let text = |setting: &Setting| setting.values.iter().map(one).collect::<Vec<_>>().join(" ");
+        let key = |axis: &Vec<Setting>| axis.first().map_or(Key::Policy, |setting| setting.key);
         self.axes.iter().map(|axis| (key(axis), axis.iter().map(text).collect())).collect()
     }
 
@@ -268,10 +276,10 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
     match key {
         // Parameters go with the policy that has them.
         Key::Set => Ok(None),
-        key if key.takes() == Takes::Table => {
+        key if key.is_table() => {
             let entries = field(key).map(|field| entries(document, key, field)).transpose()?;
             let settings =
-                |entries: Vec<_>| combinations(entries.iter()).into_iter().map(|set| Setting::Entries(key, set));
+                |entries: Vec<Entry>| combinations(entries.iter()).into_iter().map(|values| Setting { key, values });
             Ok(entries.map(|entries| settings(entries).collect()))
         }
         Key::Policy => {
@@ -280,7 +288,7 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
             let is_given = policies.is_some() || !parameters.is_empty();
             Ok(is_given.then(|| policy_axis(policies, &parameters)))
         }
-        key => Ok(values?.map(|values| values.into_iter().map(|value| Setting::Key(key, value)).collect())),
+        key => Ok(values?.map(|values| values.into_iter().map(|value| Setting::one(key, value)).collect())),
     }
 }
 
@@ -302,46 +310,48 @@ fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>,
 }
 
 fn field_name(key: Key, field: &Field) -> String {
-    let is_entry = key.takes() == Takes::Table && field.name != key.name();
+    let is_entry = key.is_table() && field.name != key.name();
     if is_entry { format!("{}.{}", key.name(), field.name) } else { field.name.clone() }
 }
 
 /// The entries of a key's table with their values.
-fn entries(document: &Document, key: Key, field: &Field) -> Result<Vec<(String, Vec<Placed>)>, ScenarioError> {
+fn entries(document: &Document, key: Key, field: &Field) -> Result<Vec<Entry>, ScenarioError> {
     let Item::Table(entries) = &field.item else {
-        let origin: Origin = document.origin(field.line);
-        let fault = Fault::Refused(format!("expected {}", key.entries().unwrap_or_default().0));
-        return Err(ScenarioError::new(origin, key.name(), fault));
+        let expected = if let Takes::Table { file, .. } = key.takes() { file } else { "one value" };
+        let fault = Fault::Refused(format!("expected {expected}"));
+        return Err(ScenarioError::new(document.origin(field.line), key.name(), fault));
     };
-    entries.iter().map(|field| Ok((field.name.clone(), literals(document, key, field)?))).collect()
+    let entry = |field: &Field| Ok(Entry { key, name: field.name.clone(), values: literals(document, key, field)? });
+    entries.iter().map(entry).collect()
 }
 
 /// Every combination of the values of entries, the first varying slowest.
-fn combinations<'e>(entries: impl Iterator<Item = &'e (String, Vec<Placed>)>) -> Vec<Vec<(String, Placed)>> {
-    let mut combinations: Vec<Vec<(String, Placed)>> = vec![Vec::new()];
-    for (name, values) in entries {
-        let extend = |combination: &Vec<(String, Placed)>| {
-            let with = |value: &Placed| [combination.as_slice(), &[(name.clone(), value.clone())]].concat();
-            values.iter().map(with).collect::<Vec<_>>()
-        };
-        combinations = combinations.iter().flat_map(extend).collect();
-    }
-    combinations
+fn combinations<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<Vec<Assigned>> {
+    entries.fold(vec![Vec::new()], |combinations, Entry { key, name, values }| {
+        let assigned = |value: &Placed| Assigned { key: *key, entry: Some(name.clone()), value: value.clone() };
+        let with = |before: &Vec<Assigned>, value: &Placed| [before.as_slice(), &[assigned(value)]].concat();
+        combinations.iter().flat_map(|before| values.iter().map(move |value| with(before, value))).collect()
+    })
 }
 
 /// Every policy with every combination of its parameters: one named for another policy is not its own.
-fn policy_axis(policies: Option<Vec<Placed>>, parameters: &[(String, Vec<Placed>)]) -> Vec<Setting> {
+fn policy_axis(policies: Option<Vec<Placed>>, parameters: &[Entry]) -> Vec<Setting> {
     let policies: Vec<Option<Placed>> = policies.map_or(vec![None], |found| found.into_iter().map(Some).collect());
     let names: Vec<String> = policies.iter().flatten().map(|(value, _)| value.text.clone()).collect();
     let mut axis = Vec::new();
     for policy in policies {
-        let own = |name: &str| match (name.split_once('.'), &policy) {
+        let own = |entry: &&Entry| match (entry.name.split_once('.'), &policy) {
             // A parameter of a policy that the sweep does not run is kept, to be refused.
             (Some((other, _)), Some((value, _))) => other == value.text || !names.iter().any(|name| name == other),
             _ => true,
         };
-        let own = parameters.iter().filter(|(name, _)| own(name));
-        axis.extend(combinations(own).into_iter().map(|combination| Setting::Policy(policy.clone(), combination)));
+        for parameters in combinations(parameters.iter().filter(own)) {
+            let mut setting = Setting { key: Key::Policy, values: parameters };
+            if let Some(value) = policy.clone() {
+                setting.values.splice(0..0, Setting::one(Key::Policy, value).values);
+            }
+            axis.push(setting);
+        }
     }
     axis
 }

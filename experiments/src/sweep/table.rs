@@ -10,49 +10,18 @@ use polars::prelude::{
     Column, DataFrame, DataType, Float64Type, IntoColumn, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder,
     NamedFrom, ParquetReader, PolarsResult, SerReader, Series, UInt64Type,
 };
+use serde_json::{Map, Value, json};
 
-use super::{Row, Specification};
-use crate::cache::Cache;
+use super::Row;
 use crate::error::CommandError;
 use crate::run::{PhoneResults, Results};
-use crate::scenario::{Cell, Key};
+use crate::scenario::Cell;
 
 /// The number of the run.
 const RUN: &str = "run";
 
-/// A figure of a run, and how it is read.
-enum Figure {
-    Real(fn(&Results) -> f64),
-    Share(fn(&Results) -> Option<f64>),
-    Whole(fn(&Results) -> u64),
-}
-
-/// The figures, in the order of the columns.
-const FIGURES: [(&str, Figure); 23] = [
-    ("iteration_time_s", Figure::Real(|r| r.iteration_time_s)),
-    ("forward_s", Figure::Real(|r| r.forward_s)),
-    ("backward_s", Figure::Real(|r| r.backward_s)),
-    ("update_s", Figure::Real(|r| r.update_s)),
-    ("samples_per_s", Figure::Real(|r| r.samples_per_s)),
-    ("peak_memory_bytes", Figure::Whole(|r| r.peak_memory_bytes)),
-    ("peak_growth_bytes", Figure::Whole(|r| r.peak_growth_bytes)),
-    ("reserved_bytes", Figure::Whole(|r| r.reserved_bytes)),
-    ("saved_peak_bytes", Figure::Whole(|r| r.saved_peak_bytes)),
-    ("staging_bytes", Figure::Whole(|r| r.staging_bytes)),
-    ("fragmentation_bytes", Figure::Whole(|r| r.fragmentation_bytes)),
-    ("mean_iteration_s", Figure::Real(|r| r.mean_iteration_s)),
-    ("trace_held_s", Figure::Real(|r| r.trace_held_s)),
-    ("trace_assumed_share", Figure::Share(|r| r.trace_assumed_share)),
-    ("uninterruptible_s", Figure::Real(|r| r.uninterruptible_s)),
-    ("runnable_s", Figure::Real(|r| r.runnable_s)),
-    ("system_used_bytes", Figure::Whole(|r| r.system_used_bytes)),
-    ("evicted_bytes", Figure::Whole(|r| r.evicted_bytes)),
-    ("flash_read_bytes", Figure::Whole(|r| r.flash_read_bytes)),
-    ("kills", Figure::Whole(|r| r.kills)),
-    ("apps_killed", Figure::Whole(|r| r.apps_killed)),
-    ("energy_j", Figure::Real(|r| r.energy_j)),
-    ("recompute_share", Figure::Real(|r| r.recompute_share)),
-];
+/// Figures behind the others, in this order.
+const LAST: [&str; 5] = ["exceeds_ram", "micro_batches", "iterations_s", "breakdown", "bound_by"];
 
 /// Reads a figure of a phone in use.
 type OfPhone = fn(&PhoneResults) -> f64;
@@ -84,59 +53,19 @@ fn of_phones(rows: &[Row]) -> Vec<Column> {
         reasons.join(",")
     };
     columns.push(column("kill_reasons", phones().map(|phone| phone.map(reasons)).collect::<Vec<_>>()));
-    let mut lists = ListPrimitiveChunkedBuilder::<UInt64Type>::new(
-        "planned_budgets_bytes".into(),
-        rows.len(),
-        rows.len(),
-        DataType::UInt64,
-    );
-    phones().for_each(|phone| lists.append_opt_slice(phone.map(|phone| phone.planned_budgets_bytes.as_slice())));
-    columns.push(lists.finish().into_series().into_column());
+    let planned = |phone: &PhoneResults| json!(phone.planned_budgets_bytes);
+    let planned: Vec<Option<Value>> = phones().map(|phone| phone.map(planned)).collect();
+    columns.push(list("planned_budgets_bytes", planned.iter().map(Option::as_ref)));
     columns
 }
 
-/// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended.
-pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) -> Result<DataFrame, CommandError> {
-    let results = || rows.iter().map(|row| row.results.as_ref());
+/// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended; figures of phones
+/// in use where there may be any.
+pub(super) fn table(rows: &[Row], on_phones: bool) -> Result<DataFrame, CommandError> {
     let mut columns = vec![column(RUN, rows.iter().map(|row| Some(row.run)).collect::<Vec<_>>())];
-    columns.extend(scenarios(rows, specification, cache)?);
-    for (name, figure) in &FIGURES {
-        columns.push(match figure {
-            Figure::Real(of) => column(name, results().map(|results| results.map(of)).collect::<Vec<_>>()),
-            Figure::Share(of) => column(name, results().map(|results| results.and_then(of)).collect::<Vec<_>>()),
-            Figure::Whole(of) => column(name, results().map(|results| results.map(of)).collect::<Vec<_>>()),
-        });
-    }
-    let exceeds = |results: &Results| if results.exceeds_ram { "true" } else { "false" };
-    columns.push(column("exceeds_ram", results().map(|results| results.map(exceeds)).collect::<Vec<_>>()));
-    let parts: usize = results().flatten().map(|results| results.micro_batches.len()).sum();
-    let mut lists =
-        ListPrimitiveChunkedBuilder::<UInt64Type>::new("micro_batches".into(), rows.len(), parts, DataType::UInt64);
-    results().for_each(|results| lists.append_opt_slice(results.map(|results| results.micro_batches.as_slice())));
-    columns.push(lists.finish().into_series().into_column());
-    let iterations: usize = results().flatten().map(|results| results.iterations_s.len()).sum();
-    let mut lists = ListPrimitiveChunkedBuilder::<Float64Type>::new(
-        "iterations_s".into(),
-        rows.len(),
-        iterations,
-        DataType::Float64,
-    );
-    results().for_each(|results| lists.append_opt_slice(results.map(|results| results.iterations_s.as_slice())));
-    columns.push(lists.finish().into_series().into_column());
-    for (place, part) in Results::parts().into_iter().enumerate() {
-        let share = |results: &Results| results.breakdown.get(place).copied();
-        columns.push(column(
-            &format!("breakdown_{part}"),
-            results().map(|results| results.and_then(share)).collect::<Vec<_>>(),
-        ));
-    }
-    for (place, bound) in Results::bounds().into_iter().enumerate() {
-        let share = |results: &Results| results.bound_by.get(place).copied();
-        let shares = results().map(|results| results.and_then(share)).collect::<Vec<_>>();
-        columns.push(column(&format!("bound_by_{bound}"), shares));
-    }
-    let of_phone = [Key::System, Key::Apps, Key::Trace];
-    if specification.axes().iter().any(|(key, _)| of_phone.contains(key)) {
+    columns.extend(scenarios(rows));
+    columns.extend(figures(rows));
+    if on_phones {
         columns.extend(of_phones(rows));
     }
     columns.push(column("status", rows.iter().map(|row| Some(row.status.word())).collect::<Vec<_>>()));
@@ -145,20 +74,73 @@ pub(super) fn table(rows: &[Row], specification: &Specification, cache: &Cache) 
     DataFrame::new_infer_height(columns).map_err(|error| CommandError::Frame(FrameError::Encode(error)))
 }
 
-/// The columns of the scenarios' keys, nothing left open.
-fn scenarios(rows: &[Row], specification: &Specification, cache: &Cache) -> Result<Vec<Column>, CommandError> {
-    let mut columns: Vec<(&str, Vec<Cell>)> = Vec::new();
-    for row in rows {
-        let asked = specification.scenario(row.run)?;
-        // Of what does not go together the table has what was asked.
-        let scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
-        let cells = scenario.cells(row.budgets);
-        if columns.is_empty() {
-            columns = cells.iter().map(|(name, _)| (*name, Vec::with_capacity(rows.len()))).collect();
+/// The columns of the figures that every run has, by the names of their JSON.
+fn figures(rows: &[Row]) -> Vec<Column> {
+    let found: Vec<Option<Map<String, Value>>> =
+        rows.iter().map(|row| row.results.as_ref().map(|results| flat(results.to_json()))).collect();
+    let names = flat(Results::zero().to_json()).into_iter();
+    let mut names: Vec<(String, Value)> = names.filter(|(name, _)| name != "phone").collect();
+    names.sort_by_key(|(name, _)| LAST.iter().position(|last| name.starts_with(last)).map_or(0, |place| place + 1));
+    let figure = |(name, zero): (String, Value)| {
+        let cells = || found.iter().map(|figures| figures.as_ref()?.get(&name));
+        match zero {
+            Value::Array(_) => list(&name, cells()),
+            Value::Bool(_) => column(&name, cells().map(|cell| Some(cell?.to_string())).collect::<Vec<_>>()),
+            _ if is_real(&name) => column(&name, cells().map(|cell| cell?.as_f64()).collect::<Vec<_>>()),
+            _ => column(&name, cells().map(|cell| cell?.as_u64()).collect::<Vec<_>>()),
         }
-        columns.iter_mut().zip(cells).for_each(|((_, column), (_, cell))| column.push(cell));
+    };
+    names.into_iter().map(figure).collect()
+}
+
+/// Whether figures of this name are decimal numbers: seconds, joules and shares, as opposed to bytes and counts.
+fn is_real(name: &str) -> bool {
+    let is_part = ["breakdown", "bound_by"].iter().any(|whole| name.starts_with(whole));
+    is_part || ["_s", "_j", "_share"].iter().any(|unit| name.ends_with(unit))
+}
+
+/// The figures with what stands in an object under the object's name and its own.
+fn flat(figures: Map<String, Value>) -> Map<String, Value> {
+    let mut flat = Map::new();
+    for (name, value) in figures {
+        match value {
+            Value::Object(parts) if name != "phone" => {
+                flat.extend(parts.into_iter().map(|(part, value)| (format!("{name}_{part}"), value)));
+            }
+            value => {
+                flat.insert(name, value);
+            }
+        }
     }
-    Ok(columns.into_iter().map(|(name, cells)| of_cells(name, cells)).collect())
+    flat
+}
+
+/// A column of lists of numbers.
+fn list<'v>(name: &str, cells: impl Iterator<Item = Option<&'v Value>>) -> Column {
+    let lists: Vec<Option<&Vec<Value>>> = cells.map(|cell| cell?.as_array()).collect();
+    let numbers = lists.iter().flatten().map(|list| list.len()).sum();
+    if is_real(name) {
+        let (rows, kind) = (lists.len(), DataType::Float64);
+        let mut column = ListPrimitiveChunkedBuilder::<Float64Type>::new(name.into(), rows, numbers, kind);
+        lists.iter().for_each(|list| column.append_opt_slice(numbers_of(*list, Value::as_f64).as_deref()));
+        column.finish().into_series().into_column()
+    } else {
+        let (rows, kind) = (lists.len(), DataType::UInt64);
+        let mut column = ListPrimitiveChunkedBuilder::<UInt64Type>::new(name.into(), rows, numbers, kind);
+        lists.iter().for_each(|list| column.append_opt_slice(numbers_of(*list, Value::as_u64).as_deref()));
+        column.finish().into_series().into_column()
+    }
+}
+
+fn numbers_of<T>(list: Option<&Vec<Value>>, number: fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    Some(list?.iter().filter_map(number).collect())
+}
+
+/// The columns of the scenarios' keys, nothing left open.
+fn scenarios(rows: &[Row]) -> Vec<Column> {
+    let names = rows.first().map_or(&[][..], |row| &row.scenario);
+    let cells = |place: usize| rows.iter().filter_map(move |row| Some(row.scenario.get(place)?.1.clone()));
+    names.iter().enumerate().map(|(place, (name, _))| of_cells(name, cells(place).collect())).collect()
 }
 
 /// A key's column; its cells are of one kind.

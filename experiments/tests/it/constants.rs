@@ -81,16 +81,12 @@ const LENET: &str = "model = \"lenet5\"\nbatch = 8\niterations = 1\n";
 
 /// The numbers of a scenario in `world`; `edit` changes the plan.
 fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) -> Option<String> {
-    // What is changed has a name of its own, by which the cache knows it.
-    let named = world.scenario(&Scenario::new("", "lenet5"), cache);
-    let (of_device, of_stack) = (named.device, named.stack.unwrap());
-    let of_system = named.system.unwrap();
-    let name = of_device.rsplit(' ').next().unwrap_or_default().to_owned();
-    let lines = lines.replace("SYSTEM", &format!("system = \"{of_system}\""));
+    let (device, stack, system) = (&world.device.id, &world.stack.id, &world.system.as_ref().unwrap().id);
+    let lines = lines.replace("SYSTEM", &format!("system = \"{system}\""));
     let of_lenet = LENET.lines().filter(|line| !lines.contains(&line[..=line.find('=').unwrap()]));
     let defaults: String = of_lenet.map(|line| format!("{line}\n")).collect();
-    let text = format!("device = \"{of_device}\"\nstack = \"{of_stack}\"\n{defaults}{lines}");
-    let scenario = Scenario::parse("run.toml", &text).unwrap();
+    let text = format!("device = \"{device}\"\nstack = \"{stack}\"\n{defaults}{lines}");
+    let scenario = world.scenario(&Scenario::parse("run.toml", &text).unwrap());
     let mut plan = Plan::new(&scenario, cache).ok()?;
     edit(&mut plan);
     match plan.run() {
@@ -98,8 +94,7 @@ fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) 
             let phone = record.phone.as_ref().map(|phone| (&phone.run, &phone.kills));
             Some(format!("{:?} {:?} {phone:?}", Results::new(&plan, &record), record.iterations))
         }
-        // The name is no number.
-        Err(error) => Some(error.to_string().replace(&name, "")),
+        Err(error) => Some(error.to_string()),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use haversack::cache::Cache;
 use haversack::run::Plan;
-use haversack::scenario::{Budget, BudgetBytes, Key, Literal, Origin, Resolved, Scenario, generated_apps};
+use haversack::scenario::{Budget, BudgetBytes, Key, Literal, Origin, Resolved, Scenario, app_changes};
 use haversack::sweep::Specification;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::UsageModel;
+use haversack_traces::usage::{AppTimeline, UsageModel};
 use haversack_training::Wall;
 use haversack_training::phone::AppChange;
 use proptest::prelude::*;
@@ -118,7 +118,7 @@ fn what_a_figure_runs_on_a_phone_in_use_is_a_scenario() {
     let used = phone("apps = \"synthetic-0001@68400s+10min\"");
     let (model, table) = (UsageModel::built_in().unwrap(), FootprintTable::built_in().unwrap());
     let (from, length) = (Nanos::from_seconds(68_400.0), Nanos::from_seconds(600.0));
-    let apps = generated_apps(&model, &table, ("synthetic-0001", 3), (from, length));
+    let apps = app_changes(&AppTimeline::generated(&model, 3, "synthetic-0001", from, length), &table, &model, 3);
     let names = |apps: &[AppChange]| apps.iter().map(|change| (change.at, change.app.clone())).collect::<Vec<_>>();
     assert!(!apps.is_empty());
     assert_eq!(names(&used.apps), names(&apps));

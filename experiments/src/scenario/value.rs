@@ -1,0 +1,236 @@
+//! How the values of keys are read and shown: a resolved scenario as named cells is the `scenario` object of a result, and
+//! the first columns of a sweep.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use haversack_devices::calibration::Settings;
+use haversack_devices::text::{alternatives, hint, question};
+use haversack_training::AllocatorKind;
+use haversack_workloads::autograd::{Attention, Optimiser};
+use haversack_workloads::lowering::Gradients;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{Fault, Key, Literal, Scenario, names};
+
+/// One value of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Cell {
+    /// Text, or nothing.
+    Text(Option<String>),
+    /// A whole number, or nothing.
+    Whole(Option<u64>),
+    /// A whole number that may be below zero, or nothing.
+    Signed(Option<i64>),
+    /// A decimal number, or nothing.
+    Real(Option<f64>),
+    /// Names and values.
+    Settings(BTreeMap<String, String>),
+}
+
+impl Cell {
+    /// The whole number, if this is one.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        if let Self::Whole(number) = self { *number } else { None }
+    }
+
+    /// The number that may be below zero, if this is one.
+    pub(crate) fn signed(&self) -> Option<i64> {
+        if let Self::Signed(number) = self { *number } else { None }
+    }
+
+    /// The decimal number, if this is one.
+    pub(crate) fn real(&self) -> Option<f64> {
+        if let Self::Real(number) = self { *number } else { None }
+    }
+
+    /// The text, if this is one; of names and values `name=value,...`.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => text,
+            Self::Settings(settings) if !settings.is_empty() => {
+                let settings = settings.iter().map(|(name, value)| format!("{name}={value}"));
+                Some(settings.collect::<Vec<_>>().join(","))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nothing stands in it.
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Settings(settings) => settings.is_empty(),
+            other => other.to_json().is_null(),
+        }
+    }
+
+    /// The cell as JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!(text),
+            Self::Whole(number) => json!(number),
+            Self::Signed(number) => json!(number),
+            Self::Real(number) => json!(number),
+            Self::Settings(settings) => json!(settings),
+        }
+    }
+}
+
+pub(super) const OPTIMISERS: [(&str, Optimiser); 3] =
+    [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
+pub(super) const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
+pub(super) const ALLOCATORS: [(&str, AllocatorKind); 2] =
+    [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
+pub(super) const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
+pub(super) const ATTENTION: [(&str, Attention); 2] = [("math", Attention::Math), ("fused", Attention::Fused)];
+
+/// Puts what `read` makes of `given` into a field.
+pub(super) fn put<T>(field: &mut T, given: &Literal, read: impl Fn(&Literal) -> Result<T, Fault>) -> Result<(), Fault> {
+    *field = read(given)?;
+    Ok(())
+}
+
+/// A field as `show` shows it.
+pub(super) fn show<T>(field: &T, show: impl Fn(&T) -> Cell) -> Cell {
+    show(field)
+}
+
+/// Reads what has a text of its own.
+pub(super) fn parsed<T: FromStr>(given: &Literal) -> Result<T, Fault>
+where
+    Fault: From<T::Err>,
+{
+    Ok(given.text.trim().parse()?)
+}
+
+/// Reads what may be left open.
+pub(super) fn some<T>(read: impl Fn(&Literal) -> Result<T, Fault>) -> impl Fn(&Literal) -> Result<Option<T>, Fault> {
+    move |given| read(given).map(Some)
+}
+
+/// Refuses a value where entries of a table are set one by one.
+pub(super) fn no_table(given: &Literal) -> Result<Settings, Fault> {
+    Err(Fault::value("a table", given.found()))
+}
+
+/// Reads one of `words`.
+pub(super) fn word<T: Copy>(given: &Literal, words: &[(&'static str, T)]) -> Result<T, Fault> {
+    let text = given.text.trim();
+    let names = || words.iter().map(|(name, _)| *name);
+    words.iter().find(|(name, _)| *name == text).map(|&(_, value)| value).ok_or_else(|| Fault::Value {
+        expected: alternatives(names()),
+        found: format!("'{text}'"),
+        hint: hint(text, names()),
+    })
+}
+
+/// The word of `value`.
+pub(super) fn name_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> &'static str {
+    words.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
+}
+
+/// Reads a whole number.
+pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&Literal) -> Result<T, Fault> {
+    move |given| {
+        let parsed = given.text.trim().replace('_', "").parse().ok();
+        let number = parsed.filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let range = if most == u64::MAX { String::new() } else { format!(" and at most {most}") };
+            let (expected, found) = (format!("a whole number of at least {least}{range}"), given.found());
+            Fault::Value { expected, found, hint: names::several(&given.text) }
+        })
+    }
+}
+
+/// Reads an `oom_score_adj`, whose range is the kernel's.
+pub(super) fn score(given: &Literal) -> Result<i32, Fault> {
+    let parsed = given.text.trim().parse().ok().filter(|score| (-1000..=1000).contains(score));
+    parsed.ok_or_else(|| Fault::value("a whole number from -1000 to 1000", given.found()))
+}
+
+/// Reads degrees Celsius.
+pub(super) fn degrees(given: &Literal) -> Result<f64, Fault> {
+    let parsed = given.text.trim().parse::<f64>().ok().filter(|degrees| (-50.0..=100.0).contains(degrees));
+    parsed.ok_or_else(|| {
+        let number = given.text.trim().trim_end_matches(['C', 'c', '°']);
+        let meant = number.parse::<f64>().ok().filter(|_| number != given.text.trim()).map(|_| number);
+        let (expected, found) = ("degrees Celsius from -50 to 100".to_owned(), given.found());
+        Fault::Value { expected, found, hint: question(meant) }
+    })
+}
+
+/// Shows a text.
+pub(super) fn shown<T: ToString>(value: &T) -> Cell {
+    Cell::Text(Some(value.to_string()))
+}
+
+/// Shows a text, if there is one.
+pub(super) fn maybe<T: ToString>(value: &Option<T>) -> Cell {
+    Cell::Text(value.as_ref().map(ToString::to_string))
+}
+
+/// Shows the name of what is not the default.
+pub(super) fn unless_default<T: Copy + Default + PartialEq>(value: &T, name: impl Fn(T) -> &'static str) -> Cell {
+    Cell::Text((*value != T::default()).then(|| name(*value).to_owned()))
+}
+
+/// Shows a whole number.
+pub(super) fn number<T: Copy + Into<u64>>(number: &T) -> Cell {
+    Cell::Whole(Some((*number).into()))
+}
+
+/// Shows names and values.
+pub(super) fn settings(settings: &Settings) -> Cell {
+    Cell::Settings(settings.clone())
+}
+
+/// The budgets of a run in bytes; `None` without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetBytes {
+    /// All that the framework may hold.
+    pub memory: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub reference: Option<u64>,
+    /// All that saved tensors may take.
+    pub activations: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub activation_reference: Option<u64>,
+}
+
+impl Scenario {
+    /// All keys with their values, and beside the budgets their bytes and those that percentages are of; a key that is
+    /// shown only if it was given is left out if it was not.
+    pub fn cells(&self, bytes: BudgetBytes) -> Vec<(&'static str, Cell)> {
+        let mut cells = Vec::new();
+        for key in Key::ALL {
+            let cell = self.cell(key);
+            if key.is_shown_if_given() && cell.is_nothing() {
+                continue;
+            }
+            cells.push((key.name(), cell));
+            let names = match key {
+                Key::MemoryBudget => [("memory_budget_bytes", bytes.memory), ("reference_bytes", bytes.reference)],
+                Key::ActivationBudget => [
+                    ("activation_budget_bytes", bytes.activations),
+                    ("activation_reference_bytes", bytes.activation_reference),
+                ],
+                _ => continue,
+            };
+            cells.extend(names.map(|(name, bytes)| (name, Cell::Whole(bytes))));
+        }
+        cells
+    }
+
+    /// The same as a JSON object.
+    pub fn to_json(&self, bytes: BudgetBytes) -> Map<String, Value> {
+        self.cells(bytes).into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect()
+    }
+
+    /// The text of `keys`, by which results that depend on nothing else are shared.
+    pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
+        let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
+        let placed = self.placed.iter().map(|placed| ("placed".to_owned(), Value::from(placed.name.as_str())));
+        Value::Object(named.chain(placed).collect::<Map<String, Value>>()).to_string()
+    }
+}
