@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use haversack_devices::text::read_toml;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::frame::FigureFrame;
 use super::notes::{Note, matches as matches_pattern, text_contradiction};
@@ -57,12 +57,21 @@ pub enum Value {
     Flag(bool),
     /// A number.
     Number(f64),
-    /// Words.
-    Text(String),
+    /// Words, or the lines of a specification; where it is told, they stand in one line.
+    Text(#[serde(serialize_with = "in_one_line")] String),
     /// A list of numbers.
     Numbers(Vec<f64>),
     /// A list of words.
     Texts(Vec<String>),
+}
+
+/// The lines of `text` as one.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "; ")
+}
+
+fn in_one_line<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&one_line(text))
 }
 
 impl fmt::Display for Value {
@@ -71,7 +80,7 @@ impl fmt::Display for Value {
         match self {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(&one_line(text)),
             Self::Numbers(numbers) => list(f, &numbers.iter().map(f64::to_string).collect::<Vec<_>>()),
             Self::Texts(texts) => list(f, texts),
         }

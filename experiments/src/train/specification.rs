@@ -170,7 +170,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::papers::readings::Readings;
+    use crate::papers::readings::{Readings, Value as Read};
     use crate::papers::reference::Reference;
 
     const SPEC: &str = "data = \"glyphs\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\npolicy = [\"original\", \"daf\"]\nseeds = [3,\n 1]\nbatch = 8\n";
@@ -231,7 +231,8 @@ mod tests {
         for (file, [paper, artefact, id]) in OF_FIGURES {
             let own = read(&folder.join(format!("{file}.toml")));
             let reading = readings.reading(paper, artefact, id).unwrap_or_else(|| panic!("{id}"));
-            let declared = Specification::parse(id, &reading.value.to_string().replace(';', "\n"), None).unwrap();
+            let Read::Text(text) = &reading.value else { panic!("{id}") };
+            let declared = Specification::parse(id, text, None).unwrap();
             let how = |one: &Specification| format!("{} {:?} {:?} {:?}", one.data, one.pace, one.augment, one.seeds);
             assert_eq!(how(&own), how(&declared), "{file}");
             let scenario = |one: &Specification| {

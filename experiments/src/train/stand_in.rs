@@ -52,13 +52,13 @@ struct Loaded {
 }
 
 impl StandIn {
-    /// The stand-in of `text`: a specification of `haversack train` of one scenario, with `;` for the ends of lines. `place` is
-    /// how errors name it, and `shift` is added to its seeds.
+    /// The stand-in of `text`: a specification of `haversack train` of one scenario. `place` is how errors name it, and
+    /// `shift` is added to its seeds.
     ///
     /// # Errors
     /// A text that is no specification, or one of several scenarios.
     pub(crate) fn parse(place: &str, text: &str, shift: u64) -> Result<Self, CommandError> {
-        let specification = Specification::parse(place, &text.replace(';', "\n"), None)?;
+        let specification = Specification::parse(place, text, None)?;
         let mut scenarios = specification.scenarios()?;
         let number = scenarios.len();
         let Specification { data, pace, augment, seeds, validation_share, .. } = specification;

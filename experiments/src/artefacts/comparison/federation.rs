@@ -47,7 +47,7 @@ fn points(context: &Context<'_>) -> Result<Vec<Point>> {
     let all: Vec<_> = POLICIES.iter().flat_map(|&policy| batches.iter().map(move |&batch| (policy, batch))).collect();
     let point = |&(policy, batch): &((&'static str, &'static str), f64)| {
         let engine = if policy.0 == "mandheling" { "" } else { MNN };
-        let text = format!("{}\nbatch = {batch}\npolicy = \"{}\"\n{engine}", federation.replace("; ", "\n"), policy.0);
+        let text = format!("{federation}\nbatch = {batch}\npolicy = \"{}\"\n{engine}", policy.0);
         Point { policy, batch, course: hold(context, &text, context.seed) }
     };
     Ok(all.par_iter().map(point).collect())

@@ -59,7 +59,7 @@ pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<
         let quick = format!("{part}-quick");
         let by_scale = if context.full { part } else { quick.as_str() };
         let words = context.reading_text(by_scale).or_else(|_| context.reading_text(part))?;
-        lines.extend(words.split(';').map(|line| line.trim().to_owned()));
+        lines.extend(words.lines().map(str::to_owned));
     }
     Ok(lines.join("\n"))
 }

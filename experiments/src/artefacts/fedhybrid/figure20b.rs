@@ -9,10 +9,10 @@ pub(super) static ARTEFACT: Artefact = of_a_federation("figure20b", "plans for m
 const ROW: &str = "fedhybrid/figure20b/server/clustering+cache/plan-speedup";
 
 fn plans(context: &Context<'_>) -> Result<Outcome> {
-    let text = context.reading_text("figure20b-federation")?.replace(';', "\n");
+    let text = context.reading_text("figure20b-federation")?;
     let key = format!("plans of a federation, seed {}", context.seed);
     let found = context.once(key, || {
-        Ok(planning(&Specification::parse("figure20b-federation", &text, Some(context.seed))?, context.cache)?)
+        Ok(planning(&Specification::parse("figure20b-federation", text, Some(context.seed))?, context.cache)?)
     })?;
     let mut outcome = Outcome::of("clients,one_by_one_s,clusters_s,plans_of_clusters");
     let (mut each, mut clusters, mut speedups) = (Vec::new(), Vec::new(), Vec::new());

@@ -26,7 +26,7 @@ pub(super) const SUBJECTS: [(&str, &str); 2] =
 
 /// The federation that the reading `id` declares under `method`, held once for all artefacts.
 fn federation(context: &Context<'_>, id: &str, method: &str, seed: u64) -> Result<Arc<Course>> {
-    let text = format!("{}\npolicy = \"{method}\"", context.reading_text(id)?.replace("; ", "\n"));
+    let text = format!("{}\npolicy = \"{method}\"", context.reading_text(id)?);
     hold(context, &text, seed)
 }
 
