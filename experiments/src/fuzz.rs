@@ -18,7 +18,7 @@ use haversack_devices::{Device, Stack, System};
 use haversack_policies::fedhybrid::Parameters;
 use haversack_policies::fedhybrid::plan::Plan;
 use haversack_policies::fedhybrid::profile::Profile;
-use haversack_policies::policy::Room;
+use haversack_policies::planning::Room;
 use haversack_replay::{Heuristic, Log};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::import::{Import, Kind, Options};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_policies::policy::{Planning, Room};
+use haversack_policies::planning::{PlanAhead, Planning, Room};
 use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
 };
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::memory::{Memory, phase};
 
 /// A policy's object, with what it is called and which hooks it has.
-#[derive(FromPyObject)]
+#[derive(Debug, FromPyObject)]
 pub(crate) struct Written {
     object: Py<PyAny>,
     #[pyo3(attribute("name"))]
@@ -23,7 +23,7 @@ pub(crate) struct Written {
 }
 
 /// Why a policy can decide nothing any more; shared with whoever called.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<PyErr>>>);
 
 impl Failure {
@@ -42,133 +42,137 @@ impl Failure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    fn text(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
+    /// An error once anything was raised.
+    fn check(&self) -> Result<(), PolicyError> {
+        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.as_ref().map_or(Ok(()), |raised| Err(PolicyError::Failed(raised.to_string())))
+    }
+}
+
+/// Asks a policy's object, unless anything was raised before.
+#[derive(Clone, Debug)]
+struct Asker {
+    written: Arc<Written>,
+    failure: Failure,
+}
+
+impl Asker {
+    /// What `question` yields; `None` where the object has no such hook.
+    ///
+    /// # Errors
+    /// What was raised, now or before.
+    fn ask<R>(
+        &self,
+        hook: &str,
+        question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>,
+    ) -> Result<Option<R>, PolicyError> {
+        self.failure.check()?;
+        if !self.written.hooks.iter().any(|name| name == hook) {
+            return Ok(None);
+        }
+        // None where the interpreter ends.
+        let answer = Python::try_attach(|py| question(self.written.object.bind(py)));
+        let gone = || PyValueError::new_err("the interpreter has ended");
+        let answer = answer.unwrap_or_else(|| Err(gone())).map_err(|error| self.failure.note(error)).ok();
+        self.failure.check().map(|()| answer)
+    }
+
+    /// The micro-batch that a hook answers with, if it does.
+    fn micro_batch<'py>(hook: &str, object: &Bound<'py, PyAny>, told: impl IntoPyObject<'py>) -> PyResult<Option<u64>> {
+        let answer = object.call_method1(hook, (told,))?;
+        answer.extract().map_err(|_| wrong(hook, "a micro-batch or None", &answer))
+    }
+}
+
+/// Tells the object when its budgets move.
+#[derive(Debug)]
+struct Budgets {
+    asker: Asker,
+    room: Option<Room>,
+}
+
+impl PlanAhead for Budgets {
+    fn plan_within(&mut self, _graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+        if self.room.replace(room) != Some(room) {
+            self.asker.ask("budget_changed", |object| {
+                let budgets = PyDict::new(object.py());
+                budgets.set_item("memory_bytes", room.memory.map(|bytes| bytes.0))?;
+                budgets.set_item("activation_bytes", room.activations.map(|bytes| bytes.0))?;
+                object.call_method1("budget_changed", (budgets,)).map(drop)
+            })?;
+        }
+        Ok(None)
     }
 }
 
 /// What a policy asks Python.
 pub(crate) struct Hooks {
-    written: Arc<Written>,
-    failure: Failure,
+    asker: Asker,
     /// The graph, and the node that makes each tensor; those of the first view.
-    known: Option<(Arc<TrainingGraph>, Arc<Vec<NodeId>>)>,
-    room: Option<Room>,
+    known: Option<Known>,
 }
 
 impl Hooks {
     pub(crate) fn new(written: Arc<Written>, failure: Failure) -> Self {
-        Self { written, failure, known: None, room: None }
+        Self { asker: Asker { written, failure }, known: None }
     }
+}
 
-    fn has(&self, hook: &str) -> bool {
-        self.written.hooks.iter().any(|name| name == hook)
-    }
+type Known = (Arc<TrainingGraph>, Arc<Vec<NodeId>>);
 
-    /// What `question` yields; `None` once anything was raised.
-    fn ask<R>(&self, question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> Option<R> {
-        if self.failure.text().is_some() {
-            return None;
-        }
-        // None where the interpreter ends.
-        let answer = Python::try_attach(|py| question(self.written.object.bind(py)));
-        let gone = || PyValueError::new_err("the interpreter has ended");
-        answer.unwrap_or_else(|| Err(gone())).map_err(|error| self.failure.note(error)).ok()
-    }
-
-    /// A copy of the view.
-    fn see(&mut self, view: &MemoryView<'_>) -> Memory {
-        let (graph, producers) =
-            self.known.get_or_insert_with(|| (Arc::new(view.graph.clone()), Arc::new(view.producers.to_vec())));
-        Memory::of(view, graph, producers)
-    }
+/// A copy of the view.
+fn see(known: &mut Option<Known>, view: &MemoryView<'_>) -> Memory {
+    let (graph, producers) =
+        known.get_or_insert_with(|| (Arc::new(view.graph.clone()), Arc::new(view.producers.to_vec())));
+    Memory::of(view, graph, producers)
 }
 
 impl Policy for Hooks {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let mut schedule = Schedule::plain(setting.batch);
-        if self.has("prepare") {
-            let answer = self.ask(|object| {
-                let answer = object.call_method1("prepare", (described(object.py(), setting)?,))?;
-                answer.extract::<Option<u64>>().map_err(|_| wrong("prepare", "a micro-batch or None", &answer))
-            });
-            if let Some(Some(micro_batch)) = answer {
-                schedule.micro_batch = micro_batch;
-            }
-        }
-        self.failure.text().map_or(Ok(schedule), |why| Err(PolicyError::Failed(why)))
+        let hook = "prepare";
+        let answer =
+            self.asker.ask(hook, |object| Asker::micro_batch(hook, object, described(object.py(), setting)?))?;
+        let planner = Budgets { asker: self.asker.clone(), room: None };
+        let micro_batch = answer.flatten().unwrap_or(setting.batch);
+        Ok(Schedule { planner: Some(Box::new(planner)), ..Schedule::plain(micro_batch) })
     }
 
-    fn plan_within(&mut self, _graph: &TrainingGraph, room: Room) -> Option<Planning> {
-        if self.has("budget_changed") && self.room.replace(room) != Some(room) {
-            self.ask(|object| {
-                let budgets = PyDict::new(object.py());
-                budgets.set_item("memory_bytes", room.memory.map(|bytes| bytes.0))?;
-                budgets.set_item("activation_bytes", room.activations.map(|bytes| bytes.0))?;
-                object.call_method1("budget_changed", (budgets,)).map(drop)
-            });
-        }
-        None
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        let (hook, micro_batch) = ("begin_iteration", plan.micro_batch);
+        let answer = self.asker.ask(hook, |object| Asker::micro_batch(hook, object, micro_batch))?;
+        plan.micro_batch = answer.flatten().unwrap_or(micro_batch);
+        Ok(())
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
-        if !self.has("begin_iteration") {
-            return;
-        }
-        let micro_batch = plan.micro_batch;
-        let answer = self.ask(|object| {
-            let answer = object.call_method1("begin_iteration", (micro_batch,))?;
-            answer.extract::<Option<u64>>().map_err(|_| wrong("begin_iteration", "a micro-batch or None", &answer))
-        });
-        if let Some(Some(micro_batch)) = answer {
-            plan.micro_batch = micro_batch;
-        }
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        let known = &mut self.known;
+        let answer = self.asker.ask("hold", |object| {
+            let seen = see(known, memory);
+            holding(&object.call_method1("hold", (seen.of_id(tensor), seen))?)
+        })?;
+        Ok(answer.unwrap_or(Holding::Keep))
     }
 
-    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
-        if !self.has("hold") || self.failure.text().is_some() {
-            return Holding::Keep;
-        }
-        let seen = self.see(memory);
-        let answer = self.ask(|object| {
-            let answer = object.call_method1("hold", (seen.of_id(tensor), seen))?;
-            holding(&answer)
-        });
-        answer.unwrap_or(Holding::Keep)
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        if !self.has("relieve") || self.failure.text().is_some() {
-            return Vec::new();
-        }
-        let seen = self.see(memory);
-        let answer = self.ask(|object| {
-            let answer = object.call_method1("relieve", (want.bytes().0, seen))?;
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        let known = &mut self.known;
+        let answer = self.asker.ask("relieve", |object| {
+            let answer = object.call_method1("relieve", (want.bytes().0, see(known, memory)))?;
             if answer.is_none() {
                 return Ok(Vec::new());
             }
             answer.try_iter()?.map(|action| relief(&action?)).collect()
+        })?;
+        Ok(answer.unwrap_or_default())
+    }
+
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+        let answer = self.asker.ask("end_iteration", |object| {
+            let summary = PyDict::new(object.py());
+            summary.set_item("time_s", seen.time.seconds())?;
+            summary.set_item("micro_batches", &seen.micro_batches)?;
+            object.call_method1("end_iteration", (summary,)).map(drop)
         });
-        answer.unwrap_or_default()
-    }
-
-    fn gives_way(&self) -> bool {
-        self.has("relieve")
-    }
-
-    fn failed(&self) -> Option<String> {
-        self.failure.text()
-    }
-
-    fn end_iteration(&mut self, seen: &IterationSummary) {
-        if self.has("end_iteration") {
-            self.ask(|object| {
-                let summary = PyDict::new(object.py());
-                summary.set_item("time_s", seen.time.seconds())?;
-                summary.set_item("micro_batches", &seen.micro_batches)?;
-                object.call_method1("end_iteration", (summary,)).map(drop)
-            });
-        }
+        answer.map(|_| ())
     }
 }
 

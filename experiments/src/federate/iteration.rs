@@ -7,8 +7,7 @@ use haversack_devices::processor::{Frequency, SelectionError};
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{CoreSelection, load};
 use haversack_federation::population::DeviceKind;
-use haversack_policies::fedhybrid::plan::Planner;
-use haversack_policies::policy::Planning;
+use haversack_policies::planning::{Planner, Planning};
 use haversack_training::{Machine, PlanReport, RunError, with_setting};
 
 use super::specification::Specification;

@@ -200,14 +200,14 @@ fn managed(
 ) -> Result<(bool, Option<Plans>), CommandError> {
     let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
     let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let built = entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
+    entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
     let oracle = asked.oracle == Some(true);
     for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
         if given && oracle {
             return Err(place.says(key, &format!("`{key}` says how memory is kept, but `oracle` makes it no matter")));
         }
     }
-    if asked.budget.is_some() && !built.gives_way() {
+    if asked.budget.is_some() && !entry.gives_way {
         let message = format!("`budget` needs a policy that keeps within one; under {policy} nothing gives way");
         return Err(place.says("budget", &message));
     }
@@ -222,7 +222,7 @@ fn managed(
         Some(_) if plans != Some(Plans::Server) => {
             Err(place.says("clusters", "`clusters` needs a policy that makes plans, and `plans` by the server"))
         }
-        _ => Ok((built.gives_way(), plans)),
+        _ => Ok((entry.gives_way, plans)),
     }
 }
 

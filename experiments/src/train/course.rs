@@ -245,13 +245,13 @@ impl<'a> Course<'a> {
             update: first,
             importance: self.saved.importance.clone(),
             factors: self.saved.factors.clone(),
+            learned: self.saved.learned.clone(),
         };
         let mut learned = Learned::default();
-        // A policy begins every epoch anew with what was measured and what it has seen, so that an epoch does not depend
+        // A policy begins every epoch anew with what was measured and what it has learned, so that an epoch does not depend
         // on whether the one before ran in this process.
         let mut policy = plan.policy()?;
         let factors = &mut self.factors;
-        policy.go_on(self.saved.seen.clone());
         let ran =
             haversack_training::train(plan.machine(), &plan.job(), policy.as_mut(), &mut lesson, batches, |record| {
                 if let Some(loss) = record.loss {
@@ -273,7 +273,7 @@ impl<'a> Course<'a> {
         }
         (self.state, self.saved.update) = (lesson.state, lesson.update);
         (self.saved.importance, self.saved.factors) = (lesson.importance, lesson.factors);
-        self.saved.seen = policy.seen();
+        self.saved.learned = lesson.learned;
         Ok(learned)
     }
 

@@ -3,6 +3,7 @@
 use haversack_numerics::Meter;
 use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::Contents;
+use haversack_policies::setting::Learned;
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
@@ -49,8 +50,8 @@ pub(super) struct Saved {
     pub(super) importance: Vec<f64>,
     /// The scale factors of integer training, by tensor.
     pub(super) factors: Vec<Option<u32>>,
-    /// What the policy has seen of the data.
-    pub(super) seen: Vec<u64>,
+    /// What the policy has learned of the data.
+    pub(super) learned: Learned,
     /// Weights, running averages and the optimiser's state.
     pub(super) tensors: Vec<Held>,
 }
@@ -110,7 +111,7 @@ mod tests {
             energy: 0.3,
             importance: vec![0.7],
             factors: vec![None, Some(11)],
-            seen: vec![u64::MAX, 3],
+            learned: serde_json::json!([u64::MAX, 3]),
             rows: vec![row],
             tensors: vec![floats, integers, codes],
         };

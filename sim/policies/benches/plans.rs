@@ -11,7 +11,7 @@ use haversack_devices::units::Bytes;
 use haversack_policies::fedhybrid::Parameters;
 use haversack_policies::fedhybrid::profile::Profile;
 use haversack_policies::original::Original;
-use haversack_policies::policy::Room;
+use haversack_policies::planning::Room;
 use haversack_training::{Job, simulate, with_setting};
 use haversack_workloads::TrainingGraph;
 use haversack_workloads::autograd::Optimiser;

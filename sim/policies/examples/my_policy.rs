@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::error::Error;
 
 use haversack_devices::{load, load_stack, processor::Frequency, units::Bytes};
-use haversack_policies::{MemoryView, Policy, Relief, Want, entry::Entry};
+use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Want, entry::Entry};
 use haversack_training::{Budgets, Job, Machine, Record, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{TensorId, models};
@@ -16,6 +16,7 @@ static ENTRY: Entry = Entry {
     description: "Where memory is short, the tensor whose next use is farthest away is dropped; it is computed again then.",
     citation: "Belady, 1966",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[],
     build: |_| Ok(Box::new(FarthestFirst)),
@@ -25,7 +26,7 @@ static ENTRY: Entry = Entry {
 struct FarthestFirst;
 
 impl Policy for FarthestFirst {
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
         // Their order means nothing: of equals the lower id goes.
         candidates.sort_by_key(|&tensor| (Reverse(memory.tensors[tensor as usize].next_use), tensor));
@@ -37,7 +38,7 @@ impl Policy for FarthestFirst {
             left = left.saturating_sub(memory.tensors[tensor as usize].bytes);
             reliefs.push(Relief::Rematerialise(tensor));
         }
-        reliefs
+        Ok(reliefs)
     }
 }
 

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry {
     description: "Every tensor that a module keeps is quantised group by group, each module its own copy; a ReLU and a dropout keep a bit for an element. It compresses whether memory is short or not, and pays for packing and unpacking on the GPU.",
     citation: "Chen et al., ICML 2021, level L3",
     stores_floats: true,
+    gives_way: false,
     engine: None,
     parameters: &[&BITS],
     build: |settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))),
@@ -61,8 +62,8 @@ impl Policy for ActNn {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
         let within_reach = self.stored.as_ref().is_some_and(|stored| stored.reaches(tensor));
-        if within_reach { Holding::Quantise(self.bits) } else { Holding::Keep }
+        Ok(if within_reach { Holding::Quantise(self.bits) } else { Holding::Keep })
     }
 }

@@ -28,6 +28,7 @@ pub static ENTRY: Entry = Entry {
     description: "Saved tensors go to flash where writing and reading them hides behind computation, the one with the most free time first. Where it would stall backward, recomputation takes its place if it costs less. A device without flash only recomputes.",
     citation: "Peng et al., ASPLOS 2020, section 4",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[],
     build: |_| Ok(Box::new(Capuchin::default())),
@@ -190,20 +191,16 @@ impl Policy for Capuchin {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-        match self.planned.get(tensor as usize).copied().flatten() {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(match self.planned.get(tensor as usize).copied().flatten() {
             Some(Technique::Recompute) => Holding::Rematerialise,
             Some(Technique::Swap) => Holding::Swap,
             _ => Holding::Keep,
-        }
+        })
     }
 
-    fn gives_way(&self) -> bool {
-        true
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        let Some(costs) = &mut self.costs else { return Vec::new() };
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        let Some(costs) = &mut self.costs else { return Ok(Vec::new()) };
         let (held, at, samples) = (availability(memory), memory.at, memory.micro_batch);
         let snapshot = Snapshot { graph: memory.graph, held: &held, at, samples };
         let stale = costs.take_in(memory);
@@ -217,6 +214,6 @@ impl Policy for Capuchin {
             Some(Absence { tensor, bytes: state.bytes, from: at, to: state.next_use })
         };
         let chosen = self.rankings.choose(costs, want.bytes(), absence, passed, &snapshot);
-        chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect()
+        Ok(chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect())
     }
 }

@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry {
     description: "Before an iteration a knapsack takes from the tensors with the least importance what is short: bits where memory is, the whole tensor and its weight gradients where time is. Tensors lie in an arena of pages, packed while the processor works; when the budget falls during an iteration, the same order gives way.",
     citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
     stores_floats: true,
+    gives_way: true,
     engine: None,
     parameters: &[
         &FIXED_BITS,
@@ -433,7 +434,7 @@ impl Policy for Daf {
         Ok(Schedule { graph, quantisation: Some(self.rules()), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, iteration: &mut IterationPlan) {
+    fn begin_iteration(&mut self, iteration: &mut IterationPlan) -> Result<(), PolicyError> {
         if !iteration.importance.is_empty() {
             // What weights' gradients are worth is no matter of storage.
             self.averages.iter_mut().zip(&iteration.importance).for_each(|(held, &measured)| *held = measured);
@@ -442,22 +443,21 @@ impl Policy for Daf {
             // The budget held these bits before, and importance only moves them around: there is no error.
             let _none = plan.estimate(&self.averages);
         }
+        Ok(())
     }
 
-    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-        let Some(plan) = self.plan.as_ref().filter(|plan| plan.stored.reaches(tensor)) else { return Holding::Keep };
-        match plan.bits[tensor as usize] {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.stored.reaches(tensor)) else {
+            return Ok(Holding::Keep);
+        };
+        Ok(match plan.bits[tensor as usize] {
             0 => Holding::Skip,
             bits => Holding::Quantise(bits),
-        }
+        })
     }
 
-    fn gives_way(&self) -> bool {
-        true
-    }
-
-    fn relieve(&mut self, want: Want, _memory: &MemoryView<'_>) -> Vec<Relief> {
-        let Some(plan) = &mut self.plan else { return Vec::new() };
+    fn relieve(&mut self, want: Want, _memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        let Some(plan) = &mut self.plan else { return Ok(Vec::new()) };
         let target = plan.demand().saturating_sub(want.bytes());
         let mut reliefs = Vec::new();
         while plan.demand() > target {
@@ -467,6 +467,6 @@ impl Policy for Daf {
                 None => break,
             }
         }
-        reliefs
+        Ok(reliefs)
     }
 }

@@ -20,6 +20,7 @@ pub static ENTRY: Entry = Entry {
     description: "Where memory runs short, the tensor with the lowest score is dropped, and computed again when it is read. The scores weigh how stale a tensor is, its size, and what computing it again costs; they are those of `haversack replay`.",
     citation: "Kirisame et al., ICLR 2021, section 3",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[&HEURISTIC],
     build: |settings| Ok(Box::new(Dtr::new(settings.get(&HEURISTIC)?))),
@@ -85,11 +86,7 @@ impl Policy for Dtr {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn gives_way(&self) -> bool {
-        true
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let (heuristic, neighbours) = (self.heuristic, &mut self.neighbours);
         let cheaper = neighbours.as_mut().map(|neighbours| neighbours.take_in(memory)).unwrap_or_default();
         // Neighbours only make a score higher.
@@ -100,11 +97,11 @@ impl Policy for Dtr {
             true => at_most(fresh / (now + last_use).max(1.0)),
             false => fresh,
         };
-        self.ranking.evict(want.bytes(), memory, bound, |id| {
+        Ok(self.ranking.evict(want.bytes(), memory, bound, |id| {
             let tensor = &memory.tensors[id as usize];
             let around = neighbours.as_mut().map_or(Nanos::ZERO, |neighbours| neighbours.dropped_around(id, memory));
             Scored::At(-score(heuristic, tensor, around, memory.now), keys(heuristic, tensor, around))
-        })
+        }))
     }
 }
 

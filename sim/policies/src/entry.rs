@@ -21,6 +21,8 @@ pub struct Entry {
     pub citation: &'static str,
     /// Whether it makes fp32 tensors smaller itself, so that it has nothing to store of a graph in integers.
     pub stores_floats: bool,
+    /// Whether something gives way where memory is short, so that it makes do with a budget below what it takes without one.
+    pub gives_way: bool,
     /// The training engine that it stands for; `None` if it goes with any.
     pub engine: Option<Engine>,
     /// What can be set, in the order of the list.

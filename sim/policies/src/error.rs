@@ -35,7 +35,7 @@ pub enum PolicyError {
         /// Why.
         reason: String,
     },
-    /// The policy can decide nothing any more: see [`crate::Policy::failed`].
+    /// The policy can decide nothing any more.
     #[error("the policy failed: {0}")]
     Failed(String),
     /// The budget is below what the policy can reach.

@@ -20,7 +20,6 @@
 //!
 //! A technique that the run cannot offer (no codec, no flash) is not used; where none is left, the policy refuses.
 
-pub mod cache;
 mod choice;
 pub mod digest;
 pub mod mps;
@@ -32,18 +31,21 @@ pub mod profile;
 mod rule;
 mod survey;
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{TensorId, TrainingGraph};
 
-use self::cache::PlanCache;
 use self::choice::Chooser;
 pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
-use self::plan::{Operations, Plan, PlanError, Planner};
+use self::plan::Plan;
 use self::profile::Profile;
 pub use self::rule::Rule;
 pub use self::survey::Surveyed;
 use crate::error::PolicyError;
-use crate::policy::{Planning, Policy, Relief, Room, Schedule, Want};
+use crate::planning::{Operations, PlanAhead, Planner, Planning, Room};
+use crate::policy::{Policy, Relief, Schedule, Want};
 use crate::restore::Technique;
 use crate::setting::Setting;
 use crate::view::{MemoryView, TensorSet};
@@ -53,12 +55,9 @@ use crate::view::{MemoryView, TensorSet};
 #[must_use]
 pub struct FedHybrid {
     parameters: Parameters,
-    profile: Option<Profile>,
-    cache: PlanCache,
-    /// The plan in force; `None` where memory is not bounded, nobody has planned, or no plan fits.
-    plan: Option<Plan>,
-    /// What the last plan was asked for.
-    room: Room,
+    in_force: Arc<Mutex<InForce>>,
+    /// How often the plan had begun when it was last looked at.
+    begun: u64,
     /// The next of its steps.
     next: usize,
     /// Decides what no plan has foreseen.
@@ -67,19 +66,72 @@ pub struct FedHybrid {
     news: TensorSet,
 }
 
+/// The plan in force, which the planner sees to and the policy carries out.
+#[derive(Debug, Default)]
+struct InForce {
+    /// `None` where memory is not bounded, nobody has planned, or no plan fits.
+    plan: Option<Plan>,
+    /// How often it has begun: an iteration begins with its first step.
+    begun: u64,
+}
+
+fn locked(in_force: &Mutex<InForce>) -> MutexGuard<'_, InForce> {
+    in_force.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the plans, or has a server make them.
+#[derive(Debug)]
+struct Ahead {
+    profile: Profile,
+    planner: Planner,
+    /// The plans that were made before: a budget that comes back costs no new plan.
+    made: HashMap<Room, Plan>,
+    /// What the last plan was asked for.
+    room: Room,
+    in_force: Arc<Mutex<InForce>>,
+}
+
+impl PlanAhead for Ahead {
+    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+        let mut in_force = locked(&self.in_force);
+        in_force.begun += 1;
+        if std::mem::replace(&mut self.room, room) == room {
+            return Ok(None);
+        }
+        in_force.plan = None;
+        if room == Room::default() {
+            return Ok(None);
+        }
+        let sends = self.planner == Planner::Server;
+        let mut planning = Planning {
+            planner: self.planner,
+            room,
+            operations: Operations::default(),
+            sent: if sends { self.profile.bytes() } else { Bytes::ZERO },
+            received: Bytes::ZERO,
+            treatments: None,
+        };
+        if !self.made.contains_key(&room)
+            && let Ok(plan) = self.profile.plan(graph, room)
+        {
+            planning.operations = plan.operations();
+            self.made.insert(room, plan);
+        }
+        if let Some(plan) = self.made.get(&room) {
+            if sends {
+                planning.received = plan.bytes();
+            }
+            planning.treatments = Some(plan.treatments(graph));
+            in_force.plan = Some(plan.clone());
+        }
+        Ok(Some(planning))
+    }
+}
+
 impl FedHybrid {
     /// With `parameters`.
     pub fn new(parameters: Parameters) -> Self {
-        Self {
-            parameters,
-            profile: None,
-            cache: PlanCache::default(),
-            plan: None,
-            room: Room::default(),
-            next: 0,
-            online: None,
-            news: TensorSet::new(),
-        }
+        Self { parameters, in_force: Arc::default(), begun: 0, next: 0, online: None, news: TensorSet::new() }
     }
 
     /// The number of scores that were worked out as memory ran short.
@@ -87,26 +139,13 @@ impl FedHybrid {
         self.online.as_ref().map_or(0, |online| online.operations().scores)
     }
 
-    /// The plan in force.
-    pub const fn plan(&self) -> Option<&Plan> {
-        self.plan.as_ref()
-    }
-
-    /// A plan that came from elsewhere is in force from now on, for the budget that it is for; to be called once the
-    /// policy was prepared.
-    ///
-    /// # Errors
-    /// A plan for another graph or profile, or before the policy was prepared.
-    pub fn carry_out(&mut self, plan: Plan) -> Result<(), PlanError> {
-        let unprepared = || PlanError::Unreadable { reason: "the policy is not prepared for any graph yet".to_owned() };
-        plan.check(self.profile.as_ref().ok_or_else(unprepared)?)?;
-        (self.room, self.next, self.plan) = (plan.room(), 0, Some(plan));
-        Ok(())
-    }
-
     /// What the plan gives up by now so that `wanted` becomes free.
     fn due(&mut self, wanted: Bytes, memory: &MemoryView<'_>) -> Vec<(TensorId, Technique)> {
-        let (Some(plan), Some(online)) = (&self.plan, &mut self.online) else { return Vec::new() };
+        let in_force = locked(&self.in_force);
+        if std::mem::replace(&mut self.begun, in_force.begun) != in_force.begun {
+            self.next = 0;
+        }
+        let (Some(plan), Some(online)) = (&in_force.plan, &mut self.online) else { return Vec::new() };
         let mut due = Vec::new();
         let mut freed = Bytes::ZERO;
         while freed < wanted {
@@ -132,53 +171,22 @@ impl Policy for FedHybrid {
             return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
         }
         self.online = Some(profile.chooser());
-        self.profile = Some(profile);
-        (self.plan, self.room, self.next) = (None, Room::default(), 0);
+        self.in_force = Arc::default();
+        (self.begun, self.next) = (0, 0);
+        let planner = Ahead {
+            profile,
+            planner: self.parameters.planner,
+            made: HashMap::new(),
+            room: Room::default(),
+            in_force: Arc::clone(&self.in_force),
+        };
         let iteration = || setting.times().iter().copied().sum::<Nanos>();
         let budget_rule = self.parameters.budget.map(|parameters| parameters.start(iteration()));
         let round = self.parameters.budget.map(BudgetParameters::round);
-        Ok(Schedule { budget_rule, round, ..Schedule::plain(setting.batch) })
+        Ok(Schedule { planner: Some(Box::new(planner)), budget_rule, round, ..Schedule::plain(setting.batch) })
     }
 
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Option<Planning> {
-        self.next = 0;
-        let profile = self.profile.as_ref()?;
-        if std::mem::replace(&mut self.room, room) == room {
-            return None;
-        }
-        self.plan = None;
-        if room == Room::default() {
-            return None;
-        }
-        let planner = self.parameters.planner;
-        let found = self.cache.get_or_make(graph, profile, room).ok();
-        let sent = if planner == Planner::Server { profile.bytes() } else { Bytes::ZERO };
-        let mut planning = Planning {
-            planner,
-            room,
-            operations: Operations::default(),
-            sent,
-            received: Bytes::ZERO,
-            treatments: None,
-        };
-        if let Some((plan, known)) = found {
-            if planner == Planner::Server {
-                planning.received = plan.bytes();
-            }
-            if !known {
-                planning.operations = plan.operations();
-            }
-            planning.treatments = Some(plan.treatments(graph));
-            self.plan = Some(plan);
-        }
-        Some(planning)
-    }
-
-    fn gives_way(&self) -> bool {
-        true
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         for tensor in memory.changed.iter() {
             self.news.insert(tensor);
         }
@@ -189,6 +197,6 @@ impl Policy for FedHybrid {
             chosen = online.choose(want.bytes(), &MemoryView { changed: &self.news, ..*memory });
             self.news.clear();
         }
-        chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect()
+        Ok(chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect())
     }
 }

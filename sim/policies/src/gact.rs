@@ -27,6 +27,7 @@ pub static ENTRY: Entry = Entry {
     description: "Whatever autograd saves is quantised group by group. Level L1 gives every tensor the same bits; level L2 takes bits from those to which gradients are least sensitive, until the mean is met.",
     citation: "Liu et al., ICML 2022",
     stores_floats: true,
+    gives_way: false,
     engine: None,
     parameters: &[&LEVEL, &MEAN_BITS, &IMPORTANCE],
     build: |settings| {
@@ -165,19 +166,20 @@ impl Policy for Gact {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
         if !plan.importance.is_empty() {
             // A tensor that was never measured is as sensitive as nothing.
             self.sensitivity.fill(0.0);
             self.sensitivity.iter_mut().zip(&plan.importance).for_each(|(held, &measured)| *held = measured);
             self.adapt();
         }
+        Ok(())
     }
 
-    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-        match self.bits.get(tensor as usize) {
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(match self.bits.get(tensor as usize) {
             Some(&bits) if self.stored.as_ref().is_some_and(|stored| stored.reaches(tensor)) => Holding::Quantise(bits),
             _ => Holding::Keep,
-        }
+        })
     }
 }

@@ -1,16 +1,17 @@
 //! Memory policies: what is held, and what gives way when memory is short.
 //!
-//! A policy is a small struct, one a file, that answers the questions of the [`Policy`] trait with typed actions. It
+//! A policy is a small struct, one a file, that answers the six questions of the [`Policy`] trait with typed actions. It
 //! never touches bytes or clocks: the executor (`haversack-training`) carries the answers out and charges for them.
 //!
 //! ```text
 //! registry ── a line for each ──► a policy's file: entry · parameters · answers
 //!                                      │
-//!     prepare(Setting) ──► Schedule    │   once: the graph, the micro-batch, how tensors are quantised
+//!     prepare(Setting) ──► Schedule    │   once: the graph, the micro-batch, how tensors are quantised, what plans ahead
 //!     begin_iteration(IterationPlan)   │   each iteration: the first micro-batch, the scales that are kept
 //!     hold(tensor, MemoryView)         │   a tensor was made that backward reads: kept, packed, dropped …?
 //!     relieve(Want, MemoryView)        │   memory is short: what gives way?
-//!     end_iteration(IterationSummary)  ▼   what was measured
+//!     end_iteration(IterationSummary)  │   what was measured
+//!     learned() ──► Learned            ▼   what it has learned of the data, for a run that goes on
 //! ```
 //!
 //! What several policies share: [`entry`] (how a policy is listed and what can be set), [`ranking`] (which tensor goes
@@ -19,22 +20,22 @@
 //! the memory budget on a phone in use). The scores of `dtr` are those of `haversack-replay`.
 //!
 //! ```
-//! use haversack_policies::{Holding, MemoryView, Policy, registry};
+//! use haversack_policies::{Holding, MemoryView, Policy, PolicyError, registry};
 //! use haversack_workloads::TensorId;
 //!
 //! /// Everything that backward reads is computed again.
 //! struct KeepNothing;
 //!
 //! impl Policy for KeepNothing {
-//!     fn hold(&mut self, _tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-//!         Holding::Rematerialise
+//!     fn hold(&mut self, _tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+//!         Ok(Holding::Rematerialise)
 //!     }
 //! }
 //!
 //! let policies: Vec<Box<dyn Policy>> = vec![registry::build("sage", &[])?, Box::new(KeepNothing)];
 //! assert_eq!(registry::find("sage")?.citation, "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1");
 //! # assert_eq!(policies.len(), 2);
-//! # Ok::<(), haversack_policies::PolicyError>(())
+//! # Ok::<(), PolicyError>(())
 //! ```
 //!
 //! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give its file an

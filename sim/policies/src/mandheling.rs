@@ -24,7 +24,7 @@ use crate::engines::ALGORITHM;
 use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, Offload, Policy, Schedule};
-use crate::setting::{DspProfile, Setting};
+use crate::setting::{DspProfile, Learned, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -33,6 +33,7 @@ pub static ENTRY: Entry = Entry {
     description: "Trains in eight-bit integers on the DSP, and on the big cores what the DSP lacks. Operators lie where crossings between the two cost least, scale factors are taken anew as seldom as they change, products run in parts that fit the caches, and prepared subgraphs are used again.",
     citation: "Xu et al., MobiCom 2022, section 3",
     stores_floats: false,
+    gives_way: false,
     engine: Some(Engine {
         stack: "mandheling",
         processor: EngineProcessor::CpuAndDsp,
@@ -134,14 +135,12 @@ pub struct Mandheling {
     factors: Option<Factors>,
     /// Whether the data show how they change; otherwise that is drawn.
     has_data: bool,
-    /// What of the data was seen before this run; empty if nothing was.
-    before: Vec<u64>,
 }
 
 impl Mandheling {
     /// With `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, factors: None, has_data: false, before: Vec::new() }
+        Self { parameters, factors: None, has_data: false }
     }
 
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
@@ -217,7 +216,7 @@ impl Policy for Mandheling {
         if self.parameters.rescaling == Rescaling::Adaptive {
             let Parameters { seed, history, warm_up, .. } = self.parameters;
             let factors = if setting.tells_factors {
-                Factors::told(setting.graph, history).going_on(&self.before)
+                Factors::told(setting.graph, history, setting.learned)
             } else {
                 let constants = setting.factors.ok_or(PolicyError::NoFactors { policy: NAME })?;
                 let mut factors = Factors::drawn(setting.graph, seed, history, constants);
@@ -230,7 +229,7 @@ impl Policy for Mandheling {
         Ok(Schedule { offload: Some(offload), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
         if let Some(factors) = &mut self.factors {
             if plan.factors.is_empty() {
                 factors.advance()
@@ -241,14 +240,11 @@ impl Policy for Mandheling {
                 plan.keep_scale(tensor);
             }
         }
+        Ok(())
     }
 
-    fn seen(&self) -> Vec<u64> {
+    fn learned(&self) -> Learned {
         let factors = self.factors.as_ref().filter(|_| self.has_data);
-        factors.map_or_else(Vec::new, Factors::seen)
-    }
-
-    fn go_on(&mut self, seen: Vec<u64>) {
-        self.before = seen;
+        factors.map_or(Learned::Null, Factors::learned)
     }
 }

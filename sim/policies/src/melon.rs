@@ -36,6 +36,7 @@ pub static ENTRY: Entry = Entry {
     description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. After every operator it gives up what exceeds its computing budget, which leaves room for an operator's own tensors and for the gaps of its pool.",
     citation: "Wang et al., MobiSys 2022, section 4",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET, &BATCH_NORM],
     build: |settings| {
@@ -151,32 +152,21 @@ impl Policy for Melon {
         Ok(Schedule { computing_budget, ..self.accumulation.prepare(setting)? })
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
-        self.accumulation.begin_iteration(plan);
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        self.accumulation.begin_iteration(plan)
     }
 
-    fn gives_way(&self) -> bool {
-        true
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        let dropped = match want {
+            // What the next operator reads stays.
+            Want::OverPlan(excess) => self.drop_best(excess, memory, |tensor| tensor.next_use != memory.at),
+            Want::Shortfall(shortfall) => self.drop_best(shortfall, memory, |_| true),
+        };
+        let shrinks = matches!(want, Want::Shortfall(_)) && self.parameters.micro_batching;
+        if dropped.is_empty() && shrinks { self.accumulation.relieve(want, memory) } else { Ok(dropped) }
     }
 
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        match want {
-            Want::OverPlan(excess) => {
-                // What the next operator reads stays.
-                self.drop_best(excess, memory, |tensor| tensor.next_use != memory.at)
-            }
-            Want::Shortfall(shortfall) => {
-                let dropped = self.drop_best(shortfall, memory, |_| true);
-                if dropped.is_empty() && self.parameters.micro_batching {
-                    self.accumulation.relieve(want, memory)
-                } else {
-                    dropped
-                }
-            }
-        }
-    }
-
-    fn end_iteration(&mut self, seen: &IterationSummary) {
-        self.accumulation.end_iteration(seen);
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+        self.accumulation.end_iteration(seen)
     }
 }

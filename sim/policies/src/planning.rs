@@ -1,6 +1,59 @@
-//! What whoever runs a policy learns of its plans: where they are made, what that counts, and what they do.
+//! Plans that are made ahead: within which memory, where, what making them counts, and what they do.
 
+use std::fmt;
+
+use haversack_devices::units::Bytes;
+use haversack_workloads::TrainingGraph;
 use serde::{Deserialize, Serialize};
+
+use crate::error::PolicyError;
+
+/// Plans ahead what gives way; part of the [`Schedule`](crate::Schedule) of a policy that does.
+pub trait PlanAhead: fmt::Debug + Send {
+    /// Before each iteration, and when a process that was ended has started again: sees to the plan for the memory that it
+    /// may take of. Returns what that took, nothing where the plan in force holds.
+    ///
+    /// # Errors
+    /// A policy that can decide nothing any more.
+    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError>;
+}
+
+/// The memory that an iteration may take; `None` where it is not bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Room {
+    /// Of everything.
+    pub memory: Option<Bytes>,
+    /// Of saved tensors alone.
+    pub activations: Option<Bytes>,
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.memory, self.activations) {
+            (None, None) => f.write_str("memory without a bound"),
+            (Some(memory), None) => write!(f, "{memory}"),
+            (None, Some(saved)) => write!(f, "{saved} of saved tensors"),
+            (Some(memory), Some(saved)) => write!(f, "{memory}, {saved} of them of saved tensors"),
+        }
+    }
+}
+
+/// What having a new plan took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planning {
+    /// Who made it.
+    pub planner: Planner,
+    /// The budget that it is for.
+    pub room: Room,
+    /// The operations that it took; none if whoever makes plans had it already.
+    pub operations: Operations,
+    /// Bytes that were sent to the server: the profile and the budget.
+    pub sent: Bytes,
+    /// Bytes that came back: the plan.
+    pub received: Bytes,
+    /// What becomes of saved tensors; `None` if no plan fits, so that everything is decided as memory runs short.
+    pub treatments: Option<Treatments>,
+}
 
 /// Where plans are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

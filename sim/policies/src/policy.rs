@@ -5,21 +5,18 @@
 //! ignored. What a policy sees is in [`setting`](crate::setting) before the first iteration and in
 //! [`view`](crate::view) during one.
 
-use std::fmt;
-
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
-use serde::{Deserialize, Serialize};
 
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
-use crate::planning::{Operations, Planner, Treatments};
+use crate::planning::PlanAhead;
 use crate::quantised::Quantisation;
-use crate::setting::Setting;
+use crate::setting::{Learned, Setting};
 use crate::view::{MemoryView, TensorSet};
 
-/// A memory policy.
+/// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
 pub trait Policy: Send {
     /// Before the first iteration: what holds for all of them.
     ///
@@ -29,46 +26,43 @@ pub trait Policy: Send {
         Ok(Schedule::plain(setting.batch))
     }
 
-    /// Before each iteration, and when a process that was ended has started again: the memory that it may take of. A policy
-    /// that plans ahead sees to its plan here; returns what that took, nothing where the plan in force holds.
-    fn plan_within(&mut self, _graph: &TrainingGraph, _room: Room) -> Option<Planning> {
-        None
+    /// Before each iteration: what holds for this one. `plan` comes as the schedule has it.
+    ///
+    /// # Errors
+    /// A policy that can decide nothing any more.
+    fn begin_iteration(&mut self, _plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        Ok(())
     }
 
-    /// Before each iteration: what holds for this one. `plan` comes as the schedule has it.
-    fn begin_iteration(&mut self, _plan: &mut IterationPlan) {}
-
     /// A tensor with a later backward use was just made: how is it to be held? Asked again after a relief.
-    fn hold(&mut self, _tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-        Holding::Keep
+    ///
+    /// # Errors
+    /// As [`Policy::begin_iteration`].
+    fn hold(&mut self, _tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(Holding::Keep)
     }
 
     /// Memory is wanted: what gives way? Asked again while it is not enough. An empty answer to a shortfall means that
     /// the policy is at its end; the run goes on as it is after one to what exceeds the plan.
-    fn relieve(&mut self, _want: Want, _memory: &MemoryView<'_>) -> Vec<Relief> {
-        Vec::new()
-    }
-
-    /// Whether something gives way where memory is short, so that it makes do with a budget below what it takes without one.
-    fn gives_way(&self) -> bool {
-        false
-    }
-
-    /// Why it can decide nothing any more, in words: asked before every node, and after every answer to a want. It ends the run.
-    fn failed(&self) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// As [`Policy::begin_iteration`].
+    fn relieve(&mut self, _want: Want, _memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        Ok(Vec::new())
     }
 
     /// After each iteration.
-    fn end_iteration(&mut self, _seen: &IterationSummary) {}
-
-    /// What it has seen of the data, as numbers of its own, for [`Policy::go_on`]; empty if it learns nothing from data.
-    fn seen(&self) -> Vec<u64> {
-        Vec::new()
+    ///
+    /// # Errors
+    /// As [`Policy::begin_iteration`].
+    fn end_iteration(&mut self, _seen: &IterationSummary) -> Result<(), PolicyError> {
+        Ok(())
     }
 
-    /// Before [`Policy::prepare`]: the run goes on from one on the same graph, whose policy had [`Policy::seen`] this.
-    fn go_on(&mut self, _seen: Vec<u64>) {}
+    /// What it has learned of the data. A later run on the same graph is given it back in [`Setting::learned`].
+    fn learned(&self) -> Learned {
+        Learned::Null
+    }
 }
 
 /// What a policy fixes before the first iteration.
@@ -89,6 +83,8 @@ pub struct Schedule {
     pub computing_budget: Option<ComputingBudget>,
     /// Whose statistics batch normalisations take.
     pub batch_statistics: BatchStatistics,
+    /// What plans ahead within the memory that there is; `None` if everything is decided as memory runs short.
+    pub planner: Option<Box<dyn PlanAhead>>,
     /// Who decides the memory budget of a run on a phone in use; `None` if nobody does.
     pub budget_rule: Option<Box<dyn BudgetRule>>,
     /// Iterations of a round: the rule is asked before it, and after it the process gives the memory back that no tensor is
@@ -107,12 +103,14 @@ impl Schedule {
             offload: None,
             computing_budget: None,
             batch_statistics: BatchStatistics::Part,
+            planner: None,
             budget_rule: None,
             round: None,
         }
     }
 
-    /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: nothing is decided before the first iteration.
+    /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: where memory is not short, nothing is
+    /// decided before the first iteration.
     pub const fn is_plain(&self, batch: u64) -> bool {
         self.micro_batch == batch
             && self.graph.is_none()
@@ -266,43 +264,6 @@ pub enum Relief {
     Compress(TensorId),
     /// Write the tensor to flash; it is read at its use.
     Swap(TensorId),
-}
-
-/// The memory that an iteration may take; `None` where it is not bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Room {
-    /// Of everything.
-    pub memory: Option<Bytes>,
-    /// Of saved tensors alone.
-    pub activations: Option<Bytes>,
-}
-
-impl fmt::Display for Room {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.memory, self.activations) {
-            (None, None) => f.write_str("memory without a bound"),
-            (Some(memory), None) => write!(f, "{memory}"),
-            (None, Some(saved)) => write!(f, "{saved} of saved tensors"),
-            (Some(memory), Some(saved)) => write!(f, "{memory}, {saved} of them of saved tensors"),
-        }
-    }
-}
-
-/// What having a new plan took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planning {
-    /// Who made it.
-    pub planner: Planner,
-    /// The budget that it is for.
-    pub room: Room,
-    /// The operations that it took; none if whoever makes plans had it already.
-    pub operations: Operations,
-    /// Bytes that were sent to the server: the profile and the budget.
-    pub sent: Bytes,
-    /// Bytes that came back: the plan.
-    pub received: Bytes,
-    /// What becomes of saved tensors; `None` if no plan fits, so that everything is decided as memory runs short.
-    pub treatments: Option<Treatments>,
 }
 
 /// What a policy learns from an iteration.

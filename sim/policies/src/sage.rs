@@ -27,6 +27,7 @@ pub static DGC: Entry = Entry {
     description: "Where memory runs short, the saved tensor with the lowest latency per byte is dropped and computed again in backward. The size of a batch stays.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[],
     build: |_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))),
@@ -39,6 +40,7 @@ pub static DGA: Entry = Entry {
     description: "Where memory runs short, the last samples of the part under way are dropped from everything in memory and trained in a further part. An iteration begins with the micro-batch that the one before it ended with.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[&BATCH_NORM],
     build: |settings| {
@@ -53,6 +55,7 @@ pub static SAGE: Entry = Entry {
     description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does. Under a constant budget only the first iteration pays for finding the split.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[&ORDER, &MTP, &FLOOR, &BATCH_NORM],
     build: |settings| {
@@ -193,21 +196,18 @@ impl Policy for Dynamic {
         Ok(Schedule { batch_statistics: self.statistics, ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
         self.checkpoint_next = false;
         plan.micro_batch = self.learned.unwrap_or(plan.micro_batch);
+        Ok(())
     }
 
-    fn gives_way(&self) -> bool {
-        true
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let shortfall = want.bytes();
         if self.order != Order::AccumulationOnly {
             self.ranking.refresh(memory, &[], |_, tensor| Some([-latency_per_byte(tensor)]));
         }
-        match self.order {
+        Ok(match self.order {
             Order::CheckpointingOnly => self.checkpoint(shortfall, memory),
             Order::AccumulationOnly => Self::accumulate(memory, 1),
             Order::AccumulationFirst => {
@@ -243,12 +243,13 @@ impl Policy for Dynamic {
                     Self::or_else(self.checkpoint(shortfall, memory), || Self::accumulate(memory, 1))
                 }
             }
-        }
+        })
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) {
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
         // The last part may be small only because few samples were left.
         let whole = seen.micro_batches.split_last().map_or(&[][..], |(_, before)| before);
         self.learned = whole.iter().min().or(seen.micro_batches.first()).copied();
+        Ok(())
     }
 }

@@ -8,6 +8,9 @@ use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 use crate::worth::{Metric, Worth};
 
+/// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.
+pub type Learned = serde_json::Value;
+
 /// What a policy knows before the first iteration.
 #[must_use]
 pub struct Setting<'a> {
@@ -37,6 +40,8 @@ pub struct Setting<'a> {
     pub restore: Option<&'a dyn RestoreProfile>,
     /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
     pub importance: Option<&'a [f64]>,
+    /// What the policy had [`learned`](crate::Policy::learned) in a run on the same graph that this one goes on from.
+    pub learned: Option<&'a Learned>,
     /// How scale factors scatter; `None` if that is not known.
     pub factors: Option<&'a FactorConstants>,
     /// Whether every iteration tells the scale factors that the data have given: see [`crate::IterationPlan`].
@@ -61,6 +66,7 @@ impl<'a> Setting<'a> {
             dsp: None,
             restore: None,
             importance: None,
+            learned: None,
             factors: None,
             tells_factors: false,
         }

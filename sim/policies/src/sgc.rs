@@ -19,6 +19,7 @@ pub static ENTRY: Entry = Entry {
     description: "Of the tensors through which all of forward passes, every √n-th is kept. Everything else that backward needs is computed again from the one before it, a segment at a time, whether memory is short or not.",
     citation: "Chen et al., 2016; Gim and Ko, MobiSys 2022, section 4.3.1",
     stores_floats: false,
+    gives_way: false,
     engine: None,
     parameters: &[],
     build: |_| Ok(Box::new(StaticCheckpointing::default())),
@@ -42,8 +43,8 @@ impl Policy for StaticCheckpointing {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Holding {
-        if self.kept[tensor as usize] { Holding::Keep } else { Holding::Rematerialise }
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(if self.kept[tensor as usize] { Holding::Keep } else { Holding::Rematerialise })
     }
 }
 

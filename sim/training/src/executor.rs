@@ -21,7 +21,7 @@ use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
-use haversack_policies::budget::BudgetRule;
+use haversack_policies::planning::PlanAhead;
 use haversack_policies::quantised::{Quantised, WHOLE};
 use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Storage};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
@@ -56,6 +56,8 @@ const WATCHED: u32 = 120;
 pub(crate) struct Executor<'a> {
     job: &'a Job<'a>,
     policy: &'a mut dyn Policy,
+    /// What plans ahead; `None` if the policy decides everything as memory runs short.
+    planner: Option<Box<dyn PlanAhead>>,
     /// What the policy has fixed for the iteration under way.
     plan: IterationPlan,
     costs: RunCosts<'a>,
@@ -86,12 +88,13 @@ impl<'a> Executor<'a> {
     pub(crate) fn new(
         machine: &Machine,
         job: &'a Job<'a>,
-        schedule: &'a Schedule,
+        schedule: &'a mut Schedule,
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
-        rule: Option<Box<dyn BudgetRule>>,
         lesson: Option<&Lesson<'a>>,
     ) -> Result<Self, RunError> {
+        let (rule, planner) = (schedule.budget_rule.take(), schedule.planner.take());
+        let schedule: &Schedule = schedule;
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
         let allocator: Box<dyn Allocator> = match job.allocator {
             AllocatorKind::Exact => Box::new(ExactAllocator::new(Bytes::MAX)),
@@ -134,6 +137,7 @@ impl<'a> Executor<'a> {
         Ok(Self {
             job,
             policy,
+            planner,
             plan: IterationPlan::new(schedule.micro_batch),
             costs: RunCosts::new(machine, graph, schedule.precision.unwrap_or(job.precision), rules, codec),
             clock: Clock::new(machine.device.dram().bandwidth)?,
@@ -220,7 +224,7 @@ impl<'a> Executor<'a> {
         self.tell_factors();
         self.iterations += 1;
         let (measured, factors) = (self.plan.importance.clone(), self.plan.factors.clone());
-        self.policy.begin_iteration(&mut self.plan);
+        self.policy.begin_iteration(&mut self.plan)?;
         self.keep_factors();
         let first = self.plan.micro_batch;
         self.begin_iteration()?;
@@ -313,7 +317,7 @@ impl<'a> Executor<'a> {
             record.peak_staging = packer.take_peak_staging();
         }
         let summary = IterationSummary { time: record.iteration, micro_batches: record.micro_batches.clone() };
-        self.policy.end_iteration(&summary);
+        self.policy.end_iteration(&summary)?;
         if let Some(dsp) = &mut self.lanes.dsp {
             dsp.end_iteration();
         }

@@ -6,6 +6,7 @@ use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
+use haversack_policies::setting::Learned;
 use haversack_workloads::{Role, TensorId};
 
 use crate::error::RunError;
@@ -28,6 +29,8 @@ pub struct Lesson<'a> {
     pub importance: Vec<f64>,
     /// The scale factors that integer training has last taken, by tensor; empty if none was.
     pub factors: Vec<Option<u32>>,
+    /// What the policy has learned of the data.
+    pub learned: Learned,
 }
 
 /// A mini-batch that a run learns from.

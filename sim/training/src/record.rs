@@ -5,7 +5,7 @@ use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
 use haversack_numerics::program::Loss;
 use haversack_policies::Storage;
-use haversack_policies::policy::Planning;
+use haversack_policies::planning::Planning;
 use haversack_policies::quantised::Rounding;
 use haversack_workloads::TensorId;
 

@@ -57,11 +57,12 @@ fn run<T>(
     let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);
     let importance = importance.filter(|measured| !measured.is_empty());
     let in_integers = lesson.as_ref().is_some_and(|lesson| lesson.program.is_in_integers());
-    let told = Told { importance, factors: in_integers || !job.factors.is_empty() };
+    let learned = lesson.as_ref().map(|lesson| &lesson.learned);
+    let told = Told { importance, learned, factors: in_integers || !job.factors.is_empty() };
     let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
-    let rule = schedule.budget_rule.take();
-    let mut executor = Executor::new(machine, job, &schedule, policy, &codec, rule, lesson.as_deref())?;
+    let micro_batch = schedule.micro_batch;
+    let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref())?;
     executor.start()?;
     if let Some(lesson) = &mut lesson {
         executor.learn_from(lesson);
@@ -70,7 +71,7 @@ fn run<T>(
     let mut times = Vec::new();
     for iteration in iterations {
         begin(&mut executor, iteration);
-        record = executor.iteration(schedule.micro_batch)?;
+        record = executor.iteration(micro_batch)?;
         times.push(record.iteration);
         if let Some(share) = governors.after(&record, executor.cores())? {
             executor.allow(share);

@@ -3,7 +3,7 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::quantised::{ElementBytes, working_memory};
-use haversack_policies::setting::DspProfile;
+use haversack_policies::setting::{DspProfile, Learned};
 use haversack_policies::{NodeTimes, Setting};
 use haversack_workloads::NodeId;
 
@@ -16,6 +16,8 @@ use crate::machine::codec::CodecProfile;
 pub(crate) struct Told<'a> {
     /// The importance of tensors; `None` if none was measured.
     pub(crate) importance: Option<&'a [f64]>,
+    /// What the policy had learned; `None` if the run goes on from none.
+    pub(crate) learned: Option<&'a Learned>,
     /// Whether each iteration tells the scale factors of the one before.
     pub(crate) factors: bool,
 }
@@ -37,6 +39,7 @@ pub(crate) fn with_codec<T>(
     let sizes = element_bytes(machine, job);
     ask(&Setting {
         importance: told.importance,
+        learned: told.learned,
         factors: machine.stack.constants.factors.as_ref(),
         tells_factors: told.factors,
         graph: job.graph,

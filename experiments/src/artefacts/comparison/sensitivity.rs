@@ -3,6 +3,7 @@
 use haversack_numerics::Meter;
 use haversack_numerics::optimiser::Rule;
 use haversack_policies::gact::{Gact, Level, Parameters};
+use haversack_policies::setting::Learned;
 use haversack_training::Lesson;
 use strum::IntoEnumIterator;
 
@@ -81,6 +82,7 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
         update: trained.updates(),
         importance: Vec::new(),
         factors: Vec::new(),
+        learned: Learned::Null,
     };
     let rule: Rule = trained.rule();
     let batches = trained.next_batches().take(UPDATES).map(|batch| (batch, rule));

@@ -15,6 +15,7 @@ pub static ENTRY: Entry = Entry {
     description: "While memory is short, the tensor that saves the most memory for a second goes: by recomputation, by compression within an error bound, or to flash where that is allowed. On a phone in use it predicts the budget of the next round from page faults and kills.",
     citation: "Tam et al., SenSys 2024, section 4.3, algorithm 1",
     stores_floats: false,
+    gives_way: true,
     engine: None,
     parameters: &[
         &COMPRESSION,

@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use super::digest::Digest;
 use super::profile::Profile;
+use crate::planning::Room;
 pub use crate::planning::{Operations, Planner, Treatments};
-use crate::policy::Room;
 use crate::restore::Technique;
 
 /// The form of a plan that this program writes and reads.

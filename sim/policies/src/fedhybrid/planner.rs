@@ -14,7 +14,7 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use self::memory::Memory;
 use super::choice::Chooser;
 use super::plan::{Operations, PlanError, Step};
-use crate::policy::Room;
+use crate::planning::Room;
 use crate::restore::Technique;
 use crate::view::Storage;
 

@@ -8,7 +8,7 @@ use super::digest::Digest;
 use super::parameters::Parameters;
 use super::plan::{Plan, PlanError};
 use super::planner::Walk;
-use crate::policy::Room;
+use crate::planning::Room;
 use crate::restore::Technique;
 use crate::setting::Setting;
 

@@ -3,9 +3,11 @@
 use haversack_devices::stack::FactorConstants;
 use haversack_workloads::training_graph::Tensor;
 use haversack_workloads::{TensorId, TrainingGraph};
+use serde::{Deserialize, Serialize};
 
 use super::rescaling::Rescaler;
 use super::scales::ScaleProcess;
+use crate::setting::Learned;
 
 /// The scale factors of a graph's tensors and who decides when each is taken anew.
 #[derive(Debug, Default)]
@@ -17,9 +19,10 @@ pub struct Factors {
     batch: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Factor {
     /// What draws it; `None` where the data tell it.
+    #[serde(skip)]
     process: Option<ScaleProcess>,
     rescaler: Rescaler,
     held: Option<u32>,
@@ -27,9 +30,15 @@ struct Factor {
 }
 
 impl Factors {
-    /// Those of the tensors that nodes of `graph` rescale, as data tell them; each decision remembers `history` batches.
-    pub fn told(graph: &TrainingGraph, history: u64) -> Self {
-        Self::new(graph, history, |_| None)
+    /// Those of the tensors that nodes of `graph` rescale, as data tell them; each decision remembers `history` batches. They
+    /// go on from what was [`learned`](Factors::learned) before, unless that is of another number of factors.
+    pub(super) fn told(graph: &TrainingGraph, history: u64, learned: Option<&Learned>) -> Self {
+        let factors = Self::new(graph, history, |_| None);
+        let before = learned.and_then(|learned| <(u64, Vec<Factor>)>::deserialize(learned).ok());
+        match before.filter(|(_, all)| all.len() == factors.all.len()) {
+            Some((batch, all)) => Self { batch, all, ..factors },
+            None => factors,
+        }
     }
 
     /// The same, drawn under `seed` by the tensors' names, as `constants` say.
@@ -56,30 +65,9 @@ impl Factors {
         Self { all: (0..).zip(&tensors).map(factor).collect(), of, batch: 0 }
     }
 
-    /// What is known of all of them, for [`Factors::going_on`]: the number of batches, and of each factor the one that is
-    /// held, whether it is due, and what its [`Rescaler`] has seen.
-    pub fn seen(&self) -> Vec<u64> {
-        let of = |factor: &Factor| {
-            let held = factor.held.map_or(0, |held| u64::from(held) + 1);
-            [held, u64::from(factor.due)].into_iter().chain(factor.rescaler.seen())
-        };
-        std::iter::once(self.batch).chain(self.all.iter().flat_map(of)).collect()
-    }
-
-    /// The same as those that have [`Factors::seen`] this; as they are where it is of another number of factors.
-    pub fn going_on(mut self, seen: &[u64]) -> Self {
-        let Some((&batch, rest)) = seen.split_first() else { return self };
-        let (each, left) = rest.as_chunks::<8>();
-        if each.len() != self.all.len() || !left.is_empty() {
-            return self;
-        }
-        self.batch = batch;
-        for (factor, &[held, due, seen @ ..]) in self.all.iter_mut().zip(each) {
-            factor.held = held.checked_sub(1).and_then(|held| u32::try_from(held).ok());
-            factor.due = due != 0;
-            factor.rescaler = factor.rescaler.clone().going_on(seen);
-        }
-        self
+    /// The number of batches, and what is known of each factor.
+    pub(super) fn learned(&self) -> Learned {
+        serde_json::to_value((self.batch, &self.all)).unwrap_or_default()
     }
 
     /// The next batch of drawn factors: what is due is taken anew.

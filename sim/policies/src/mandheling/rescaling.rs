@@ -1,5 +1,7 @@
 //! How often a scale factor is taken anew (section 3.4): half as often as it was seen to change.
 
+use serde::{Deserialize, Serialize};
+
 /// The longest interval between changes that is believed in, in batches: the upper end of figure 4(b).
 pub const LONGEST_INTERVAL: u64 = 60;
 
@@ -17,7 +19,7 @@ pub const LEAST_HISTORY: u64 = 4;
 /// period, and then the period with the interval. Where such jumps come at random every f batches, a share
 /// s = (1 − exp(−2g / f)) / 2 of checks g batches apart sees a change; f is worked out from that. Where none sees one,
 /// or half of them or more, half a change is added or taken away.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[must_use]
 pub struct Rescaler {
     /// K.
@@ -39,17 +41,6 @@ impl Rescaler {
     pub fn new(remembered: u64, place: u64, of: u64) -> Self {
         let (remembered, place) = (remembered.max(LEAST_HISTORY), (place % of.max(1), of.max(1)));
         Self { remembered, place, period: 1, last: None, next: 0, checks: 0, changes: 0, reach: 0 }
-    }
-
-    /// What it knows, for [`Rescaler::going_on`].
-    pub fn seen(&self) -> [u64; 6] {
-        let last = self.last.map_or(0, |last| last + 1);
-        [self.period, last, self.next, self.checks, self.changes, self.reach]
-    }
-
-    /// The same as one that has [`Rescaler::seen`] this.
-    pub fn going_on(self, [period, last, next, checks, changes, reach]: [u64; 6]) -> Self {
-        Self { period: period.max(1), last: last.checked_sub(1), next, checks, changes, reach, ..self }
     }
 
     /// Whether the factor is to be taken anew in `batch`.

@@ -59,7 +59,7 @@ fn bits(
     let mut daf = Daf::new(parameters);
     let setting = Setting { activation_budget: budget.map(Bytes), ..setting(graph, 1, &[]) };
     daf.prepare(&setting)?;
-    daf.begin_iteration(&mut IterationPlan::new(1));
+    daf.begin_iteration(&mut IterationPlan::new(1)).unwrap();
     Ok(saved.iter().map(|&tensor| bits_of(hold(&mut daf, tensor))).collect())
 }
 
@@ -259,14 +259,14 @@ fn what_is_out_of_reach_takes_its_share_of_the_budget() {
 /// How `daf` holds a tensor; it looks at nothing else.
 fn hold(daf: &mut Daf, tensor: TensorId) -> Holding {
     let nothing = TrainingGraph { name: String::new(), tensors: Vec::new(), nodes: Vec::new() };
-    daf.hold(tensor, &MemoryView::empty(&nothing))
+    daf.hold(tensor, &MemoryView::empty(&nothing)).unwrap()
 }
 
 /// What `daf` answers to a shortfall.
 fn relieve(daf: &mut Daf, graph: &TrainingGraph, shortfall: u64) -> Vec<Relief> {
     let tensors = vec![TensorState::default(); graph.tensors.len()];
     let view = MemoryView { tensors: &tensors, budget: Bytes::ZERO, ..MemoryView::empty(graph) };
-    daf.relieve(Want::Shortfall(Bytes(shortfall)), &view)
+    daf.relieve(Want::Shortfall(Bytes(shortfall)), &view).unwrap()
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_shortfall_takes_bits_in_the_same_order() {
     assert_eq!([first, second, third].map(|t| bits_of(hold(&mut daf, t))), [0, 1, 0]);
     assert_eq!(relieve(&mut daf, &graph, 1), []);
     // The next iteration starts from the same bits.
-    daf.begin_iteration(&mut IterationPlan::new(1));
+    daf.begin_iteration(&mut IterationPlan::new(1)).unwrap();
     assert_eq!(hold(&mut daf, first), Holding::Quantise(8));
 }
 
@@ -305,7 +305,7 @@ fn what_was_measured_takes_the_place_of_the_prior() {
         (importance[saved[0] as usize], importance[saved[1] as usize]) = (first, second);
         let mut iteration = IterationPlan::new(1);
         iteration.importance = importance;
-        daf.begin_iteration(&mut iteration);
+        daf.begin_iteration(&mut iteration).unwrap();
         [bits_of(hold(&mut daf, saved[0])), bits_of(hold(&mut daf, saved[1]))]
     };
     assert_eq!(after(129.0, 130.0), [16, 32]);
@@ -541,7 +541,7 @@ fn a_tensor_has_the_bits_of_the_kind_that_asks_for_most() {
         let mut daf = registry::build("daf", &values).unwrap();
         daf.prepare(&setting(&builder.graph, 1, &[])).unwrap();
         let view = MemoryView::empty(&builder.graph);
-        saved.iter().map(|&tensor| bits_of(daf.hold(tensor, &view))).collect::<Vec<_>>()
+        saved.iter().map(|&tensor| bits_of(daf.hold(tensor, &view).unwrap())).collect::<Vec<_>>()
     };
     assert_eq!(set(&[("convolution_bits", "8")]), [8, 2, 8, 2]);
     assert_eq!(set(&[("convolution_bits", "1"), ("norm_bits", "4"), ("bits", "8")]), [1, 4, 4, 8]);

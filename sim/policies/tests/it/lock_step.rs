@@ -27,15 +27,15 @@ impl<P: Policy + Clone> Policy for Checked<P> {
         self.policy.prepare(setting)
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
-        self.policy.begin_iteration(plan);
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        self.policy.begin_iteration(plan)
     }
 
-    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
         self.policy.hold(tensor, memory)
     }
 
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         self.questions += 1;
         let all: TensorSet = (0..memory.tensors.len() as TensorId).collect();
         let searched = self.policy.clone().relieve(want, &MemoryView { changed: &all, ..*memory });
@@ -44,8 +44,8 @@ impl<P: Policy + Clone> Policy for Checked<P> {
         kept
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) {
-        self.policy.end_iteration(seen);
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+        self.policy.end_iteration(seen)
     }
 }
 

@@ -98,11 +98,12 @@ impl Executor<'_> {
         }
     }
 
-    /// The other way round, with the importance that was measured.
+    /// The other way round, with the importance that was measured and what the policy has learned.
     pub(crate) fn learned(&mut self, lesson: &mut Lesson<'_>) {
         if let Some(importance) = self.learning.as_ref().and_then(|learning| learning.importance.as_ref()) {
             lesson.importance = importance.averages().collect();
         }
+        lesson.learned = self.policy.learned();
         let graph = self.tensors.graph();
         if let Some(values) = self.tensors.values() {
             lesson.factors = std::mem::take(values.factors());

@@ -38,7 +38,7 @@ impl Executor<'_> {
     /// Holds a saved tensor that is whole in memory as the policy wants it.
     fn hold_as_asked(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         loop {
-            match self.ask_hold(tensor) {
+            match self.ask_hold(tensor)? {
                 Holding::Keep => {
                     self.tensors.keep(tensor);
                     self.note_memory(node);

@@ -1,7 +1,7 @@
 //! Memory pressure: bringing tensors in, and letting the policy give something back.
 
 use haversack_devices::units::Bytes;
-use haversack_policies::{Holding, PolicyError, Relief, Want};
+use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
@@ -59,31 +59,25 @@ impl Executor<'_> {
     }
 
     /// Asks the policy how a saved tensor is to be held.
-    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Holding {
+    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding, RunError> {
         let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
         let memory = self.tensors.view(Extent::ZERO, budget, self.clock.now(), self.clock.phase());
-        self.policy.hold(tensor, &memory)
-    }
-
-    /// Ends the run of a policy that can decide nothing any more.
-    pub(super) fn check_policy(&self) -> Result<(), RunError> {
-        self.policy.failed().map_or(Ok(()), |why| Err(PolicyError::Failed(why).into()))
+        Ok(self.policy.hold(tensor, &memory)?)
     }
 
     /// Asks the policy what gives way while `wanted` more is to fit into `budget`.
-    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Vec<Relief> {
+    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>, RunError> {
         let memory = self.tensors.view(wanted, budget, self.clock.now(), self.clock.phase());
-        let reliefs = self.policy.relieve(want, &memory);
+        let reliefs = self.policy.relieve(want, &memory)?;
         self.tensors.forget_changed();
-        reliefs
+        Ok(reliefs)
     }
 
     /// Asks the policy what gives way, and carries it out.
     pub(super) fn ask_relief(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         let needed = Bytes(self.tensors.allocated().0 + wanted.at(self.tensors.samples()));
         let budget = needed.saturating_sub(shortfall);
-        let reliefs = self.ask(Want::Shortfall(shortfall), wanted, budget);
-        self.check_policy()?;
+        let reliefs = self.ask(Want::Shortfall(shortfall), wanted, budget)?;
         if reliefs.is_empty() && self.stack.release_waiting(&mut self.tensors) {
             return Ok(());
         }
@@ -102,7 +96,7 @@ impl Executor<'_> {
         if excess == Bytes::ZERO {
             return Ok(());
         }
-        let reliefs = self.ask(Want::OverPlan(excess), Extent::ZERO, limit);
+        let reliefs = self.ask(Want::OverPlan(excess), Extent::ZERO, limit)?;
         self.apply(reliefs, node)
     }
 

@@ -119,7 +119,6 @@ impl Executor<'_> {
 
     /// Runs the schedule's next node.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
-        self.check_policy()?;
         self.clock.come_to(id);
         self.tensors.come_to(id);
         self.gather(id)?;

@@ -3,8 +3,7 @@
 use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::storage::ScalarSpeed;
 use haversack_devices::units::{Factor, Nanos};
-use haversack_policies::fedhybrid::plan::{Operations, Planner};
-use haversack_policies::policy::Planning;
+use haversack_policies::planning::{Operations, Planner, Planning};
 
 use super::Machine;
 

@@ -4,7 +4,7 @@ use haversack_devices::processor::Frequency;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_devices::{load, load_stack};
-use haversack_policies::{Holding, MemoryView, Policy};
+use haversack_policies::{Holding, MemoryView, Policy, PolicyError};
 use haversack_training::{Job, Machine, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::training_graph::{Node, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
@@ -129,8 +129,8 @@ fn energy_is_power_times_time() {
 struct DropsAll;
 
 impl Policy for DropsAll {
-    fn hold(&mut self, _: u32, _: &MemoryView<'_>) -> Holding {
-        Holding::Rematerialise
+    fn hold(&mut self, _: u32, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(Holding::Rematerialise)
     }
 }
 

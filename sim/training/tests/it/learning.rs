@@ -214,8 +214,8 @@ fn a_process_that_was_ended_goes_on_from_the_update_before() {
 struct PutsAway(Holding);
 
 impl Policy for PutsAway {
-    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
-        if memory.candidates.contains(tensor) { self.0 } else { Holding::Keep }
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(if memory.candidates.contains(tensor) { self.0 } else { Holding::Keep })
     }
 }
 
@@ -255,16 +255,17 @@ impl Policy for StartsAgain {
         })
     }
 
-    fn begin_iteration(&mut self, _plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, _plan: &mut IterationPlan) -> Result<(), PolicyError> {
         self.done = false;
+        Ok(())
     }
 
-    fn relieve(&mut self, _want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let written = |id: usize| memory.graph.tensors[id].role == Role::ParameterGradient;
         let any = (0..memory.tensors.len()).any(|id| written(id) && memory.tensors[id].form == Form::Whole);
         // In the last part: earlier ones have added to the same gradients.
         let last = memory.phase == Phase::Backward && any && !std::mem::replace(&mut self.done, true);
-        if last { vec![Relief::ShrinkMicroBatch(memory.micro_batch / 2)] } else { Vec::new() }
+        Ok(if last { vec![Relief::ShrinkMicroBatch(memory.micro_batch / 2)] } else { Vec::new() })
     }
 }
 

@@ -188,8 +188,8 @@ fn a_batch_of_nothing_is_refused() {
 struct Answers(Vec<Relief>);
 
 impl Policy for Answers {
-    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
-        std::mem::take(&mut self.0)
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        Ok(std::mem::take(&mut self.0))
     }
 }
 
@@ -197,11 +197,11 @@ impl Policy for Answers {
 struct DropsLocked;
 
 impl Policy for DropsLocked {
-    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let locked = (0u32..).zip(memory.tensors).find(|(id, t)| {
             t.form.is_whole() && memory.graph.tensor(*id).role == Role::Activation && !memory.candidates.contains(*id)
         });
-        locked.map(|(id, _)| Relief::Rematerialise(id)).into_iter().collect()
+        Ok(locked.map(|(id, _)| Relief::Rematerialise(id)).into_iter().collect())
     }
 }
 
@@ -231,8 +231,8 @@ fn illegal_answers_are_errors_of_the_run() {
     // The same tensor twice: the second time it is gone.
     struct Twice;
     impl Policy for Twice {
-        fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-            memory.candidates.iter().take(1).flat_map(|id| [Relief::Rematerialise(id); 2]).collect()
+        fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+            Ok(memory.candidates.iter().take(1).flat_map(|id| [Relief::Rematerialise(id); 2]).collect())
         }
     }
     let error = simulate(&machine(), &within(&graph, 8, budget), &mut Twice).unwrap_err();
@@ -243,13 +243,9 @@ fn illegal_answers_are_errors_of_the_run() {
 struct Fails(u32);
 
 impl Policy for Fails {
-    fn hold(&mut self, _: TensorId, _: &MemoryView<'_>) -> Holding {
-        self.0 = self.0.saturating_sub(1);
-        Holding::Keep
-    }
-
-    fn failed(&self) -> Option<String> {
-        (self.0 == 0).then(|| "out of ideas".to_owned())
+    fn hold(&mut self, _: TensorId, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        self.0 = self.0.checked_sub(1).ok_or_else(|| PolicyError::Failed("out of ideas".to_owned()))?;
+        Ok(Holding::Keep)
     }
 }
 
@@ -258,7 +254,7 @@ fn a_policy_that_can_decide_nothing_any_more_ends_the_run() {
     let graph = eager("lenet5");
     let job = job(&graph, 8);
     let expected = RunError::Policy(PolicyError::Failed("out of ideas".to_owned()));
-    // Before it is asked anything, and after its third answer.
+    // At its first question, and at its fourth.
     assert_eq!(simulate(&machine(), &job, &mut Fails(0)).unwrap_err(), expected);
     assert_eq!(simulate(&machine(), &job, &mut Fails(3)).unwrap_err(), expected);
     assert!(simulate(&machine(), &job, &mut Fails(u32::MAX)).is_ok());

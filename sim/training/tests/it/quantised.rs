@@ -311,12 +311,12 @@ impl Policy for Holds {
         Ok(Schedule { quantisation: self.rules, ..Schedule::plain(setting.batch) })
     }
 
-    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
-        if tensor == self.tensor { self.how } else { Holding::Keep }
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(if tensor == self.tensor { self.how } else { Holding::Keep })
     }
 
-    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
-        std::mem::take(&mut self.reliefs)
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        Ok(std::mem::take(&mut self.reliefs))
     }
 }
 
@@ -585,12 +585,13 @@ impl Policy for SkipsOnce {
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 
-    fn begin_iteration(&mut self, _: &mut IterationPlan) {
+    fn begin_iteration(&mut self, _: &mut IterationPlan) -> Result<(), PolicyError> {
         self.iteration += 1;
+        Ok(())
     }
 
-    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
-        if tensor == self.tensor && self.iteration == 1 { Holding::Skip } else { Holding::Keep }
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(if tensor == self.tensor && self.iteration == 1 { Holding::Skip } else { Holding::Keep })
     }
 }
 

@@ -127,12 +127,12 @@ impl Policy for Script {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
-        self.holds.get(&tensor).copied().unwrap_or(Holding::Keep)
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(self.holds.get(&tensor).copied().unwrap_or(Holding::Keep))
     }
 
-    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Vec<Relief> {
-        self.reliefs.pop_front().unwrap_or_default()
+    fn relieve(&mut self, _: Want, _: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        Ok(self.reliefs.pop_front().unwrap_or_default())
     }
 }
 

@@ -4,7 +4,7 @@
 use haversack_policies::fedhybrid::Parameters;
 use haversack_policies::fedhybrid::plan::{Operations, Plan as MemoryPlan, Planner};
 use haversack_policies::fedhybrid::profile::Profile;
-use haversack_policies::policy::Room;
+use haversack_policies::planning::Room;
 use haversack_training::with_setting;
 use haversack_workloads::Role;
 

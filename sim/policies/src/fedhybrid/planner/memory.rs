@@ -3,7 +3,7 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
 
-use crate::policy::Room;
+use crate::planning::Room;
 use crate::view::{Form, MemoryView, Storage, TensorSet, TensorState};
 
 /// The tensors of an iteration.

@@ -35,7 +35,7 @@ fn prepared(parameters: Parameters, graph: &TrainingGraph) -> Gact {
 /// How `policy` holds a tensor; it looks at nothing else.
 fn hold(policy: &mut Gact, tensor: TensorId) -> Holding {
     let nothing = TrainingGraph { name: String::new(), tensors: Vec::new(), nodes: Vec::new() };
-    policy.hold(tensor, &MemoryView::empty(&nothing))
+    policy.hold(tensor, &MemoryView::empty(&nothing)).unwrap()
 }
 
 fn bits(policy: &mut Gact, saved: &[TensorId]) -> Vec<Holding> {
@@ -88,13 +88,13 @@ fn sensitivity_is_the_prior_until_it_is_measured() {
     assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
     // Without a measurement nothing changes; then the second has become the sensitive one: the first gives 600 bits
     // down to 2, 1000 are left to give, and the second goes to 4.
-    policy.begin_iteration(&mut IterationPlan::new(1));
+    policy.begin_iteration(&mut IterationPlan::new(1)).unwrap();
     assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);
     let mut importance = vec![0.0; graph.tensors.len()];
     (importance[saved[0] as usize], importance[saved[1] as usize]) = (1.0, 1e6);
     let mut iteration = IterationPlan::new(1);
     iteration.importance = importance;
-    policy.begin_iteration(&mut iteration);
+    policy.begin_iteration(&mut iteration).unwrap();
     assert_eq!(bits(&mut policy, &saved), [Quantise(2), Quantise(4)]);
 }
 

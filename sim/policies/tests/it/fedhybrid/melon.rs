@@ -18,7 +18,7 @@ use Relief::{Rematerialise, ShrinkMicroBatch};
 fn relieve(parameters: Parameters, scene: &Scene, view: &MemoryView<'_>, shortfall: u64) -> Vec<Relief> {
     let mut policy = Melon::new(parameters);
     policy.prepare(&scene.setting()).unwrap();
-    policy.relieve(Want::Shortfall(Bytes(shortfall)), view)
+    policy.relieve(Want::Shortfall(Bytes(shortfall)), view).unwrap()
 }
 
 /// 0 → 1 (5 ns, 10 B) → 2 (8 ns, 20 B) → 3 (10 ns, 30 B); backward reads 3, 2, 1, 2.
@@ -50,8 +50,11 @@ fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(ComputingBudget::Percent(63)));
     // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then there is
     // nothing more.
-    assert_eq!(policy.relieve(Want::OverPlan(Bytes(1)), &scene.view()), [Rematerialise(2)]);
-    assert_eq!(policy.relieve(Want::OverPlan(Bytes(1_000)), &scene.view()), [Rematerialise(2), Rematerialise(1)]);
+    assert_eq!(policy.relieve(Want::OverPlan(Bytes(1)), &scene.view()).unwrap(), [Rematerialise(2)]);
+    assert_eq!(
+        policy.relieve(Want::OverPlan(Bytes(1_000)), &scene.view()).unwrap(),
+        [Rematerialise(2), Rematerialise(1)]
+    );
     // At a hundred percent plan and device agree, and nothing is asked after an operator.
     let told = |computing_budget| {
         let mut policy = Melon::new(Parameters { computing_budget, ..Parameters::default() });
@@ -127,11 +130,11 @@ fn the_micro_batch_gives_way_where_nothing_is_left() {
     let mut policy = Melon::new(Parameters::default());
     let begins = |policy: &mut Melon| {
         let mut plan = IterationPlan::new(32);
-        policy.begin_iteration(&mut plan);
+        policy.begin_iteration(&mut plan).unwrap();
         plan.micro_batch
     };
     assert_eq!(begins(&mut policy), 32);
-    policy.end_iteration(&IterationSummary { micro_batches: vec![7, 7, 2], ..IterationSummary::default() });
+    policy.end_iteration(&IterationSummary { micro_batches: vec![7, 7, 2], ..IterationSummary::default() }).unwrap();
     assert_eq!(begins(&mut policy), 7);
 }
 

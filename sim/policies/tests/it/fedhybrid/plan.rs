@@ -5,12 +5,12 @@ use haversack_policies::fedhybrid::plan::{Operations, Plan, PlanError, Planner, 
 use haversack_policies::fedhybrid::profile::Profile;
 use haversack_policies::fedhybrid::{FedHybrid, Parameters};
 use haversack_policies::original::Original;
-use haversack_policies::policy::Room;
+use haversack_policies::planning::Room;
 use haversack_policies::restore::Technique;
 use haversack_policies::setting::Compression;
-use haversack_policies::{IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
+use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_training::{Budgets, Job, Record, Wall, simulate, with_setting};
-use haversack_workloads::{TensorId, TrainingGraph};
+use haversack_workloads::TensorId;
 
 use super::scene::Scene;
 use crate::chains::{self, BATCH};
@@ -73,87 +73,42 @@ fn a_plan_comes_back_from_its_text_and_from_no_other() {
 }
 
 #[test]
-fn a_plan_is_refused_where_it_is_not_for() {
-    let scene = three_operators();
-    let plan = plan(&scene, 60).unwrap();
-    let refusal = |other: &Scene| {
-        let mut policy = FedHybrid::new(Parameters::default());
-        policy.prepare(&other.setting()).unwrap();
-        policy.carry_out(plan.clone())
-    };
-    assert_eq!(refusal(&scene), Ok(()));
-    let mut larger = scene.clone();
-    larger.graph.tensors[2].bytes.per_sample += 1;
-    let error = refusal(&larger).unwrap_err();
-    assert!(matches!(error, PlanError::OtherGraph { .. }), "{error}");
-    assert!(error.to_string().starts_with("the plan is for another graph or batch"), "{error}");
-    let mut slower = scene.clone();
-    slower.times[1] = Nanos(8);
-    let error = refusal(&slower).unwrap_err();
-    assert!(matches!(error, PlanError::OtherProfile { .. }), "{error}");
-    assert!(error.to_string().starts_with("the plan is for another profile"), "{error}");
-    assert!(FedHybrid::new(Parameters::default()).carry_out(plan).is_err());
-}
-
-#[test]
 fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     let scene = three_operators();
-    let mut policy = FedHybrid::new(Parameters::default());
-    policy.prepare(&scene.setting()).unwrap();
-    let first = policy.plan_within(&scene.graph, room(60)).unwrap();
+    let planner = |parameters| FedHybrid::new(parameters).prepare(&scene.setting()).unwrap().planner.unwrap();
+    let mut server = planner(Parameters::default());
+    let mut plan_within = |room| server.plan_within(&scene.graph, room).unwrap();
+    let first = plan_within(room(60)).unwrap();
     assert_eq!((first.planner, first.room), (Planner::Server, room(60)));
     assert!(first.operations.operators > 0 && first.sent > Bytes::ZERO);
-    assert_eq!(first.received, policy.plan().unwrap().bytes());
-    assert_eq!(policy.plan().unwrap().room(), room(60));
+    assert_eq!(first.received, plan(&scene, 60).unwrap().bytes());
     // It stays in force until the budget moves; a budget that comes back is in the server's table, but is sent again.
-    assert_eq!(policy.plan_within(&scene.graph, room(60)), None);
-    let second = policy.plan_within(&scene.graph, room(55)).unwrap();
+    assert_eq!(plan_within(room(60)), None);
+    let second = plan_within(room(55)).unwrap();
     assert!(second.operations.operators > 0);
-    let again = policy.plan_within(&scene.graph, room(60)).unwrap();
+    let again = plan_within(room(60)).unwrap();
     assert_eq!(again.operations, Operations::default());
     assert_eq!((again.sent, again.received), (first.sent, first.received));
     // A budget that nothing fits has no plan, and memory without a bound wants none.
-    assert_eq!(policy.plan_within(&scene.graph, room(50)).unwrap().treatments, None);
-    assert_eq!(policy.plan(), None);
-    assert_eq!(policy.plan_within(&scene.graph, Room::default()), None);
+    assert_eq!(plan_within(room(50)).unwrap().treatments, None);
+    assert_eq!(plan_within(Room::default()), None);
     // The device sends itself nothing.
-    let mut own = FedHybrid::new(Parameters { planner: Planner::Phone, ..Parameters::default() });
-    own.prepare(&scene.setting()).unwrap();
-    let made = own.plan_within(&scene.graph, room(60)).unwrap();
+    let mut own = planner(Parameters { planner: Planner::Phone, ..Parameters::default() });
+    let made = own.plan_within(&scene.graph, room(60)).unwrap().unwrap();
     assert_eq!((made.operations, made.sent, made.received), (first.operations, Bytes::ZERO, Bytes::ZERO));
 }
 
-/// Asks FedHybrid, with a plan from elsewhere or with none.
-struct Through {
-    policy: FedHybrid,
-    text: Option<String>,
-    plans: bool,
-}
+/// FedHybrid without a plan.
+struct Online(FedHybrid);
 
-impl Policy for Through {
+impl Policy for Online {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let schedule = self.policy.prepare(setting)?;
-        if let Some(text) = &self.text {
-            self.policy.carry_out(Plan::from_text(text).unwrap()).unwrap();
-        }
-        Ok(schedule)
+        Ok(Schedule { planner: None, ..self.0.prepare(setting)? })
     }
 
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Option<haversack_policies::policy::Planning> {
-        if self.plans { self.policy.plan_within(graph, room) } else { None }
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        self.0.relieve(want, memory)
     }
-
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
-        self.policy.begin_iteration(plan);
-    }
-
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
-        self.policy.relieve(want, memory)
-    }
-}
-
-fn through(text: Option<String>, plans: bool) -> Through {
-    Through { policy: FedHybrid::new(Parameters::default()), text, plans }
 }
 
 /// What a run came to.
@@ -162,7 +117,7 @@ fn outcome(record: &Record) -> (Vec<Nanos>, u64, Bytes, Nanos) {
 }
 
 #[test]
-fn a_plan_that_was_sent_is_the_run_that_deciding_as_memory_runs_short_is() {
+fn a_run_by_a_plan_is_the_run_that_deciding_as_memory_runs_short_is() {
     let machine = chains::phone();
     for (operators, shortcut) in [(60, 0), (120, 5), (300, 7)] {
         let graph = chains::network(operators, shortcut);
@@ -171,18 +126,16 @@ fn a_plan_that_was_sent_is_the_run_that_deciding_as_memory_runs_short_is() {
             let memory = Bytes(whole.0 / 100 * percent);
             let budgets = Budgets { memory: Some(memory), ..Budgets::default() };
             let job = Job { budgets, iterations: 2, ..Job::plain(&graph, BATCH) };
-            let Ok(online) = simulate(&machine, &job, &mut through(None, false)) else { continue };
+            let Ok(online) = simulate(&machine, &job, &mut Online(FedHybrid::new(Parameters::default()))) else {
+                continue;
+            };
             let made = with_setting(&machine, &job, |setting| {
                 Profile::new(setting, Parameters::default()).plan(&graph, room(memory.0)).unwrap()
             });
             let own = simulate(&machine, &job, &mut FedHybrid::new(Parameters::default())).unwrap();
             assert_eq!(own.plans.len(), 1);
             assert_eq!(Some(made.treatments(&graph)), own.plans[0].planning.treatments);
-            let sent = simulate(&machine, &job, &mut through(made.to_text().ok(), true)).unwrap();
-            assert!(sent.plans.is_empty());
-            let case = format!("{operators} operators, {percent} %");
-            assert_eq!(outcome(&own), outcome(&sent), "{case}");
-            assert_eq!(outcome(&own), outcome(&online), "{case}");
+            assert_eq!(outcome(&own), outcome(&online), "{operators} operators, {percent} %");
         }
     }
 }

@@ -8,7 +8,7 @@ use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::EngineProcessor;
 use haversack_policies::mandheling::{Mandheling, Parameters, Rescaling};
 use haversack_policies::policy::Offload;
-use haversack_policies::setting::DspProfile;
+use haversack_policies::setting::{DspProfile, Learned};
 use haversack_policies::{IterationPlan, Policy, PolicyError, Setting, registry};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -230,7 +230,7 @@ fn shares(parameters: Parameters, scatter: f64, iterations: u64) -> (f64, Vec<u6
     let counts: Vec<u64> = (0..iterations)
         .map(|_| {
             let mut plan = IterationPlan::new(4);
-            policy.begin_iteration(&mut plan);
+            policy.begin_iteration(&mut plan).unwrap();
             // The plan holds for every micro-batch of the iteration.
             assert_eq!(plan.micro_batch, 4);
             (1..=60).filter(|&tensor| plan.rescales(tensor)).count() as u64
@@ -330,7 +330,7 @@ fn taken(policy: &mut Mandheling, batches: Range<u64>) -> Vec<Vec<TensorId>> {
     let of = |batch: u64| {
         let mut plan = IterationPlan::new(4);
         plan.factors = told(batch);
-        policy.begin_iteration(&mut plan);
+        policy.begin_iteration(&mut plan).unwrap();
         (1..=3).filter(|&tensor| plan.rescales(tensor)).collect()
     };
     batches.map(of).collect()
@@ -341,13 +341,15 @@ fn a_run_goes_on_with_what_the_one_before_has_seen_of_the_data() {
     let mut graph = chain(&[1; 3]);
     (1..=3).for_each(|tensor| rescale(&mut graph, 2 * tensor as usize - 1, tensor));
     let (dsp, times) = (small(&[Some(1); 6]), [Nanos(1); 6]);
-    let prepared = |before: Vec<u64>, rescaling: Rescaling| {
+    let prepared = |before: Learned, rescaling: Rescaling| {
         let mut policy = Mandheling::new(Parameters { rescaling, ..PLAIN });
-        policy.go_on(before);
-        policy.prepare(&Setting { dsp: Some(&dsp), tells_factors: true, ..setting(&graph, 4, &times) }).unwrap();
+        let learned = Some(&before);
+        policy
+            .prepare(&Setting { dsp: Some(&dsp), learned, tells_factors: true, ..setting(&graph, 4, &times) })
+            .unwrap();
         policy
     };
-    let begun = || prepared(Vec::new(), Rescaling::Adaptive);
+    let begun = || prepared(Learned::Null, Rescaling::Adaptive);
     let all = taken(&mut begun(), 0..60);
     // The first sixteen batches have no history. Then what never changes is left alone, and what always does is not.
     assert!(all[..16].iter().all(|taken| *taken == [1, 2, 3]), "{all:?}");
@@ -356,15 +358,17 @@ fn a_run_goes_on_with_what_the_one_before_has_seen_of_the_data() {
     for cut in [7, 23, 40] {
         let mut first = begun();
         let before = taken(&mut first, 0..cut);
-        let mut second = prepared(first.seen(), Rescaling::Adaptive);
+        let mut second = prepared(first.learned(), Rescaling::Adaptive);
         assert_eq!([before, taken(&mut second, cut..60)].concat(), all, "cut at {cut}");
     }
-    // What was seen of another graph is none of this one.
-    assert_eq!(taken(&mut prepared(vec![60, 1, 1], Rescaling::Adaptive), 0..60), all);
-    // Nothing is seen where nothing is decided, and where no data are carried.
-    assert!(prepared(Vec::new(), Rescaling::Dynamic).seen().is_empty());
+    // What was learned of another graph, with one factor fewer, is none of this one.
+    let mut other = begun().learned();
+    other[1].as_array_mut().unwrap().pop();
+    assert_eq!(taken(&mut prepared(other, Rescaling::Adaptive), 0..60), all);
+    // Nothing is learned where nothing is decided, and where no data are carried.
+    assert!(prepared(Learned::Null, Rescaling::Dynamic).learned().is_null());
     let mut drawn = Mandheling::new(Parameters { rescaling: Rescaling::Adaptive, ..PLAIN });
     let factors = factors_that_scatter(0.05);
     drawn.prepare(&Setting { dsp: Some(&dsp), factors: Some(&factors), ..setting(&graph, 4, &times) }).unwrap();
-    assert!(drawn.seen().is_empty());
+    assert!(drawn.learned().is_null());
 }

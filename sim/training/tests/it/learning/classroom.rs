@@ -8,6 +8,7 @@ use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_policies::Policy;
+use haversack_policies::setting::Learned;
 use haversack_training::{GivesBack, Job, Lesson, Machine, Record, RunError, train};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::training_graph::Node;
@@ -177,6 +178,7 @@ impl Classroom {
             update: 0,
             importance: Vec::new(),
             factors: Vec::new(),
+            learned: Learned::Null,
         };
         let batches = (0..updates).map(|update| (self.batch(update), self.rule));
         let record = train(machine, job, policy, &mut lesson, batches, |record| {

@@ -115,10 +115,11 @@ impl Policy for Keeps {
         Ok(Schedule::plain(setting.batch))
     }
 
-    fn begin_iteration(&mut self, plan: &mut IterationPlan) {
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
         if std::mem::replace(&mut self.1, true) {
             self.0.iter().for_each(|&tensor| plan.keep_scale(tensor));
         }
+        Ok(())
     }
 }
 

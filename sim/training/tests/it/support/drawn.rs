@@ -1,6 +1,6 @@
 //! Drawn graphs, and a policy that draws what it does.
 
-use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, Relief, Want};
+use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Want};
 use haversack_testing::Draws;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
@@ -77,28 +77,29 @@ impl Drawn {
 }
 
 impl Policy for Drawn {
-    fn begin_iteration(&mut self, _: &mut IterationPlan) {
+    fn begin_iteration(&mut self, _: &mut IterationPlan) -> Result<(), PolicyError> {
         self.draws = Draws(self.seed);
         self.sent.clear();
+        Ok(())
     }
 
-    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Holding {
+    fn hold(&mut self, tensor: TensorId, _: &MemoryView<'_>) -> Result<Holding, PolicyError> {
         if self.sent.contains(&tensor) {
-            return Holding::Keep;
+            return Ok(Holding::Keep);
         }
-        [Holding::Keep, Holding::Rematerialise, Holding::Compress, Holding::Swap][self.technique()]
+        Ok([Holding::Keep, Holding::Rematerialise, Holding::Compress, Holding::Swap][self.technique()])
     }
 
-    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, _: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         // The order of candidates is the executor's own.
         let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
         candidates.sort_unstable();
         if candidates.is_empty() {
             let fewer = memory.micro_batch / 2;
-            return if fewer > 0 { vec![Relief::ShrinkMicroBatch(fewer)] } else { Vec::new() };
+            return Ok(if fewer > 0 { vec![Relief::ShrinkMicroBatch(fewer)] } else { Vec::new() });
         }
         let several = 1 + self.draws.below(3);
-        (0..several.min(candidates.len()))
+        Ok((0..several.min(candidates.len()))
             .map(|_| {
                 let tensor = candidates.swap_remove(self.draws.below(candidates.len()));
                 match self.technique() {
@@ -110,6 +111,6 @@ impl Policy for Drawn {
                     }
                 }
             })
-            .collect()
+            .collect())
     }
 }

@@ -75,11 +75,11 @@ impl Policy for Ruled {
         Ok(Schedule { budget_rule: Some(Box::new(told)), round: self.round, ..self.script.prepare(setting)? })
     }
 
-    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Holding {
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
         self.script.hold(tensor, memory)
     }
 
-    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Vec<Relief> {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         self.script.relieve(want, memory)
     }
 }
