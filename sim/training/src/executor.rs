@@ -9,7 +9,6 @@ mod compute;
 mod gather;
 mod hold;
 mod paging;
-mod planning;
 mod pressure;
 mod restore;
 mod statistics;

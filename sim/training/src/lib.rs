@@ -56,11 +56,9 @@ mod governors;
 mod importance;
 mod job;
 mod lanes;
-mod least;
 mod lesson;
 mod machine;
 pub mod phone;
-mod pressure;
 mod record;
 mod run;
 mod setting;
@@ -69,17 +67,15 @@ mod timeline;
 
 pub use error::RunError;
 pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
-pub use least::{least_memory, least_that_works};
 pub use lesson::Lesson;
 pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{AtRest, Phone, WatchedSample, watch};
-pub use pressure::Pressure;
 pub use record::{
-    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
-    StoredForms, ThreadStates, TrainerKill,
+    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Pressure,
+    Record, Stalls, StoredForms, ThreadStates, TrainerKill,
 };
-pub use run::{simulate, train};
+pub use run::{least_memory, least_that_works, simulate, train};
 pub use setting::with_setting;
 pub use tensors::{GivesBack, StoreError};
 pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Span, SpanKind, Timeline};

@@ -3,7 +3,6 @@
 pub(crate) mod codec;
 pub(crate) mod packing;
 mod planning;
-mod statistics;
 
 use haversack_devices::device::Device;
 use haversack_devices::processor::{
@@ -212,8 +211,7 @@ impl Machine {
 
     /// What node `id` of `graph` costs with `samples` samples.
     pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
-        let cost = self.processor.cost(&graph.nodes[id].work.at(samples, precision, self.kernels));
-        Cost { launch: cost.launch + self.first_touch(graph, id, samples), ..cost }
+        self.cost_reading_less(graph, id, samples, precision, Bytes::ZERO)
     }
 
     /// The first touch of what node `id` makes, where memory is mapped anew for every batch. Forward's tensors lie in

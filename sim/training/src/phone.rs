@@ -10,11 +10,8 @@ mod apps;
 mod at_rest;
 mod flash;
 mod in_use;
-mod others;
 mod places;
 mod pool;
-mod pulse;
-mod span;
 mod system;
 
 pub use at_rest::AtRest;

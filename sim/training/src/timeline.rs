@@ -124,7 +124,7 @@ impl Timeline {
     pub fn to_chrome_json(&self, graph: &TrainingGraph) -> Value {
         let mut events = vec![
             json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": graph.name}}),
-            json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "processor"}}),
+            thread(1, "processor"),
         ];
         for span in &self.spans {
             let node = &graph.nodes[span.node as usize];
@@ -153,8 +153,7 @@ impl Timeline {
             }));
         }
         if !self.packing.is_empty() {
-            events
-                .push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "packing cores"}}));
+            events.push(thread(2, "packing cores"));
         }
         for span in &self.packing {
             let doing = if span.unpacks { "unpack" } else { "pack" };
@@ -165,7 +164,7 @@ impl Timeline {
             }));
         }
         if self.spans.iter().any(|span| span.on == ProcessorKind::Dsp) {
-            events.push(json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": 3, "args": {"name": "DSP"}}));
+            events.push(thread(3, "DSP"));
         }
         for (time, power) in self.power() {
             events.push(json!({
@@ -175,6 +174,11 @@ impl Timeline {
         events.extend(self.phone.iter().flat_map(PhoneTrack::chrome_events));
         json!({"displayTimeUnit": "ms", "traceEvents": events})
     }
+}
+
+/// The name of a thread of the trace.
+fn thread(id: u32, name: &str) -> Value {
+    json!({"name": "thread_name", "ph": "M", "pid": 1, "tid": id, "args": {"name": name}})
 }
 
 fn microseconds(time: Nanos) -> f64 {

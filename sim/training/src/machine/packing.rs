@@ -3,8 +3,12 @@
 //! A GPU packs with kernels that reach the stack's share of DRAM bandwidth; CPU cores beside it stream through memory
 //! with SIMD and share that memory with the GPU.
 
-use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Processor, Stalls};
+use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Gpu, Processor, Stalls};
+use haversack_devices::stack::StackOnGpu;
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_gpu::Machine as Simt;
+use haversack_gpu::baseline::framework;
+use haversack_gpu::profile::{CONTROL, Profiler, Search};
 use haversack_kernels::KernelError;
 use haversack_policies::quantised::{Control, Packing};
 
@@ -33,7 +37,7 @@ impl Machine {
             let passes = if control == Control::Fused { 0 } else { 1 };
             return Ok(self.stream(Bytes(values * VALUE * passes), 0));
         };
-        super::statistics::cost(gpu, on_gpu, values, control)
+        statistics_cost(gpu, on_gpu, values, control)
     }
 
     /// Packing or unpacking `values` values of `bits` bits in a kernel of its own on the processor that trains.
@@ -98,6 +102,21 @@ impl Machine {
             ..Cost::default()
         }
     }
+}
+
+/// The cost of the statistics of `values` values: as the epilogue of the kernel that makes them, by the plan that a
+/// profile finds fastest, or by a framework's operators.
+///
+/// # Errors
+/// A GPU that no kernel fits.
+fn statistics_cost(gpu: &Gpu, on_gpu: &StackOnGpu, values: u64, control: Control) -> Result<Cost, KernelError> {
+    let machine = Simt::of(gpu);
+    let profiler = Profiler { gpu: gpu.clone(), machine, stack: Some(on_gpu.clone()), search: Search::default() };
+    let time = match control {
+        Control::Fused => profiler.fastest(&CONTROL, values, profiler.epilogue())?.time,
+        Control::OwnKernels => profiler.time_of(&framework(&CONTROL, values, &machine)?),
+    };
+    Ok(time.cost())
 }
 
 /// Bytes that packing or unpacking moves: the values whole, and their codes.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use haversack_devices::units::Nanos;
 use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
 
-use super::pulse::{Pulse, Region};
+use super::at_rest::{Pulse, Region};
 use super::{AppState, Phone};
 
 /// Apps with a larger score are in the background.

@@ -1,12 +1,18 @@
-//! A phone that has been switched on: the system holds what it holds, nobody trains, and no app has come.
+//! Memory that is held whether anybody trains or not: by the system of a phone that has been switched on, to which no app has
+//! come, and by others, as one region that grows and shrinks with a recording. What of it is in use all the time is touched
+//! once a second, by a thread that may be late.
+//!
+//! `MemAvailable` counts all that could be had without swapping. On the simulated phone the system at rest holds some of
+//! the rest already; what the recording says beyond that is anonymous memory of the system, touched as it grows: reclaim
+//! swaps the part of it that is not in use, kswapd and direct reclaim meet its growth, and lmkd its pressure. The killer
+//! does not end it, since a recording has had its own kills already.
 
 use haversack_devices::storage::FlashQueue;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Access, PhoneError, PhoneMemory, ProcessId};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
 
 use super::flash::PhoneFlash;
-use super::pulse::Region;
-use super::{Phone, SystemMemory};
+use super::{HeldByOthers, Phone, SystemMemory};
 
 /// A phone at rest, from which any number of runs and watches can begin.
 #[derive(Clone, Debug)]
@@ -44,3 +50,105 @@ impl AtRest {
 
 /// The system's own processes are never ended.
 const SYSTEM: i32 = -900;
+
+/// What others hold, by the recording.
+pub(super) struct Others<'a> {
+    series: &'a [HeldByOthers],
+    /// The next of the series.
+    next: usize,
+    /// What is held beyond the system at rest; `None` without a recording.
+    region: Option<Region>,
+    /// What the system at rest holds.
+    at_rest: Bytes,
+}
+
+impl<'a> Others<'a> {
+    /// Of `phone`, whose `memory` holds nothing yet but the system at rest.
+    pub(super) fn new(phone: &'a Phone, memory: &mut PhoneMemory, system: ProcessId) -> Result<Self, PhoneError> {
+        let (series, hot) = (phone.others.series.as_slice(), phone.others.hot);
+        let at_rest = memory.settings().ram.saturating_sub(memory.available());
+        let region = if series.is_empty() {
+            None
+        } else {
+            let backing = Backing::Anonymous(phone.app_pages);
+            Some(Region { id: memory.map(system, Bytes::ZERO, backing)?, bytes: Bytes::ZERO, hot })
+        };
+        Ok(Self { series, next: 0, region, at_rest })
+    }
+
+    /// When the next change is.
+    pub(super) fn next(&self) -> Nanos {
+        self.series.get(self.next).map_or(Nanos::MAX, |held| held.at)
+    }
+
+    /// The next change happens; what is to be touched for it.
+    pub(super) fn change(&mut self, memory: &mut PhoneMemory) -> Result<Option<Part>, PhoneError> {
+        let (Some(held), Some(region)) = (self.series.get(self.next), &mut self.region) else { return Ok(None) };
+        self.next += 1;
+        let extent = memory.settings().extent.0;
+        let beyond = held.bytes.saturating_sub(self.at_rest).0 / extent * extent;
+        let before = std::mem::replace(&mut region.bytes, Bytes(beyond));
+        memory.resize(region.id, region.bytes)?;
+        let grown = Part { region: region.id, bytes: before..region.bytes, access: Access::Write };
+        Ok(Some(grown).filter(|part| !part.bytes.is_empty()))
+    }
+
+    /// What is held beyond the system at rest.
+    pub(super) fn region(&self) -> Option<&Region> {
+        self.region.as_ref()
+    }
+}
+
+/// What is in use all the time is touched so often.
+const PULSE: Nanos = Nanos(1_000_000_000);
+
+/// A thread that touches what is in use, a pulse after it began to do so last, or when it has done so where that took longer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pulse {
+    pub(super) actor: ActorId,
+    /// When it begins next, if it touches nothing then.
+    next: Nanos,
+    touches: bool,
+}
+
+impl Pulse {
+    /// The first pulse is at `next`.
+    pub(super) const fn new(actor: ActorId, next: Nanos) -> Self {
+        Self { actor, next, touches: false }
+    }
+
+    /// When it begins next; the end of time while it touches something.
+    pub(super) const fn due(&self) -> Nanos {
+        if self.touches { Nanos::MAX } else { self.next }
+    }
+
+    /// It begins to touch something at `now`.
+    pub(super) fn begin(&mut self, now: Nanos) {
+        (self.next, self.touches) = (now + PULSE, true);
+    }
+
+    /// It has touched all by `now`.
+    pub(super) fn end(&mut self, now: Nanos) {
+        (self.next, self.touches) = (self.next.max(now), false);
+    }
+}
+
+/// Memory of which a share is in use all the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    pub(super) id: RegionId,
+    pub(super) bytes: Bytes,
+    pub(super) hot: Fraction,
+}
+
+impl Region {
+    /// What of it is in use.
+    pub(super) fn in_use(&self, access: Access) -> Part {
+        Part { region: self.id, bytes: Bytes::ZERO..share(self.bytes, self.hot), access }
+    }
+}
+
+fn share(bytes: Bytes, share: Fraction) -> Bytes {
+    // A float cast saturates.
+    Bytes((bytes.as_f64() * share.0) as u64)
+}

@@ -14,15 +14,11 @@ use haversack_policies::budget::SwapKind;
 use haversack_workloads::TensorId;
 
 use super::apps::Apps;
-use super::at_rest::AtRest;
+use super::at_rest::{AtRest, Others, Pulse, Region};
 use super::flash::PhoneFlash;
-use super::others::Others;
 use super::places::Places;
-use super::pulse::{Pulse, Region};
-use super::span::Watch;
 use super::{Phone, Threads, WatchedSample};
-use crate::pressure::Pressure;
-use crate::record::PhoneReport;
+use crate::record::{PhoneReport, Pressure, Watch};
 use crate::tensors::Change;
 use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
 

@@ -1,9 +1,7 @@
 //! What the phone's kernel saw of a run.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Counters, Kill};
-
-use crate::pressure::Pressure;
+use haversack_memory::phone::{Counters, Kill, Psi};
 
 /// What the phone's kernel saw of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -108,4 +106,74 @@ pub struct TrainerKill {
     pub lost: Nanos,
     /// When the new process was there, from the start of the run.
     pub until: Nanos,
+}
+
+/// Pressure-stall information (`/proc/pressure/memory`), summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Somebody stalled.
+    pub some: Nanos,
+    /// Somebody stalled, and nobody worked who did not.
+    pub full: Nanos,
+}
+
+impl Pressure {
+    /// What it has summed up to.
+    pub(crate) fn of(psi: &Psi) -> Self {
+        Self { some: psi.some.total, full: psi.full.total }
+    }
+}
+
+/// What is noted of a span of time: of an iteration, or of all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) since: Nanos,
+    /// In use: byte-nanoseconds, and the most.
+    pub(crate) used: u128,
+    /// What could not be had, in byte-nanoseconds.
+    pub(crate) unavailable: u128,
+    pub(crate) peak: Bytes,
+    pub(crate) unavailable_peak: Bytes,
+    /// What the kernel had counted before.
+    before: Counters,
+    stalled_before: Pressure,
+    pub(crate) states: ThreadStates,
+    /// Faults of the trainer alone.
+    pub(crate) faults: u64,
+    pub(crate) trainer: Stalls,
+    pub(crate) system: Stalls,
+    pub(crate) apps: Stalls,
+    pub(crate) launches: Stalls,
+}
+
+impl Watch {
+    /// From `since` on, when the kernel had counted `counters` and `psi`.
+    pub(crate) fn new(since: Nanos, before: Counters, psi: &Psi) -> Self {
+        Self { since, before, stalled_before: Pressure::of(psi), ..Self::default() }
+    }
+
+    /// What was noted up to `now`, when the kernel had counted `counters` and `psi`.
+    pub(crate) fn span(&self, now: Nanos, counters: &Counters, psi: &Psi) -> PhoneSpan {
+        let time = now.saturating_sub(self.since);
+        let mean = |sum: u128| {
+            let mean = sum.checked_div(u128::from(time.0)).unwrap_or(0);
+            Bytes(u64::try_from(mean).unwrap_or(u64::MAX))
+        };
+        let waited = self.states.sleeping + self.states.runnable;
+        let Pressure { some, full } = Pressure::of(psi);
+        PhoneSpan {
+            time,
+            used_mean: mean(self.used),
+            unavailable_mean: mean(self.unavailable),
+            used_peak: self.peak,
+            unavailable_peak: self.unavailable_peak,
+            counters: counters.since(&self.before),
+            states: ThreadStates { running: time.saturating_sub(waited), ..self.states },
+            pressure: Pressure { some: some - self.stalled_before.some, full: full - self.stalled_before.full },
+            trainer: self.trainer,
+            system: self.system,
+            apps: self.apps,
+            launches: self.launches,
+        }
+    }
 }

@@ -5,7 +5,6 @@
 //! comes back as the store gives it.
 
 mod coding;
-mod give_back;
 
 use std::collections::HashMap;
 
@@ -18,9 +17,8 @@ use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
 use haversack_workloads::training_graph::Element;
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
-pub use self::coding::StoreError;
 use self::coding::{Coding, Parts, mark};
-pub use self::give_back::GivesBack;
+pub use self::coding::{GivesBack, StoreError};
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {

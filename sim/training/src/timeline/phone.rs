@@ -5,7 +5,7 @@ use haversack_memory::phone::Counters;
 use serde_json::{Value, json};
 
 use super::microseconds;
-use crate::pressure::Pressure;
+use crate::record::Pressure;
 
 /// The process of the trace in which the phone is shown; the run is the first.
 const PID: u32 = 2;

@@ -1,7 +1,8 @@
 //! From the values of a saved tensor to the bytes in which it is stored, and back.
 //!
 //! A quantised tensor is stored as the copies of its packed values, a bit for each element that lets a gradient through,
-//! and a byte for each position within a window: what [`Quantised`] says that it takes, to the byte.
+//! and a byte for each position within a window: what [`Quantised`] says that it takes, to the byte. Those who train without
+//! an executor have from [`GivesBack`] what a store gives back: by the same kernels, and nothing of time or memory.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -9,7 +10,7 @@ use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, de
 use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping, Layout, Packed, requantise};
 use haversack_kernels::{Isa, KernelError, reduce};
 use haversack_memory::pages::PageError;
-use haversack_numerics::memory::Contents;
+use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::program::{Map, Passes, Positions, Scale};
 use haversack_numerics::{Bytes, Floats, Integers, Meter, Program};
 use haversack_policies::Storage;
@@ -18,6 +19,7 @@ use haversack_workloads::TensorId;
 use thiserror::Error;
 
 use crate::machine::codec::BOUND;
+use crate::record::StoredForms;
 
 /// Why values cannot be stored, or not be had back.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -85,9 +87,10 @@ impl Coding {
     }
 
     /// What comes back of values that are stored so, in their place.
-    pub(super) fn give_back(
+    fn give_back(
         &self,
-        (tensor, storage): (TensorId, Storage),
+        tensor: TensorId,
+        storage: Storage,
         values: &mut [f32],
         program: &Program,
         meter: &Meter,
@@ -234,7 +237,7 @@ impl Coding {
         let packed = parts.packed_bytes(bits) as usize;
         let (copies, aside) = narrow.split_at_mut(packed);
         for copy in copies.chunks_exact_mut((parts.copy_bytes(bits) as usize).max(1)) {
-            self.narrow(held, (of.bits, bits), parts.values as usize, copy)?;
+            self.narrow(held, of.bits, bits, parts.values as usize, copy)?;
         }
         let kept = bytes.get(parts.packed_bytes(of.bits) as usize..).unwrap_or(&[]);
         aside.iter_mut().zip(kept).for_each(|(to, &from)| *to = from);
@@ -242,7 +245,7 @@ impl Coding {
     }
 
     /// One copy of the values with fewer bits.
-    fn narrow(&self, from: &[u8], (old, new): (u8, u8), len: usize, to: &mut [u8]) -> Result<(), StoreError> {
+    fn narrow(&self, from: &[u8], old: u8, new: u8, len: usize, to: &mut [u8]) -> Result<(), StoreError> {
         if (1..=8).contains(&old) && (1..=8).contains(&new) {
             let held = packed(from, len, old)?;
             let (mut words, mut params) = (held.words().to_vec(), held.params().to_vec());
@@ -294,6 +297,49 @@ impl Coding {
             bytes = rest;
         }
         Ok(meter.copy(&samples))
+    }
+}
+
+/// The tensors that a run stores between forward and backward, of which something else comes back than was stored.
+#[derive(Clone, Debug)]
+pub struct GivesBack {
+    forms: StoredForms,
+}
+
+impl GivesBack {
+    /// What comes back of tensors that are stored so; `None` where all of them come back as they were.
+    pub fn of(mut forms: StoredForms) -> Option<Self> {
+        forms.tensors.retain(|(_, storage)| !matches!(storage, Storage::Flash | Storage::Quantised(WHOLE)));
+        (!forms.tensors.is_empty()).then_some(Self { forms })
+    }
+
+    /// The tensors, and how they are stored.
+    pub fn tensors(&self) -> &[(TensorId, Storage)] {
+        &self.forms.tensors
+    }
+
+    /// Between forward and backward: values become what comes back of them. What a ReLU or a mask lets through is kept beside
+    /// quantised ones, and positions within windows come back as they were. Rounding at random is drawn by `draw`.
+    ///
+    /// # Errors
+    /// Values that cannot be stored, such as those that are not finite.
+    pub fn give_back(&self, program: &Program, memory: &mut dyn Memory, draw: u64) -> Result<(), StoreError> {
+        let mut coding = Coding::new(None, self.forms.rounding)?;
+        coding.draw_by(draw);
+        let meter = memory.meter().clone();
+        for &(tensor, storage) in &self.forms.tensors {
+            let Some(mut contents) = memory.take(tensor) else { continue };
+            if let Contents::Floats(values) = &mut contents {
+                if matches!(storage, Storage::Quantised(_)) {
+                    let mut bits = meter.bytes(values.len().div_ceil(8));
+                    mark(values.iter().copied(), program.passes(tensor), &mut bits);
+                    memory.keep_signs(tensor, bits);
+                }
+                coding.give_back(tensor, storage, values, program, &meter)?;
+            }
+            memory.put(tensor, contents);
+        }
+        Ok(())
     }
 }
 
