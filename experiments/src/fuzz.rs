@@ -13,23 +13,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack, System};
-use haversack_policies::fedhybrid::Parameters;
-use haversack_policies::fedhybrid::plan::Plan;
-use haversack_policies::fedhybrid::profile::Profile;
-use haversack_policies::planning::Room;
 use haversack_replay::{Heuristic, Log};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::import::{Import, Kind, Options};
 use haversack_traces::usage::UsageModel;
-use haversack_training::with_setting;
 use haversack_workloads::{mixed, onnx};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::cache::Cache;
-use crate::run::Plan as RunPlan;
 use crate::scenario::Scenario;
 use crate::sweep::Specification;
 
@@ -191,22 +183,6 @@ fn algorithm() {
     let paths = ["niti", "octo", "mls"].map(|name| format!("workloads/algorithms/{name}.toml"));
     against_text("algorithm", &paths.each_ref().map(String::as_str), |text| {
         let _ = mixed::Algorithm::parse("a.toml", text);
-    });
-}
-
-#[test]
-fn plan() {
-    let scenario = Scenario { stack: Some("mnn-2".to_owned()), ..Scenario::new("galaxy-s22", "resnet8-cifar") };
-    let run = RunPlan::new(&scenario, &Cache::new()).unwrap();
-    let needed = run.run().unwrap().peak_memory;
-    let profile = with_setting(run.machine(), &run.job(), |setting| Profile::new(setting, Parameters::default()));
-    let room = Room { memory: Some(Bytes(needed.0 / 10 * 8)), activations: None };
-    let plan = profile.plan(&run.graph, room).unwrap();
-    assert!(!plan.steps().is_empty());
-    against("plan", &[plan.to_text().unwrap().into_bytes()], |bytes| {
-        if let Ok(plan) = Plan::from_text(&String::from_utf8_lossy(bytes)) {
-            let _ = plan.check(&profile);
-        }
     });
 }
 

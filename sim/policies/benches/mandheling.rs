@@ -4,7 +4,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::mandheling::coschedule::assign;
+use haversack_policies::mandheling::placement::assign;
 use haversack_policies::mandheling::subgraphs::plan;
 
 fn main() {

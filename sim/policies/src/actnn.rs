@@ -9,7 +9,7 @@ use haversack_workloads::TensorId;
 use crate::entry::{Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{Holding, Policy, Schedule};
-use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
+use crate::quantised::{Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -57,8 +57,7 @@ impl ActNn {
 
 impl Policy for ActNn {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let sizes = ElementBytes { value: setting.value_bytes, mask: setting.mask_bytes };
-        self.stored = Some(Quantised::new(setting.graph, &RULES, sizes));
+        self.stored = Some(Quantised::new(setting.graph, &RULES, setting.elements));
         Ok(Schedule { quantisation: Some(RULES), ..Schedule::plain(setting.batch) })
     }
 

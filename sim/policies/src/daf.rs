@@ -20,7 +20,7 @@ use crate::importance::{
     IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
 };
 use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
-use crate::quantised::{ArenaPlan, Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
+use crate::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 use kinds::KIND_BITS;
@@ -253,13 +253,12 @@ impl Daf {
     }
 
     fn plan(&mut self, graph: &TrainingGraph, setting: &Setting<'_>) -> Result<Plan, PolicyError> {
-        let sizes = ElementBytes { value: setting.value_bytes, mask: setting.mask_bytes };
         let bits = match (self.parameters.bits, setting.activation_budget, setting.time_budget) {
             (Some(bits), ..) => bits,
             (None, None, None) => UNBOUNDED_BITS,
             (None, ..) => BITS[0],
         };
-        let stored = Quantised::new(graph, &self.rules(), sizes);
+        let stored = Quantised::new(graph, &self.rules(), setting.elements);
         let (reached, whole): (Vec<_>, Vec<_>) = graph.saved().into_iter().partition(|&tensor| stored.reaches(tensor));
         let whole = whole.iter().map(|&tensor| Bytes(graph.tensor(tensor).bytes.at(setting.batch))).sum();
         self.averages = of_saved(graph, setting.worth(self.parameters.metric));

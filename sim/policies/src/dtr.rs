@@ -8,10 +8,9 @@ use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 use crate::entry::{Choice, Entry};
 use crate::error::PolicyError;
 use crate::policy::{Policy, Relief, Schedule, Want};
-use crate::ranking::{Ranking, Scored, at_most};
+use crate::ranking::{Ranking, Scored, Stamps, Watchers, at_most};
 use crate::setting::Setting;
 use crate::view::{Form, MemoryView, TensorState};
-use crate::watchers::{Stamps, Watchers};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

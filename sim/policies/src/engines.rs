@@ -5,7 +5,7 @@ use crate::entry::{Choice, Engine, EngineProcessor, Entry};
 use crate::original::Original;
 
 /// How scenarios name it, and what they can set.
-pub static TFLITE_FP32: Entry = Entry {
+pub(crate) static TFLITE_FP32: Entry = Entry {
     id: "tflite-fp32",
     about: "TFLite in fp32 on the big cores: everything is kept",
     description: "The baseline that Mandheling is compared with: TensorFlow Lite trains in fp32 on four big cores, keeps every tensor, and gives nothing up.",
@@ -18,7 +18,7 @@ pub static TFLITE_FP32: Entry = Entry {
 };
 
 /// How scenarios name it, and what they can set.
-pub static MNN_FP32: Entry = Entry {
+pub(crate) static MNN_FP32: Entry = Entry {
     id: "mnn-fp32",
     about: "MNN in fp32 on the big cores: everything is kept",
     description: "As tflite-fp32 with the kernels and the graph of MNN.",
@@ -31,7 +31,7 @@ pub static MNN_FP32: Entry = Entry {
 };
 
 /// How scenarios name it, and what they can set.
-pub static MNN_INT8: Entry = Entry {
+pub(crate) static MNN_INT8: Entry = Entry {
     id: "mnn-int8",
     about: "MNN in eight bits on the big cores: everything is kept, scale factors are taken anew in every batch",
     description: "MNN trains in eight-bit integers on four big cores, without a DSP: scale factors are taken anew in every batch, and every tensor is kept.",
@@ -48,7 +48,7 @@ pub static MNN_INT8: Entry = Entry {
 };
 
 /// How scenarios name it, and what they can set.
-pub static MNN_FP32_GPU: Entry = Entry {
+pub(crate) static MNN_FP32_GPU: Entry = Entry {
     id: "mnn-fp32-gpu",
     about: "MNN in fp32 on the GPU: everything is kept",
     description: "MNN trains in fp32 on the GPU by OpenCL, and keeps every tensor.",

@@ -308,7 +308,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// The first of them that is set, and what it needs.
-    pub fn only_with(
+    pub(crate) fn only_with(
         &self,
         other: &'static str,
         is_so: bool,

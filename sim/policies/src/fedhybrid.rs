@@ -21,15 +21,11 @@
 //! A technique that the run cannot offer (no codec, no flash) is not used; where none is left, the policy refuses.
 
 mod choice;
-pub mod digest;
-pub mod mps;
 mod parameters;
 pub mod plan;
 mod planner;
 pub mod predictor;
 pub mod profile;
-mod rule;
-mod survey;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,11 +34,11 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use self::choice::Chooser;
+pub use self::choice::{Surveyed, Terms, survey};
 pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
 use self::plan::Plan;
+pub use self::predictor::Rule;
 use self::profile::Profile;
-pub use self::rule::Rule;
-pub use self::survey::Surveyed;
 use crate::error::PolicyError;
 use crate::planning::{Operations, PlanAhead, Planner, Planning, Room};
 use crate::policy::{Policy, Relief, Schedule, Want};

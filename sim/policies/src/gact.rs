@@ -11,11 +11,12 @@
 
 use haversack_workloads::TensorId;
 
+use crate::actnn;
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, of_saved};
 use crate::policy::{Holding, IterationPlan, Policy, Schedule};
-use crate::quantised::{Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, Rounding};
+use crate::quantised::{Quantisation, Quantised, Reach};
 use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
 use crate::view::MemoryView;
@@ -47,16 +48,8 @@ static LEVEL: Choice<Level> = Choice::new(
 static MEAN_BITS: Number =
     Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits of a value, under L2 in the mean over all");
 
-/// GACT's rules of storage.
-pub const RULES: Quantisation = Quantisation {
-    reach: Reach::Everything,
-    copies: Copies::PerModule,
-    redraw_masks: false,
-    control: Control::OwnKernels,
-    packing: Packing::Gpu,
-    rounding: Rounding::Stochastic,
-    arena: None,
-};
+/// GACT's rules of storage: ActNN's, but for what autograd saves.
+pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, ..actnn::RULES };
 
 /// The bits that adaptation chooses from, from the most.
 pub const BITS: [u8; 3] = [8, 4, 2];
@@ -156,8 +149,7 @@ fn harm(sensitivity: f64, from: u8, to: u8) -> f64 {
 
 impl Policy for Gact {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let sizes = ElementBytes { value: setting.value_bytes, mask: setting.mask_bytes };
-        let stored = Quantised::new(setting.graph, &RULES, sizes);
+        let stored = Quantised::new(setting.graph, &RULES, setting.elements);
         let all = 0..setting.graph.tensors.len() as TensorId;
         self.values = all.map(|id| stored.packed_values(id, setting.batch)).collect();
         self.sensitivity = of_saved(setting.graph, setting.worth(self.parameters.metric));

@@ -7,7 +7,7 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::entry::Choice;
-pub use crate::worth::{Metric, Worth};
+pub use crate::setting::{Metric, Worth};
 
 /// What a tensor is worth without data.
 pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
@@ -25,11 +25,7 @@ const METRICS: &[(&str, Metric)] =
 pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
     let metric = match worth {
         Worth::Prior(metric) => metric,
-        Worth::Measured(measured) => {
-            let is_gradient = |id: usize| graph.tensors[id].role == Role::ParameterGradient;
-            let own = |id: usize| if is_gradient(id) { measured.get(id).copied().unwrap_or(0.0) } else { 0.0 };
-            return (0..graph.tensors.len()).map(own).collect();
-        }
+        Worth::Measured(measured) => return measured_of(graph, Role::ParameterGradient, measured),
     };
     let mut importance = vec![0.0; graph.tensors.len()];
     // Backward writes the gradients from the last layer to the first.
@@ -44,6 +40,12 @@ pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
         };
     }
     importance
+}
+
+/// What was measured of tensors of a role, 0 for all other tensors.
+fn measured_of(graph: &TrainingGraph, role: Role, measured: &[f64]) -> Vec<f64> {
+    let found = measured.iter().copied().chain(std::iter::repeat(0.0));
+    graph.tensors.iter().zip(found).map(|(tensor, found)| if tensor.role == role { found } else { 0.0 }).collect()
 }
 
 /// Every parameter gradient with the node that writes it first, in the order of backward.
@@ -67,11 +69,7 @@ pub fn gradients_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
 pub fn of_saved(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
     let metric = match worth {
         Worth::Prior(metric) => metric,
-        Worth::Measured(measured) => {
-            let is_saved = |id: usize| graph.tensors[id].role == Role::Activation;
-            let own = |id: usize| if is_saved(id) { measured.get(id).copied().unwrap_or(0.0) } else { 0.0 };
-            return (0..graph.tensors.len()).map(own).collect();
-        }
+        Worth::Measured(measured) => return measured_of(graph, Role::Activation, measured),
     };
     let of_gradient = of_gradients(graph, worth);
     // What backward nodes from each position on write.

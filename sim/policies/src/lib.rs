@@ -42,7 +42,6 @@
 //! [`Entry`](entry::Entry) and [`registry::POLICIES`] a line.
 
 pub mod actnn;
-mod batch_norm;
 pub mod budget;
 pub mod capuchin;
 pub mod daf;
@@ -69,8 +68,6 @@ pub mod setting;
 pub mod sga;
 pub mod sgc;
 pub mod view;
-mod watchers;
-pub mod worth;
 
 pub use error::PolicyError;
 pub use policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};

@@ -1,16 +1,12 @@
 //! `mandheling`: integer training on the DSP, with the CPU beside it (Xu et al., MobiCom 2022).
 //!
-//! Four techniques, each of which can be left out: [`coschedule`] puts operators where crossing between the processors
-//! costs least, [`rescaling`] takes scale factors anew as seldom as they change, [`splitting`] runs products in parts
-//! that fit the DSP's caches, and [`subgraphs`] keeps what was prepared for the DSP from batch to batch. Without data
-//! the changes of scale factors are drawn: [`scales`]. The graph arrives rewritten in integers.
+//! Four techniques, each of which can be left out. [`placement`] puts operators where crossing between the processors costs
+//! least, and runs products in parts that fit the DSP's caches; [`factors`] takes scale factors anew as seldom as they
+//! change, which is drawn where no data say it; [`subgraphs`] keeps what was prepared for the DSP from batch to batch. The
+//! graph arrives rewritten in integers.
 
-pub mod coschedule;
 pub mod factors;
-mod placement;
-pub mod rescaling;
-pub mod scales;
-pub mod splitting;
+pub mod placement;
 pub mod subgraphs;
 
 use std::ops::Range;
@@ -19,7 +15,7 @@ use haversack_devices::units::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use self::factors::Factors;
-use self::placement::{Row, Wanted};
+use self::placement::{OperatorRow, Wanted};
 use crate::engines::ALGORITHM;
 use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
@@ -71,7 +67,7 @@ static REUSE: Switch = Switch::new("reuse", true, "subgraphs of the DSP stay pre
 static HISTORY: Number = Number::new(
     "history",
     16,
-    Numbers::Within(rescaling::LEAST_HISTORY..=10_000),
+    Numbers::Within(factors::LEAST_HISTORY..=10_000),
     "batches with rescaling from which the period of the next ones follows",
 );
 
@@ -146,7 +142,7 @@ impl Mandheling {
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
         let graph = setting.graph;
         let wanted = Wanted { splitting: self.parameters.splitting, factors: self.factors.as_ref() };
-        let placement = Row::new(setting, dsp, wanted).place(graph, self.parameters.coscheduling);
+        let placement = OperatorRow::new(setting, dsp, wanted).place(graph, self.parameters.coscheduling);
         let absent: Vec<bool> = graph.nodes.iter().map(|node| wanted.turns(node).is_some()).collect();
         let mut begins = vec![false; graph.nodes.len()];
         let mut sizes = Vec::new();

@@ -17,7 +17,6 @@ pub mod pool;
 
 use haversack_devices::units::Bytes;
 
-use crate::batch_norm::BATCH_NORM;
 use crate::entry::{Entry, Number, Numbers, Switch};
 use crate::error::PolicyError;
 use crate::policy::{
@@ -25,7 +24,7 @@ use crate::policy::{
 };
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
-use crate::sage::{Dynamic, Order};
+use crate::sage::{BATCH_NORM, Dynamic, Order};
 use crate::setting::Setting;
 use crate::view::{MemoryView, TensorState};
 

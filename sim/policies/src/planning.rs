@@ -4,7 +4,7 @@ use std::fmt;
 
 use haversack_devices::units::Bytes;
 use haversack_workloads::TrainingGraph;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::PolicyError;
 
@@ -19,7 +19,7 @@ pub trait PlanAhead: fmt::Debug + Send {
 }
 
 /// The memory that an iteration may take; `None` where it is not bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Room {
     /// Of everything.
     pub memory: Option<Bytes>,
@@ -66,7 +66,7 @@ pub enum Planner {
 }
 
 /// Operations of making a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Operations {
     /// Tensors that were scored.
     pub scores: u64,

@@ -8,6 +8,8 @@ use haversack_kernels::quantise::{Bits, Grouping, Layout, packed_bytes};
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
+use crate::setting::ElementBytes;
+
 /// Which saved tensors a policy can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -95,15 +97,6 @@ pub struct Quantisation {
     pub rounding: Rounding,
     /// Where: in an arena of their own, or wherever the framework's allocator puts them.
     pub arena: Option<ArenaPlan>,
-}
-
-/// The sizes of elements in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElementBytes {
-    /// Of a value that mixed precision may make smaller.
-    pub value: u64,
-    /// Of a dropout mask.
-    pub mask: u64,
 }
 
 /// The bits of a tensor that is stored as it was made.

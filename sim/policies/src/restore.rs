@@ -5,15 +5,15 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::policy::Relief;
+use crate::ranking::{Stamps, Watchers};
 use crate::setting::{Compression, Setting, Swapping};
 use crate::view::{Form, MemoryView};
-use crate::watchers::{Stamps, Watchers};
 
 /// How a tensor leaves memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Technique {
     /// It is computed again.
@@ -218,13 +218,13 @@ impl RestoreCosts {
     }
 
     /// A choice begins: nothing is given up in it yet.
-    pub fn begin_choice(&mut self) {
+    pub(crate) fn begin_choice(&mut self) {
         self.choice += 1;
     }
 
     /// Takes in what has changed since the last question; returns the tensors that are to be priced anew: those that
     /// may be cheaper now, and what was given up. One may be named several times.
-    pub fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
+    pub(crate) fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
         let now = availability(memory);
         let mut cheaper = Vec::new();
         // What was given up may be held otherwise than was said: flash may still be writing it.
@@ -293,7 +293,7 @@ impl RestoreCosts {
     }
 
     /// The tensor on flash with the whole mini-batch; `None` if there is no flash.
-    pub fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
+    pub(crate) fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
         self.swapping[tensor as usize]
     }
 

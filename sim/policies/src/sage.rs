@@ -12,7 +12,6 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::{Phase, TensorId};
 
-use crate::batch_norm::BATCH_NORM;
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
 use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
@@ -91,6 +90,15 @@ static FLOOR: Choice<Floor> = Choice::new(
      to checkpoint",
 );
 
+/// What a batch normalisation of a mini-batch in parts normalises by (section 5), for policies that split mini-batches.
+pub(crate) static BATCH_NORM: Choice<BatchStatistics> = Choice::new(
+    "batch_norm",
+    BatchStatistics::Part,
+    &[("part", BatchStatistics::Part), ("whole", BatchStatistics::Whole)],
+    "whose statistics a batch normalisation takes: each part's own, or the whole mini-batch's, for which all of it goes \
+     forward once before each iteration",
+);
+
 /// Where accumulation ends that comes before checkpointing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Floor {
@@ -155,7 +163,7 @@ impl Dynamic {
     }
 
     /// The same with batches normalised by `statistics`.
-    pub fn normalising_by(self, statistics: BatchStatistics) -> Self {
+    pub(crate) fn normalising_by(self, statistics: BatchStatistics) -> Self {
         Self { statistics, ..self }
     }
 

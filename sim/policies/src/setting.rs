@@ -6,8 +6,6 @@ use haversack_devices::stack::FactorConstants;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
-use crate::worth::{Metric, Worth};
-
 /// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.
 pub type Learned = serde_json::Value;
 
@@ -22,10 +20,8 @@ pub struct Setting<'a> {
     pub filling_micro_batch: u64,
     /// What each node takes alone; see [`Setting::times`].
     pub node_times: NodeTimes<'a>,
-    /// Bytes of a value.
-    pub value_bytes: u64,
-    /// Bytes of an element of a dropout mask.
-    pub mask_bytes: u64,
+    /// Bytes of elements.
+    pub elements: ElementBytes,
     /// Bytes that are in memory beside tensors from the beginning to the end: the workspace of libraries.
     pub beside: Bytes,
     /// The most that an operator borrows beside tensors while it runs.
@@ -57,8 +53,7 @@ impl<'a> Setting<'a> {
             batch,
             filling_micro_batch: 1,
             node_times,
-            value_bytes: 4,
-            mask_bytes: 1,
+            elements: ElementBytes { value: 4, mask: 1 },
             beside: Bytes::ZERO,
             workspace: Bytes::ZERO,
             activation_budget: None,
@@ -102,6 +97,15 @@ impl<'a> NodeTimes<'a> {
     }
 }
 
+/// The sizes of elements in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementBytes {
+    /// Of a value that mixed precision may make smaller.
+    pub value: u64,
+    /// Of a dropout mask.
+    pub mask: u64,
+}
+
 /// What compressing and swapping tensors costs, as profiled before the first iteration.
 pub trait RestoreProfile {
     /// `tensor` compressed, at `samples` samples; `None` if no codec reaches it.
@@ -142,4 +146,35 @@ pub trait DspProfile {
     fn accumulation(&self, _node: NodeId) -> Nanos {
         Nanos::ZERO
     }
+}
+
+/// The metrics that need no data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// The trained values whose gradients a tensor enters, each weighted by how deep its layer lies, from 0 at the
+    /// input to 1 at the loss: late layers change most in training and in fine-tuning.
+    #[default]
+    Depth,
+    /// The same without the weights.
+    Values,
+    /// One for each tensor.
+    Uniform,
+    /// For bits the number of the tensor's own values, since what measures worth by the error that few bits add is about
+    /// in proportion to it, whatever made the tensor (`experiments/measured/comparison-sensitivity.toml`: of ResNet-8's
+    /// variance 63% by the 45% of the values that a ReLU made, 37% by the others). For weights as by depth.
+    Stored,
+}
+
+/// What tensors are worth: by a metric that needs no data, or as a run with data has measured it.
+///
+/// What is measured is, of the gradient of a weight, the sum of its squares, by which the loss falls at a small step along
+/// it (Huang et al., MobiSys 2023); of a saved tensor, the variance that storing it with one step over its range adds to
+/// the gradients of the weights that read it (Liu et al., ICML 2022, section 4). A tensor that was never measured is worth
+/// nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum Worth<'a> {
+    /// By a metric.
+    Prior(Metric),
+    /// By moving averages of what was measured, by tensor.
+    Measured(&'a [f64]),
 }

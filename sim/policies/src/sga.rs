@@ -1,9 +1,9 @@
 //! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
 
-use crate::batch_norm::BATCH_NORM;
 use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::policy::{BatchStatistics, Policy, Schedule};
+use crate::sage::BATCH_NORM;
 use crate::setting::Setting;
 
 /// How scenarios name it, and what they can set.

@@ -2,8 +2,8 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
-use haversack_policies::quantised::{ElementBytes, working_memory};
-use haversack_policies::setting::{DspProfile, Learned};
+use haversack_policies::quantised::working_memory;
+use haversack_policies::setting::{DspProfile, ElementBytes, Learned};
 use haversack_policies::{NodeTimes, Setting};
 use haversack_workloads::NodeId;
 
@@ -36,7 +36,6 @@ pub(crate) fn with_codec<T>(
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
-    let sizes = element_bytes(machine, job);
     ask(&Setting {
         importance: told.importance,
         learned: told.learned,
@@ -46,8 +45,7 @@ pub(crate) fn with_codec<T>(
         batch: job.batch,
         filling_micro_batch: machine.filling_micro_batch(job.graph, job.batch),
         node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
-        value_bytes: sizes.value,
-        mask_bytes: sizes.mask,
+        elements: element_bytes(machine, job),
         beside: machine.library_workspace(),
         workspace: largest_workspace(machine, job),
         activation_budget: activation_budget(machine, job, Nanos::ZERO),

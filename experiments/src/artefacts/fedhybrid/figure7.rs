@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use haversack_devices::OperatorKind;
-use haversack_policies::fedhybrid::mps::Terms;
-use haversack_policies::fedhybrid::{FedHybrid, Surveyed};
+use haversack_policies::fedhybrid::{Surveyed, Terms, survey};
 use haversack_policies::restore::Layouts;
 use haversack_training::with_setting;
 use haversack_workloads::training_graph::Node;
@@ -93,7 +92,7 @@ fn shape(plan: &Plan, module: &str, values: u64) -> String {
 /// The tensors that the reading selects, the one with the largest reward first.
 fn selected(plan: &Plan) -> Vec<Candidate> {
     let layouts = Layouts::Counted { times: 1 };
-    let surveyed = with_setting(plan.machine(), &plan.job(), |setting| FedHybrid::survey(setting, layouts));
+    let surveyed = with_setting(plan.machine(), &plan.job(), |setting| survey(setting, layouts));
     let mut all: Vec<Candidate> = surveyed.into_iter().filter_map(|found| Candidate::new(plan, found)).collect();
     all.sort_by(|a, b| b.found.recompute.reward().total_cmp(&a.found.recompute.reward()));
     let mut seen = HashSet::new();

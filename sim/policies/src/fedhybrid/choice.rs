@@ -4,11 +4,10 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
-use super::mps::Terms;
 use super::parameters::Parameters;
 use super::plan::Operations;
 use crate::ranking::{Ranking, Scored, promised};
-use crate::restore::{RestoreCosts, Snapshot, Technique, availability, worth};
+use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::setting::Setting;
 use crate::view::MemoryView;
 
@@ -77,13 +76,14 @@ impl Chooser {
 }
 
 /// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
-pub(super) fn terms(
+fn terms(
     costs: &mut RestoreCosts,
     tensor: TensorId,
     bytes: Bytes,
     technique: Technique,
     snapshot: &Snapshot<'_>,
-    (from, to): (NodeId, NodeId),
+    from: NodeId,
+    to: NodeId,
 ) -> Option<Terms> {
     let samples = snapshot.samples;
     let lifetime = costs.between(from, to, samples);
@@ -124,8 +124,8 @@ impl Parameters {
         let state = &memory.tensors[tensor as usize];
         let mut best: Option<Best> = None;
         for technique in self.allowed() {
-            let absence = (snapshot.at, state.next_use);
-            let Some(terms) = terms(costs, tensor, state.bytes, technique, snapshot, absence) else { continue };
+            let (from, to) = (snapshot.at, state.next_use);
+            let Some(terms) = terms(costs, tensor, state.bytes, technique, snapshot, from, to) else { continue };
             let before = best.as_ref().map_or(0.0, |best| best.rate);
             let rate = before.max(worth(terms.saved.as_f64(), terms.purge + terms.regain));
             match &mut best {
@@ -135,4 +135,67 @@ impl Parameters {
         }
         best
     }
+}
+
+/// What giving a tensor up in one way saves and costs (equation 5): MPS = SM × FLT / (PC + RC).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// SM: memory saved.
+    pub saved: Bytes,
+    /// FLT: how long it stays saved.
+    pub lifetime: Nanos,
+    /// PC: the time of giving the tensor up.
+    pub purge: Nanos,
+    /// RC: the time of getting it back.
+    pub regain: Nanos,
+}
+
+impl Terms {
+    /// RW: memory saved times how long, in byte-nanoseconds.
+    pub fn reward(&self) -> f64 {
+        self.saved.as_f64() * self.lifetime.0 as f64
+    }
+
+    /// MPS: bytes saved for as long as is spent on it (byte-seconds a second). Nothing where nothing is saved; without
+    /// bound where it costs nothing.
+    pub fn mps(&self) -> f64 {
+        worth(self.reward(), self.purge + self.regain)
+    }
+}
+
+/// The MPS of every saved tensor by each technique, where nothing else is given up and each stays away from its
+/// last use in forward to its first in backward (figure 7). What forward does not save is gone by then.
+pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
+    let mut costs = RestoreCosts::new(setting, layouts);
+    let saved = setting.graph.saved();
+    let held = saved_alone(setting, &saved);
+    let absences = absences(setting.graph);
+    saved
+        .iter()
+        .filter_map(|&tensor| {
+            let (from, at) = absences[tensor as usize]?;
+            let snapshot = Snapshot { graph: setting.graph, held: &held, at, samples: setting.batch };
+            let bytes = Bytes(setting.graph.tensor(tensor).bytes.at(setting.batch));
+            let mut terms = |technique| terms(&mut costs, tensor, bytes, technique, &snapshot, from, at);
+            Some(Surveyed {
+                tensor,
+                recompute: terms(Technique::Recompute)?,
+                compress: terms(Technique::Compress),
+                swap: terms(Technique::Swap),
+            })
+        })
+        .collect()
+}
+
+/// What giving one saved tensor up is worth.
+#[derive(Clone, Copy, Debug)]
+pub struct Surveyed {
+    /// The tensor.
+    pub tensor: TensorId,
+    /// By computing it again.
+    pub recompute: Terms,
+    /// By compression; nothing where no codec reaches it.
+    pub compress: Option<Terms>,
+    /// By swapping; nothing where there is no flash.
+    pub swap: Option<Terms>,
 }

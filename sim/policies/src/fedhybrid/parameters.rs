@@ -3,7 +3,8 @@
 use haversack_devices::units::Nanos;
 
 use super::plan::Planner;
-use super::{FedHybrid, Rule, predictor};
+use super::predictor::Rule;
+use super::{FedHybrid, predictor};
 use crate::budget::BudgetRule;
 use crate::entry::{Choice, Entry, Number, Numbers, Parameter, Switch};
 use crate::restore::{Layouts, Technique};

@@ -4,22 +4,22 @@
 //! text. It says which graph, profile and budget it is for, so that it is carried out for no other; making it counts
 //! operations, which take time on whatever core makes it.
 
+use std::fmt;
+
 use haversack_devices::units::Bytes;
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use super::digest::Digest;
-use super::profile::Profile;
 use crate::planning::Room;
 pub use crate::planning::{Operations, Planner, Treatments};
 use crate::restore::Technique;
 
-/// The form of a plan that this program writes and reads.
+/// The form of a plan that this program writes.
 const VERSION: u32 = 1;
 
 /// One tensor gives way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The operator of the schedule before which it does.
     pub before: NodeId,
@@ -30,8 +30,7 @@ pub struct Step {
 }
 
 /// What gives way, when and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Plan {
     version: u32,
@@ -46,7 +45,7 @@ pub struct Plan {
     checksum: Digest,
 }
 
-/// Why a plan cannot be made, read or carried out.
+/// Why a plan cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// No choice of tensors makes room.
@@ -69,26 +68,6 @@ pub enum PlanError {
         /// The budget.
         room: Room,
     },
-    /// The text is no plan.
-    #[error("the plan cannot be read: {reason}")]
-    Unreadable {
-        /// Why.
-        reason: String,
-    },
-    /// The text was changed since it was written.
-    #[error("the plan is damaged: its checksum is {found}; expected {expected}")]
-    Damaged {
-        /// What it says.
-        found: Digest,
-        /// What it should say.
-        expected: Digest,
-    },
-    /// It was written in another form.
-    #[error("the plan has version {found}; expected {VERSION}")]
-    Version {
-        /// Its version.
-        found: u32,
-    },
     /// It is for another graph or another batch.
     #[error("the plan is for another graph or batch ({found}); expected one for {expected}")]
     OtherGraph {
@@ -97,20 +76,11 @@ pub enum PlanError {
         /// Of the graph at hand.
         expected: Digest,
     },
-    /// It is for another device, or one with other times.
-    #[error("the plan is for another profile ({found}); expected one for {expected}")]
-    OtherProfile {
-        /// Of what it is for.
-        found: Digest,
-        /// Of the profile at hand.
-        expected: Digest,
-    },
 }
 
 impl Plan {
-    /// That of `steps`, made for a profile's graph with `operations`.
-    pub(super) fn new(profile: &Profile, room: Room, operations: Operations, steps: Vec<Step>) -> Self {
-        let (graph, profile) = (profile.graph_digest(), profile.digest());
+    /// That of `steps`, made with `operations` for what has these digests.
+    pub(super) fn new(graph: Digest, profile: Digest, room: Room, operations: Operations, steps: Vec<Step>) -> Self {
         let mut plan = Self { version: VERSION, graph, profile, room, operations, steps, checksum: Digest::EMPTY };
         plan.checksum = plan.sum();
         plan
@@ -129,19 +99,6 @@ impl Plan {
     /// What making it took.
     pub const fn operations(&self) -> Operations {
         self.operations
-    }
-
-    /// Checks that it is for the graph and the times of `profile`.
-    ///
-    /// # Errors
-    /// What it is for instead.
-    pub fn check(&self, profile: &Profile) -> Result<(), PlanError> {
-        let (found, expected) = (self.graph, profile.graph_digest());
-        if found != expected {
-            return Err(PlanError::OtherGraph { found, expected });
-        }
-        let (found, expected) = (self.profile, profile.digest());
-        if found != expected { Err(PlanError::OtherProfile { found, expected }) } else { Ok(()) }
     }
 
     /// How many of the tensors that `graph` saves go which way.
@@ -164,31 +121,9 @@ impl Plan {
         treatments
     }
 
-    /// The text that is sent.
-    ///
-    /// # Errors
-    /// None that a plan can cause.
-    pub fn to_text(&self) -> Result<String, PlanError> {
-        serde_json::to_string(self).map_err(|error| PlanError::Unreadable { reason: error.to_string() })
-    }
-
-    /// The plan of a text.
-    ///
-    /// # Errors
-    /// A text that is none, that another version has written, or that was changed.
-    pub fn from_text(text: &str) -> Result<Self, PlanError> {
-        let plan: Self =
-            serde_json::from_str(text).map_err(|error| PlanError::Unreadable { reason: error.to_string() })?;
-        if plan.version != VERSION {
-            return Err(PlanError::Version { found: plan.version });
-        }
-        let (found, expected) = (plan.checksum, plan.sum());
-        if found != expected { Err(PlanError::Damaged { found, expected }) } else { Ok(plan) }
-    }
-
     /// Bytes of the text that is sent.
     pub fn bytes(&self) -> Bytes {
-        Bytes(self.to_text().map_or(0, |text| text.len() as u64))
+        Bytes(serde_json::to_string(self).map_or(0, |text| text.len() as u64))
     }
 
     fn sum(&self) -> Digest {
@@ -198,5 +133,32 @@ impl Plan {
         let operations = [self.operations.scores, self.operations.operators];
         let of_step = |step: &Step| [u64::from(step.before), u64::from(step.tensor), step.technique as u64];
         Digest::of(head.into_iter().chain(room).chain(operations).chain(self.steps.iter().flat_map(of_step)))
+    }
+}
+
+/// FNV-1a of numbers: which graph, times and choices a plan is for. It is written as 16 hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Of nothing.
+    const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    /// Of `numbers`, in order.
+    pub(super) fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        let bytes = numbers.into_iter().flat_map(u64::to_le_bytes);
+        Self(bytes.fold(Self::EMPTY.0, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }

@@ -4,9 +4,8 @@ use haversack_devices::units::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use super::choice::Chooser;
-use super::digest::Digest;
 use super::parameters::Parameters;
-use super::plan::{Plan, PlanError};
+use super::plan::{Digest, Plan, PlanError};
 use super::planner::Walk;
 use crate::planning::Room;
 use crate::restore::Technique;
@@ -52,7 +51,7 @@ impl Profile {
             return Err(PlanError::OtherGraph { found: expected, expected: found });
         }
         let (steps, operations) = Walk::new(graph, self.batch, self.beside, room, self.chooser.clone()).run()?;
-        Ok(Plan::new(self, room, operations, steps))
+        Ok(Plan::new(self.graph, self.digest, room, operations, steps))
     }
 
     /// Whether any tensor can be given up so.
@@ -63,16 +62,6 @@ impl Profile {
     /// One that chooses by these times, and has given up nothing.
     pub(super) fn chooser(&self) -> Chooser {
         self.chooser.clone()
-    }
-
-    /// Of the graph, with its batch.
-    pub(super) const fn graph_digest(&self) -> Digest {
-        self.graph
-    }
-
-    /// Of the times and of what may be chosen.
-    pub(super) const fn digest(&self) -> Digest {
-        self.digest
     }
 
     /// Bytes that a client sends of it: a time for every operator, the rates of its codec both ways, and the budget.

@@ -1,13 +1,13 @@
-//! From a training graph to the row of operators that section 3.3 schedules, and back.
+//! Which operators run on the DSP: from a training graph to the row of operators that section 3.3 schedules and back, by
+//! dynamic programming over the order of execution or by the scheme that the paper calls intuitive; and into which parts a
+//! product's batch is split there (section 3.5).
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Product};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
 
-use super::coschedule::{apart, assign};
 use super::factors::Factors;
-use super::splitting::{self, THRESHOLD};
 use crate::setting::{DspProfile, Setting};
 
 /// The operators in a row, in the order of execution.
@@ -17,7 +17,7 @@ use crate::setting::{DspProfile, Setting};
 /// batches, and its share of the two crossings that this takes is part of the time that the operator before it takes
 /// on the DSP.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(super) struct OperatorRow {
     nodes: Vec<usize>,
     cpu: Vec<Nanos>,
     dsp: Vec<Option<Nanos>>,
@@ -42,7 +42,7 @@ pub(super) struct Placement {
     pub(super) split: Vec<u64>,
 }
 
-impl Row {
+impl OperatorRow {
     pub(super) fn new(setting: &Setting<'_>, dsp: &dyn DspProfile, wanted: Wanted<'_>) -> Self {
         let graph = setting.graph;
         let mut row = Self::default();
@@ -105,9 +105,9 @@ impl Wanted<'_> {
     }
 }
 
-fn parts(node: &Node, id: NodeId, batch: u64, dsp: &dyn DspProfile) -> Option<splitting::Parts> {
+fn parts(node: &Node, id: NodeId, batch: u64, dsp: &dyn DspProfile) -> Option<Parts> {
     node.work.product.filter(Product::is_dense)?;
-    splitting::split(|samples| dsp.time(id, samples), batch, dsp.accumulation(id), THRESHOLD)
+    split(|samples| dsp.time(id, samples), batch, dsp.accumulation(id), THRESHOLD)
 }
 
 /// Bytes that cross before the node at `place` where the operator at `before` ran on the other processor.
@@ -134,4 +134,88 @@ fn crossing_for(graph: &TrainingGraph, node: &Node, input: TensorId, batch: u64)
     let bytes = |tensor: TensorId| graph.tensor(tensor).bytes.at(batch);
     let sums = || node.outputs.iter().copied().filter(|&output| output != input).map(bytes).sum();
     if node.rescales == Some(input) { sums() } else { bytes(input) }
+}
+
+/// What cannot be reached; no sum of times comes near it.
+const NEVER: Nanos = Nanos::MAX;
+
+/// Which operators of an execution order run on the DSP, so that the whole takes least: equations 1 to 3, exactly.
+///
+/// Operator `i` takes `cpu[i]` or `dsp[i]`, nothing where the DSP has no such operator, and `switch[i]` more where the
+/// operator before it ran on the other processor. The first operator comes without a crossing, as in the paper. Of
+/// equal times, staying on a processor wins over crossing, and of the two ends the DSP's, which takes less energy.
+/// Linear in the number of operators; the slices are of one length.
+pub fn assign(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos]) -> Vec<bool> {
+    // Whether the best way to end with operator i on the CPU, or on the DSP, had the one before on the DSP.
+    let mut before: Vec<[bool; 2]> = Vec::with_capacity(cpu.len());
+    let mut least = [Nanos::ZERO; 2];
+    for ((&on_cpu, &on_dsp), &crossing) in cpu.iter().zip(dsp).zip(switch) {
+        let crossing = if before.is_empty() { Nanos::ZERO } else { crossing };
+        let [cpu_then, dsp_then] = least;
+        let to_cpu = plus(dsp_then, crossing) < cpu_then;
+        let to_dsp = dsp_then <= plus(cpu_then, crossing);
+        before.push([to_cpu, to_dsp]);
+        let at_cpu = if to_cpu { plus(dsp_then, crossing) } else { cpu_then };
+        let at_dsp = if to_dsp { dsp_then } else { plus(cpu_then, crossing) };
+        least = [plus(at_cpu, on_cpu), plus(at_dsp, on_dsp.unwrap_or(NEVER))];
+    }
+    let mut here = least[1] <= least[0] && least[1] < NEVER;
+    let mut on_dsp = vec![false; before.len()];
+    for (place, came_from) in on_dsp.iter_mut().zip(&before).rev() {
+        *place = here;
+        here = came_from[usize::from(here)];
+    }
+    on_dsp
+}
+
+/// The scheme without the technique: what the DSP has an operator for and is not `unfriendly` to it runs there, the
+/// rest on the CPU, neighbours together, whatever the crossings cost.
+pub fn apart(dsp: &[Option<Nanos>], unfriendly: &[bool]) -> Vec<bool> {
+    dsp.iter().zip(unfriendly).map(|(time, &unfriendly)| time.is_some() && !unfriendly).collect()
+}
+
+fn plus(one: Nanos, other: Nanos) -> Nanos {
+    Nanos(one.0.saturating_add(other.0))
+}
+
+/// By how much the latency of a sample may exceed that of a smaller batch before an operator counts as abnormal.
+const THRESHOLD: f64 = 1.2;
+
+/// A batch in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Samples of each; the last one has what is left.
+    pub samples: u64,
+    /// What all take, sums included.
+    pub time: Nanos,
+}
+
+/// The parts in which a batch of `batch` samples takes least, where the operator is abnormal as a whole.
+///
+/// `profile` gives the operator's latency for so many samples and is asked at powers of two below `batch`; adding the
+/// results of one more part takes `accumulation` (equation 4, where all parts have one scale). An operator is abnormal
+/// where a sample takes more than `threshold` times what it takes in a smaller batch. Nothing where it is normal, the
+/// DSP does not run it, or no parts take less than the whole. Of equal times the larger parts win.
+pub fn split(profile: impl Fn(u64) -> Option<Nanos>, batch: u64, accumulation: Nanos, threshold: f64) -> Option<Parts> {
+    let whole = profile(batch)?;
+    let mut smaller = Vec::new();
+    let mut samples = 1;
+    while samples < batch {
+        smaller.push((samples, profile(samples)?));
+        samples *= 2;
+    }
+    let each = |time: Nanos, samples: u64| time.0 as f64 / samples as f64;
+    let normal = smaller.iter().map(|&(samples, time)| each(time, samples)).min_by(f64::total_cmp)?;
+    if each(whole, batch) <= threshold * normal {
+        return None;
+    }
+    let in_parts = |&(samples, time): &(u64, Nanos)| {
+        let (full, rest) = (batch / samples, batch % samples);
+        let last = if rest > 0 { profile(rest)? } else { Nanos::ZERO };
+        let sums = full + u64::from(rest > 0) - 1;
+        Some(Parts { samples, time: time * full + last + accumulation * sums })
+    };
+    // The first of equals is the least.
+    let best = smaller.iter().rev().filter_map(in_parts).min_by_key(|parts| parts.time)?;
+    (best.time < whole).then_some(best)
 }

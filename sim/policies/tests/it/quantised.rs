@@ -6,9 +6,8 @@ use haversack_devices::work::Precision;
 use haversack_policies::actnn::{ActNn, RULES};
 use haversack_policies::fixed8::Fixed8;
 use haversack_policies::importance::{Metric, Worth, gradients_in_order, of_gradients, of_saved, skippable};
-use haversack_policies::quantised::{
-    Control, Copies, ElementBytes, Packing, Quantisation, Quantised, Reach, working_memory,
-};
+use haversack_policies::quantised::{Control, Copies, Packing, Quantisation, Quantised, Reach, working_memory};
+use haversack_policies::setting::ElementBytes;
 use haversack_policies::{Holding, MemoryView, Policy, registry};
 use haversack_testing::GraphBuilder;
 use haversack_workloads::training_graph::{Element, Need};

@@ -4,7 +4,7 @@ use haversack_devices::OperatorKind;
 use haversack_kernels::Isa;
 use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Kind, Mode, Shape};
 use haversack_kernels::quantise::Bits;
-use haversack_policies::fedhybrid::FedHybrid;
+use haversack_policies::fedhybrid::survey;
 use haversack_policies::restore::Layouts;
 use haversack_training::{Job, Machine, with_setting};
 use haversack_workloads::autograd::Optimiser;
@@ -68,7 +68,7 @@ fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map> {
     let graph = express(&network(shape)?, Optimiser::default())?;
     let job = Job { graph: &graph, batch: 1, ..plan.job() };
     let values = shape.iter().map(|&size| size as u64).product::<u64>();
-    let surveyed = with_setting(machine, &job, |setting| FedHybrid::survey(setting, Layouts::Overlooked));
+    let surveyed = with_setting(machine, &job, |setting| survey(setting, Layouts::Overlooked));
     let compressed = surveyed.iter().filter(|found| graph.tensor(found.tensor).bytes.at(1) == values * VALUE);
     let terms = compressed.filter_map(|found| found.compress).next();
     let terms = terms.with_context(|| format!("the stack has no codec for a map of {values} values"))?;

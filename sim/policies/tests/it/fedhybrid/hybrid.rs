@@ -2,8 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
-use haversack_policies::fedhybrid::mps::Terms;
-use haversack_policies::fedhybrid::{FedHybrid, Parameters};
+use haversack_policies::fedhybrid::{FedHybrid, Parameters, Terms, survey};
 use haversack_policies::ranking::{Ranking, Scored};
 use haversack_policies::restore::{Layouts, RestoreCosts, Snapshot, availability};
 use haversack_policies::setting::Compression;
@@ -275,7 +274,7 @@ fn a_survey_takes_each_saved_tensor_for_itself() {
     let mut scene = chain();
     scene.prices.codec = vec![None, codec(4, 1, 2), None, None];
     scene.prices.flash = Some((2, 1));
-    let found = FedHybrid::survey(&scene.setting(), COUNTED);
+    let found = survey(&scene.setting(), COUNTED);
     assert_eq!(found.iter().map(|of| of.tensor).collect::<Vec<_>>(), [1, 2, 3]);
     // 1 is last used by node 1 and read next by node 6: nodes 2 to 5 take 9 + 1 + 1 + 1 = 12 ns.
     let recompute = Terms { saved: Bytes(10), lifetime: Nanos(12), purge: Nanos(0), regain: Nanos(5) };

@@ -59,20 +59,6 @@ fn three_operators_by_hand() {
 }
 
 #[test]
-fn a_plan_comes_back_from_its_text_and_from_no_other() {
-    let plan = plan(&three_operators(), 60).unwrap();
-    let text = plan.to_text().unwrap();
-    assert_eq!(Plan::from_text(&text), Ok(plan.clone()));
-    assert_eq!(plan.bytes(), Bytes(text.len() as u64));
-    // Another tensor, another version, half of the text.
-    let changed = text.replace("\"tensor\":1", "\"tensor\":2");
-    assert!(matches!(Plan::from_text(&changed), Err(PlanError::Damaged { .. })), "{changed}");
-    let later = text.replace("\"version\":1", "\"version\":2");
-    assert_eq!(Plan::from_text(&later), Err(PlanError::Version { found: 2 }));
-    assert!(matches!(Plan::from_text(&text[..text.len() / 2]), Err(PlanError::Unreadable { .. })));
-}
-
-#[test]
 fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     let scene = three_operators();
     let planner = |parameters| FedHybrid::new(parameters).prepare(&scene.setting()).unwrap().planner.unwrap();

@@ -1,8 +1,20 @@
 //! Equations 1 to 3 against all assignments.
 
 use haversack_devices::units::Nanos;
-use haversack_policies::mandheling::coschedule::{apart, assign, time_of};
+use haversack_policies::mandheling::placement::{apart, assign};
 use proptest::prelude::*;
+
+/// What the operators take on the processors that `on_dsp` names, crossings included; nothing where the DSP lacks one.
+fn time_of(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos], on_dsp: &[bool]) -> Option<Nanos> {
+    let mut sum = Nanos::ZERO;
+    for (place, &there) in on_dsp.iter().enumerate() {
+        sum += if there { dsp[place]? } else { cpu[place] };
+        if place > 0 && there != on_dsp[place - 1] {
+            sum += switch[place];
+        }
+    }
+    Some(sum)
+}
 
 fn nanos(times: &[u64]) -> Vec<Nanos> {
     times.iter().copied().map(Nanos).collect()

@@ -3,8 +3,7 @@
 use haversack_devices::Constant;
 use haversack_devices::stack::FactorConstants;
 use haversack_devices::units::Factor;
-use haversack_policies::mandheling::rescaling::{LONGEST_INTERVAL, Rescaler};
-use haversack_policies::mandheling::scales::ScaleProcess;
+use haversack_policies::mandheling::factors::{LONGEST_INTERVAL, Rescaler, ScaleProcess};
 use haversack_testing::GraphBuilder;
 use haversack_workloads::Role;
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The parts of a batch.
 
 use haversack_devices::units::Nanos;
-use haversack_policies::mandheling::splitting::{Parts, split};
+use haversack_policies::mandheling::placement::{Parts, split};
 use proptest::prelude::*;
 
 /// Microseconds at 1, 2, 4, … samples.
