@@ -367,12 +367,6 @@ impl Stack {
         ]
     }
 
-    /// `size` as the stack's allocator hands it out.
-    pub fn allocated(&self, size: Bytes) -> Bytes {
-        let step = self.constants.allocation_rounding.value.0.max(1);
-        Bytes(size.0.div_ceil(step).saturating_mul(step))
-    }
-
     /// The time that the host's thread on `device` takes for a number of comparisons and moves of table entries, on the
     /// core and at the frequency at which Linux lets a thread run that is loaded as `host` says beside them; `None` if the
     /// stack or the device does not say.

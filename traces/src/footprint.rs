@@ -230,11 +230,6 @@ impl FootprintTable {
         self.launch
     }
 
-    /// The standard deviation of the logarithm of a footprint over users.
-    pub fn spread(&self) -> Factor {
-        self.spread
-    }
-
     /// The same table with another extra of a launch: a quantity that a trace can be fitted to.
     pub fn with_launch_extra(mut self, extra: Bytes) -> Self {
         self.launch.extra = extra;

@@ -273,12 +273,3 @@ fn a_digest_is_fnv_1a() {
     assert_eq!(haversack_devices::registry::digest("a"), "af63dc4c8601ec8c");
     assert_eq!(haversack_devices::registry::digest("foobar"), "85944171f73967e8");
 }
-
-#[test]
-fn an_allocator_hands_out_whole_steps() {
-    // 512 B steps: 1 → 512, 512 → 512, 513 → 1024.
-    let stack = load_stack("pytorch-cuda").unwrap();
-    assert_eq!(stack.allocated(Bytes(1)), Bytes(512));
-    assert_eq!(stack.allocated(Bytes(512)), Bytes(512));
-    assert_eq!(stack.allocated(Bytes(513)), Bytes(1024));
-}

@@ -33,11 +33,6 @@ impl Layout {
         Some(Self { offset: 0, shape: shape.clone(), strides, sample })
     }
 
-    /// The axis that the batch multiplies.
-    pub fn batched(&self) -> Option<usize> {
-        self.shape.0.iter().position(|dim| dim.batched)
-    }
-
     /// Whether one sample's elements lie in row-major order without gaps.
     pub fn is_row_major(&self) -> bool {
         let (strides, elements) = dense((0..self.shape.rank()).rev(), &self.shape);
