@@ -1,4 +1,4 @@
-//! The artefacts of the papers that are modelled, one file each; each makes its own entry.
+//! What simulates the artefacts of the papers; what each shows and loads stands in `readings/artefacts.toml`.
 
 mod chart;
 mod comparison;
@@ -14,12 +14,22 @@ mod trained;
 
 use std::sync::LazyLock;
 
-use crate::reproduce::Artefact;
+use crate::papers::catalogue;
+use crate::reproduce::{Artefact, Run};
+
+/// What simulates the artefacts of each paper.
+const RUNS: [(&str, &[(&str, Run)]); 5] = [
+    ("sage", sage::RUNS),
+    ("daf", daf::RUNS),
+    ("mandheling", mandheling::RUNS),
+    ("fedhybrid", fedhybrid::RUNS),
+    ("comparison", comparison::RUNS),
+];
 
 /// Every modelled artefact, in the order of the papers.
 pub static ARTEFACTS: LazyLock<Vec<Artefact>> = LazyLock::new(|| {
-    let papers = [sage::ARTEFACTS, daf::ARTEFACTS, mandheling::ARTEFACTS, fedhybrid::ARTEFACTS, comparison::ARTEFACTS];
-    papers.concat().into_iter().copied().collect()
+    let runs = RUNS.into_iter().flat_map(|(paper, runs)| runs.iter().map(move |(id, run)| (paper, id, *run)));
+    runs.filter_map(|(paper, id, run)| Some(Artefact { entry: *catalogue::entry(paper, id)?, run })).collect()
 });
 
 #[cfg(test)]
@@ -27,6 +37,12 @@ mod tests {
     use super::*;
     use crate::papers::readings::Readings;
     use crate::papers::reference::Reference;
+
+    #[test]
+    fn every_artefact_of_the_catalogue_is_simulated_by_something() {
+        let runs: usize = RUNS.iter().map(|(_, runs)| runs.len()).sum();
+        assert_eq!((ARTEFACTS.len(), runs), (catalogue::entries().len(), catalogue::entries().len()));
+    }
 
     #[test]
     fn every_artefact_that_readings_and_notes_name_is_modelled() {

@@ -1,6 +1,6 @@
 //! Whether any number of the papers has ever checked a device under a software stack.
 
-use crate::artefacts::ARTEFACTS;
+use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
 use crate::run::Plan;
 
@@ -9,16 +9,15 @@ const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
 
 /// Whether a row of the committed results compares a reported number with one that rests on both.
 pub fn checked(device: &str, stack: &str) -> bool {
-    let rests = |artefact: &&crate::reproduce::Artefact| {
-        !artefact.of_many && artefact.devices.contains(&device) && artefact.stacks.contains(&stack)
-    };
-    let resting = || ARTEFACTS.iter().filter(rests);
+    let rests =
+        |artefact: &&Entry| !artefact.of_many && artefact.devices.contains(&device) && artefact.stacks.contains(&stack);
+    let resting = || entries().iter().filter(rests);
     // Most pairs are in no artefact at all, so that the table need not be read.
     resting().next().is_some()
         && committed::verdicts().any(|(id, verdict)| {
             let mut parts = id.splitn(3, '/');
             let (paper, artefact) = (parts.next(), parts.next());
-            let is_of = |known: &&crate::reproduce::Artefact| paper == Some(known.paper) && artefact == Some(known.id);
+            let is_of = |known: &&Entry| paper == Some(known.paper) && artefact == Some(known.id);
             COMPARED.contains(&verdict.as_str()) && resting().any(|known| is_of(&known))
         })
 }

@@ -10,9 +10,9 @@ use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
 
-use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json};
+use crate::papers::catalogue;
 use crate::papers::reference::Reference;
 use crate::scenario::InputShape;
 use crate::show;
@@ -188,12 +188,12 @@ fn artefacts() -> Result<Vec<Row>, CommandError> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let mut rows = Vec::new();
     for (paper, id) in reference.artefacts() {
-        let known = ARTEFACTS.iter().find(|artefact| artefact.paper == paper && artefact.id == id);
+        let known = catalogue::entry(paper, id);
         rows.push(Row::new(format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about)));
     }
     // Those of the comparison belong to no paper's reference.
-    for artefact in ARTEFACTS.iter() {
-        let id = format!("{}/{}", artefact.paper, artefact.id);
+    for artefact in catalogue::entries() {
+        let id = artefact.place();
         if !rows.iter().any(|row| row.id == id) {
             rows.push(Row::new(id, artefact.about));
         }

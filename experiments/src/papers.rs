@@ -1,10 +1,11 @@
-//! The papers as data, and how ours stands beside them: rows of the reference with their status, readings, notes and
-//! predicates; answers, verdicts and what they come to.
+//! The papers as data, and how ours stands beside them: artefacts, rows of the reference with their status, readings, notes
+//! and predicates; answers, verdicts and what they come to.
 //!
 //! Nothing here simulates: [`crate::reproduce`] runs artefacts and hands their answers in.
 
 mod accounting;
 pub mod answer;
+pub mod catalogue;
 pub mod cells;
 pub mod committed;
 pub(crate) mod frame;

@@ -8,8 +8,12 @@ mod fronts;
 mod runs;
 mod sensitivity;
 
-use crate::reproduce::Artefact;
+use crate::reproduce::Run;
 
-/// All artefacts.
-pub(super) static ARTEFACTS: &[&Artefact] =
-    &[&fronts::GALAXY_S22, &fronts::XIAOMI_10, &federation::ARTEFACT, &sensitivity::ARTEFACT];
+/// What simulates each artefact, in the paper's order.
+pub(super) const RUNS: &[(&str, Run)] = &[
+    ("galaxy-s22", fronts::run),
+    ("xiaomi-10", fronts::run),
+    ("federation", federation::run),
+    ("sensitivity", sensitivity::run),
+];

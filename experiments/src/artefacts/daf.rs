@@ -22,24 +22,24 @@ mod table1;
 pub(crate) mod table2;
 mod table3;
 
-use crate::reproduce::Artefact;
+use crate::reproduce::Run;
 
-/// All artefacts of the paper, in its order.
-pub(super) static ARTEFACTS: &[&Artefact] = &[
-    &headlines::ARTEFACT,
-    &figure1a::ARTEFACT,
-    &figure1b::ARTEFACT,
-    &figure2a::ARTEFACT,
-    &section3_2::ARTEFACT,
-    &table1::ARTEFACT,
-    &bits::ARTEFACT,
-    &table2::ARTEFACT,
-    &table3::ARTEFACT,
-    &figure8::ARTEFACT,
-    &figure9::ARTEFACT,
-    &figure10::ARTEFACT,
-    &figure11::ARTEFACT,
-    &figure12::ARTEFACT,
-    &figure13::ARTEFACT,
-    &figure14::ARTEFACT,
+/// What simulates each artefact, in the paper's order.
+pub(super) const RUNS: &[(&str, Run)] = &[
+    ("abstract", headlines::run),
+    ("figure1a", figure1a::run),
+    ("figure1b", figure1b::run),
+    ("figure2a", figure2a::run),
+    ("section3.2", section3_2::run),
+    ("table1", table1::run),
+    ("bits", bits::run),
+    ("table2", table2::run),
+    ("table3", table3::run),
+    ("figure8", figure8::run),
+    ("figure9", figure9::run),
+    ("figure10", figure10::run),
+    ("figure11", figure11::run),
+    ("figure12", figure12::run),
+    ("figure13", figure13::run),
+    ("figure14", figure14::run),
 ];

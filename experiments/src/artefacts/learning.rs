@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::prelude::*;
 use crate::error::CommandError;
 use crate::measured::interval;
+use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Value};
 use crate::train::{Row, StandIn};
 
@@ -34,7 +35,7 @@ pub(super) struct Taught {
 /// # Errors
 /// One that is no specification.
 pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
-    let Artefact { paper, id, .. } = context.artefact;
+    let Entry { paper, id, .. } = context.artefact.entry;
     let key = if context.full { "stand-in" } else { "stand-in, quick" };
     let readings = context.readings.of(paper, id).filter(|reading| reading.key == key);
     let of_kind = readings.filter(|reading| reading.id.split('-').next() == Some(kind));

@@ -10,6 +10,6 @@ pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::papers::reference::{Claim, ReferenceRow};
 pub(super) use crate::papers::{Answer, spelled};
 pub(super) use crate::quantities::{mean, median, range};
-pub(super) use crate::reproduce::{Artefact, Context, Outcome, Run};
+pub(super) use crate::reproduce::{Context, Outcome};
 pub(super) use crate::run::Plan;
 pub(super) use crate::scenario::{Budget, Scenario};

@@ -16,22 +16,22 @@ mod setting;
 mod table1;
 mod throughput;
 
-use crate::reproduce::Artefact;
+use crate::reproduce::Run;
 
-/// All artefacts of the paper, in its order.
-pub(super) static ARTEFACTS: &[&Artefact] = &[
-    &introduction::ARTEFACT,
-    &figure2::ARTEFACT,
-    &section3_2_3::ARTEFACT,
-    &section3_4_3::ARTEFACT,
-    &table1::ARTEFACT,
-    &figure8::ARTEFACT,
-    &figure9::BOTH,
-    &figure9::SINGLE_CORE,
-    &figure9::INFINITE_CORES,
-    &figure10::ARTEFACT,
-    &figure11::ARTEFACT,
-    &figure12::ARTEFACT,
-    &figure13::ARTEFACT,
-    &section5::ARTEFACT,
+/// What simulates each artefact, in the paper's order.
+pub(super) const RUNS: &[(&str, Run)] = &[
+    ("introduction", introduction::run),
+    ("figure2", figure2::run),
+    ("section3.2.3", section3_2_3::run),
+    ("section3.4.3", section3_4_3::run),
+    ("table1", table1::run),
+    ("figure8", figure8::run),
+    ("figure9", figure9::both),
+    ("figure9a", |context| figure9::one(context, "single-core", "sage/figure9a/single-core/dga>dgc/throughput")),
+    ("figure9b", |context| figure9::one(context, "infinite-cores", "sage/figure9b/infinite-cores/dgc>dga/throughput")),
+    ("figure10", figure10::run),
+    ("figure11", figure11::run),
+    ("figure12", figure12::run),
+    ("figure13", figure13::run),
+    ("section5", section5::run),
 ];

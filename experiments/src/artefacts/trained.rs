@@ -233,8 +233,9 @@ pub(super) mod tests {
     use crate::papers::readings::Readings;
     use crate::papers::reference::Reference;
 
-    /// What `artefact` measures under `--full`, trained again with one seed.
-    pub(in crate::artefacts) fn trained_again(artefact: &Artefact, recipe: Recipe, seed: u64) -> Arc<Trained> {
+    /// What the artefact at `place` measures under `--full`, trained again with one seed.
+    pub(in crate::artefacts) fn trained_again(place: &str, recipe: Recipe, seed: u64) -> Arc<Trained> {
+        let artefact = crate::artefacts::ARTEFACTS.iter().find(|artefact| artefact.place() == place).unwrap();
         let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());
         let context = Context {
             seed,

@@ -33,6 +33,7 @@ use std::fmt;
 use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::catalogue::entry;
 use super::frame::FigureFrame;
 use super::notes::{Note, matches as matches_pattern, text_contradiction};
 use super::predicate::Predicate;
@@ -152,9 +153,6 @@ pub struct ReadingsError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadingsFile {
-    /// Artefacts without a row in the reference.
-    #[serde(default)]
-    without_rows: Vec<String>,
     #[serde(default, rename = "reading")]
     readings: Vec<Reading>,
     #[serde(default, rename = "predicate")]
@@ -252,7 +250,7 @@ fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<R
 /// What the schema cannot say: the id or the text that is wrong, and why.
 fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Option<(String, String)> {
     let unknown = |artefacts: &[String]| {
-        let known = |name: &String| reference.of(paper, name).next().is_some() || file.without_rows.contains(name);
+        let known = |name: &String| reference.of(paper, name).next().is_some() || entry(paper, name).is_some();
         let unknown = artefacts.iter().find(|name| !known(name));
         unknown.map(|name| format!("{paper} has no artefact `{name}`"))
     };
@@ -398,7 +396,6 @@ mod tests {
     fn a_note_is_about_artefacts_and_types_no_result() {
         assert!(refused(&NOTE.replace("left_out", "unknown")).contains("unknown value `unknown`"));
         assert!(refused(&NOTE.replace("table1", "table7")).contains("sage has no artefact `table7`"));
-        assert!(read(&format!("without_rows = [\"table7\"]\n{}", NOTE.replace("table1", "table7"))).is_ok());
         let typed = refused(&NOTE.replace("All but", "12 % but"));
         assert!(typed.starts_with("sage.toml:4: ") && typed.contains("`12 %` is typed"), "{typed}");
         let elsewhere = refused(&NOTE.replace("the GPU", "{error:sage/figure8/all/sage/minimum-memory-reduction}"));

@@ -2,6 +2,7 @@
 //!
 //! What it gives back is an [`Outcome`]; how that becomes files is in [`super`].
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use super::outcome::Outcome;
 use crate::cache::Cache;
 use crate::measured::{self, Measured};
 use crate::papers::answer::Answer;
+use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow};
 use crate::run::Plan;
@@ -26,26 +28,8 @@ pub type ArtefactError = anyhow::Error;
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Artefact {
-    /// The paper, as the reference spells it, or `comparison`.
-    pub paper: &'static str,
-    /// The `artefact` of the reference, e.g. `figure9a`.
-    pub id: &'static str,
-    /// What it shows, in one line.
-    pub about: &'static str,
-    /// The devices that it loads; their digests and fitted constants are recorded.
-    pub devices: &'static [&'static str],
-    /// The software stacks that it loads; likewise.
-    pub stacks: &'static [&'static str],
-    /// The operating systems that it loads; likewise.
-    pub systems: &'static [&'static str],
-    /// Whether its rows are of many phones of several devices, so that they check none of them by itself.
-    pub of_many: bool,
-    /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
-    pub users: bool,
-    /// Whether it can show the users of a table of traces instead.
-    pub takes_trace: bool,
-    /// What it reads that was measured in training, each by the `paper/artefact` that measures it.
-    pub measured: &'static [&'static str],
+    /// What it shows and loads.
+    pub entry: Entry,
     /// Simulates it.
     pub run: Run,
 }
@@ -53,52 +37,11 @@ pub struct Artefact {
 /// What simulates an artefact.
 pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 
-impl Artefact {
-    /// An artefact that loads no calibration.
-    pub const fn new(paper: &'static str, id: &'static str, about: &'static str, run: Run) -> Self {
-        Self {
-            paper,
-            id,
-            about,
-            devices: &[],
-            stacks: &[],
-            systems: &[],
-            of_many: false,
-            users: false,
-            takes_trace: false,
-            measured: &[],
-            run,
-        }
-    }
+impl Deref for Artefact {
+    type Target = Entry;
 
-    /// The same, which loads these devices.
-    pub const fn on(self, devices: &'static [&'static str]) -> Self {
-        Self { devices, ..self }
-    }
-
-    /// The same, which loads these software stacks.
-    pub const fn under(self, stacks: &'static [&'static str]) -> Self {
-        Self { stacks, ..self }
-    }
-
-    /// The same, which reads what was measured for these, each a `paper/artefact`.
-    pub const fn reading(self, measured: &'static [&'static str]) -> Self {
-        Self { measured, ..self }
-    }
-
-    /// `paper/artefact`.
-    pub fn place(&self) -> String {
-        format!("{}/{}", self.paper, self.id)
-    }
-
-    /// The same, which draws synthetic users.
-    pub const fn with_users(self) -> Self {
-        Self { users: true, ..self }
-    }
-
-    /// The same, which draws synthetic users, or takes those of a table of traces.
-    pub const fn with_users_or_trace(self) -> Self {
-        Self { takes_trace: true, ..self.with_users() }
+    fn deref(&self) -> &Entry {
+        &self.entry
     }
 }
 
@@ -147,7 +90,7 @@ impl Context<'_> {
     /// # Errors
     /// No such reading.
     pub fn reading(&self, id: &str) -> Result<&Reading, ArtefactError> {
-        let Artefact { paper, id: artefact, .. } = self.artefact;
+        let Entry { paper, id: artefact, .. } = self.artefact.entry;
         let found = self.readings.reading(paper, artefact, id);
         found.ok_or_else(|| anyhow::anyhow!("no reading `{id}` is declared for {paper}/{artefact}"))
     }

@@ -48,7 +48,7 @@ impl ReproduceOptions {
         let refused = |why: String| Err(ReproduceError::Input(format!("--trace {}: {why}", trace.display())));
         let takes = |artefact: &&Artefact| artefact.takes_trace;
         if chosen.filter(takes).count() == 0 {
-            let places: Vec<String> = all.iter().filter(takes).map(Artefact::place).collect();
+            let places: Vec<String> = all.iter().filter(takes).map(|artefact| artefact.place()).collect();
             return refused(format!(
                 "no artefact that was selected takes a trace; those that do are {}",
                 places.join(", ")

@@ -107,6 +107,7 @@ fn nearest<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::papers::catalogue::Entry;
 
     fn artefacts(selectors: &[&str]) -> Vec<String> {
         let reference = Reference::load().unwrap();
@@ -121,7 +122,7 @@ mod tests {
         &[artefact("comparison", "fronts"), artefact("sage", "figure3"), artefact("sage", "table1")];
 
     const fn artefact(paper: &'static str, id: &'static str) -> Artefact {
-        Artefact::new(paper, id, "", |_| Ok(crate::reproduce::Outcome::default()))
+        Artefact { entry: Entry { paper, id, ..Entry::EMPTY }, run: |_| Ok(crate::reproduce::Outcome::default()) }
     }
 
     fn bare(selection: &Selection<'_>) -> Vec<String> {

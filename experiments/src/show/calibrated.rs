@@ -9,15 +9,14 @@ use haversack_reports::table::shortest;
 use serde_json::{Value, json};
 
 use super::writing::{fact, paragraph, table};
-use crate::artefacts::ARTEFACTS;
 use crate::calibrate::declared;
 use crate::calibrate::left_out;
 use crate::error::CommandError;
+use crate::papers::catalogue::{Entry, entries};
 use crate::papers::cells::ComparedCell;
 use crate::papers::committed;
 use crate::papers::reference::Reference;
 use crate::papers::summary::{COLUMNS, Tally, tallies};
-use crate::reproduce::Artefact;
 
 /// How far the numbers of a calibration may be believed.
 pub(super) struct Belief {
@@ -32,7 +31,7 @@ impl Belief {
     /// What is known of `calibrated`, which is one of those that `loads` names of an artefact and `fitted` of a fit.
     pub(super) fn of<T: Schema>(
         calibrated: &Calibrated<T>,
-        loads: fn(&Artefact) -> &[&str],
+        loads: fn(&Entry) -> &[&str],
         fitted: fn(&declared::Calibration) -> Option<&str>,
     ) -> Result<Self, CommandError> {
         let entries = calibrated.entries();
@@ -98,11 +97,11 @@ impl Belief {
 }
 
 /// The results that came with this version, of the artefacts that `rest` says.
-fn cells(rest: impl Fn(&Artefact) -> bool) -> Result<Vec<ComparedCell>, CommandError> {
+fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>, CommandError> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let cells = committed::cells(&reference).map_err(CommandError::failed)?;
     let rests = |cell: &ComparedCell| {
-        let mut known = ARTEFACTS.iter();
+        let mut known = entries().iter();
         known.any(|artefact| {
             !artefact.of_many && artefact.paper == cell.paper && artefact.id == cell.artefact && rest(artefact)
         })

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haversack::artefacts::ARTEFACTS;
 use haversack::measured::{self, Measured};
 use haversack::papers::Answer;
+use haversack::papers::catalogue::Entry;
 use haversack::papers::readings::Readings;
 use haversack::papers::reference::{Claim, Reference};
 use haversack::reproduce::{Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction};
@@ -19,11 +20,14 @@ use haversack_reports::table::Table;
 
 use crate::support::{call_in, refusal, reproduce, stderr, stdout};
 
-const TABLE: Artefact =
-    Artefact::new("sage", "table1", "made up", half_of_the_paper).on(&["galaxy-s10"]).under(&["sage-opencl"]);
-const DRAWN: Artefact = Artefact { id: "figure8", devices: &[], stacks: &[], systems: &[], run: drawn, ..TABLE };
-const BROKEN: Artefact = Artefact { id: "figure10", run: broken, ..DRAWN };
-const PLAIN: Artefact = Artefact { id: "figure13", run: plain, ..DRAWN };
+const SAGE: Entry = Entry { paper: "sage", about: "made up", ..Entry::EMPTY };
+const TABLE: Artefact = Artefact {
+    entry: Entry { id: "table1", devices: &["galaxy-s10"], stacks: &["sage-opencl"], ..SAGE },
+    run: half_of_the_paper,
+};
+const DRAWN: Artefact = Artefact { entry: Entry { id: "figure8", ..SAGE }, run: drawn };
+const BROKEN: Artefact = Artefact { entry: Entry { id: "figure10", ..SAGE }, run: broken };
+const PLAIN: Artefact = Artefact { entry: Entry { id: "figure13", ..SAGE }, run: plain };
 
 /// Half of what the paper says (−50%), and 3 where it says nothing.
 fn half_of_the_paper(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -65,8 +69,9 @@ fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 /// One that measures a share with each seed, and one that reads what another has measured.
-const MEASURING: Artefact = Artefact { id: "figure9a", run: measuring, ..DRAWN }.reading(&["sage/figure9a"]);
-const READING: Artefact = Artefact { id: "figure9b", run: reading, ..DRAWN }.reading(&["daf/bits"]);
+const MEASURING: Artefact =
+    Artefact { entry: Entry { id: "figure9a", measured: &["sage/figure9a"], ..SAGE }, run: measuring };
+const READING: Artefact = Artefact { entry: Entry { id: "figure9b", measured: &["daf/bits"], ..SAGE }, run: reading };
 
 fn measuring(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     let measured = context.measured("sage/figure9a", || {
@@ -88,7 +93,7 @@ fn reading(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
 }
 
 /// One that finds something in the first run, and fails until a later one has it.
-const RETRIED: Artefact = Artefact { id: "figure9a", run: retried, ..DRAWN };
+const RETRIED: Artefact = Artefact { entry: Entry { id: "figure9a", ..SAGE }, run: retried };
 
 fn retried(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     if context.kept.get::<u8>("found").is_some() {
@@ -239,7 +244,11 @@ fn the_record_names_calibrations_and_counts_choices_but_no_place() {
 
     // An artefact that draws users rests on what is fitted of them, too.
     let users = tempfile::tempdir().unwrap();
-    reproduce(&options(users.path(), &["sage/table1"], 2), &[Artefact { users: true, ..TABLE }]).unwrap();
+    reproduce(
+        &options(users.path(), &["sage/table1"], 2),
+        &[Artefact { entry: Entry { users: true, ..TABLE.entry }, ..TABLE }],
+    )
+    .unwrap();
     let text = fs::read_to_string(users.path().join("run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
     let names: Vec<&str> =
@@ -399,7 +408,7 @@ fn the_comparison_can_be_asked_for() {
     let alone = reproduce(&options(out.path(), &["comparison"], 1), &[TABLE]).unwrap();
     assert!(alone.report.contains("The comparison belongs to a later version"), "{}", alone.report);
     assert_eq!(cells(out.path()).1, 0);
-    let comparison = Artefact { paper: "comparison", id: "policies", run: plain, ..DRAWN };
+    let comparison = Artefact { entry: Entry { paper: "comparison", id: "policies", ..SAGE }, run: plain };
     reproduce(&options(out.path(), &["comparison"], 1), &[comparison]).unwrap();
     assert!(out.path().join("comparison/policies.csv").exists());
 }
@@ -522,7 +531,7 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     let plain = reproduce(&options(&top.path().join("plain"), &["sage/figure9a"], 1), &artefacts).unwrap();
     assert!(plain.failures[0].contains("`haversack reproduce sage/figure9a --full` measures it"), "{plain:?}");
     // One that reads what it does not name is told so.
-    let nameless = [Artefact { measured: &[], ..MEASURING }];
+    let nameless = [Artefact { entry: Entry { measured: &[], ..MEASURING.entry }, ..MEASURING }];
     let refused = reproduce(&options(&top.path().join("nameless"), &["sage/figure9a"], 1), &nameless).unwrap();
     assert!(refused.failures[0].contains("does not name it among its own"), "{refused:?}");
 }

@@ -8,20 +8,6 @@ use super::runs::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::prelude::*;
 
-/// All memory classes of phones.
-pub(super) static ARTEFACT: Artefact = Artefact {
-    devices: crate::artefacts::fedhybrid::federations::DEVICES,
-    stacks: &["mandheling", "mnn-2"],
-    systems: &["android-testbed"],
-    ..Artefact::new(
-        "comparison",
-        "federation",
-        "one federation with each policy: time to accuracy against data left out",
-        run,
-    )
-}
-.with_users();
-
 /// The stack and the cores of all policies but Mandheling, which names its own.
 const MNN: &str = "stack = \"mnn-2\"\ncores = \"big:4\"";
 
@@ -53,7 +39,7 @@ fn points(context: &Context<'_>) -> Result<Vec<Point>> {
     Ok(all.par_iter().map(point).collect())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
     let courses = || points.iter().filter_map(|point| Some((point, point.course.as_ref().ok()?)));
     // What all reach that are held.

@@ -6,16 +6,6 @@ use super::runs::{Engines, POLICIES, PolicyPoint, points};
 use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES};
 use crate::artefacts::prelude::*;
 
-/// A phone each; the id is the phone's.
-pub(super) static GALAXY_S22: Artefact =
-    on("galaxy-s22", &["galaxy-s22"], "memory against time and energy, four papers' policies on the Galaxy S22");
-pub(super) static XIAOMI_10: Artefact = on("xiaomi-10", &["xiaomi-10"], "the same on the Xiaomi 10");
-
-const fn on(phone: &'static str, devices: &'static [&'static str], about: &'static str) -> Artefact {
-    let stacks = &["mandheling", "mnn-2", "sage-opencl"];
-    Artefact { devices, stacks, ..Artefact::new("comparison", phone, about, run) }
-}
-
 /// What memory is set against.
 const COSTS: [BatchQuantity; 2] = QUANTITIES;
 
@@ -24,7 +14,7 @@ fn place(&(cost, memory): &(BatchCost, Bytes), (.., value): BatchQuantity) -> (f
     (memory.as_f64() / 1e9, value(cost))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
     let mut outcome = Outcome::of("engines,policy,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts");
     for point in &points {

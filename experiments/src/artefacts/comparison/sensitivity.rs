@@ -13,14 +13,10 @@ use crate::artefacts::trained::{MapKind, RECIPES, Trained, measure};
 const PLACE: &str = "comparison/sensitivity";
 const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
 
-pub(super) static ARTEFACT: Artefact =
-    Artefact::new("comparison", "sensitivity", "how sensitive gradients are to each kind of saved tensor", run)
-        .reading(&[PLACE]);
-
 /// Mini-batches over which it is measured: the newest has a tenth in the moving average.
 const UPDATES: usize = 20;
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, sensitivities))?;
     let mut outcome = Outcome::of("network,kind,share_of_variance,lo,hi,share_of_values");
     outcome.words("stand-ins", measured.trained_on());

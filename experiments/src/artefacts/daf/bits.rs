@@ -6,14 +6,10 @@ use std::sync::Arc;
 use haversack_workloads::data::Part;
 
 use super::accuracy::KINDS;
-use super::setting::artefact;
 use crate::artefacts::learning::{Taught, Training, learn, stand_ins};
 use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredValue};
 use crate::train::{StandIn, apart};
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("bits", "bits by what accuracy allows each kind of layer", run).reading(&[PLACE]);
 
 /// What measures them.
 pub(super) const PLACE: &str = "daf/bits";
@@ -182,7 +178,7 @@ pub(super) fn parameters(context: &Context<'_>, kind: &str) -> Result<Vec<(Strin
     Ok(std::iter::once(declared).chain(of_layer).collect())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = measured(context)?;
     let mut outcome = Outcome::of("id,value,lo,hi,unit");
     for MeasuredValue { id, value, lo, hi, unit, .. } in &measured.values {

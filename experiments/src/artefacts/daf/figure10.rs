@@ -2,13 +2,10 @@
 
 use haversack_workloads::lowering::Variant;
 
-use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA, on_platforms};
+use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA};
 use super::{accuracy, equal_time};
 use crate::artefacts::prelude::*;
 use crate::scenario::GraphKind;
-
-pub(super) static ARTEFACT: Artefact =
-    on_platforms("figure10", "speed-up where time alone is short, four platforms", run);
 
 /// The row about accuracy.
 const AT_EQUAL_TIME: &str = "daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time";
@@ -41,7 +38,7 @@ fn unoptimised(context: &Context<'_>, scenario: &Scenario) -> Result<Scenario> {
     Ok(Scenario { graph: optimised.then_some(Variant::Original), ..scenario.clone() })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,network,speedup");
     let mut grid = Grid::default();
     for (device, network, speedup) in speedups(context)? {

@@ -3,13 +3,9 @@
 use haversack_training::{Breakdown, Record};
 
 use super::accuracy::{self, Learned};
-use super::bits::PLACE;
-use super::setting::{BOARD, DafNetwork, METHODS, RESNET_CIFAR, ROBERTA, artefact, of_method, scenario};
+use super::setting::{BOARD, DafNetwork, METHODS, RESNET_CIFAR, ROBERTA, of_method, scenario};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure11", "footprint and time of all methods, and where both go", run).reading(&[PLACE]);
 
 /// One iteration of every method; those that know a time budget get the declared one.
 pub(super) fn iterations(context: &Context<'_>, network: DafNetwork) -> Result<Vec<(&'static str, Record)>> {
@@ -43,7 +39,7 @@ fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
     })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("network,method,footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms");
     let found = [RESNET_CIFAR, ROBERTA]

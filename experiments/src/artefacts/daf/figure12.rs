@@ -7,17 +7,7 @@ use haversack_gpu::profile::{block_against_passes, over_units};
 use haversack_kernels::reduce::Statistic;
 
 use super::reductions::{OPERATIONS, Operation, by_cub, by_framework, fused, micros, profiler};
-use super::setting::on_platforms;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_platforms("figure12", "speed-up of reductions, and the crossover of block atomics over units", run).on(&[
-        "jetson-agx-orin",
-        "jetson-agx-xavier",
-        "iqoo-neo3",
-        "redmagic-7",
-        "rtx-3090",
-    ]);
 
 const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]/daf/reduction-speedup";
 /// The platforms, and whether CUB runs on them.
@@ -49,7 +39,7 @@ impl Measured {
     }
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("what,device,units,operation,method,plan,launches,framework_us,launch_us,busy_us");
     let mut all = Vec::new();
     for operation in OPERATIONS {

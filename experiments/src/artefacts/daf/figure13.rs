@@ -1,11 +1,8 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
-use super::setting::{BOARD, IMPORTANCE, RESNET_IMAGENET, artefact, scenario};
+use super::setting::{BOARD, IMPORTANCE, RESNET_IMAGENET, scenario};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure13", "the arena under a budget that falls within an iteration, by its step", run);
 
 const STEPS: [u64; 3] = [30, 100, 400];
 /// When the budget falls: after which share of forward, and for people.
@@ -40,7 +37,7 @@ fn trial(context: &Context<'_>, step: u64, [before, after]: [Bytes; 2], share: f
     })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let [before, after] = context.reading_numbers("budget-cut")?[..] else {
         bail!("the reading `budget-cut` is not two numbers")
     };

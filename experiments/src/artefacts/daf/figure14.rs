@@ -1,14 +1,10 @@
 //! Figure 14: energy of an iteration under all methods.
 
-use super::bits::PLACE;
 use super::figure11::iterations;
-use super::setting::{METHODS, RESNET_CIFAR, artefact};
+use super::setting::{METHODS, RESNET_CIFAR};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure14", "energy of an iteration under all methods", run).reading(&[PLACE]);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = iterations(context, RESNET_CIFAR)?;
     let mut outcome = Outcome::of("method,energy_j,iteration_ms");
     for (method, record) in &found {

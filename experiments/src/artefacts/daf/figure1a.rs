@@ -2,13 +2,10 @@
 
 use haversack_workloads::Role;
 
-use super::setting::{BOARD, ROBERTA, artefact, scenario};
+use super::setting::{BOARD, ROBERTA, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure1a", "what the memory of RoBERTa-base's fine-tuning consists of", run);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = context.plan(&scenario(context, BOARD, ROBERTA)?)?;
     let record = plan.run()?;
     let all = record.reserved.megabytes();

@@ -3,15 +3,10 @@
 use haversack_workloads::data::Part;
 
 use super::accuracy::{draw, of_methods};
-use super::bits::PLACE;
-use super::setting::artefact;
 use crate::artefacts::learning::title;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure1b", "memory and time of all methods beside their accuracy", run).reading(&[PLACE]);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = of_methods(context)?;
     let mut outcome = Outcome::of("network,method,relative_time,relative_memory,points_lost");
     for one in &found {

@@ -10,11 +10,8 @@ use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, ValueId};
 
 use super::reductions::{OPERATIONS, micros, profiler, stack};
-use super::setting::{BOARD, artefact};
+use super::setting::BOARD;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure2a", "what dynamic quantisation adds to an operation without DAF's kernels", run);
 
 const ROW: &str = "daf/figure2a/all/quantisation-control/overhead-over-op";
 
@@ -47,7 +44,7 @@ fn forward(machine: &Machine, network: &Network) -> Result<f64> {
     Ok(machine.cost(&graph, id, 1, Precision::Fp32).alone().seconds() * 1e6)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("operation,part,time_us,over_operation");
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;

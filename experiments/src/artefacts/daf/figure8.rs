@@ -1,13 +1,9 @@
 //! Figure 8: how much less memory DAF takes.
 
 use super::accuracy::{self, Learned};
-use super::bits::PLACE;
-use super::setting::{BOARD, DafNetwork, NETWORKS, artefact, of_method, reported, scenario};
+use super::setting::{BOARD, DafNetwork, NETWORKS, of_method, reported, scenario};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure8", "reduction of memory where memory alone is short", run).reading(&[PLACE]);
 
 /// A network, and Original's footprint over a method's memory: DAF's as the paper counts and like for like, and ActNN's.
 pub(super) type Reduction = (&'static str, [f64; 3]);
@@ -48,7 +44,7 @@ fn learned(context: &Context<'_>) -> Result<Vec<Learned>> {
     })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = reductions(context)?;
     let mut outcome = Outcome::of("network,daf_store,daf_footprint,actnn_footprint");
     outcome.number("daf/figure8/all/daf/memory-reduction", largest(&found));

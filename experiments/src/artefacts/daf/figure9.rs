@@ -1,13 +1,9 @@
 //! Figure 9: the reduction over batch sizes.
 
 use super::accuracy::{self, Learned};
-use super::bits::PLACE;
-use super::setting::{BOARD, RESNET_CIFAR, ROBERTA, artefact, of_method, store};
+use super::setting::{BOARD, RESNET_CIFAR, ROBERTA, of_method, store};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure9", "reduction of memory over batch sizes", run).reading(&[PLACE]);
 
 /// Stand-ins under Original and DAF with mini-batches of each size; if not everything is asked for, of their own alone.
 fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
@@ -29,7 +25,7 @@ fn learned(context: &Context<'_>, batches: &[f64]) -> Result<Vec<Learned>> {
     Ok(learned)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = context.reading_numbers("figure9-batches")?;
     let mut outcome = Outcome::of("network,batch,original_mb,store_mb,reduction");
     let (mut points, mut ends) = (Vec::new(), Vec::new());

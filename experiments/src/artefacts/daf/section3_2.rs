@@ -15,13 +15,8 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TrainingGraph};
 
 use super::reductions::{OPERATIONS, Operation, profiler};
-use super::setting::{BOARD, NETWORKS, STACKS, artefact, scenario};
+use super::setting::{BOARD, NETWORKS, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("section3.2", "where thread-level atomics win, and where block-level ones contend", run)
-        .on(&["iqoo-neo3", "redmagic-7", BOARD, SERVER])
-        .under(STACKS);
 
 const SHARE: &str = "daf/section3.2/mobile-gpu/atomic-thread-then-block/share-of-cases-fastest";
 const CONTENTION: &str = "daf/section3.2/rtx-3090-vs-jetson-agx-xavier/block-atomic/contention";
@@ -32,7 +27,7 @@ const SERVER: &str = "rtx-3090";
 /// Threads of a block: CUB's.
 const THREADS: u32 = 256;
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("claim,device,statistic,elements,threads,quantity,value");
     let share = share_of_cases(context, &mut outcome)?;
     outcome.number(SHARE, 100.0 * share);

@@ -10,19 +10,6 @@ use crate::artefacts::prelude::*;
 pub(super) const BOARD: &str = "jetson-agx-xavier";
 /// The platforms of section 4.1.
 pub(super) const PLATFORMS: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3", "redmagic-7"];
-/// The stacks of the platforms.
-pub(super) const STACKS: &[&str] = &["pytorch-cuda", "sage-opencl"];
-
-/// An artefact on the board.
-pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("daf", id, about, run).on(&[BOARD]).under(&["pytorch-cuda"])
-}
-
-/// An artefact on several platforms.
-pub(super) const fn on_platforms(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    artefact(id, about, run).on(PLATFORMS).under(STACKS)
-}
-
 /// A network of the paper.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DafNetwork {

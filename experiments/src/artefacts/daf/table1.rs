@@ -1,13 +1,9 @@
 //! Table 1: memory and accuracy of five methods on eight data sets.
 
 use super::accuracy;
-use super::bits::PLACE;
 use super::null::null;
-use super::setting::{BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, artefact, of_method, reported, scenario};
+use super::setting::{BOARD, DafNetwork, METHODS, NETWORKS, SUBJECTS, of_method, reported, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("table1", "memory and accuracy of five methods on eight data sets", run).reading(&[PLACE]);
 
 /// Megabytes of `method` as the paper reports them, and of the whole footprint.
 fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f64; 2]> {
@@ -15,7 +11,7 @@ fn memory(context: &Context<'_>, network: DafNetwork, method: &str) -> Result<[f
     Ok([reported(&record), record.reserved].map(Bytes::megabytes))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("data_set,method,reported_mb,footprint_mb,paper_mb");
     let mut grid = Grid::default();
     for (subject, name, network) in SUBJECTS {

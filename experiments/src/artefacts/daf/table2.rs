@@ -2,10 +2,8 @@
 
 use haversack_training::{AllocatorKind, Record};
 
-use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, artefact, store};
+use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, store};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact = artefact("table2", "memory and time of packing by CPU, by GPU and by both", run);
 
 /// The configurations as the reference names them, for people, and as the policy does.
 const CONFIGURATIONS: [(&str, &str, &str); 4] = [
@@ -43,7 +41,7 @@ pub(crate) fn packed(reading: impl Fn(&str) -> Result<f64>, id: &str) -> Result<
     Ok(under(&scenario, "daf", &[("packing", packing), ("least_bits", &least), IMPORTANCE]))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("configuration,store_mib,overhead_mib,time_ms,overhead_ms");
     let mut grid = Grid::default();
     for (id, name, _) in CONFIGURATIONS {

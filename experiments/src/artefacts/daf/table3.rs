@@ -4,11 +4,8 @@ use haversack_devices::work::HostThread;
 use haversack_devices::{Device, Precision, Stack};
 use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
 
-use super::setting::{BOARD, RESNET_CIFAR, on_platforms, scenario};
+use super::setting::{BOARD, RESNET_CIFAR, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_platforms("table3", "time to keep the page table by sorting and by red-black trees", run).on(DEVICES);
 
 const DEVICES: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3"];
 /// The methods: as the reference names them, and for people.
@@ -52,7 +49,7 @@ fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
     [of(|cost| cost.sort), of(|cost| cost.tree)]
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of(
         "device,tensors,freed_percent,sort_comparisons,sort_moves,trees_comparisons,trees_moves,sort_us,trees_us",
     );

@@ -22,29 +22,6 @@ pub(super) struct Federation {
     pub(super) courses: Vec<Arc<Course>>,
 }
 
-/// The phones that an artefact of a federation loads, the stack, the system, and the users.
-pub(super) const fn of_a_federation(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { systems: &["android-testbed"], of_many: true, ..Artefact::new("fedhybrid", id, about, run) }
-        .on(DEVICES)
-        .under(&[super::setting::STACK])
-        .with_users()
-}
-
-/// The devices that phones of a population are like.
-pub(in crate::artefacts) const DEVICES: &[&str] = &[
-    "redmi-note10",
-    "redmi-note9-pro",
-    "galaxy-s22",
-    "galaxy-note20",
-    "realme-gt-neo2",
-    "xiaomi-10",
-    "galaxy-s10",
-    "pixel-6",
-    "oneplus-10-pro",
-    "redmagic-7",
-    "iqoo-neo3",
-];
-
 /// What all federations have.
 const PHONES: &str = "phones";
 /// How often each is held under `--full`.

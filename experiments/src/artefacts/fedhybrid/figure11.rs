@@ -4,11 +4,7 @@ use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSes
 use rayon::prelude::*;
 
 use super::real_users;
-use super::setting::of_users;
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE11A: Artefact = of_users("figure11a", "lengths of sessions, user by user", sessions);
-pub(super) static FIGURE11B: Artefact = of_users("figure11b", "apps of a session", apps);
 
 const MEAN: &str = "fedhybrid/figure11a/carat/sessions/mean-duration";
 const SHARE: &str = "fedhybrid/figure11a/carat/sessions/share-between-126-and-412-s";
@@ -66,7 +62,7 @@ fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<us
     Some((sorted[nearest.clone()].iter().sum::<f64>() / count as f64, nearest))
 }
 
-fn sessions(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome> {
     let found = of_all(context)?;
     let mut users: Vec<&UserSessions> = found.users.iter().filter(|user| !user.sessions.is_empty()).collect();
     users.sort_by_key(|user| user.mean());
@@ -144,7 +140,7 @@ fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2]
     outcome.panel("all sessions", lines, axis("length of a session", "s").log(), share);
 }
 
-fn apps(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let found = of_all(context)?;
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();

@@ -4,11 +4,8 @@ use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
 
 use super::real_users::first_evening;
-use super::setting::{S22, on_testbed};
+use super::setting::S22;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_testbed("figure12", "memory in use as apps are launched and switched", run).under(&[]).with_users_or_trace();
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
@@ -69,7 +66,7 @@ fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     stretches
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
     let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
     let timeline = match context.trace {

@@ -2,12 +2,9 @@
 
 use haversack_federation::learning::{Holding, Labels};
 
-use super::federations::{of_a_federation, text};
+use super::federations::text;
 use crate::artefacts::prelude::*;
 use crate::federate::{Phones, Specification};
-
-pub(super) static ARTEFACT: Artefact =
-    of_a_federation("figure14", "samples, classes, speed and memory of the phones", populations);
 
 /// The data sets: the task that has each, for people, and classes (section 5.2).
 const SETS: [(&str, &str, usize); 3] =
@@ -15,7 +12,7 @@ const SETS: [(&str, &str, usize); 3] =
 /// The concentration of classes (section 5.2).
 const LABELS: Labels = Labels::Dirichlet { alpha: 0.1 };
 
-fn populations(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("panel,series,value,share_percent");
     let (mut samples, mut divergences) = (Lines::new(), Lines::new());
     let mut largest = None;

@@ -6,13 +6,9 @@ mod codec;
 use self::budget::{Phone, THRESHOLDS, phones};
 use self::codec::{Map, maps};
 use super::figure19::training;
-use super::setting::on_testbed;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    on_testbed("figure18", "the local training engine, part by part", run).with_users();
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (maps, phones) = (maps(context)?, phones(context)?);
     let mut outcome = data(&maps, &phones)?;
     draw(&mut outcome, &maps, &phones);

@@ -11,10 +11,6 @@ use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
 const PLACE: &str = "fedhybrid/figure18b";
 const ABOUT: &str = "Variance that restored maps add to the gradients of weights, over the gradients' squares";
 
-pub(super) static ARTEFACT: Artefact =
-    Artefact::new("fedhybrid", "figure18b", "gradient variance of restored maps, trained networks", run)
-        .reading(&[PLACE]);
-
 /// How maps are stored, with what the figure calls it.
 const METHODS: [(&str, &str); 2] = [("quantised", "quantisation"), ("mixed", "mixed compression")];
 /// Bits of a quantised value.
@@ -76,7 +72,7 @@ fn mixed(map: &SavedMap, codec: &Codec) -> Result<(Vec<f32>, u64)> {
     Ok((map.of_samples(samples), bytes))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, variances))?;
     let mut outcome = Outcome::of("network,method,setting,ratio,variance,lo,hi");
     outcome.words("stand-ins", measured.trained_on());

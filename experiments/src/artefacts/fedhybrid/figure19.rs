@@ -8,16 +8,10 @@ use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
 use haversack_training::{AtRest, Record, watch};
 use rayon::prelude::*;
 
-use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_testbed, scenario};
+use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use crate::artefacts::prelude::*;
 use traces::{LENGTH, ROUNDS, Trace, traces, with_starts};
 use training::{RULES, train};
-
-pub(super) static FIGURE19A: Artefact =
-    on_testbed("figure19a", "available memory and the predicted budget over a trace", budgets).with_users_or_trace();
-pub(super) static FIGURE19B: Artefact =
-    on_testbed("figure19b", "time and page faults under three rules for the budget, thirty traces", rules)
-        .with_users_or_trace();
 
 /// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
@@ -82,7 +76,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-fn budgets(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let traces = traces(context, TRACES, LENGTH)?;
     let mut followed: Vec<Followed<'_>> =
         traces.par_iter().map(|trace| Followed::new(context, trace)).collect::<Result<_, _>>()?;
@@ -149,7 +143,7 @@ fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
     Ok(found)
 }
 
-fn rules(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
     let traces = with_starts(traces(context, TRACES, ROUNDS)?, context.full);
     let found: Vec<OfTrace> =
         traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;

@@ -4,10 +4,8 @@ use haversack_training::{AtRest, watch};
 use haversack_workloads::Role;
 
 use super::setting::{BERT, MOBILENET, OP10P, PICTURES, STARTS, TEXTS};
-use super::setting::{from_starts, on_phone, on_two_phones, scenario, system};
+use super::setting::{from_starts, on_phone, scenario, system};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact = on_two_phones("figure1c", "memory in use on a phone that trains", run);
 
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =
@@ -53,7 +51,7 @@ fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<Bar> {
     })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,batch,system_gb,state_gb,saved_gb,rest_gb,total_gb,least_gb,most_gb");
     let mut found = Vec::new();
     for ((model, name), batch, subject) in BARS {

@@ -9,15 +9,9 @@ use std::sync::Arc;
 
 use haversack_training::PhoneSpan;
 
-use super::setting::{FEW_PICTURES, OP10P, PICTURES, S22, on_two_phones, phone_name};
+use super::setting::{FEW_PICTURES, OP10P, PICTURES, S22, phone_name};
 use crate::artefacts::prelude::*;
 use round::{Round, Starts, of_round, shares};
-
-pub(super) static FIGURE2A: Artefact =
-    on_two_phones("figure2a", "time of an iteration on two phones of one chip and different memory", times);
-pub(super) static FIGURE2B: Artefact =
-    on_two_phones("figure2b", "where the time of a thread goes while pages are reclaimed", states);
-pub(super) static FIGURE2C: Artefact = on_two_phones("figure2c", "pages that are evicted and read again", pages);
 
 /// The phones, and as the reference names them.
 const TWO: [(&str, &str); 2] = [(S22, "s22"), (OP10P, "op10p")];
@@ -65,7 +59,7 @@ fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Arc<Starts>>> {
     TWO.iter().map(|(phone, _)| Starts::simulate(context, phone, batch)).collect()
 }
 
-fn times(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("phone,batch,iterations,time_s,asleep_s,running_s,runnable_s,least_time_s,most_time_s");
     let mut grid = Grid::default();
@@ -96,7 +90,7 @@ fn times(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn states(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn states(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of(
         "phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent,not_free_percent",
     );
@@ -129,7 +123,7 @@ fn states(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn pages(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn pages(context: &Context<'_>) -> Result<Outcome> {
     let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
     let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
     let mut outcome = Outcome::of(

@@ -1,6 +1,6 @@
 //! Figure 20: time under a memory budget, and what new plans cost.
 
-mod regeneration;
+pub(super) mod regeneration;
 
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
 use haversack_training::Record;
@@ -8,12 +8,8 @@ use rayon::prelude::*;
 
 use super::figure19::traces::{LENGTH, Trace, synthetic};
 use super::figure19::training;
-use super::setting::{MOBILENET, PICTURES, S22, on_phone, on_s22, on_testbed, scenario};
+use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE20A: Artefact =
-    on_testbed("figure20a", "time over the memory budget, six policies", budgets).with_users();
-pub(super) static FIGURE20C: Artefact = on_s22("figure20c", "what new plans cost", regeneration::regeneration);
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -70,7 +66,7 @@ fn seconds(record: &Record) -> f64 {
     if record.phone.is_some() { training::round(record) } else { record.iteration.seconds() }
 }
 
-fn budgets(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
     let found = synthetic(context.seed, 1, LENGTH)?;
     let trace = found.first().context("there is no trace")?;

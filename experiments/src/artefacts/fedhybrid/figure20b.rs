@@ -1,14 +1,11 @@
 //! Figure 20b: plans for many clients, one by one and by clusters.
 
-use super::federations::of_a_federation;
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, planning};
 
-pub(super) static ARTEFACT: Artefact = of_a_federation("figure20b", "plans for many clients at once", plans);
-
 const ROW: &str = "fedhybrid/figure20b/server/clustering+cache/plan-speedup";
 
-fn plans(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn plans(context: &Context<'_>) -> Result<Outcome> {
     let text = context.reading_text("figure20b-federation")?;
     let key = format!("plans of a federation, seed {}", context.seed);
     let found = context.once(key, || {

@@ -4,11 +4,8 @@ use haversack_devices::units::{Joules, Watts};
 use haversack_training::Record;
 use rayon::prelude::*;
 
-use super::setting::{FEW_PICTURES, MOBILENET, OP10P, on_s22, scenario};
+use super::setting::{FEW_PICTURES, MOBILENET, OP10P, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_s22("figure21", "energy over the memory budget against training without any", run).on(&[OP10P]);
 
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
@@ -50,7 +47,7 @@ fn of(context: &Context<'_>, network: usize, idle: Watts) -> Result<Vec<EnergyPo
     cells.into_par_iter().map(point).collect()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let idle = context.device(OP10P)?.constants.power.idle.value;
     let mut points = Vec::new();
     for network in 0..NETWORKS.len() {

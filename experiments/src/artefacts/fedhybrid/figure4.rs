@@ -5,18 +5,8 @@ use std::ops::RangeInclusive;
 use haversack_devices::storage::Direction;
 use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, ScalarSpeed, System};
 
-use super::setting::{S22, on_testbed};
+use super::setting::S22;
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE4A: Artefact =
-    of_flash("figure4a", "latency of a file of 128 MB by the core that reads or writes it", cores);
-pub(super) static FIGURE4B: Artefact = of_flash("figure4b", "the same by the apps in the background", apps);
-pub(super) static SECTION4_3: Artefact = of_flash("section4.3", "rates of the flash storage", rates);
-
-/// An artefact of flash and its system, without an engine.
-const fn of_flash(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    on_testbed(id, about, run).under(&[])
-}
 
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
@@ -95,7 +85,7 @@ fn file(context: &Context<'_>) -> Result<Bytes> {
     Ok(Bytes((context.reading_number("file")? * 1e6) as u64))
 }
 
-fn cores(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn cores(context: &Context<'_>) -> Result<Outcome> {
     let row = "fedhybrid/figure4a/ufs-3.1-128-mb/faster-core,-lower-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let points = storage.points()?;
@@ -120,7 +110,7 @@ fn cores(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn apps(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let row = "fedhybrid/figure4b/ufs-3.1-128-mb/background-apps-raise-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let fastest = storage.fastest()?;
@@ -150,7 +140,7 @@ fn apps(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn rates(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn rates(context: &Context<'_>) -> Result<Outcome> {
     let storage = Storage::new(context)?;
     let fastest = storage.fastest()?;
     let constants = storage.device.constants.storage.as_ref();

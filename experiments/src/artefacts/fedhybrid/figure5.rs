@@ -4,13 +4,8 @@ use haversack_training::Record;
 use haversack_workloads::Role;
 
 use super::null::null;
-use super::setting::{BERT, MELON, MOBILENET, NOTE10, PICTURES, S22, TEXTS, on_s22, run_if_it_fits, scenario};
+use super::setting::{BERT, MELON, MOBILENET, PICTURES, S22, TEXTS, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE5A: Artefact =
-    on_s22("figure5a", "time under Melon by its memory budget, Galaxy S22", |context| on(context, S22));
-pub(super) static FIGURE5B: Artefact =
-    on_s22("figure5b", "the same on the Redmi Note 10", |context| on(context, NOTE10)).on(&[NOTE10]);
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =
@@ -52,7 +47,7 @@ impl Line {
     }
 }
 
-fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome> {
+pub(super) fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome> {
     let artefact = context.artefact.id;
     let least = Bytes((context.reading_number("budget")? * 1e6) as u64);
     let subject_phone = if phone == S22 { "s22" } else { phone };

@@ -9,11 +9,8 @@ use haversack_training::with_setting;
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{TensorId, TrainingGraph};
 
-use super::setting::{MOBILENET, S22, on_s22, scenario};
+use super::setting::{MOBILENET, S22, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_s22("figure7", "memory saved per second by technique, twelve tensors of MobileNetV2", run);
 
 const SWAPPING: &str = "fedhybrid/figure7/mobilenetv2-tensors/swapping-lowest-mps-on-every-tensor/mps";
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
@@ -108,7 +105,7 @@ fn plan(context: &Context<'_>) -> Result<Plan> {
     context.plan(&scenario)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = plan(context)?;
     let tensors = selected(&plan);
     ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());

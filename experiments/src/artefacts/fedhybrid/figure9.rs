@@ -11,15 +11,7 @@ use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
 const PLACE: &str = "fedhybrid/figure9";
 const ABOUT: &str = "Channels with outliers in trained maps";
 
-pub(super) static ARTEFACT: Artefact = Artefact::new(
-    "fedhybrid",
-    "figure9",
-    "channels with outliers in trained maps, and what quantising makes of one",
-    run,
-)
-.reading(&[PLACE]);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, outliers))?;
     let mut outcome = Outcome::of("network,of,quantity,unit,value,lo,hi");
     outcome.words("stand-ins", measured.trained_on());

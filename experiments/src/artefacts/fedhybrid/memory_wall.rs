@@ -1,16 +1,7 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
-use super::federations::{
-    Federation, Wanted, curves_over_time, duration, hold_all, of_a_federation, of_most, stand_in,
-};
+use super::federations::{Federation, Wanted, curves_over_time, duration, hold_all, of_most, stand_in};
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE1: Artefact =
-    of_a_federation("figure1", "accuracy lost where phones without enough memory are left out", figure1);
-pub(super) static SECTION2_1: Artefact =
-    of_a_federation("section2.1", "clients left out, and the length of a round", section2_1);
-pub(super) static FIGURE3: Artefact =
-    of_a_federation("figure3", "accuracy and time with memory saving in a federation", figure3);
 
 /// The tasks: of their readings, for people, as figure 1's rows call them, and as the others' do.
 const TASKS: [(&str, &str, &str, &str); 2] = [
@@ -53,7 +44,7 @@ fn draw(context: &Context<'_>, outcome: &mut Outcome, names: &[&str], found: &[V
     Ok(())
 }
 
-fn figure1(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
     let methods = [PRACTICAL, ORACLE, RANDOM];
     let found = held(context, &methods.map(|method| method.0))?;
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
@@ -75,7 +66,7 @@ fn figure1(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn section2_1(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn section2_1(context: &Context<'_>) -> Result<Outcome> {
     let found = held(context, &[PRACTICAL.0, ORACLE.0])?;
     let mut outcome = Outcome::of("task,method,round_s,phones_left_out_percent,killed_percent,dropped_percent");
     for ((_, task, _, subject), federations) in TASKS.iter().zip(&found) {
@@ -108,7 +99,7 @@ fn times(own: &Federation, alone: &Federation) -> [Vec<Option<f64>>; 2] {
     [own.times_to(&targets), alone.times_to(&targets)]
 }
 
-fn figure3(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn figure3(context: &Context<'_>) -> Result<Outcome> {
     let methods = [PRACTICAL.0, SAVING[0].0, SAVING[1].0, SAVING[2].0];
     let found = held(context, &methods)?;
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");

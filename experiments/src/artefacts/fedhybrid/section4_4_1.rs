@@ -13,11 +13,6 @@ use crate::measured::Measured;
 const PLACE: &str = "fedhybrid/section4.4.1";
 const ABOUT: &str = "How many times smaller FedHybrid's codec makes trained maps";
 
-pub(super) static ARTEFACT: Artefact =
-    Artefact::new("fedhybrid", "section4.4.1", "what the codec makes of trained maps, by what made them", run)
-        .under(&[STACK])
-        .reading(&[PLACE]);
-
 /// The stack whose codec it is.
 const STACK: &str = "mnn-2";
 
@@ -27,7 +22,7 @@ fn assumed(context: &Context<'_>, recipe: Recipe) -> Result<CodecRatios> {
     Ok(if recipe.data == "glyphs" { codec.pictures } else { codec.tokens })
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, ratios))?;
     let mut outcome = Outcome::of("network,kind,ratio,lo,hi,assumed");
     outcome.words("stand-ins", measured.trained_on());
@@ -95,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_measured_again_lies_in_the_interval_that_was_committed() {
-        let trained = trained_again(&ARTEFACT, RECIPES[0], 2);
+        let trained = trained_again(PLACE, RECIPES[0], 2);
         let found = ratios(&trained).unwrap().into_iter().find(|(id, ..)| id == "rectified/ratio").unwrap().2;
         let measured = committed(PLACE).unwrap();
         let before = measured.value("lenet5/rectified/ratio").unwrap();

@@ -8,9 +8,6 @@ use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
 const PLACE: &str = "fedhybrid/section5.2";
 const ABOUT: &str = "ZRAM's classes of the pages of trained maps, with lz4 and zstd";
 
-pub(super) static ARTEFACT: Artefact =
-    Artefact::new("fedhybrid", "section5.2", "what ZRAM makes of the pages of trained maps", run).reading(&[PLACE]);
-
 /// Bytes of a page.
 const PAGE: usize = 4096;
 /// What does not shrink to three quarters zsmalloc keeps whole (its huge class).
@@ -106,7 +103,7 @@ impl Pages {
     }
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, classes))?;
     let mut outcome = Outcome::of("network,kind,quantity,unit,value,lo,hi");
     outcome.words("stand-ins", measured.trained_on());

@@ -5,14 +5,12 @@ use haversack_devices::units::Factor;
 use haversack_devices::{CoreSelection, ScalarSpeed};
 use haversack_policies::fedhybrid::predictor::Parameters;
 
-use super::setting::{S22, on_testbed, system};
+use super::setting::{S22, system};
 use crate::artefacts::prelude::*;
 
 const SHARE: &str = "fedhybrid/section5.5/s22/predictor/cpu-share";
 /// Where services in the background run.
 const LITTLE: &str = "little:1";
-
-pub(super) static ARTEFACT: Artefact = on_testbed("section5.5", "what the budget predictor takes of the CPU", share);
 
 /// The time of one look at memory on the core of services: a reading of `/proc/meminfo`, and a call of ActivityManager
 /// for the adjustments of all apps.
@@ -38,7 +36,7 @@ impl Look {
     }
 }
 
-fn share(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn share(context: &Context<'_>) -> Result<Outcome> {
     let look = Look::new(context)?;
     let every = Parameters::for_epoch(Nanos::ZERO).period;
     let share = |every: Nanos| look.time().seconds() / every.seconds() * 100.0;

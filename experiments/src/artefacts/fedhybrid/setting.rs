@@ -15,29 +15,6 @@ pub(crate) const OP10P: &str = "oneplus-10-pro";
 /// The phone of a lower class.
 pub(crate) const NOTE10: &str = "redmi-note10";
 
-/// The system of the testbed: ZRAM and a swap partition.
-const SYSTEM: &str = "android-testbed";
-
-/// An artefact on the Galaxy S22.
-pub(super) const fn on_s22(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("fedhybrid", id, about, run).on(&[S22]).under(&[STACK])
-}
-
-/// An artefact on the Galaxy S22 under the testbed's system.
-pub(super) const fn on_testbed(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact { systems: &[SYSTEM], ..on_s22(id, about, run) }
-}
-
-/// An artefact on the testbed's two phones of one chip and different memory.
-pub(super) const fn on_two_phones(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    on_testbed(id, about, run).on(&[S22, OP10P])
-}
-
-/// An artefact of users alone.
-pub(super) const fn of_users(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("fedhybrid", id, about, run).with_users_or_trace()
-}
-
 /// The phones as the device calibrations name them, and for people.
 pub(crate) const PHONES: [(&str, &str); 3] =
     [(S22, "Galaxy S22"), (OP10P, "OnePlus 10 Pro"), (NOTE10, "Redmi Note 10")];

@@ -3,11 +3,8 @@
 use haversack_training::Record;
 
 use super::null::null;
-use super::setting::{MELON, S22, on_s22, run_if_it_fits, scenario};
+use super::setting::{MELON, S22, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_s22("table1", "share of layout transformations in what is computed again", run);
 
 /// The budget of the reading `table1-share`, in percent of what saved tensors take, and those around it.
 const HALF: f64 = 50.0;
@@ -68,7 +65,7 @@ fn plan(context: &Context<'_>, model: &str, batch: u64, percent: f64) -> Result<
     context.plan(&scenario)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome =
         Outcome::of("network,batch,budget_percent,budget_mb,layout_ms,other_ms,layout_percent,paper_percent");
     let (mut times, mut grid, mut points) = (Vec::new(), Grid::default(), Vec::new());

@@ -1,21 +1,8 @@
 //! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
 
-use super::federations::{
-    Federation, Wanted, curves_over_time, duration, hold_all, of_a_federation, of_most, stand_in,
-};
+use super::federations::{Federation, Wanted, curves_over_time, duration, hold_all, of_most, stand_in};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
-
-pub(super) static TABLE3: Artefact =
-    of_a_federation("table3", "time to accuracy against other federations", |context| table(context, &TABLE_3));
-pub(super) static TABLE4: Artefact =
-    of_a_federation("table4", "time to accuracy against other memory saving", |context| table(context, &TABLE_4));
-pub(super) static FIGURE15: Artefact =
-    of_a_federation("figure15", "accuracy over time against other federations", |context| over_time(context, &TABLE_3));
-pub(super) static FIGURE16: Artefact =
-    of_a_federation("figure16", "accuracy over time against other memory saving", |context| {
-        over_time(context, &TABLE_4)
-    });
 
 /// The tasks: as rows call them, and for people.
 const TASKS: [(&str, &str); 6] = [
@@ -43,14 +30,14 @@ const RANDOM: Method = method("random+fedprox", "Random + FedProx", "random", "f
 const FEDHYBRID: Method = method("fedhybrid+fedprox", "FedHybrid + FedProx", "fedhybrid", "fedprox");
 
 /// A table: groups of methods, the first of each that against which the others are timed.
-struct Comparison {
+pub(super) struct Comparison {
     table: &'static str,
     groups: &'static [&'static [Method]],
     /// Whether the table itself has the first's rows.
     has_baseline: bool,
 }
 
-const TABLE_3: Comparison = Comparison {
+pub(super) const TABLE_3: Comparison = Comparison {
     table: "table3",
     groups: &[
         &[
@@ -69,7 +56,7 @@ const TABLE_3: Comparison = Comparison {
     has_baseline: true,
 };
 
-const TABLE_4: Comparison = Comparison {
+pub(super) const TABLE_4: Comparison = Comparison {
     table: "table4",
     groups: &[&[
         RANDOM,
@@ -131,7 +118,7 @@ impl Group {
     }
 }
 
-fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
+pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
     let groups = held(context, comparison)?;
     let mut outcome = Outcome::of(
         "task,method,speedup,accuracy_percent,round_s,rounds,updates_per_round,phones_left_out_percent,killed_percent,dropped_percent",
@@ -227,7 +214,7 @@ fn offer(context: &Context<'_>, outcome: &mut Outcome, comparison: &Comparison, 
     Ok(())
 }
 
-fn over_time(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
+pub(super) fn over_time(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
     let groups = held(context, comparison)?;
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
     outcome.words("stand-in", stand_in(context, TASKS[0].0)?);

@@ -5,20 +5,11 @@
 
 use std::sync::Arc;
 
-use super::setting::on_xiaomi_11_pro;
 use super::table7::METHODS;
 use super::table8::rounds;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
-
-pub(super) static FIGURE8C: Artefact =
-    on_xiaomi_11_pro("figure8c", "accuracy by the clock while phones train LeNet together", |context| {
-        figure(context, SUBJECTS[0].0)
-    })
-    .with_users();
-pub(super) static FIGURE8D: Artefact =
-    on_xiaomi_11_pro("figure8d", "the same of VGG-16", |context| figure(context, SUBJECTS[1].0)).with_users();
 
 /// What is trained by a federation, as the reference names it and for people; a reading of that name says of which phones.
 pub(super) const SUBJECTS: [(&str, &str); 2] =
@@ -87,7 +78,7 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
 }
 
 /// Accuracy of the stand-in by the time that as many rounds of the network take.
-fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
+pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     let mut outcome = Outcome::of("method,seed,round,clock_s,test_accuracy");
     let mut lines = Lines::new();
     for (method, name) in METHODS {

@@ -2,11 +2,8 @@
 
 use haversack_devices::Frequency;
 
-use super::setting::{MandhelingNetwork, XIAOMI_10, batch, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, XIAOMI_10, batch};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("figure10", "time of a batch as the four techniques are added", run);
 
 /// The networks of the figure.
 const NETWORKS: [&str; 3] = ["vgg11", "vgg16", "resnet34"];
@@ -37,7 +34,7 @@ fn saved(seconds: &[f64], step: &str) -> Option<f64> {
     Some(1.0 - after / before)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let mut outcome = Outcome::of("network,step,time_s,saved_percent,energy_j");
     let mut shown = Vec::new();

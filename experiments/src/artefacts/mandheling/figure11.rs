@@ -1,12 +1,7 @@
 //! Figure 11: other algorithms of mixed precision, on the DSP and on the CPU.
 
-use super::setting::{
-    BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario,
-};
+use super::setting::{BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_11_pro("figure11", "time and energy of a batch under three algorithms of mixed precision", run);
 
 const NETWORKS: [&str; 2] = ["vgg11", "vgg16"];
 /// The algorithms, as the reference and the policies name them and for people.
@@ -34,7 +29,7 @@ fn measure(context: &Context<'_>, networks: &[MandhelingNetwork]) -> Result<Batc
     Ok(batches)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let networks = NETWORKS.map(MandhelingNetwork::called).into_iter().collect::<Result<Vec<_>, _>>()?;
     let batches = measure(context, &networks)?;
     // What `ratio` makes of Mandheling and a baseline.

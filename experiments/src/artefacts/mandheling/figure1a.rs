@@ -3,12 +3,9 @@
 use haversack_workloads::Phase;
 use haversack_workloads::counts::count;
 
-use super::setting::{NETWORKS, XIAOMI_10, on_xiaomi_10, scenario};
+use super::setting::{NETWORKS, XIAOMI_10, scenario};
 use super::table6::layers;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("figure1a", "how much longer training takes than inference", run).under(&["mnn"]);
 
 const ROW: &str = "mandheling/figure1a/batch-64/training/inference/time-ratio";
 
@@ -20,7 +17,7 @@ fn inference(plan: &Plan) -> Nanos {
     products.map(|(id, _)| plan.machine().cost(&plan.graph, id, scenario.batch, scenario.precision).busy).sum()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,training_s,inference_s,ratio,ratio_of_operations");
     let mut ratios = Vec::new();
     for network in NETWORKS {

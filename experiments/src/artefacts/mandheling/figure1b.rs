@@ -1,17 +1,14 @@
 //! Figure 1b: what a batch of training takes out of the battery, in seconds of apps that people know.
 
-use super::setting::{NETWORKS, XIAOMI_10, on_xiaomi_10, scenario};
+use super::setting::{NETWORKS, XIAOMI_10, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("figure1b", "energy of a batch beside that of apps", run).under(&["mnn"]);
 
 /// The apps of the reading, in its order.
 const APPS: [&str; 2] = ["TikTok", "Genshin Impact"];
 /// The network and the batch that the paper's text has.
 const NAMED: (&str, u64) = ("resnet50", 32);
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let &[video, game] = context.reading_numbers("apps")? else { bail!("the reading `apps` is not two numbers") };
     let idle = context.device(XIAOMI_10)?.constants.power.idle.value;
     let mut named = trained(XIAOMI_10, NAMED.0, "mnn-fp32", NAMED.1);

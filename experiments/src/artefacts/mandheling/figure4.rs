@@ -8,16 +8,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use strum::IntoEnumIterator;
 
-use super::setting::of_no_phone;
 use crate::artefacts::learning::stand_ins;
 use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredSeries};
 use crate::train::{Factors, Made, StandIn, apart};
-
-pub(super) static FIGURE4A: Artefact =
-    of_no_phone("figure4a", "the scale factor of a layer while a network trains", of_a_layer).reading(&[PLACE]);
-pub(super) static FIGURE4B: Artefact =
-    of_no_phone("figure4b", "how scale factors change while a network trains", run).reading(&[PLACE]);
 
 /// What measures them.
 const PLACE: &str = "mandheling/figure4b";
@@ -113,7 +107,7 @@ fn interval(percent: f64) -> Option<f64> {
 }
 
 /// Figure 4a: the first convolution's factor with the first seed, batch by batch.
-fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("network,kind,tensor,seed,batch,factor");
     outcome.words("stand-ins", measured.trained_on());
@@ -131,7 +125,7 @@ fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("network,kind,tensor,quantity,value,lo,hi,unit");
     outcome.words("stand-ins", measured.trained_on());

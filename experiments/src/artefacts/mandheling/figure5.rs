@@ -1,21 +1,9 @@
 //! Figure 5: time of a batch, six networks on three phones under five methods; and what figure 6 shares with it.
 
 use super::setting::{
-    BatchCost, BatchQuantity, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, batch_if_it_fits, of_no_phone, scenario,
+    BatchCost, BatchQuantity, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, batch_if_it_fits, scenario,
 };
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_all_phones("figure5", "time of a batch: six networks, three phones, five methods", run);
-
-/// An artefact on the phones of table 5 under all engines.
-pub(super) const fn on_all_phones(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    of_no_phone(id, about, run).on(&["xiaomi-11-pro", "xiaomi-10", "redmi-note9-pro"]).under(&[
-        "tflite",
-        "mnn",
-        "mandheling",
-    ])
-}
 
 const OWN: &str = "mandheling";
 /// What Mandheling is compared with.
@@ -67,7 +55,7 @@ const TIME: Shown = Shown {
     ratio: BatchCost::speed_up,
 };
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = measure(context)?;
     let mut outcome = show(context, &batches, TIME)?;
     for baseline in ["mnn-fp32", "mnn-int8"] {

@@ -1,11 +1,8 @@
 //! Figure 6: energy of a batch, six networks on three phones under five methods.
 
-use super::figure5::{Shown, measure, on_all_phones, show};
+use super::figure5::{Shown, measure, show};
 use super::setting::{BatchCost, QUANTITIES};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_all_phones("figure6", "energy of a batch: six networks, three phones, five methods", run);
 
 const ENERGY: Shown = Shown {
     artefact: "figure6",
@@ -15,6 +12,6 @@ const ENERGY: Shown = Shown {
     ratio: BatchCost::energy_reduction,
 };
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, &measure(context)?, ENERGY)
 }

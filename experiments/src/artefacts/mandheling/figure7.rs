@@ -1,12 +1,7 @@
 //! Figure 7: time and energy of a batch over batch sizes.
 
-use super::setting::{
-    BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario_of,
-};
+use super::setting::{BatchCost, Batches, MandhelingNetwork, QUANTITIES, XIAOMI_11_PRO, batch, scenario_of};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact = on_xiaomi_11_pro("figure7", "time and energy of a batch over batch sizes", run)
-    .under(&["tflite", "mnn", "mandheling"]);
 
 const NETWORKS: [&str; 2] = ["vgg16", "inceptionv3"];
 const BASELINE: &str = "mnn-fp32";
@@ -17,7 +12,7 @@ const METHODS: [(&str, &str); 4] =
 const MEAN: &str = "mandheling/figure7/vgg16,inceptionv3-on-xiaomi-11-pro/mandheling/speedup";
 const LARGEST: &str = "mandheling/figure7/batch-128/mandheling/speedup";
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let sizes = context.reading_numbers("figure7-batches")?;
     let networks = NETWORKS.map(MandhelingNetwork::called).into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut batches = Batches::default();

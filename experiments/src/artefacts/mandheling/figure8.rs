@@ -3,16 +3,11 @@
 use haversack_workloads::data::Part;
 
 use super::accuracy;
-use super::setting::on_xiaomi_11_pro;
 use super::table7::METHODS;
 use crate::artefacts::learning::{Compared, Way, compare, stand_in_words, words};
 use crate::artefacts::prelude::*;
 
-pub(super) static FIGURE8A: Artefact =
-    on_xiaomi_11_pro("figure8a", "accuracy by the clock while one phone trains VGG-11's stand-in", run);
-pub(super) static FIGURE8B: Artefact = on_xiaomi_11_pro("figure8b", "the same of ResNet-18's, a larger network", run);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let found = accuracy::of_methods(context)?;
     let mut outcome = Outcome::of("method,epoch,mean_clock_s,mean_accuracy,accuracy_in_the_end");
     let floats = accuracy::of_floats(context, &found)?;

@@ -3,11 +3,8 @@
 use haversack_devices::Frequency;
 use haversack_training::HeatPoint;
 
-use super::setting::{MandhelingNetwork, XIAOMI_10, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, XIAOMI_10};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("figure9", "temperature and frequency while a phone trains", run).under(&["mnn", "mandheling"]);
 
 /// Samples of a batch, by the reading `figure9-run`.
 const BATCH: u64 = 64;
@@ -31,7 +28,7 @@ fn curve(context: &Context<'_>, (method, _, minutes): Watched) -> Result<Vec<Hea
     Ok(heat)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let start = context.reading_number("figure9-ambient")?;
     let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
     let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());

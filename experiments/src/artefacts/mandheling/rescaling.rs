@@ -3,14 +3,10 @@
 use haversack_workloads::data::Part;
 
 use super::accuracy;
-use super::setting::of_no_phone;
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 use crate::measured::Measured;
 use crate::train::apart;
-
-pub(super) static ARTEFACT: Artefact =
-    of_no_phone("rescaling", "what self-adaptive rescaling costs in accuracy", run).reading(&[PLACE]);
 
 const PLACE: &str = "mandheling/rescaling";
 const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor taken anew in every batch, and with self-adaptive \
@@ -50,7 +46,7 @@ fn measure(context: &Context<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("id,value,lo,hi,unit");
     outcome.words("stand-ins", measured.trained_on());

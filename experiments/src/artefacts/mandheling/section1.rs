@@ -1,15 +1,12 @@
 //! Section 1: memory and time of a batch of ResNet-50 on the Xiaomi 10.
 
-use super::setting::{XIAOMI_10, on_xiaomi_10};
+use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("section1", "memory and time of a batch of ResNet-50 under a library for CPUs", run).under(&["mnn"]);
 
 /// As the section has it.
 const BATCH: u64 = 32;
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut scenario = trained(XIAOMI_10, "resnet50", context.reading_text("libraries")?, BATCH);
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     let record = context.run(&scenario)?;

@@ -1,12 +1,9 @@
 //! Section 2.3: what one cycle of the DSP holds.
 
-use super::setting::{XIAOMI_10, on_xiaomi_10};
+use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("section2.3", "operations of eight bits that one cycle of the DSP holds", run).under(&[]);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let device = context.device(XIAOMI_10)?;
     let dsp = device.constants.dsp.as_ref().context("the Xiaomi 10 has no DSP")?;
     let mut outcome = Outcome::default();

@@ -3,11 +3,9 @@
 use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
 use haversack_training::{Machine, Trains};
 
-use super::setting::{XIAOMI_10, on_xiaomi_10};
+use super::setting::XIAOMI_10;
 use super::table3::MIB;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact = on_xiaomi_10("section3.3", "a crossing between the CPU and the DSP", run);
 
 /// Crossing between the CPU and the DSP with `bytes` to be copied, on the two big cores that Mandheling runs on.
 pub(crate) fn crossing(device: &Device, stack: &Stack, bytes: Bytes) -> Option<Nanos> {
@@ -17,7 +15,7 @@ pub(crate) fn crossing(device: &Device, stack: &Stack, bytes: Bytes) -> Option<N
     Some(machine.crossing(bytes))
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let bytes = Bytes((context.reading_number("map")? * MIB) as u64);
     let millis = |bytes| crossing(&device, &stack, bytes).map(|time| time.seconds() * 1e3);

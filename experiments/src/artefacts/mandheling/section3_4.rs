@@ -1,11 +1,8 @@
 //! Section 3.4: dynamic against static rescaling, and what the self-adaptive kind saves.
 
 use super::figure10::of_step;
-use super::setting::{MandhelingNetwork, NETWORKS, batch as settled, on_xiaomi_10};
+use super::setting::{MandhelingNetwork, NETWORKS, batch as settled};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("section3.4", "rescaling in every batch against rescaling when it is due", run);
 
 const RATIO: &str = "mandheling/section3.4/dynamic-vs-static-rescaling/dsp/latency-ratio";
 const SAVED: &str = "mandheling/section3.4/all/self-adaptive-rescaling/time-saved";
@@ -27,7 +24,7 @@ fn rescaled(context: &Context<'_>, network: MandhelingNetwork) -> Result<[f64; 4
     Ok([dynamic, adaptive, dynamic / adaptive, (1.0 - adaptive / dynamic) * 100.0])
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,dynamic_s,adaptive_s,ratio,saved_percent");
     let mut all = Vec::new();
     for network in NETWORKS {

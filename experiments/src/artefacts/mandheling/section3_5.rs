@@ -1,15 +1,11 @@
 //! Section 3.5 with data: what equation 4 makes of the parts of a split mini-batch.
 
-use super::setting::of_no_phone;
 use crate::artefacts::prelude::*;
 use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measure};
 
 const PLACE: &str = "mandheling/section3.5";
 const ABOUT: &str =
     "Gradients of weights from parts of a mini-batch with scale factors of their own, merged by equation 4";
-
-pub(super) static ARTEFACT: Artefact =
-    of_no_phone("section3.5", "gradients of parts of a mini-batch, merged by equation 4", run).reading(&[PLACE]);
 
 /// Parts of a mini-batch of 64.
 const PARTS: [usize; 4] = [2, 4, 8, 16];
@@ -24,7 +20,7 @@ const QUANTITIES: [(&str, &str); 4] = [
     ("error-whole", "error of the whole mini-batch's gradient"),
 ];
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || measure(context, ABOUT, &[IN_INTEGERS], split))?;
     let mut outcome = Outcome::of("network,parts,quantity,percent,lo,hi");
     outcome.words("stand-ins", measured.trained_on());
@@ -82,7 +78,7 @@ mod tests {
 
     #[test]
     fn parts_are_merged_by_equation_4_as_they_were_measured_to_be() {
-        let trained = trained_again(&ARTEFACT, IN_INTEGERS, 2);
+        let trained = trained_again(PLACE, IN_INTEGERS, 2);
         // One part is the whole.
         for one in trained.split_gradients(1, 1).unwrap() {
             assert_eq!((&one.factors[..], one.error_of_merged()), (&[one.whole_factor][..], one.error_of_whole()));

@@ -2,12 +2,8 @@
 
 use haversack_training::Machine;
 
-use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, on_xiaomi_11_pro};
+use super::setting::{MandhelingNetwork, XIAOMI_11_PRO};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_11_pro("section3.6", "what engines spend on preparing a graph for every batch", run)
-        .under(&["mnn", "tflite"]);
 
 /// The engines, as the reference names them and for people.
 const ENGINES: [(&str, &str); 2] = [("tflite", "TFLite"), ("mnn", "MNN")];
@@ -25,7 +21,7 @@ pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
     (0..plan.graph.nodes.len()).map(launch).sum()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let batch = context.reading_number("batch")? as u64;
     let mut outcome = Outcome::of("engine,operators,preparation_ms");
     let mut grid = Grid::default();

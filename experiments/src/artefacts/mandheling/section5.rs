@@ -1,10 +1,7 @@
 //! Section 5: what a day's training takes of a phone's idle time and of its battery.
 
-use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro, scenario};
+use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_11_pro("section5", "a day's training beside a phone's idle time and its battery", run);
 
 /// The network that the text names.
 const NETWORK: &str = "inceptionv3";
@@ -15,7 +12,7 @@ const VALUES: f64 = 3072.0;
 const METHODS: [(&str, &str, Option<[f64; 2]>); 3] =
     [("mnn-fp32", "MNN-FP32", None), ("mnn-int8", "MNN-INT8", None), ("mandheling", "Mandheling", Some([31.25, 0.13]))];
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let pictures = context.reading_number("section5-pictures")?;
     let idle = context.reading_number("section5-idle")? * 3600.0;
     let battery = context.device(XIAOMI_11_PRO)?.constants.battery.as_ref().context("the phone has no battery")?.value;

@@ -9,21 +9,6 @@ use crate::artefacts::prelude::*;
 pub(crate) const XIAOMI_11_PRO: &str = "xiaomi-11-pro";
 pub(crate) const XIAOMI_10: &str = "xiaomi-10";
 
-/// An artefact that loads no calibration.
-pub(super) const fn of_no_phone(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("mandheling", id, about, run)
-}
-
-/// An artefact on the Xiaomi 10.
-pub(super) const fn on_xiaomi_10(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    of_no_phone(id, about, run).on(&[XIAOMI_10]).under(&["mandheling"])
-}
-
-/// An artefact on the Xiaomi 11 Pro.
-pub(super) const fn on_xiaomi_11_pro(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    of_no_phone(id, about, run).on(&[XIAOMI_11_PRO]).under(&["mnn", "mandheling"])
-}
-
 /// The phones of table 5, and for people.
 pub(crate) const PHONES: [(&str, &str); 3] =
     [(XIAOMI_11_PRO, "Xiaomi 11 Pro"), (XIAOMI_10, "Xiaomi 10"), ("redmi-note9-pro", "Redmi Note9 Pro")];

@@ -4,10 +4,8 @@ use haversack_devices::processor::ProcessorKind;
 use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
 use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
 
-use super::setting::{XIAOMI_10, on_xiaomi_10};
+use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact = on_xiaomi_10("table3", "latency of operators that do not suit the DSP", run);
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
@@ -34,7 +32,7 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
     Some(cpu.cost(&work).alone())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let map = Bytes((context.reading_number("map")? * MIB) as u64);
     let mut outcome = Outcome::of("operator,processor,time_ms");

@@ -4,12 +4,9 @@ use haversack_devices::units::Flops;
 use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use haversack_devices::{Device, Stack};
 
-use super::setting::{XIAOMI_10, on_xiaomi_10};
+use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role};
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_10("table4", "latency of a convolution on the DSP over batches and sizes of its map", run);
 
 const SIZES: [u64; 3] = [8, 16, 32];
 const BATCHES: [u64; 6] = [2, 4, 8, 16, 32, 64];
@@ -62,7 +59,7 @@ fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     Some(work(row)? / median(rates)?)
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let mut outcome = Outcome::of("map,batch,simulated_ms,paper_ms,null_ms");
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));

@@ -3,11 +3,9 @@
 use haversack_workloads::counts::count;
 use haversack_workloads::{Network as Layers, Op, models};
 
-use super::setting::{MandhelingNetwork, NETWORKS, of_no_phone};
+use super::setting::{MandhelingNetwork, NETWORKS};
 use crate::artefacts::prelude::*;
 use crate::scenario::InputShape;
-
-pub(super) static ARTEFACT: Artefact = of_no_phone("table6", "operations and convolutions of the six networks", run);
 
 /// The layers of `network`, InceptionV3 at the input that the reading declares.
 pub(super) fn layers(context: &Context<'_>, network: MandhelingNetwork) -> Result<Layers> {
@@ -22,7 +20,7 @@ fn convolutions(layers: &Layers) -> usize {
     layers.nodes.iter().filter(|node| matches!(node.op, Op::Convolution { .. })).count()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,data_set,convolutions,forward_gflop,training_gflop,paper_gflop");
     let mut grid = Grid::default();
     for network in NETWORKS {

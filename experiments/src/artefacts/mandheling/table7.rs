@@ -4,11 +4,8 @@ use haversack_devices::{ClusterClass, CoreSelection, CpuCores, Device, Frequency
 use haversack_reports::figure::Cloud;
 
 use super::roofline;
-use super::setting::{BatchCost, MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
+use super::setting::{BatchCost, MandhelingNetwork, XIAOMI_11_PRO, batch};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_11_pro("table7", "time and energy of a batch, by cores and frequency", run);
 
 /// The configurations of the CPU as the reference names them, and for people.
 pub(crate) const CORES: [(&str, &str, CoreSelection); 6] = [
@@ -40,7 +37,7 @@ pub(super) fn chosen(device: &Device, cores: &str, frequency: &str) -> Option<Cp
     device.cpu()?.choose(*selection, *frequency).ok()
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);

@@ -3,15 +3,12 @@
 use haversack_devices::Frequency;
 use haversack_devices::units::Flops;
 
-use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch, on_xiaomi_11_pro};
+use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch};
 use super::table7::{METHODS, chosen};
 use super::{accuracy, federated, roofline};
 use crate::artefacts::learning::stand_in_words;
 use crate::artefacts::prelude::*;
 use crate::papers::reference::Reference;
-
-pub(super) static ARTEFACT: Artefact =
-    on_xiaomi_11_pro("table8", "time and energy of training to convergence", run).with_users();
 
 /// What is trained on one phone, as the reference names it and for people.
 const CENTRALISED: [(&str, &str); 2] = [("vgg11-cifar10", "VGG-11"), ("resnet18-cifar10", "ResNet-18")];
@@ -42,7 +39,7 @@ fn operations(context: &Context<'_>, scenario: &Scenario) -> Result<Flops> {
     Ok(plan.graph.nodes.iter().map(|node| Flops(node.work.flops.at(scenario.batch) as f64)).sum())
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
     let batches = context.reading_number("batches-per-round")?;
     let device = context.device(XIAOMI_11_PRO)?;

@@ -1,13 +1,10 @@
 //! Figure 10: throughput against memory on two phones and a server GPU.
 
-use super::setting::{BERT, MACHINES, NETWORKS, PHONES, RESNET, S10, artefact, scenario};
+use super::setting::{BERT, MACHINES, NETWORKS, PHONES, RESNET, S10, scenario};
 use super::throughput::{SCHEMES, throughputs};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure10", "throughput against memory on three machines, four networks", run).on(MACHINES);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,network,scheme,budget_mb,samples_per_s");
     let mut fastest_bert = 0.0f64;
     let mut resnet = Vec::new();

@@ -1,11 +1,8 @@
 //! Figure 11: six ways to combine accumulation and checkpointing.
 
-use super::setting::{MACHINES, PHONES, RESNET, artefact};
+use super::setting::{MACHINES, PHONES, RESNET};
 use super::throughput::{Scheme, throughputs};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure11", "mean throughput of six ways to combine accumulation and checkpointing", run).on(MACHINES);
 
 const HYBRIDS: [Scheme; 6] = [
     ("DGC only", "dgc", &[]),
@@ -16,7 +13,7 @@ const HYBRIDS: [Scheme; 6] = [
     ("Sage", "sage", &[]),
 ];
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,hybrid,mean_samples_per_s");
     let mut means: Vec<(&str, &str, f64)> = Vec::new();
     for &device in MACHINES {

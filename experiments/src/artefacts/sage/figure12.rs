@@ -3,18 +3,16 @@
 use haversack_training::{Observe, Record, SpanKind, Timeline};
 use haversack_workloads::Role;
 
-use super::setting::{RESNET, S10, artefact, scenario};
+use super::setting::{RESNET, S10, scenario};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
-
-pub(super) static ARTEFACT: Artefact = artefact("figure12", "memory over one iteration while the budget falls", run);
 
 /// Micro-batches that last a smaller share of the iteration have no name of their own in the picture.
 const NAMED: f64 = 0.05;
 /// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
 const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut base = scenario(context, S10, RESNET)?;
     // The picture is of the iteration in which the walls are met.
     base.iterations = 1;

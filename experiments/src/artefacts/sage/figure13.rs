@@ -1,14 +1,10 @@
 //! Figure 13: energy of an iteration against the memory budget.
 
-use super::setting::{NETWORKS, PHONES, RESNET, S10, artefact, scenario};
+use super::setting::{NETWORKS, PHONES, RESNET, S10, scenario};
 use super::throughput::budget;
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure13", "energy of an iteration against the memory budget, four networks on two phones", run)
-        .on(PHONES);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,network,budget_percent,joules_per_sample");
     for &device in PHONES {
         let mut points = Vec::new();

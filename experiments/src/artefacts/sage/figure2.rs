@@ -3,13 +3,10 @@
 use haversack_training::{Job, simulate};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
-use super::setting::{MOBILENET, NETWORKS, artefact, beside_mobilenet, unoptimised};
+use super::setting::{MOBILENET, NETWORKS, beside_mobilenet, unoptimised};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure2", "memory of inference and of training at several batches, four networks", run);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,what,weights_mb,rest_mb");
     let mut ratios: Vec<f64> = Vec::new();
     for network in NETWORKS {

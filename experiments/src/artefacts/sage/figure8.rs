@@ -2,15 +2,12 @@
 
 use haversack_workloads::Role;
 
-use super::setting::{NETWORKS, RESNET, S10, artefact, scenario, unoptimised};
+use super::setting::{NETWORKS, RESNET, S10, scenario, unoptimised};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("figure8", "the least memory that each scheme needs, four networks", run);
 
 const SCHEMES: [&str; 5] = ["baseline", "GO", "DGC", "DGA", "Sage"];
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,scheme,least_memory_mb,reduction");
     let (mut grid, mut worst) = (Grid::default(), f64::MAX);
     for network in NETWORKS {

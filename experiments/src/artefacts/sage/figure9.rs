@@ -1,21 +1,8 @@
 //! Figure 9: throughput on a single core and on infinitely many.
 
-use super::setting::{RESNET, artefact, scenario};
+use super::setting::{RESNET, scenario};
 use super::throughput::{SCHEMES, Scheme, throughputs};
 use crate::artefacts::prelude::*;
-
-pub(super) static BOTH: Artefact =
-    artefact("figure9", "whether dynamic schemes reach lower than static ones on the two extremes", both).on(&EXTREMES);
-pub(super) static SINGLE_CORE: Artefact =
-    artefact("figure9a", "throughput against memory on a single core", |context| {
-        one(context, "single-core", "sage/figure9a/single-core/dga>dgc/throughput")
-    })
-    .on(&["single-core"]);
-pub(super) static INFINITE_CORES: Artefact =
-    artefact("figure9b", "throughput against memory on infinitely many cores", |context| {
-        one(context, "infinite-cores", "sage/figure9b/infinite-cores/dgc>dga/throughput")
-    })
-    .on(&["infinite-cores"]);
 
 const EXTREMES: [&str; 2] = ["single-core", "infinite-cores"];
 
@@ -24,7 +11,7 @@ fn schemes() -> &'static [Scheme] {
     &SCHEMES[..4]
 }
 
-fn one(context: &Context<'_>, device: &str, row: &str) -> Result<Outcome> {
+pub(super) fn one(context: &Context<'_>, device: &str, row: &str) -> Result<Outcome> {
     let found = throughputs(context, device, RESNET, schemes())?;
     let mut outcome = Outcome::of("device,scheme,budget_mb,samples_per_s");
     for point in &found.points {
@@ -41,7 +28,7 @@ fn one(context: &Context<'_>, device: &str, row: &str) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn both(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn both(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("device,scheme,least_memory_mb");
     let mut reached = vec![Vec::new(); schemes().len()];
     for device in EXTREMES {

@@ -2,13 +2,10 @@
 
 use haversack_workloads::lowering::{Variant, distinct_kernels};
 
-use super::setting::{RESNET, STACK, artefact, scenario};
+use super::setting::{RESNET, STACK, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("section3.2.3", "the time to compile ResNet-50's kernels", run).on(&["galaxy-note20"]);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = context.plan(&scenario(context, "galaxy-note20", RESNET)?)?;
     let kernels = distinct_kernels(&plan.resolved.network, Variant::Reduced)?;
     let stack = context.stack(STACK)?;

@@ -1,12 +1,9 @@
 //! Section 3.4.3: the micro-batch below which the GPU is under-used.
 
-use super::setting::{RESNET, S10, artefact, scenario};
+use super::setting::{RESNET, S10, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact =
-    artefact("section3.4.3", "the micro-batch below which a phone's GPU is under-used", run);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = context.plan(&scenario(context, S10, RESNET)?)?;
     let least = plan.machine().filling_micro_batch(&plan.graph, plan.scenario().batch);
     let mut outcome = Outcome::default();

@@ -2,12 +2,10 @@
 
 use haversack_devices::work::Precision;
 
-use super::setting::{NETWORKS, S10, artefact, scenario};
+use super::setting::{NETWORKS, S10, scenario};
 use crate::artefacts::prelude::*;
 
-pub(super) static ARTEFACT: Artefact = artefact("section5", "memory that half precision saves", run);
-
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut saved = Vec::new();
     for network in NETWORKS {
         let whole = scenario(context, S10, network)?;

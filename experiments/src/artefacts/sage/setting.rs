@@ -11,11 +11,6 @@ pub(super) const S10: &str = "galaxy-s10";
 pub(super) const PHONES: &[&str] = &[S10, "galaxy-note20"];
 pub(super) const MACHINES: &[&str] = &[S10, "galaxy-note20", "rtx-3090"];
 
-/// An artefact on the Galaxy S10.
-pub(super) const fn artefact(id: &'static str, about: &'static str, run: Run) -> Artefact {
-    Artefact::new("sage", id, about, run).on(&[S10]).under(&[STACK])
-}
-
 /// A network of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SageNetwork {

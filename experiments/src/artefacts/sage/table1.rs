@@ -3,11 +3,8 @@
 use haversack_workloads::lowering::{Variant, node_counts};
 
 use super::null::null;
-use super::setting::{MOBILENET, NETWORKS, S10, SageNetwork, artefact, beside_mobilenet, scenario};
+use super::setting::{MOBILENET, NETWORKS, S10, SageNetwork, beside_mobilenet, scenario};
 use crate::artefacts::prelude::*;
-
-pub(super) static ARTEFACT: Artefact =
-    artefact("table1", "nodes, memory and latency under each graph and operator optimisation", run);
 
 /// The rows of the table: as the reference names them, for people, and the graph.
 const METHODS: [(&str, &str, Variant); 4] = [
@@ -36,7 +33,7 @@ fn measure_in(context: &Context<'_>, scenario: Scenario, variant: Variant) -> Re
     Ok([nodes as f64, memory, context.run(&one)?.iteration.seconds() * 1e3])
 }
 
-fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("network,optimisation,nodes,memory_mb,latency_ms");
     let mut grid = Grid::default();
     let (mut own, mut nulls) = (Vec::new(), Vec::new());

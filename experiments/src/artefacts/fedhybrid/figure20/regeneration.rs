@@ -107,7 +107,7 @@ fn traffic(context: &Context<'_>, made: &[Made]) -> Result<Traffic> {
     })
 }
 
-pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
+pub(in crate::artefacts::fedhybrid) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
     let made: Vec<Made> = NETWORKS
         .into_iter()
         .map(|(model, batch)| made(context, model, batch))

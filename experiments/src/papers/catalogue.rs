@@ -1,0 +1,155 @@
+//! What each artefact shows and loads: `readings/artefacts.toml`, embedded.
+//!
+//! ```toml
+//! [[group]]                       # artefacts that load the same
+//! paper = "sage"                  # or `comparison`
+//! devices = ["galaxy-s10"]        # likewise `stacks`, `systems`: calibrations whose digests and fitted constants are recorded
+//! measured = ["daf/bits"]         # what was measured in training, by the `paper/artefact` that measures it
+//! users = true                    # synthetic users are drawn; `takes_trace`: a table of traces can take their place
+//! of_many = true                  # rows of many phones of several devices, which check none of them by itself
+//! artefacts = [{ id = "figure8", about = "the least memory that each scheme needs, four networks" }]
+//! ```
+
+use std::sync::LazyLock;
+
+use haversack_devices::text::read_toml;
+use serde::Deserialize;
+
+const FILE: &str = "experiments/readings/artefacts.toml";
+const TEXT: &str = include_str!("../../readings/artefacts.toml");
+
+/// An artefact: a table, a figure or a claim of a section.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// The paper, as the reference spells it, or `comparison`.
+    pub paper: &'static str,
+    /// The `artefact` of the reference, e.g. `figure9a`.
+    pub id: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    /// The devices that it loads; their digests and fitted constants are recorded.
+    pub devices: &'static [&'static str],
+    /// The software stacks that it loads; likewise.
+    pub stacks: &'static [&'static str],
+    /// The operating systems that it loads; likewise.
+    pub systems: &'static [&'static str],
+    /// Whether its rows are of many phones of several devices, so that they check none of them by itself.
+    pub of_many: bool,
+    /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
+    pub users: bool,
+    /// Whether it can show the users of a table of traces instead.
+    pub takes_trace: bool,
+    /// What it reads that was measured in training, each by the `paper/artefact` that measures it.
+    pub measured: &'static [&'static str],
+}
+
+impl Entry {
+    /// An artefact without a name that loads nothing.
+    pub const EMPTY: Self = Self {
+        paper: "",
+        id: "",
+        about: "",
+        devices: &[],
+        stacks: &[],
+        systems: &[],
+        of_many: false,
+        users: false,
+        takes_trace: false,
+        measured: &[],
+    };
+
+    /// `paper/artefact`.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.paper, self.id)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Catalogue {
+    #[serde(rename = "group")]
+    groups: Vec<Group>,
+}
+
+/// Artefacts that load the same.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    paper: String,
+    #[serde(default)]
+    devices: Vec<String>,
+    #[serde(default)]
+    stacks: Vec<String>,
+    #[serde(default)]
+    systems: Vec<String>,
+    #[serde(default)]
+    of_many: bool,
+    #[serde(default)]
+    users: bool,
+    #[serde(default)]
+    takes_trace: bool,
+    #[serde(default)]
+    measured: Vec<String>,
+    artefacts: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    id: String,
+    about: String,
+}
+
+/// The embedded file is read once, and lives as long as the program.
+static ENTRIES: LazyLock<Vec<Entry>> =
+    LazyLock::new(|| read_toml::<Catalogue>(FILE, TEXT).map(Catalogue::entries).unwrap_or_default());
+
+impl Catalogue {
+    fn entries(self) -> Vec<Entry> {
+        let names = |names: Vec<String>| -> &'static [&'static str] {
+            names.into_iter().map(|name| &*name.leak()).collect::<Vec<_>>().leak()
+        };
+        let of = |group: Group| {
+            let Group { of_many, users, takes_trace, .. } = group;
+            let shared = Entry {
+                paper: group.paper.leak(),
+                devices: names(group.devices),
+                stacks: names(group.stacks),
+                systems: names(group.systems),
+                measured: names(group.measured),
+                of_many,
+                users,
+                takes_trace,
+                ..Entry::EMPTY
+            };
+            let one = move |named: Named| Entry { id: named.id.leak(), about: named.about.leak(), ..shared };
+            group.artefacts.into_iter().map(one)
+        };
+        self.groups.into_iter().flat_map(of).collect()
+    }
+}
+
+/// Every artefact, group by group; none where the embedded file does not follow its schema, for which there is a test.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+/// The artefact called `paper/id`.
+pub fn entry(paper: &str, id: &str) -> Option<&'static Entry> {
+    entries().iter().find(|entry| entry.paper == paper && entry.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_artefact_stands_in_it_once() {
+        read_toml::<Catalogue>(FILE, TEXT).unwrap();
+        let mut places: Vec<String> = entries().iter().map(Entry::place).collect();
+        let all = places.len();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), all);
+    }
+}
