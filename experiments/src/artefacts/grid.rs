@@ -29,7 +29,8 @@ impl Grid {
     /// No such row of the artefact.
     pub(super) fn answer(
         &mut self,
-        (context, outcome): (&Context<'_>, &mut Outcome),
+        context: &Context<'_>,
+        outcome: &mut Outcome,
         id: &str,
         place: [&str; 3],
         value: f64,

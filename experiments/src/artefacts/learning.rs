@@ -126,6 +126,29 @@ impl Taught {
     }
 }
 
+/// Answers the row `id` with the mean of `accuracies`, put in where it is the baseline itself, or says why its stand-in has
+/// none; the remark is `of` what, and by how many points it differs from `baseline` with the same seeds.
+pub(super) fn answer_accuracy(
+    outcome: &mut Outcome,
+    id: &str,
+    accuracies: Result<Vec<f64>, String>,
+    of: &str,
+    baseline: Option<(&str, &[f64])>,
+    is_baseline: bool,
+) {
+    let accuracies = match accuracies {
+        Ok(accuracies) => accuracies,
+        Err(error) => return outcome.not_modelled(id, format!("its stand-in: {error}")),
+    };
+    let beside = baseline.map_or_else(String::new, |(name, baseline)| {
+        let differences: Vec<f64> = accuracies.iter().zip(baseline).map(|(own, other)| own - other).collect();
+        format!("; {} points from {name}", words(&differences))
+    });
+    outcome.remark(id, format!("{of}{beside}"));
+    let value = mean(&accuracies).unwrap_or_default();
+    outcome.answer(id, if is_baseline { Answer::Input(value) } else { Answer::Number(value) });
+}
+
 /// The columns that [`compare`] adds to the data of a figure.
 const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,points_above,peak_memory_mb,simulated_time_s";
 

@@ -8,7 +8,6 @@ mod figure1a;
 mod figure1b;
 mod figure4;
 mod figure5;
-mod figure6;
 mod figure7;
 mod figure8;
 mod figure9;
@@ -46,8 +45,8 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("section3.5", section3_5::run),
     ("section3.6", section3_6::run),
     ("table6", table6::run),
-    ("figure5", figure5::run),
-    ("figure6", figure6::run),
+    ("figure5", figure5::time),
+    ("figure6", figure5::energy),
     ("figure7", figure7::run),
     ("table7", table7::run),
     ("table8", table8::run),

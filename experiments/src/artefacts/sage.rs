@@ -7,11 +7,8 @@ mod figure13;
 mod figure2;
 mod figure8;
 mod figure9;
-mod introduction;
 mod null;
-mod section3_2_3;
-mod section3_4_3;
-mod section5;
+mod sections;
 mod setting;
 mod table1;
 mod throughput;
@@ -20,10 +17,10 @@ use crate::reproduce::Run;
 
 /// What simulates each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
-    ("introduction", introduction::run),
+    ("introduction", sections::introduction),
     ("figure2", figure2::run),
-    ("section3.2.3", section3_2_3::run),
-    ("section3.4.3", section3_4_3::run),
+    ("section3.2.3", sections::section3_2_3),
+    ("section3.4.3", sections::section3_4_3),
     ("table1", table1::run),
     ("figure8", figure8::run),
     ("figure9", figure9::both),
@@ -33,5 +30,5 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("figure11", figure11::run),
     ("figure12", figure12::run),
     ("figure13", figure13::run),
-    ("section5", section5::run),
+    ("section5", sections::section5),
 ];

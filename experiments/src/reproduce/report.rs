@@ -54,18 +54,20 @@ fn misses(text: &mut String, cells: &[ComparedCell]) {
     let missed = cells.iter().filter(|cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails));
     let (accuracies, others): (Vec<_>, Vec<_>) = missed.partition(|cell| cell.points.is_some());
     let error = |cell: &ComparedCell| cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
-    list(text, others, ("row does not match", "rows do not match"), distance, error);
+    let heading = counted(others.len(), "row does not match", "rows do not match");
+    list(text, &heading, others, distance, error);
     let points = |cell: &ComparedCell| cell.points.unwrap_or_default();
     let one = "accuracy differs from its baseline otherwise than the paper's";
     let several = "accuracies differ from their baselines otherwise than the paper's";
-    list(text, accuracies, (one, several), |cell| points(cell).abs(), |cell| format!("{:+.1} pts", points(cell)));
+    let heading = counted(accuracies.len(), one, several);
+    list(text, &heading, accuracies, |cell| points(cell).abs(), |cell| format!("{:+.1} pts", points(cell)));
 }
 
 /// Rows that did not match, the one that is farthest by `distance` first, each with its `measure` in words.
 fn list(
     text: &mut String,
+    heading: &str,
     mut missed: Vec<&ComparedCell>,
-    (one, several): (&str, &str),
     distance: impl Fn(&ComparedCell) -> f64,
     measure: impl Fn(&ComparedCell) -> String,
 ) {
@@ -73,7 +75,7 @@ fn list(
         return;
     }
     missed.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    let _ = writeln!(text, "\n{}, worst first:", counted(missed.len(), one, several));
+    let _ = writeln!(text, "\n{heading}, worst first:");
     for cell in missed.iter().take(MISSES) {
         let (verdict, measure) = (cell.verdict.to_string(), measure(cell));
         let _ = writeln!(text, "  {verdict:<5} {measure:>8}  {}: {}", cell.id, beside(cell));

@@ -4,7 +4,7 @@ use haversack_workloads::data::Part;
 
 use super::setting::{METHODS, SUBJECTS, of_method};
 use crate::artefacts::learning::{
-    Compared, Taught, Training, Way, compare, learn, stand_in_words, stand_ins, title, words,
+    Compared, Taught, Training, Way, answer_accuracy, compare, learn, stand_in_words, stand_ins, title,
 };
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
@@ -70,28 +70,17 @@ impl Learned {
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
     for (subject, _, network) in SUBJECTS {
         let Some(one) = found.iter().find(|one| one.kind == network.kind()) else { continue };
+        let of = format!("stand-in {}", stand_in_words(context, &one.stand_in));
+        let original = one.original().map(|original| original.accuracies(Part::Test));
         for ((method, _), (_, taught)) in METHODS.into_iter().zip(&one.ways) {
             let id = format!("daf/table1/{subject}/{method}/accuracy");
-            match taught.as_ref().map(|taught| taught.accuracies(Part::Test)) {
-                Err(error) => outcome.not_modelled(id, format!("its stand-in: {error:#}")),
-                Ok(accuracies) => {
-                    outcome.remark(&id, remark(context, one, &accuracies));
-                    let value = mean(&accuracies).unwrap_or_default();
-                    let input = method == METHODS[0].0;
-                    outcome.answer(id, if input { Answer::Input(value) } else { Answer::Number(value) });
-                }
-            }
+            let accuracies = taught.as_ref().map(|taught| taught.accuracies(Part::Test));
+            let baseline = original.as_deref().map(|original| (METHODS[0].1, original));
+            let is_baseline = method == METHODS[0].0;
+            let accuracies = accuracies.map_err(|error| format!("{error:#}"));
+            answer_accuracy(outcome, &id, accuracies, &of, baseline, is_baseline);
         }
     }
-}
-
-/// What an accuracy is of, and by how much it differs from Original's with the same seeds.
-fn remark(context: &Context<'_>, one: &Learned, accuracies: &[f64]) -> String {
-    let of = stand_in_words(context, &one.stand_in);
-    let Some(original) = one.original() else { return format!("stand-in {of}") };
-    let differences: Vec<f64> =
-        accuracies.iter().zip(original.accuracies(Part::Test)).map(|(own, original)| own - original).collect();
-    format!("stand-in {of}; {} points from Original", words(&differences))
 }
 
 /// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.

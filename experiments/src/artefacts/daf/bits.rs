@@ -94,8 +94,10 @@ impl<'a> Search<'a> {
             let place = self.trials.len();
             self.try_all(vec![(name.clone(), found.clone())])?;
             let lost = self.trials.get(place).and_then(|trial| mean(&trial.validation)).unwrap_or_default();
-            let raised =
-                found.iter().filter(|(_, bits)| **bits < most).max_by(|a, b| self.alone(*a).total_cmp(&self.alone(*b)));
+            let raised = found
+                .iter()
+                .filter(|(_, bits)| **bits < most)
+                .max_by(|a, b| self.alone(a.0, *a.1).total_cmp(&self.alone(b.0, *b.1)));
             match raised.map(|(layer, bits)| (*layer, *bits)) {
                 Some((layer, bits)) if lost > points => {
                     let more = tried.iter().copied().find(|tried| *tried > bits).unwrap_or(most);
@@ -110,8 +112,8 @@ impl<'a> Search<'a> {
     }
 
     /// What a kind lost alone with these bits.
-    fn alone(&self, (layer, bits): (&&'static str, &u64)) -> f64 {
-        let is = |trial: &&Trial| trial.bits.len() == 1 && trial.bits.get(layer) == Some(bits);
+    fn alone(&self, layer: &str, bits: u64) -> f64 {
+        let is = |trial: &&Trial| trial.bits.len() == 1 && trial.bits.get(layer) == Some(&bits);
         self.trials.iter().find(is).and_then(|trial| mean(&trial.validation)).unwrap_or_default()
     }
 

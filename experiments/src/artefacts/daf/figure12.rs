@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("what,device,units,operation,method,plan,launches,framework_us,launch_us,busy_us");
     let mut all = Vec::new();
     for operation in OPERATIONS {
-        let of_platform = |platform| measure(context, &mut outcome, operation, platform);
+        let of_platform = |(id, has_cub)| measure(context, &mut outcome, operation, id, has_cub);
         let measured = PLATFORMS.into_iter().map(of_platform).collect::<Result<Vec<_>, _>>()?;
         let bars = columns(
             PLATFORMS.map(|(id, _)| spelled(id)),
@@ -65,14 +65,25 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// What a row of the data is of.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    what: &'p str,
+    device: &'p str,
+    units: Option<u32>,
+    operation: Operation,
+}
+
 /// Adds a row to the data.
 fn push(
     outcome: &mut Outcome,
-    (what, device, units, operation): (&str, &str, Option<u32>, Operation),
-    (method, plan): (&str, String),
+    place: Place<'_>,
+    method: &str,
+    plan: &str,
     time: &KernelTime,
     launches: u32,
 ) -> Result<()> {
+    let Place { what, device, units, operation } = place;
     let times = [time.overhead, time.launch, time.busy].map(|time| time.0 * 1e6);
     let place = (what, device, units.map(u64::from), operation.name);
     Ok(outcome.row((place, method, plan, u64::from(launches), times))?)
@@ -82,19 +93,21 @@ fn measure(
     context: &Context<'_>,
     outcome: &mut Outcome,
     operation: Operation,
-    (id, has_cub): (&str, bool),
+    id: &str,
+    has_cub: bool,
 ) -> Result<Measured> {
     let profiler = profiler(context, &context.device(id)?)?;
     let name = spelled(id);
-    let place = ("reduction", &*name, None, operation);
+    let place = Place { what: "reduction", device: &name, units: None, operation };
     let best = fused(&profiler, operation.elements)?;
-    push(outcome, place, ("DAF", described(&best.plan)), &best.time, best.counts.launches() + best.counts.memsets)?;
+    let launches = best.counts.launches() + best.counts.memsets;
+    push(outcome, place, "DAF", &described(&best.plan), &best.time, launches)?;
     let framework = by_framework(&profiler, operation.elements)?;
     let cub = has_cub.then(|| by_cub(&profiler, operation.elements)).transpose()?;
     for (method, time) in [("framework", Some(&framework)), ("CUB", cub.as_ref())] {
         let Some(time) = time else { continue };
         let launches = (time.launch.0 / profiler.gpu.launch().seconds()).round() as u32;
-        push(outcome, place, (method, String::new()), time, launches)?;
+        push(outcome, place, method, "", time, launches)?;
     }
     let overhead = |time: &KernelTime| (time.overhead + time.launch).0 / micros(time) * 1e8;
     let overheads = [&framework].into_iter().chain(&cub).map(overhead).collect();
@@ -115,9 +128,9 @@ fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str) -> Result<Vec<
             let mut points = Vec::new();
             for at in &swept {
                 for (method, timed) in ["block atomics", "second launch"].into_iter().zip(&at.timed) {
-                    let place = ("units", name, Some(at.units), operation);
+                    let place = Place { what: "units", device: name, units: Some(at.units), operation };
                     let launches = timed.counts.launches() + timed.counts.memsets;
-                    push(outcome, place, (method, described(&timed.plan)), &timed.time, launches)?;
+                    push(outcome, place, method, &described(&timed.plan), &timed.time, launches)?;
                 }
                 if let [block, passes] = at.timed.as_slice() {
                     points.push((f64::from(at.units), block.time.busy.0 / passes.time.busy.0));

@@ -18,7 +18,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         for (method, method_name) in METHODS {
             let id = format!("daf/table1/{subject}/{method}/memory");
             let memory = memory(context, network, method)?;
-            let paper = grid.answer((context, &mut outcome), &id, [name, method_name, "memory"], memory[0])?;
+            let paper = grid.answer(context, &mut outcome, &id, [name, method_name, "memory"], memory[0])?;
             outcome.row((name, method, memory, paper))?;
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         outcome.row((name, store(&record).as_f64() / MIB, values))?;
         for ((metric, label, _), value) in METRICS.into_iter().zip(values) {
             let row = format!("daf/table2/resnet18-cifar10/{id}/{metric}");
-            grid.answer((context, &mut outcome), &row, [name, SIMULATED, label], value)?;
+            grid.answer(context, &mut outcome, &row, [name, SIMULATED, label], value)?;
         }
     }
     let budget = context.reading_number("activation-memory")?;

@@ -96,6 +96,19 @@ impl Federation {
         mean(&self.best()).unwrap_or_default()
     }
 
+    /// With each seed the times of this one and of `other` to the lower of their highest accuracies, in seconds.
+    pub(super) fn times_beside(&self, other: &Self) -> [Vec<Option<f64>>; 2] {
+        let targets: Vec<f64> = self.best().into_iter().zip(other.best()).map(|(own, other)| own.min(other)).collect();
+        [self.times_to(&targets), other.times_to(&targets)]
+    }
+
+    /// With each seed how many times as long as `other` it takes to the lower of their highest accuracies.
+    pub(super) fn slowdown(&self, other: &Self) -> Option<f64> {
+        let [own, others] = self.times_beside(other);
+        let ratios: Vec<Option<f64>> = own.iter().zip(others).map(|(own, other)| Some((*own)? / other?)).collect();
+        of_most(&ratios)
+    }
+
     /// With each seed the time to the accuracy of its place in `targets`, in seconds; `None` where it is not reached.
     pub(super) fn times_to(&self, targets: &[f64]) -> Vec<Option<f64>> {
         self.courses.iter().zip(targets).map(|(course, &target)| course.time_to(target)).collect()
@@ -153,12 +166,23 @@ pub(super) fn stand_in(context: &Context<'_>, task: &str) -> Result<String> {
     Ok(format!("{} on {}, {quick}{seeds} {plural}", value("stand_in"), value("data")))
 }
 
-/// Accuracy over time of each federation, the first seed's.
-pub(super) fn curves_over_time<'f>(named: impl IntoIterator<Item = (&'f str, &'f Federation)>) -> Lines {
-    named.into_iter().fold(Lines::new(), |lines, (name, federation)| {
+/// Draws accuracy over time of each federation of a task, the first seed's, and adds it to the data under the name `task`.
+pub(super) fn over_time<'f>(
+    outcome: &mut Outcome,
+    task: &str,
+    title: &str,
+    named: impl IntoIterator<Item = (&'f str, &'f Federation)>,
+) -> Result<()> {
+    let mut lines = Lines::new();
+    for (name, federation) in named {
         let curve = federation.courses.first().map(|course| course.curve()).unwrap_or_default();
-        lines.series(Series::new(name, curve).unmarked())
-    })
+        for &(time, accuracy) in &curve {
+            outcome.row((task, name, [Some(time), Some(accuracy)]))?;
+        }
+        lines = lines.series(Series::new(name, curve).unmarked());
+    }
+    outcome.panel(title, lines, axis("simulated time", "h"), test_accuracy());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Figure 17: FedHybrid without one of its designs.
 
-use super::federations::{Wanted, curves_over_time, duration, hold_all, of_most, stand_in};
+use super::federations::{Wanted, duration, hold_all, over_time, stand_in};
 use crate::artefacts::prelude::*;
 
 /// The tasks: of their readings, as rows call them, and for people.
@@ -26,13 +26,8 @@ pub(super) fn without(context: &Context<'_>) -> Result<Outcome> {
     for ((_, row, task), federations) in TASKS.iter().zip(found.chunks(DESIGNS.len())) {
         let whole = &federations[0];
         for (federation, (_, design, name)) in federations[1..].iter().zip(&DESIGNS[1..]) {
-            let targets: Vec<f64> =
-                federation.best().into_iter().zip(whole.best()).map(|(own, whole)| own.min(whole)).collect();
-            let (own, of_whole) = (federation.times_to(&targets), whole.times_to(&targets));
-            let ratios: Vec<Option<f64>> =
-                own.iter().zip(of_whole).map(|(own, whole)| Some((*own)? / whole?)).collect();
             let id = format!("fedhybrid/figure17/{design}/{row}/slowdown");
-            outcome.answer(&id, of_most(&ratios).map_or(Answer::Never, Answer::Number));
+            outcome.answer(&id, federation.slowdown(whole).map_or(Answer::Never, Answer::Number));
             outcome.remark(
                 &id,
                 format!(
@@ -44,13 +39,7 @@ pub(super) fn without(context: &Context<'_>) -> Result<Outcome> {
                 ),
             );
         }
-        for (federation, (.., name)) in federations.iter().zip(&DESIGNS) {
-            for (time, accuracy) in federation.courses.first().map(|course| course.curve()).unwrap_or_default() {
-                outcome.row((*task, *name, [Some(time), Some(accuracy)]))?;
-            }
-        }
-        let named = DESIGNS.iter().map(|(.., name)| *name).zip(federations);
-        outcome.panel(task, curves_over_time(named), axis("simulated time", "h"), test_accuracy());
+        over_time(&mut outcome, task, task, DESIGNS.iter().map(|(.., name)| *name).zip(federations))?;
     }
     Ok(outcome)
 }

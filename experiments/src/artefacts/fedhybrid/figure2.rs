@@ -79,7 +79,7 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
         let without = op10p.mean(Round::seconds);
         let ratio = |round: &Round| round.seconds() / without;
         outcome.remark(&id, s22.words(ratio));
-        grid.answer((context, &mut outcome), &id, [&name, "S22 over OnePlus", "ratio"], s22.mean(ratio))?;
+        grid.answer(context, &mut outcome, &id, [&name, "S22 over OnePlus", "ratio"], s22.mean(ratio))?;
     }
     outcome.bars("time of a round", grid.bars("time"), from_zero("time", "s"));
     outcome.bars("ratio of the two", grid.bars("ratio"), from_zero("ratio", "x"));
@@ -101,7 +101,7 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome> {
         outcome.row((first.head(), starts.means(Round::shares), [used, starts.mean(Round::not_free)]))?;
         let id = format!("fedhybrid/figure2b/{subject}-batch-{PICTURES}/system/memory-used");
         outcome.remark(&id, starts.words(Round::used));
-        grid.answer((context, &mut outcome), &id, [phone_name(first.phone), "memory", "used"], used)?;
+        grid.answer(context, &mut outcome, &id, [phone_name(first.phone), "memory", "used"], used)?;
     }
     // The paper gives the states on the S22 alone.
     let names = both.iter().map(|starts| Ok(phone_name(starts.first()?.phone))).collect::<Result<Vec<_>>>()?;

@@ -1,6 +1,6 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
-use super::federations::{Federation, Wanted, curves_over_time, duration, hold_all, of_most, stand_in};
+use super::federations::{Federation, Wanted, duration, hold_all, of_most, over_time, stand_in};
 use crate::artefacts::prelude::*;
 
 /// The tasks: of their readings, for people, as figure 1's rows call them, and as the others' do.
@@ -33,13 +33,7 @@ fn held(context: &Context<'_>, methods: &[&'static str]) -> Result<Vec<Vec<Feder
 fn draw(context: &Context<'_>, outcome: &mut Outcome, names: &[&str], found: &[Vec<Federation>]) -> Result<()> {
     outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
     for ((_, task, ..), federations) in TASKS.iter().zip(found) {
-        for (name, federation) in names.iter().zip(federations) {
-            for (time, accuracy) in federation.courses.first().map(|course| course.curve()).unwrap_or_default() {
-                outcome.row((*task, *name, [Some(time), Some(accuracy)]))?;
-            }
-        }
-        let lines = curves_over_time(names.iter().copied().zip(federations));
-        outcome.panel(task, lines, axis("simulated time", "h"), test_accuracy());
+        over_time(outcome, task, task, names.iter().copied().zip(federations))?;
     }
     Ok(())
 }
@@ -93,12 +87,6 @@ pub(super) fn section2_1(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Of a method and Oort alone, with each seed, the times to the lower of their highest accuracies.
-fn times(own: &Federation, alone: &Federation) -> [Vec<Option<f64>>; 2] {
-    let targets: Vec<f64> = own.best().into_iter().zip(alone.best()).map(|(a, b)| a.min(b)).collect();
-    [own.times_to(&targets), alone.times_to(&targets)]
-}
-
 pub(super) fn figure3(context: &Context<'_>) -> Result<Outcome> {
     let methods = [PRACTICAL.0, SAVING[0].0, SAVING[1].0, SAVING[2].0];
     let found = held(context, &methods)?;
@@ -107,10 +95,8 @@ pub(super) fn figure3(context: &Context<'_>) -> Result<Outcome> {
     for ((.., subject), federations) in TASKS.iter().zip(&found) {
         let alone = &federations[0];
         for (federation, (_, name, method)) in federations[1..].iter().zip(SAVING) {
-            let [own, others] = times(federation, alone);
-            let ratios: Vec<Option<f64>> =
-                own.iter().zip(&others).map(|(own, other)| Some((*own)? / (*other)?)).collect();
             if method == "oort+gact" {
+                let [own, others] = federation.times_beside(alone);
                 accuracies[0].push(federation.accuracy());
                 accuracies[1].push(alone.accuracy());
                 ends[0].push(of_most(&own).unwrap_or_default());
@@ -124,7 +110,7 @@ pub(super) fn figure3(context: &Context<'_>) -> Result<Outcome> {
                 format!("{name}: {:.1} %; Oort alone: {:.1} %", federation.accuracy(), alone.accuracy()),
             );
             let ratio = format!("fedhybrid/figure3/{subject}/{method}/time-to-accuracy-ratio");
-            outcome.answer(&ratio, of_most(&ratios).map_or(Answer::Never, Answer::Number));
+            outcome.answer(&ratio, federation.slowdown(alone).map_or(Answer::Never, Answer::Number));
             outcome.remark(&ratio, format!("{name}: {}. Oort alone: {}", federation.words(), alone.words()));
         }
     }

@@ -1,6 +1,6 @@
 //! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
 
-use super::federations::{Federation, Wanted, curves_over_time, duration, hold_all, of_most, stand_in};
+use super::federations::{self, Federation, Wanted, duration, hold_all, of_most, stand_in};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 
@@ -219,16 +219,9 @@ pub(super) fn over_time(context: &Context<'_>, comparison: &Comparison) -> Resul
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
     outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
     for task in TASKS {
-        let named = || {
-            let own = groups.iter().filter(move |group| group.task == task);
-            own.flat_map(|group| group.methods.iter().map(|method| method.name).zip(&group.federations))
-        };
-        for (name, federation) in named() {
-            for (time, accuracy) in federation.courses.first().map(|course| course.curve()).unwrap_or_default() {
-                outcome.row((task.1, name, [Some(time), Some(accuracy)]))?;
-            }
-        }
-        outcome.panel(task.1, curves_over_time(named()), axis("simulated time", "h"), test_accuracy());
+        let own = groups.iter().filter(|group| group.task == task);
+        let named = own.flat_map(|group| group.methods.iter().map(|method| method.name).zip(&group.federations));
+        federations::over_time(&mut outcome, task.1, task.1, named)?;
     }
     Ok(outcome)
 }

@@ -3,7 +3,7 @@
 use haversack_workloads::data::Part;
 
 use super::table7::METHODS;
-use crate::artefacts::learning::{Taught, Training, learn, stand_in_words, stand_ins, words};
+use crate::artefacts::learning::{Taught, Training, answer_accuracy, learn, stand_in_words, stand_ins};
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
 
@@ -72,18 +72,10 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, subjects: &[&
     for subject in subjects {
         for (place, one) in found.iter().enumerate() {
             let id = format!("mandheling/table8/{subject}/{}/accuracy", one.method);
-            let accuracies = match &one.taught {
-                Ok(taught) => taught.accuracies(Part::Test),
-                Err(error) => {
-                    outcome.not_modelled(id, format!("its stand-in: {error:#}"));
-                    continue;
-                }
-            };
-            let differences: Vec<f64> = accuracies.iter().zip(&baseline).map(|(own, fp32)| own - fp32).collect();
-            let of = stand_in_words(context, &one.stand_in);
-            outcome.remark(&id, format!("stand-in {of}; {} points from {}", words(&differences), METHODS[0].1));
-            let value = mean(&accuracies).unwrap_or_default();
-            outcome.answer(id, if place == 0 { Answer::Input(value) } else { Answer::Number(value) });
+            let accuracies = one.taught.as_ref().map(|taught| taught.accuracies(Part::Test));
+            let of = format!("stand-in {}", stand_in_words(context, &one.stand_in));
+            let accuracies = accuracies.map_err(|error| format!("{error:#}"));
+            answer_accuracy(outcome, &id, accuracies, &of, Some((METHODS[0].1, baseline.as_slice())), place == 0);
         }
     }
 }

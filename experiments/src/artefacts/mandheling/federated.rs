@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::table7::METHODS;
 use super::table8::rounds;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
-use crate::artefacts::learning::words;
+use crate::artefacts::learning::answer_accuracy;
 use crate::artefacts::prelude::*;
 
 /// What is trained by a federation, as the reference names it and for people; a reading of that name says of which phones.
@@ -54,21 +54,13 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
             for ((metric, words, unit), each) in quantities.into_iter().zip(round) {
                 let id = format!("mandheling/table8/{subject}/{method}/{metric}");
                 let value = each * number / 3600.0;
-                let paper = grid.answer((context, outcome), &id, [name, method_name, words], value)?;
+                let paper = grid.answer(context, outcome, &id, [name, method_name, words], value)?;
                 outcome.row((name, method, round, metric, value, paper, unit))?;
             }
             let id = format!("mandheling/table8/{subject}/{method}/accuracy");
-            match &learned[place] {
-                Ok(taught) => {
-                    let own = last(taught);
-                    let differences: Vec<f64> = own.iter().zip(&baseline).map(|(own, fp32)| own - fp32).collect();
-                    let (words, than) = (words(&differences), METHODS[0].1);
-                    outcome.remark(&id, format!("a stand-in's federation; {words} points from {than}"));
-                    let value = mean(&own).unwrap_or_default();
-                    outcome.answer(id, if place == 0 { Answer::Input(value) } else { Answer::Number(value) });
-                }
-                Err(error) => outcome.not_modelled(id, format!("its stand-in: {error:#}")),
-            }
+            let accuracies = learned[place].as_ref().map(|taught| last(taught)).map_err(|error| format!("{error:#}"));
+            let baseline = Some((METHODS[0].1, baseline.as_slice()));
+            answer_accuracy(outcome, &id, accuracies, "a stand-in's federation", baseline, place == 0);
         }
         for (_, words, unit) in quantities {
             outcome.bars(words, grid.bars(words), axis(words, unit));

@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             let id = format!("mandheling/figure11/{algorithm}/mandheling/{id}/speedup");
             let each = networks.iter().filter_map(|network| against(network, algorithm, baseline, BatchCost::speed_up));
             let Some(mean) = mean(&each.collect::<Vec<_>>()) else { continue };
-            speed_ups.answer((context, &mut outcome), &id, [name, of, "speed-up"], mean)?;
+            speed_ups.answer(context, &mut outcome, &id, [name, of, "speed-up"], mean)?;
         }
     }
     for (baseline, ..) in BASELINES {

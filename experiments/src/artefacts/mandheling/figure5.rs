@@ -1,4 +1,4 @@
-//! Figure 5: time of a batch, six networks on three phones under five methods; and what figure 6 shares with it.
+//! Figures 5 and 6: time and energy of a batch, six networks on three phones under five methods.
 
 use super::setting::{
     BatchCost, BatchQuantity, Batches, METHODS, NETWORKS, PHONES, QUANTITIES, batch_if_it_fits, scenario,
@@ -10,7 +10,7 @@ const OWN: &str = "mandheling";
 const BASELINES: [&str; 4] = ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu"];
 
 /// Every batch of both figures, by phone, network and method.
-pub(super) fn measure(context: &Context<'_>) -> Result<Batches> {
+fn measure(context: &Context<'_>) -> Result<Batches> {
     let mut batches = Batches::default();
     for (phone, _) in PHONES {
         for network in NETWORKS {
@@ -39,12 +39,12 @@ fn ratios(batches: &Batches, methods: [&str; 2], ratio: Ratio) -> Vec<f64> {
 
 /// What one of the figures shows.
 #[derive(Clone, Copy)]
-pub(super) struct Shown {
-    pub(super) artefact: &'static str,
-    pub(super) metric: &'static str,
-    pub(super) quantity: BatchQuantity,
-    pub(super) gain: &'static str,
-    pub(super) ratio: Ratio,
+struct Shown {
+    artefact: &'static str,
+    metric: &'static str,
+    quantity: BatchQuantity,
+    gain: &'static str,
+    ratio: Ratio,
 }
 
 const TIME: Shown = Shown {
@@ -55,7 +55,7 @@ const TIME: Shown = Shown {
     ratio: BatchCost::speed_up,
 };
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn time(context: &Context<'_>) -> Result<Outcome> {
     let batches = measure(context)?;
     let mut outcome = show(context, &batches, TIME)?;
     for baseline in ["mnn-fp32", "mnn-int8"] {
@@ -84,8 +84,20 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
+const ENERGY: Shown = Shown {
+    artefact: "figure6",
+    metric: "energy-reduction",
+    quantity: QUANTITIES[1],
+    gain: "reduction of energy",
+    ratio: BatchCost::energy_reduction,
+};
+
+pub(super) fn energy(context: &Context<'_>) -> Result<Outcome> {
+    show(context, &measure(context)?, ENERGY)
+}
+
 /// The answers, the panels and the data of one quantity.
-pub(super) fn show(context: &Context<'_>, batches: &Batches, shown: Shown) -> Result<Outcome> {
+fn show(context: &Context<'_>, batches: &Batches, shown: Shown) -> Result<Outcome> {
     let mut outcome = batches.data("phone,network,method")?;
     let (label, unit, value) = shown.quantity;
     for (phone, name) in PHONES {

@@ -65,7 +65,8 @@ pub(super) fn of_table7(reference: &Reference, row: &ReferenceRow, cores: &Cores
 pub(super) fn of_table8(
     reference: &Reference,
     row: &ReferenceRow,
-    (share, batches): (f64, f64),
+    share: f64,
+    batches: f64,
     cores: &Cores<'_>,
 ) -> Option<f64> {
     let own = if row.method == "mandheling" { "big-2" } else { "big-4" };
@@ -108,7 +109,7 @@ mod tests {
         assert!((factors[0] / factors[1] - 1.0).abs() < 1e-12 && factors[0] > 0.0, "{factors:?}");
         // Half of the operations on four big cores, a hundred times: 529.19 / 207.05 / 2 · 100 / 3600 h.
         let hours = "mandheling/table8/vgg11-cifar10/mnn-fp32/clock-hours";
-        let of_table8 = |id: &str| of_table8(&reference, reference.row(id)?, (0.5, 100.0), &cores);
+        let of_table8 = |id: &str| of_table8(&reference, reference.row(id)?, 0.5, 100.0, &cores);
         let hours = of_table8(hours).unwrap();
         assert!((hours - 529.193_472 / 207.052_8 / 2.0 * 100.0 / 3600.0).abs() < 1e-6, "{hours}");
         let none = "mandheling/table8/vgg11-cifar10/mnn-fp32/rounds";

@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         let row = format!("mandheling/section3.6/vgg16/{engine}/graph-preparation");
         let operators = plan.graph.nodes.iter().filter(|node| node.work.launches > 0).count() as u64;
         outcome.row((engine, operators, time))?;
-        grid.answer((context, &mut outcome), &row, [name, SIMULATED, "time"], time)?;
+        grid.answer(context, &mut outcome, &row, [name, SIMULATED, "time"], time)?;
         outcome.remark(row, format!("{operators} operators"));
     }
     outcome.bars("", grid.bars("time"), from_zero("preparation", "ms"));

@@ -42,7 +42,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         let milliseconds = time.with_context(|| format!("the Xiaomi 10 has no {name}"))?.seconds() * 1e3;
         for (operator, operator_name) in OPERATORS {
             let row = format!("mandheling/table3/{operator}/{processor}/latency");
-            grid.answer((context, &mut outcome), &row, [operator_name, name, "latency"], milliseconds)?;
+            grid.answer(context, &mut outcome, &row, [operator_name, name, "latency"], milliseconds)?;
             outcome.row((operator, processor, milliseconds))?;
         }
     }

@@ -62,9 +62,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             for ((metric, words, unit), each_batch) in QUANTITIES.into_iter().zip(each) {
                 let id = format!("mandheling/table8/{subject}/{method}/{metric}");
                 let value = each_batch * rounds * batches / 3600.0;
-                let paper = grid.answer((context, &mut outcome), &id, [name, method_name, words], value)?;
+                let paper = grid.answer(context, &mut outcome, &id, [name, method_name, words], value)?;
                 let row = context.row(&id)?;
-                if let Some(null) = roofline::of_table8(context.reference, row, (share, rounds * batches), &cores_of) {
+                if let Some(null) = roofline::of_table8(context.reference, row, share, rounds * batches, &cores_of) {
                     outcome.null(id, null);
                 }
                 outcome.row((name, method, each, metric, value, paper, unit))?;

@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             for ((metric, label, _), value) in METRICS.into_iter().zip(measured) {
                 let id = format!("sage/table1/{}/{method}/{metric}", network.subject);
                 let place = [network.name, name, label];
-                let paper = grid.answer((context, &mut outcome), &id, place, value)?;
+                let paper = grid.answer(context, &mut outcome, &id, place, value)?;
                 let Some(paper) = paper.filter(|_| metric == "memory") else { continue };
                 match original {
                     None => original = Some((value, paper)),

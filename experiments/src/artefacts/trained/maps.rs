@@ -45,7 +45,7 @@ impl Trained {
         saved.filter_map(|tensor| Some((tensor, kinds[tensor as usize]?))).collect()
     }
 
-    fn map(&self, (tensor, kind): (TensorId, MapKind), memory: &dyn Memory) -> Result<SavedMap, ProgramError> {
+    fn map(&self, tensor: TensorId, kind: MapKind, memory: &dyn Memory) -> Result<SavedMap, ProgramError> {
         Ok(SavedMap { kind, map: self.program.map_of(tensor), values: memory.floats(tensor)?.to_vec() })
     }
 
@@ -56,8 +56,8 @@ impl Trained {
         self.watch(|node, memory| {
             // All that is saved is there before the first node of backward.
             if node.phase == Phase::Backward && maps.is_empty() {
-                for &one in &saved {
-                    maps.push(self.map(one, memory)?);
+                for &(tensor, kind) in &saved {
+                    maps.push(self.map(tensor, kind, memory)?);
                 }
             }
             Ok(())
@@ -77,7 +77,7 @@ impl Trained {
             if node.phase == Phase::Backward && !has_stored {
                 has_stored = true;
                 for &(tensor, kind) in &saved {
-                    match restored(&self.map((tensor, kind), memory)?) {
+                    match restored(&self.map(tensor, kind, memory)?) {
                         Ok(values) => {
                             let values = memory.meter().copy(&values);
                             memory.put(tensor, Contents::Floats(values));

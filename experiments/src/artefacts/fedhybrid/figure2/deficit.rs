@@ -20,7 +20,7 @@ fn holdings(context: &Context<'_>) -> Result<[(&'static str, f64); 3]> {
 }
 
 /// A point: how much memory is missing, in GB, and how many times as long as without want an iteration takes.
-fn point(context: &Context<'_>, ram: f64, share: f64, (peak, undisturbed): (Bytes, f64)) -> Result<(f64, f64)> {
+fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: f64) -> Result<(f64, f64)> {
     let system = system(context)?;
     let resident = system.resident();
     let parts = [("kernel", resident.kernel), ("anonymous", resident.anonymous), ("file", resident.file)];
@@ -45,7 +45,7 @@ pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     let peak = context.run(&of_round(context, OP10P, PICTURES)?)?.peak_memory;
     let undisturbed = Starts::simulate(context, OP10P, PICTURES)?.mean(super::Round::seconds);
     let of = |(name, share): (&'static str, f64)| {
-        let at = |ram: &f64| point(context, *ram, share, (peak, undisturbed));
+        let at = |ram: &f64| point(context, *ram, share, peak, undisturbed);
         Ok((name, MEMORIES.par_iter().map(at).collect::<Result<Vec<_>>>()?))
     };
     let curves: Vec<(&str, Vec<(f64, f64)>)> = holdings(context)?.into_par_iter().map(of).collect::<Result<_>>()?;
