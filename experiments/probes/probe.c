@@ -3,7 +3,7 @@
  *   cc -O2 probe.c -o probe -lpthread -lm && ./probe --folder . > probe.json
  *
  * C11 with the vector types of GCC and Clang, pthreads and POSIX, nothing else; the Android NDK's clang compiles it as it
- * is. `haversack calibrate --from probe.json --as NAME` makes a device file of what it prints. README.md explains the keys.
+ * is. `haversack calibrate probe probe.json --as NAME` makes a device file of what it prints. README.md explains the keys.
  */
 #define _GNU_SOURCE
 #include "common.h"

@@ -6,7 +6,7 @@
 #
 # writes OUT/cpu.json, and OUT/gpu.json where OpenCL is found (on this machine CUDA's where there is nvcc). Then
 #
-#   haversack calibrate --from my-phone/cpu.json my-phone/gpu.json --as my-phone --base galaxy-s22
+#   haversack calibrate probe my-phone/cpu.json my-phone/gpu.json --as my-phone --base galaxy-s22
 #
 # NDK names the folder of Android's NDK; SERIAL, if there are several phones, the one that is meant.
 set -eu

@@ -4,7 +4,7 @@
  *
  * Neither headers nor a library of OpenCL are needed to build it: the library is opened when it runs, and the few types,
  * constants and functions that are used are declared here, as the specification has them.
- * `haversack calibrate --from gpu.json --as NAME` makes a device file of what it prints. README.md explains the keys.
+ * `haversack calibrate probe gpu.json --as NAME` makes a device file of what it prints. README.md explains the keys.
  */
 #define _GNU_SOURCE
 #include "common.h"

@@ -1,31 +1,29 @@
-//! `haversack calibrate`: fits a device's constants to what was observed on it, and shows every residual.
+//! `haversack calibrate fit`: fits a device's constants to what was observed on it, and shows every residual.
+//! `haversack calibrate probe`: makes a device file of what was measured on a phone.
 //!
-//! Built-in calibrations are never written: whoever calibrates copies the constants that they believe, with their source. What
-//! `--store` writes are results: the errors of rows that were left out ([`left_out`]). Of a phone that was probed a new file is
-//! made: `probe`.
+//! Built-in calibrations are never written: copy the constants that you believe, with their source. `--store` writes
+//! results: the errors of rows that were left out ([`left_out`]).
 
 pub mod declared;
-mod fedhybrid;
 pub mod fit;
-mod gpu_steps;
 pub mod left_out;
-mod mandheling;
 pub mod observation;
-mod paper;
-mod phone_inference;
+mod observed;
+mod papers;
 mod probe;
 pub mod report;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use declared::Calibration;
 use fit::Problem;
-use left_out::{LeftOut, LeftOutError, Stored};
+use left_out::{LeftOut, Stored};
 use observation::Observation;
+use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
@@ -35,30 +33,30 @@ use haversack_devices::text::alternatives;
 /// What stands for every device that can be calibrated.
 const ALL: &str = "all";
 
-/// What `calibrate` is asked for.
+/// A command of `calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateOptions {
+    #[command(subcommand)]
+    command: CalibrateCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CalibrateCommand {
+    /// Fit a device's constants to what was observed on it, and show every residual
+    Fit(FitOptions),
+    /// Make a device file of what probes printed on a phone, a board or a computer
+    Probe(ProbeOptions),
+}
+
+/// What is fitted.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  haversack calibrate server-core\n  haversack calibrate galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate server-core --leave-one-out\n  haversack calibrate all --leave-one-out --store experiments/left-out.toml\n  haversack calibrate --from cpu.json gpu.json --as my-phone --base galaxy-s22"
+    after_help = "Examples:\n  haversack calibrate fit server-core\n  haversack calibrate fit galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate fit server-core --leave-one-out\n  haversack calibrate fit all --leave-one-out --store experiments/left-out.toml"
 )]
-pub struct CalibrateOptions {
+pub struct FitOptions {
     /// A device of `list devices` that something was observed of, or `all`
-    #[arg(value_name = "DEVICE", required_unless_present = "from")]
-    pub device: Option<String>,
-    /// Make a device file of what probes printed (`experiments/probes`): one of the CPU, one of the GPU, or both
-    #[arg(long, value_name = "JSON", num_args = 1.., requires = "name", conflicts_with_all = ["device", "stack", "leave_one_out", "networks"])]
-    pub from: Vec<PathBuf>,
-    /// The new device's name
-    #[arg(long = "as", id = "name", value_name = "NAME")]
-    pub name: Option<String>,
-    /// With --from: the device that is most like it, for what cannot be measured
-    #[arg(long, value_name = "DEVICE")]
-    pub base: Option<String>,
-    /// With --from: the file to write [default: NAME.toml]
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-    /// With --from: replaces a file that this command did not write
-    #[arg(long)]
-    pub overwrite: bool,
+    #[arg(value_name = "DEVICE")]
+    pub device: String,
     /// The software stack [default: the device's own; of `all`, every one]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
@@ -79,27 +77,20 @@ pub struct CalibrateOptions {
     pub seed: u64,
 }
 
-/// Fits and prints.
+/// Fits and prints, or makes a device file.
 ///
 /// # Errors
-/// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted.
+/// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted;
+/// a probe's file that is none.
 pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
-    let writes = probe::Asked {
-        from: &options.from,
-        name: options.name.as_deref().map_or("", |name| name.strip_suffix(".toml").unwrap_or(name)),
-        base: options.base.as_deref(),
-        out: options.out.as_deref(),
-        overwrite: options.overwrite,
-        format: options.format,
-    };
-    let Some(device) = options.device.as_deref() else { return probe::run(&writes) };
-    if options.name.is_some() || options.base.is_some() || options.out.is_some() || options.overwrite {
-        let message = format!(
-            "--as, --base, --out and --overwrite are for --from, which writes a file; {device} is a device that there is"
-        );
-        return Err(CommandError::input(message));
+    match &options.command {
+        CalibrateCommand::Fit(options) => run_fit(options),
+        CalibrateCommand::Probe(options) => probe::run(options),
     }
-    let calibrations = asked(options, device)?;
+}
+
+fn run_fit(options: &FitOptions) -> Result<(), CommandError> {
+    let calibrations = asked(options)?;
     if let Some(path) = &options.store {
         stored_in(path, &calibrations)?;
     }
@@ -115,14 +106,14 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
         if let Some(path) = &options.store {
             // One after the other, so that what took long is there whatever comes next.
             let mut stored = stored_in(path, std::slice::from_ref(calibration))?;
-            let found = Stored::new(calibration, &report, options.seed).map_err(CommandError::failed)?;
-            stored.put(found).and_then(|()| stored.write(path)).map_err(CommandError::failed)?;
+            stored.put(Stored::new(calibration, &report, options.seed)?)?;
+            stored.write(path)?;
         }
         reports.push(report);
     }
     bar.finish_and_clear();
     match (options.format, reports.as_slice()) {
-        (Format::Json, [report]) if device != ALL => print_json(&report.json()),
+        (Format::Json, [report]) if options.device != ALL => print_json(&report.json()),
         (Format::Json, reports) => print_json(&reports.iter().map(Report::json).collect::<Vec<_>>().into()),
         (Format::Text, reports) => {
             let texts: Vec<String> = reports.iter().map(Report::text).collect();
@@ -132,13 +123,9 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
 }
 
 /// The calibrations that are asked for; of `all`, those whose networks are there.
-fn asked(options: &CalibrateOptions, device: &str) -> Result<Vec<Calibration>, CommandError> {
-    let mut calibrations = match options.stack.as_deref() {
-        None if device == ALL => declared::all()?,
-        Some(stack) if device == ALL => under(stack)?,
-        stack => find(device, stack)?,
-    };
-    if device == ALL && options.networks.is_none() {
+fn asked(options: &FitOptions) -> Result<Vec<Calibration>, CommandError> {
+    let mut calibrations = find(&options.device, options.stack.as_deref())?;
+    if options.device == ALL && options.networks.is_none() {
         calibrations.retain(|calibration| {
             let is_skipped = calibration.observations.needs_networks();
             if is_skipped {
@@ -158,52 +145,39 @@ fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut, CommandEr
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(CommandError::input(format!("--store {}: {} is no folder", path.display(), folder.display())));
     }
-    LeftOut::read(path, replaced).map_err(|error| match error {
-        LeftOutError::File(error) => CommandError::input(format!("--store: {error}")),
-        error => CommandError::input(error),
-    })
+    LeftOut::read(path, replaced)
 }
 
-/// The declared calibrations of `device` under `stack`, or under the device's own stack: one for each kind of
-/// observations, at least one.
+/// The declared calibrations of `device`, or of `all`, under `stack`, or under the device's own stack, or under every one:
+/// one for each kind of observations, at least one.
 ///
 /// # Errors
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
 pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, CommandError> {
     let declared = declared::all()?;
-    let have = have(&declared);
-    let unknown = |error| CommandError::input(format!("{error}; {have}"));
-    let loaded = haversack_devices::load(device).map_err(unknown)?;
-    let stack = match stack {
-        Some(stack) => haversack_devices::load_stack(stack).map_err(unknown)?.id,
-        None => loaded.constants.default_stack,
-    };
-    let is_of = |known: &Calibration| known.device == device || known.others.iter().any(|other| other == device);
-    let found: Vec<_> = declared.into_iter().filter(|known| known.stack == stack && is_of(known)).collect();
-    if found.is_empty() {
-        return Err(CommandError::input(format!("nothing was observed of {device} under {stack}; {have}")));
-    }
-    Ok(found)
-}
-
-/// The declared calibrations under `stack`, at least one.
-fn under(stack: &str) -> Result<Vec<Calibration>, CommandError> {
-    let declared = declared::all()?;
-    let have = have(&declared);
-    let stack = haversack_devices::load_stack(stack)?.id;
-    let found: Vec<_> = declared.into_iter().filter(|known| known.stack == stack).collect();
-    if found.is_empty() {
-        return Err(CommandError::input(format!("nothing was observed under {stack}; {have}")));
-    }
-    Ok(found)
-}
-
-/// What can be calibrated, for an error.
-fn have(declared: &[Calibration]) -> String {
     let mut names: Vec<String> =
         declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
     names.dedup();
-    format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)))
+    let have = format!("only {} can be calibrated", alternatives(names.iter().map(String::as_str)));
+    let unknown = |error| CommandError::input(format!("{error}; {have}"));
+    let is_all = device == ALL;
+    let own =
+        if is_all { None } else { Some(haversack_devices::load(device).map_err(unknown)?.constants.default_stack) };
+    let stack = match stack {
+        Some(stack) if is_all => Some(haversack_devices::load_stack(stack)?.id),
+        Some(stack) => Some(haversack_devices::load_stack(stack).map_err(unknown)?.id),
+        None => own,
+    };
+    let is_of =
+        |known: &Calibration| is_all || known.device == device || known.others.iter().any(|other| other == device);
+    let is_under = |known: &Calibration| stack.as_ref().is_none_or(|stack| known.stack == *stack);
+    let found: Vec<_> = declared.into_iter().filter(|known| is_of(known) && is_under(known)).collect();
+    if found.is_empty() {
+        let of = if is_all { String::new() } else { format!(" of {device}") };
+        let stack = stack.unwrap_or_default();
+        return Err(CommandError::input(format!("nothing was observed{of} under {stack}; {have}")));
+    }
+    Ok(found)
 }
 
 /// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after
@@ -229,10 +203,11 @@ pub fn calibrate(
             unit: present[index].1,
             before: before[index],
             after: fit.values[index],
-            bounds: [constant.lower, constant.upper],
+            lower: constant.lower,
+            upper: constant.upper,
             prior: constant.prior.value,
-            is_identified: fit.free.contains(&index),
             rise: problem.rise(&fit.values, index)?,
+            is_identified: fit.free.contains(&index),
         });
     }
     let left_out = if leaves_out { Some(problem.left_out(&fit, &after_step)?) } else { None };
@@ -252,7 +227,7 @@ pub fn calibrate(
     for (row, left_out) in rows.iter_mut().zip(left_out.into_iter().flatten()) {
         row.left_out = Some(left_out);
     }
-    let checks = both(&observation::checks(calibration)?)?;
+    let checks = both(&observed::checks(calibration)?)?;
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),

@@ -126,13 +126,7 @@ impl<T: Schema> Calibrated<T> {
     /// Anything that is not exactly the schema, with its line and field; a base that there is not.
     pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
         let texts = chain::<T>(Text::new(file, text))?;
-        let mut documents = Vec::new();
-        for text in &texts {
-            documents.push(TomlDocument::parse(&text.file, &text.text)?);
-        }
-        let Some(document) = documents.into_iter().rev().reduce(|base, document| document.over(base)) else {
-            return Err(TomlError::of_program(file, "", "no text".to_owned()).into());
-        };
+        let document = laid_over(&texts)?;
         let mut constants: T = document.read()?;
         constants.beside(file);
         if let Some((section, message)) = constants.contradiction() {
@@ -152,6 +146,20 @@ impl<T: Schema> Calibrated<T> {
             bases: texts.iter().skip(1).map(|text| text.file.clone().into_owned()).collect(),
             inherited,
         })
+    }
+
+    /// The tables of the file as it writes them, laid over those of its base.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more, or that has become another.
+    pub fn tables(&self) -> Result<toml::Table, CalibrationError> {
+        let text = match T::BUILT_IN.iter().find(|built_in| built_in.file == self.file) {
+            Some(built_in) => Cow::Borrowed(built_in.text),
+            None => std::fs::read_to_string(&self.file)
+                .map_err(|source| CalibrationError::Read { path: self.file.clone(), source })?
+                .into(),
+        };
+        Ok(laid_over(&chain::<T>(Text::new(self.file.as_str(), text))?)?.read()?)
     }
 
     /// Every single constant, in the order of the schema, with the file that it stands in; curves are not listed.
@@ -209,6 +217,14 @@ impl<T: Schema> Calibrated<T> {
             _ => Err(CalibrationError::AmbiguousConstant { file, name, candidates: fits }),
         }
     }
+}
+
+/// The first of `texts`, each laid over the next.
+fn laid_over<'a>(texts: &'a [Text<'_>]) -> Result<TomlDocument<'a>, TomlError> {
+    let documents =
+        texts.iter().map(|text| TomlDocument::parse(&text.file, &text.text)).collect::<Result<Vec<_>, _>>()?;
+    let laid = documents.into_iter().rev().reduce(|base, document| document.over(base));
+    laid.ok_or_else(|| TomlError::of_program("", "", "no text".to_owned()))
 }
 
 /// Every constant below `table`, in the order of its schema.

@@ -6,6 +6,7 @@
 //! others = ["single-core"]              # optional: further devices that were observed, with constants of the stack alone
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
+//! rows = "experiments/reference/server-core.csv"
 //! about = "what the observations are"
 //! simulated = true                   # optional: rows take long, and the search is short
 //! system = "android-testbed"         # optional: the operating system, where constants are of it
@@ -28,13 +29,14 @@ use haversack_devices::{CalibrationError, Device, Stack, System};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
+use crate::scenario::Scenario;
 
 /// The path of the declarations in the project.
 pub const FILE: &str = "experiments/calibrations.toml";
 const TEXT: &str = include_str!("../../calibrations.toml");
 
 /// Whose file holds a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Of {
@@ -86,45 +88,9 @@ pub enum Observations {
 }
 
 impl Observations {
-    /// The keys of the sources in the calibrations.
-    pub const fn sources(self) -> &'static [&'static str] {
-        match self {
-            Self::PytorchTimings => &["pytorch-timings"],
-            Self::SageTable1 => &["sage-table1"],
-            Self::DafTable2 => &["daf-table2"],
-            Self::MandhelingOperators => &["mandheling-table3", "mandheling-table4", "mandheling-section3.3"],
-            Self::MandhelingSteps => &["mandheling-figure10"],
-            Self::MandhelingCpu => &["mandheling-table7-cpu", "mandheling-section3.6"],
-            Self::MandhelingCpuEnergy => &["mandheling-table7-cpu-energy"],
-            Self::MandhelingDsp => &["mandheling-table7-dsp"],
-            Self::MandhelingDspEnergy => &["mandheling-table7-dsp-energy"],
-            Self::FedhybridFigure2 => &["fedhybrid-figure2"],
-            Self::GpuSteps => &["gpu-steps"],
-            Self::PhoneInference => &["phone-inference"],
-        }
-    }
-
     /// The word of the file.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    /// The file of the rows, beside this one: `reference/NAME.csv`.
-    pub const fn file(self) -> &'static str {
-        match self {
-            Self::PytorchTimings => "experiments/reference/server-core.csv",
-            Self::SageTable1 => "experiments/reference/sage.csv",
-            Self::DafTable2 => "experiments/reference/daf.csv",
-            Self::MandhelingOperators
-            | Self::MandhelingSteps
-            | Self::MandhelingCpu
-            | Self::MandhelingCpuEnergy
-            | Self::MandhelingDsp
-            | Self::MandhelingDspEnergy => "experiments/reference/mandheling.csv",
-            Self::FedhybridFigure2 => "experiments/reference/fedhybrid.csv",
-            Self::GpuSteps => "experiments/reference/gpu-steps.csv",
-            Self::PhoneInference => "experiments/reference/phone-inference.csv",
-        }
     }
 
     /// Whether its networks do not come along.
@@ -174,6 +140,8 @@ pub struct Calibration {
     pub system: Option<String>,
     /// What its constants are fitted to.
     pub observations: Observations,
+    /// The file of their rows in the project.
+    pub rows: String,
     /// What these are, for people.
     pub about: String,
     /// Whether every row is simulated, batch by batch, so that the search goes one way only, and not far.
@@ -190,7 +158,12 @@ pub struct Calibration {
 impl Calibration {
     /// What tells it from the others, for people: `server-core under pytorch-cpu (pytorch-timings)`.
     pub fn title(&self) -> String {
-        format!("{} under {} ({})", self.device, self.stack, self.observations.name())
+        title(&self.device, &self.stack, self.observations)
+    }
+
+    /// What runs for a row, unless the row says otherwise.
+    pub(super) fn scenario(&self, model: &str, batch: u64) -> Scenario {
+        Scenario { stack: Some(self.stack.clone()), batch, ..Scenario::new(&self.device, model) }
     }
 
     /// The digest of what is declared here, but for words to people.
@@ -203,6 +176,11 @@ impl Calibration {
         }
         digest(&text)
     }
+}
+
+/// What tells one calibration from the others, for people.
+pub(super) fn title(device: &str, stack: &str, observations: Observations) -> String {
+    format!("{device} under {stack} ({})", observations.name())
 }
 
 #[derive(Deserialize)]

@@ -16,7 +16,8 @@ use rand::RngExt;
 use rayon::prelude::*;
 
 use super::declared::{Calibration, Constant, Files};
-use super::observation::{self, Observation};
+use super::observation::Observation;
+use super::observed;
 use crate::error::CommandError;
 
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
@@ -74,7 +75,7 @@ impl Problem {
             let name = &calibration.constants[at].name;
             return Err(CommandError::failed(format!("{name}: no operating point lies between its bounds")));
         }
-        let observations = observation::of(calibration)?;
+        let observations = observed::of(calibration)?;
         let problem = Self { calibration: calibration.clone(), observations, files, points };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
         problem.with(&bounds(|constant| constant.lower))?;

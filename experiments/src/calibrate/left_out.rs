@@ -1,13 +1,13 @@
 //! The errors of rows that were left out of the fit: `left-out.toml`, embedded and read strictly.
 //!
-//! `haversack calibrate … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` is told of it ([`errors`]).
+//! `haversack calibrate fit … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` is told of it ([`errors`]).
 //!
 //! ```toml
 //! [[calibration]]                 # one for each of calibrations.toml, in its order
 //! device = "server-core"
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"
-//! command = "haversack calibrate server-core --stack pytorch-cpu --leave-one-out --store experiments/left-out.toml"
+//! command = "haversack calibrate fit server-core --stack pytorch-cpu --leave-one-out --store experiments/left-out.toml"
 //! version = "0.1.0"
 //!
 //! [calibration.digests]           # of all that the errors depend on, by file; of the declarations, this one's alone
@@ -21,26 +21,23 @@
 //! left_out = 0.00092              # simulated at the constants that all other rows decide
 //! ```
 
-mod errors;
-mod origin;
-
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use haversack_devices::CalibrationError;
-use haversack_devices::text::{TomlError, hint, read_toml};
+use haversack_devices::load;
+use haversack_devices::registry::digest;
+use haversack_devices::text::{hint, read_toml};
 use haversack_reports::files::{FileError, write_atomically};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use super::declared::{self, Calibration, Observations};
-use super::report::Report;
+use super::declared::{self, Calibration, Files, Observations, title};
+use super::observed;
+use super::report::{Report, Residual};
 use crate::error::CommandError;
 use crate::papers::answer::rounded;
-use crate::papers::reference::{Reference, ReferenceError, Role};
-
-pub use errors::{errors, errors_of};
-pub use origin::{command, digests};
+use crate::papers::left_out::{Errors, Known};
+use crate::papers::reference::{Reference, Role};
 
 /// The path of the committed file in the project.
 pub const FILE: &str = "experiments/left-out.toml";
@@ -99,37 +96,13 @@ impl Row {
     }
 }
 
-/// Left-out errors that cannot be had.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum LeftOutError {
-    /// A file that does not follow the schema.
-    #[error(transparent)]
-    Schema(#[from] TomlError),
-    /// A file that contradicts itself, the declarations or the papers' rows: file, line, field and what was expected.
-    #[error("{0}")]
-    Contradiction(String),
-    /// A calibration that does not load.
-    #[error(transparent)]
-    Calibration(#[from] CalibrationError),
-    /// The papers' rows do not load.
-    #[error(transparent)]
-    Reference(#[from] ReferenceError),
-    /// What is calibrated does not load.
-    #[error("{0}")]
-    Declared(String),
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
 impl LeftOut {
     /// What came with this version.
     ///
     /// # Errors
     /// A committed file that is wrong; a test sees to it that it is not.
-    pub fn committed() -> Result<Self, LeftOutError> {
-        Self::parse(FILE, TEXT, &Reference::load()?)
+    pub fn committed() -> Result<Self, CommandError> {
+        Self::parse(FILE, TEXT, &reference()?)
     }
 
     /// Reads a file; `file` is how errors name it.
@@ -137,41 +110,32 @@ impl LeftOut {
     /// # Errors
     /// Text that does not follow the schema, a calibration that is not declared, a row twice, one of a paper that is none
     /// of its rows of role *fit*, or a value that is no number above zero.
-    pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self, LeftOutError> {
-        let read: Self = read_toml(file, text)?;
-        let declared = declared()?;
-        let (mut heads, mut seen) = (lines(text, "[[calibration]]"), Vec::new());
+    pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self, CommandError> {
+        let read: Self = read_toml(file, text).map_err(CommandError::input)?;
+        let declared = declared::all()?;
         let mut row_heads = lines(text, "[[calibration.row]]");
-        for (place, stored) in read.calibrations.iter().enumerate() {
-            let head = heads.next().unwrap_or(1);
-            let wrong = |line: usize, field: &str, why: String| {
-                LeftOutError::Contradiction(format!("{file}:{line}: `calibration.{place}{field}`: {why}"))
+        let mut seen = Vec::new();
+        for ((place, stored), head) in read.calibrations.iter().enumerate().zip(lines(text, "[[calibration]]")) {
+            let wrong = |line: usize, field: &str, why: &str| {
+                Err(CommandError::input(format!("{file}:{line}: `calibration.{place}{field}`: {why}")))
             };
-            if !declared.iter().any(|known| stored.is_of(known)) {
+            let Some(calibration) = declared.iter().find(|known| stored.is_of(known)) else {
                 let titles: Vec<String> = declared.iter().map(Calibration::title).collect();
-                let why = format!(
-                    "{} is not among what {} declares{}",
-                    stored.title(),
-                    declared::FILE,
-                    hint(&stored.title(), titles.iter().map(String::as_str))
-                );
-                return Err(wrong(head, "", why));
-            }
+                let title = title(&stored.device, &stored.stack, stored.observations);
+                let hint = hint(&title, titles.iter().map(String::as_str));
+                return wrong(head, "", &format!("{title} is not among what {} declares{hint}", declared::FILE));
+            };
             for (at, row) in stored.rows.iter().enumerate() {
                 let line = row_heads.next().unwrap_or(head);
                 let values = [("observed", row.observed), ("shipped", row.shipped), ("left_out", row.left_out)];
-                if let Some((field, value)) = values.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0))
-                {
+                let is_wrong = |value: f64| !(value.is_finite() && value > 0.0);
+                if let Some((field, value)) = values.into_iter().find(|(_, value)| is_wrong(*value)) {
                     let why = format!("expected a finite number above zero, found {value}");
-                    return Err(wrong(line, &format!(".row.{at}.{field}"), why));
+                    return wrong(line, &format!(".row.{at}.{field}"), &why);
                 }
-                let why = if seen.contains(&&row.id) {
-                    Some(format!("`{}` stands here twice", row.id))
-                } else {
-                    unknown_row(stored.observations, &row.id, reference)
-                };
-                if let Some(why) = why {
-                    return Err(wrong(line, &format!(".row.{at}.id"), why));
+                let twice = seen.contains(&&row.id).then(|| format!("`{}` stands here twice", row.id));
+                if let Some(why) = twice.or_else(|| unknown_row(calibration, &row.id, reference)) {
+                    return wrong(line, &format!(".row.{at}.id"), &why);
                 }
                 seen.push(&row.id);
             }
@@ -184,14 +148,17 @@ impl LeftOut {
     ///
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].
-    pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self, LeftOutError> {
+    pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self, CommandError> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
                 let kept = without(&text, replaced)?;
-                Self::parse(&path.display().to_string(), kept.as_deref().unwrap_or(&text), &Reference::load()?)
+                Self::parse(&path.display().to_string(), kept.as_deref().unwrap_or(&text), &reference()?)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(FileError { action: "read", path: path.to_path_buf(), source }.into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => {
+                let error = FileError { action: "read", path: path.to_path_buf(), source };
+                Err(CommandError::input(format!("--store: {error}")))
+            }
         }
     }
 
@@ -199,8 +166,8 @@ impl LeftOut {
     ///
     /// # Errors
     /// Declarations that do not load.
-    pub fn put(&mut self, stored: Stored) -> Result<(), LeftOutError> {
-        let declared = declared()?;
+    pub fn put(&mut self, stored: Stored) -> Result<(), CommandError> {
+        let declared = declared::all()?;
         let place = |stored: &Stored| declared.iter().position(|known| stored.is_of(known));
         let of = place(&stored);
         self.calibrations.retain(|other| place(other).is_some_and(|place| Some(place) != of));
@@ -213,7 +180,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// A place that cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), LeftOutError> {
+    pub fn write(&self, path: &Path) -> Result<(), CommandError> {
         Ok(write_atomically(path, self.to_text().as_bytes())?)
     }
 
@@ -232,10 +199,10 @@ impl Stored {
     ///
     /// # Errors
     /// A row that cannot be simulated, a file that does not load.
-    pub fn new(calibration: &Calibration, report: &Report, seed: u64) -> Result<Self, LeftOutError> {
-        let row = |row: &super::report::Residual| {
+    pub fn new(calibration: &Calibration, report: &Report, seed: u64) -> Result<Self, CommandError> {
+        let row = |row: &Residual| {
             let left_out = row.left_out.filter(|value| value.is_finite() && row.before.is_finite());
-            let missing = || LeftOutError::Contradiction(format!("{}: it has no answer, so that it is no row", row.id));
+            let missing = || CommandError::failed(format!("{}: it has no answer, so that it is no row", row.id));
             Ok(Row {
                 id: row.id.clone(),
                 unit: row.unit.to_owned(),
@@ -250,8 +217,8 @@ impl Stored {
             observations: calibration.observations,
             command: command(calibration, seed),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            digests: digests(calibration, &Reference::load()?)?,
-            rows: report.rows.iter().map(row).collect::<Result<_, LeftOutError>>()?,
+            digests: digests(calibration, &reference()?)?,
+            rows: report.rows.iter().map(row).collect::<Result<_, CommandError>>()?,
         })
     }
 
@@ -260,18 +227,13 @@ impl Stored {
         let Self { device, stack, observations, .. } = self;
         (device, stack, observations) == (&calibration.device, &calibration.stack, &calibration.observations)
     }
-
-    /// What tells it from the others, as of the calibration.
-    pub fn title(&self) -> String {
-        format!("{} under {} ({})", self.device, self.stack, self.observations.name())
-    }
 }
 
 /// The text of a file without what is to be `replaced` or is declared no more; `None` if nothing is.
-fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, LeftOutError> {
+fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, CommandError> {
     let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return Ok(None) };
     let Some(toml::Value::Array(calibrations)) = file.get_mut("calibration") else { return Ok(None) };
-    let (declared, all) = (declared()?, calibrations.len());
+    let (declared, all) = (declared::all()?, calibrations.len());
     calibrations.retain(|stored| {
         let is_of = |known: &Calibration| {
             let said = ["device", "stack", "observations"].map(|key| stored.get(key).and_then(toml::Value::as_str));
@@ -283,13 +245,13 @@ fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, LeftO
     Ok(toml::to_string(&file).ok().filter(|_| is_changed))
 }
 
-fn declared() -> Result<Vec<Calibration>, LeftOutError> {
-    declared::all().map_err(|error: CommandError| LeftOutError::Declared(error.to_string()))
+fn reference() -> Result<Reference, CommandError> {
+    Reference::load().map_err(CommandError::failed)
 }
 
 /// Why `id` is no row that may be fitted; `None` where it is, or where its rows are not a paper's.
-fn unknown_row(observations: Observations, id: &str, reference: &Reference) -> Option<String> {
-    if !reference.digests().iter().any(|(file, _)| *file == observations.file()) {
+fn unknown_row(calibration: &Calibration, id: &str, reference: &Reference) -> Option<String> {
+    if !reference.digests().iter().any(|(file, _)| *file == calibration.rows) {
         return None;
     }
     match reference.row(id) {
@@ -297,7 +259,7 @@ fn unknown_row(observations: Observations, id: &str, reference: &Reference) -> O
         Some(row) => Some(format!("`{id}` has the role {}, and only rows of role fit are fitted", row.role())),
         None => {
             let hint = hint(id, reference.rows().iter().map(|row| row.id.as_str()));
-            Some(format!("no row of {} is called `{id}`{hint}", observations.file()))
+            Some(format!("no row of {} is called `{id}`{hint}", calibration.rows))
         }
     }
 }
@@ -308,12 +270,77 @@ fn lines<'t>(text: &'t str, head: &'t str) -> impl Iterator<Item = usize> + 't {
     heads.map(|(line, _)| line + 1)
 }
 
+/// The command that stores the errors of `calibration` in the committed file.
+pub fn command(calibration: &Calibration, seed: u64) -> String {
+    let Calibration { device, stack, .. } = calibration;
+    let networks = if calibration.observations.needs_networks() { " --networks DIR" } else { "" };
+    let seed = if seed == 0 { String::new() } else { format!(" --seed {seed}") };
+    format!("haversack calibrate fit {device} --stack {stack}{networks}{seed} --leave-one-out --store {FILE}")
+}
+
+/// The digests of all files that the errors of `calibration` depend on, as they are now.
+///
+/// # Errors
+/// A file that does not load.
+pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTreeMap<String, String>, CommandError> {
+    let Files { device, stack, system } = Files::load(calibration)?;
+    let mut digests = BTreeMap::from([(device.file, device.digest), (stack.file, stack.digest)]);
+    digests.extend(system.map(|system| (system.file, system.digest)));
+    for other in &calibration.others {
+        let device = load(other)?;
+        digests.insert(device.file, device.digest);
+    }
+    let file = &calibration.rows;
+    let own = observed::FILES.iter().find(|(own, _)| own == file).map(|(_, text)| digest(text));
+    let of_paper = || reference.digests().iter().find(|(of, _)| of == file).map(|(_, digest)| digest.clone());
+    digests.extend(own.or_else(of_paper).map(|digest| (file.clone(), digest)));
+    digests.insert(declared::FILE.to_owned(), calibration.digest());
+    Ok(digests)
+}
+
+/// The errors that came with this version.
+///
+/// # Errors
+/// A committed file that is wrong.
+pub fn errors() -> Result<Errors, CommandError> {
+    errors_of(&LeftOut::committed()?)
+}
+
+/// Those of a file, beside the constants of this program.
+///
+/// # Errors
+/// A calibration that does not load.
+pub fn errors_of(file: &LeftOut) -> Result<Errors, CommandError> {
+    let reference = reference()?;
+    let mut errors = Errors { source: (FILE, digest(TEXT)), ..Errors::default() };
+    for calibration in declared::all()? {
+        let stored = file.calibrations.iter().find(|stored| stored.is_of(&calibration));
+        let is_current = match stored {
+            Some(stored) => stored.digests == digests(&calibration, &reference)?,
+            None => false,
+        };
+        if !is_current {
+            let (title, command) = (calibration.title(), command(&calibration, 0));
+            let what = match stored {
+                Some(_) => "are older than the constants, and its rows are shown as fitted",
+                None => "are not stored",
+            };
+            let remark = format!("Left-out errors of {title} {what}: run `{command}` and build again");
+            errors.remarks.push((calibration.rows.clone(), remark));
+        }
+        let known = |error| if is_current { Known::LeftOut(error) } else { Known::Stale };
+        let rows = stored.iter().flat_map(|stored| &stored.rows);
+        errors.rows.extend(rows.map(|row| (row.id.clone(), known(row.error()))));
+    }
+    Ok(errors)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A file of one paper's calibration and one of another's rows, with its text.
-    pub(super) fn example() -> (LeftOut, String) {
+    fn example() -> (LeftOut, String) {
         let declared = declared::all().unwrap();
         let of = |observations: Observations| declared.iter().find(|known| known.observations == observations).unwrap();
         let stored = |calibration: &Calibration, ids: &[&str]| Stored {
@@ -388,5 +415,38 @@ mod tests {
         if let Some(check) = check {
             assert!(refused(&id, &check).contains("only rows of role fit are fitted"));
         }
+    }
+
+    #[test]
+    fn an_error_counts_only_beside_the_constants_that_it_was_found_with() {
+        let (mut file, _) = example();
+        let id = file.calibrations[1].rows[0].id.clone();
+        let current = errors_of(&file).unwrap();
+        assert_eq!(
+            (current.of(&id), current.of("lenet5/forward")),
+            (Some(Known::LeftOut(0.25)), Some(Known::LeftOut(0.25)))
+        );
+        assert_eq!((current.of("daf/table2/nothing"), current.remarks_of("daf").count()), (None, 0));
+        // Sage's is not stored.
+        let missing: Vec<&str> = current.remarks_of("sage").collect();
+        assert_eq!(
+            missing,
+            [
+                "Left-out errors of galaxy-s10 under sage-opencl (sage-table1) are not stored: run `haversack calibrate fit \
+              galaxy-s10 --stack sage-opencl --leave-one-out --store experiments/left-out.toml` and build again"
+            ]
+        );
+        let of_device = file.calibrations[1].digests.get_mut("devices/calibrations/jetson-agx-xavier.toml").unwrap();
+        *of_device = "0".repeat(16);
+        let stale = errors_of(&file).unwrap();
+        assert_eq!((stale.of(&id), stale.of("lenet5/forward")), (Some(Known::Stale), Some(Known::LeftOut(0.25))));
+        let remark = stale.remarks_of("daf").next().unwrap();
+        assert!(
+            remark.contains("jetson-agx-xavier under pytorch-cuda (daf-table2) are older than the constants"),
+            "{remark}"
+        );
+        assert!(
+            remark.contains("`haversack calibrate fit jetson-agx-xavier --stack pytorch-cuda --leave-one-out --store")
+        );
     }
 }

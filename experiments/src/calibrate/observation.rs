@@ -6,27 +6,11 @@ use haversack_devices::processor::Usage;
 use haversack_devices::units::Nanos;
 use haversack_training::Record;
 use haversack_workloads::Phase;
-use haversack_workloads::lowering::Variant;
 
-use super::declared::{Calibration, Files, Observations};
-use super::paper::Paper;
-use super::{fedhybrid, gpu_steps, mandheling, phone_inference};
+use super::declared::Files;
 use crate::artefacts::daf::table2;
-use crate::cache::Cache;
-use crate::error::CommandError;
 use crate::papers::reference::ReferenceRow;
 use crate::run::Plan;
-use crate::scenario::Scenario;
-
-const TIMINGS: &str = "experiments/reference/server-core.csv";
-const TIMINGS_TEXT: &str = include_str!("../../reference/server-core.csv");
-
-/// The files of rows that are no paper's, with their texts.
-pub const FILES: [(&str, &str); 3] = [
-    (TIMINGS, TIMINGS_TEXT),
-    (gpu_steps::STEPS, gpu_steps::STEPS_TEXT),
-    (phone_inference::TIMES, phone_inference::TIMES_TEXT),
-];
 
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -140,107 +124,4 @@ impl Observation {
 fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
     let count = values.len().max(1);
     Some(values.sum::<Option<f64>>()? / count as f64)
-}
-
-/// The observations that `calibration` names.
-///
-/// # Errors
-/// An embedded file that is wrong, or a scenario that does not run.
-pub fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
-    match calibration.observations {
-        Observations::PytorchTimings => pytorch_timings(calibration),
-        Observations::SageTable1 => sage_table1(calibration),
-        Observations::DafTable2 => daf_table2(),
-        Observations::MandhelingOperators => mandheling::operators(),
-        Observations::MandhelingSteps => mandheling::steps(),
-        Observations::MandhelingCpu => mandheling::cpu(),
-        Observations::MandhelingCpuEnergy => mandheling::energy(false),
-        Observations::MandhelingDsp => mandheling::dsp(),
-        Observations::MandhelingDspEnergy => mandheling::energy(true),
-        Observations::FedhybridFigure2 => fedhybrid::reclaim(),
-        Observations::GpuSteps => gpu_steps::rows(calibration, "fit"),
-        Observations::PhoneInference => phone_inference::rows(calibration, "fit"),
-    }
-}
-
-/// The rows of role `check` beside those that are fitted, of observations that belong to no paper; the papers'
-/// are shown by `reproduce`.
-///
-/// # Errors
-/// As [`of`].
-pub fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
-    match calibration.observations {
-        Observations::GpuSteps => gpu_steps::rows(calibration, "check"),
-        Observations::PhoneInference => phone_inference::rows(calibration, "check"),
-        _ => Ok(Vec::new()),
-    }
-}
-
-fn scenario(calibration: &Calibration, model: &str, batch: u64) -> Scenario {
-    Scenario { stack: Some(calibration.stack.clone()), batch, ..Scenario::new(&calibration.device, model) }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Timing {
-    model: String,
-    batch: u64,
-    phase: Part,
-    seconds: f64,
-    #[serde(rename = "source")]
-    _source: String,
-}
-
-fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
-    let cache = Cache::new();
-    let mut observations = Vec::new();
-    for timing in csv::Reader::from_reader(TIMINGS_TEXT.as_bytes()).deserialize() {
-        let timing: Timing = timing.map_err(|error| CommandError::failed(format!("{TIMINGS}: {error}")))?;
-        let phase = if timing.phase == Part::Forward { "forward" } else { "backward" };
-        let plan = Plan::new(&scenario(calibration, &timing.model, timing.batch), &cache)?;
-        observations.push(Observation::time(format!("{}/{phase}", timing.model), timing.seconds, timing.phase, plan));
-    }
-    Ok(observations)
-}
-
-/// The latencies of the rows that may be fitted, under the readings that are declared for them.
-fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
-    let paper = Paper::load("sage")?;
-    let batch = paper.number("table1", "latency-batch")? as u64;
-    let rows = paper.rows("table1").filter(|(row, _)| row.metric == "latency");
-    let mut observations = Vec::new();
-    for (row, milliseconds) in rows {
-        // The last optimisation of "direct+of+sr" is the one that includes the others.
-        let last = row.method.rsplit('+').next();
-        let variant = Variant::ALL.into_iter().find(|variant| Some(variant.id()) == last);
-        let Some(variant) = variant else {
-            return Err(CommandError::failed(format!("{}: not a latency under a variant of the graph", row.id)));
-        };
-        let mut scenario = scenario(calibration, &row.subject, batch);
-        scenario.graph = Some(variant);
-        let plan = paper.plan(&scenario)?;
-        observations.push(Observation::time(&row.id, milliseconds * 1e-3, Part::Iteration, plan));
-    }
-    Ok(observations)
-}
-
-/// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
-/// nothing of a rate.
-fn daf_table2() -> Result<Vec<Observation>, CommandError> {
-    let paper = Paper::load("daf")?;
-    let mut observations = Vec::new();
-    for (row, milliseconds) in paper.rows("table2").filter(|(_, milliseconds)| *milliseconds > 0.0) {
-        let part = match row.metric.as_str() {
-            "time" => Part::BesidePacking,
-            "time-overhead" => Part::Packing,
-            _ => continue,
-        };
-        let mut scenario =
-            table2::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
-        // All iterations are alike: nothing is learned in the first.
-        scenario.iterations = 1;
-        let plan = paper.plan(&scenario)?;
-        observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
-    }
-    Ok(observations)
 }

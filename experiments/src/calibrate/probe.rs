@@ -1,23 +1,24 @@
-//! `haversack calibrate --from`: a device file of what probes measured on a phone or a board (`experiments/probes`).
+//! `haversack calibrate probe`: a device file of what probes measured on a phone or a board (`experiments/probes`).
 //!
 //! What a probe cannot see (power, heat, a DSP, CoreMark) is taken from a base, another device; in the file it counts as
 //! a guess, however well it is known of that device.
 
 mod cpu;
-mod format;
+mod device_file;
 mod gpu;
 mod place;
-pub(super) mod writer;
+mod reader;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haversack_devices::{Device, InstructionSet};
+use clap::Args;
+use haversack_devices::{Device, InstructionSet, Kind};
 use haversack_reports::write_atomically;
 use serde_json::json;
 
-use self::format::{Probe, Probed};
-use self::writer::{DeviceFile, Tally};
+use self::device_file::{DeviceFile, How, Tally};
+use self::reader::{Probe, Probed};
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 
@@ -25,13 +26,77 @@ use crate::output::{Format, note, print, print_json};
 const HEAD: &str = "written by haversack calibrate";
 
 /// What becomes a device file, and where.
-pub(super) struct Asked<'a> {
-    pub(super) from: &'a [PathBuf],
-    pub(super) name: &'a str,
-    pub(super) base: Option<&'a str>,
-    pub(super) out: Option<&'a Path>,
-    pub(super) overwrite: bool,
-    pub(super) format: Format,
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  haversack calibrate probe cpu.json gpu.json --as my-phone --base galaxy-s22")]
+pub(super) struct ProbeOptions {
+    /// What probes printed (`experiments/probes`): one of the CPU, one of the GPU, or both
+    #[arg(value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
+    /// The new device's name
+    #[arg(long = "as", id = "name", value_name = "NAME")]
+    name: String,
+    /// The device that is most like it, for what cannot be measured
+    #[arg(long, value_name = "DEVICE")]
+    base: Option<String>,
+    /// The file to write [default: NAME.toml]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace a file that this command did not write
+    #[arg(long)]
+    overwrite: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The device file, and what is to be said of it.
+struct Taken<'a> {
+    base: &'a Device,
+    file: DeviceFile,
+    said: Vec<String>,
+}
+
+impl Taken<'_> {
+    /// Takes the keys that are constants as they are: of a list of the probe, the file has its `places` in this order.
+    fn constants(&mut self, probed: &Probed, source: &str, places: &[usize]) {
+        let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+        for (rank, place) in places.iter().enumerate() {
+            for key in probed.keys.iter().filter(|key| key.key.contains('*') || rank == 0) {
+                let Some(kind) = key.kind else { continue };
+                let [path, constant] =
+                    [(&key.key, place), (&key.constant, &rank)].map(|(name, at)| name.replace('*', &at.to_string()));
+                if !self.file.has_section_of(&constant) {
+                    let section = constant.split('.').next().unwrap_or_default();
+                    let words = format!(
+                        "the base has no [{section}]: what was measured of it is not taken; --base names a device with one"
+                    );
+                    if !self.said.contains(&words) {
+                        self.said.push(words);
+                    }
+                } else if let Some(value) = probed.number(&path) {
+                    self.file.set(&constant, value, &key.unit, How { kind, source, note: &key.note });
+                } else {
+                    let reason = probed.reason(&path).to_owned();
+                    match missing.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, constants)) => constants.push(constant),
+                        None => missing.push((reason, vec![constant])),
+                    }
+                }
+            }
+        }
+        for (reason, constants) in missing {
+            let stay = if constants.len() == 1 { "stays" } else { "stay" };
+            self.said.push(format!("{} {stay} the base's: {reason}", constants.join(", ")));
+        }
+    }
+}
+
+const fn measured<'a>(source: &'a str, note: &'a str) -> How<'a> {
+    How { kind: Kind::Measured, source, note }
+}
+
+const fn guessed<'a>(source: &'a str, note: &'a str) -> How<'a> {
+    How { kind: Kind::Estimated, source, note }
 }
 
 /// Reads the probes' files, writes the device file and says what it rests on.
@@ -39,45 +104,40 @@ pub(super) struct Asked<'a> {
 /// # Errors
 /// Files that are not a probe's or hold a missing or absurd number, two of the same processor, a base that lacks what was
 /// probed, and a file that something else wrote.
-pub(super) fn run(asked: &Asked<'_>) -> Result<(), CommandError> {
-    let path = path_of(asked.name, asked.out)?;
-    check_free(&path, asked.overwrite)?;
-    let probes = read_all(asked.from)?;
-    let base = base_of(&probes, asked.base)?;
-    let mut file = DeviceFile::over(&base);
-    file.top.text("name", asked.name);
-    file.top.drop("carve_outs");
-    let mut said = Vec::new();
+pub(super) fn run(options: &ProbeOptions) -> Result<(), CommandError> {
+    let name = options.name.strip_suffix(".toml").unwrap_or(&options.name);
+    let path = path_of(name, options.out.as_deref())?;
+    check_free(&path, options.overwrite)?;
+    let probes = read_all(&options.files)?;
+    let base = base_of(&probes, options.base.as_deref())?;
+    let mut taken = Taken { base: &base, file: DeviceFile::over(&base)?, said: Vec::new() };
+    taken.file.put("name", name);
     for probed in &probes {
         match probed.probe {
-            Probe::Cpu => cpu::take(&mut file, probed, &base, &mut said),
-            Probe::Gpu => gpu::take(&mut file, probed, &base, &mut said)?,
+            Probe::Gpu => gpu::take(&mut taken, probed)?,
+            Probe::Cpu | Probe::Any => cpu::take(&mut taken, probed),
         }
     }
-    if !probes.iter().any(|probed| probed.probe == Probe::Cpu) {
-        file.clusters = base.constants.cpu.iter().map(|cluster| writer::cluster_of(&base, cluster)).collect();
-    }
-    let names: Vec<String> = asked.from.iter().map(|from| file_name(from)).collect();
+    let files = options.files.iter().map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
     let remarks = [
-        format!("{}: a device file {HEAD} --from {}.", asked.name, names.join(" ")),
+        format!("{name}: a device file {HEAD} probe {}.", files.collect::<Vec<_>>().join(" ")),
         format!("What no probe sees is taken from {} and counts as a guess.", base.id),
     ];
-    write(&path, &file.text(&remarks))?;
-    report(asked, &path, &base, file.tally(), &said)
-}
-
-fn report(asked: &Asked<'_>, path: &Path, base: &Device, tally: Tally, said: &[String]) -> Result<(), CommandError> {
-    let Tally { measured, said: datasheet, guessed } = tally;
-    if asked.format == Format::Json {
+    let text = taken.file.text(&remarks);
+    Device::parse(name, &path.display().to_string(), &text)
+        .map_err(|error| CommandError::failed(format!("what was measured makes no device: {error}")))?;
+    write_atomically(&path, text.as_bytes())?;
+    let Tally { measured, said, guessed } = taken.file.tally();
+    if options.format == Format::Json {
         return print_json(&json!({
-            "device": asked.name, "file": path, "base": base.id, "measured": measured, "datasheet": datasheet,
-            "estimated": guessed, "notes": said,
+            "device": name, "file": path, "base": base.id, "measured": measured, "datasheet": said,
+            "estimated": guessed, "notes": taken.said,
         }));
     }
-    said.iter().for_each(|line| note(line));
+    taken.said.iter().for_each(|line| note(line));
     let path = path.display();
     print(&format!(
-        "{path}: {measured} constants measured, {datasheet} said by the kernel or a driver, {guessed} guessed from {}\n\
+        "{path}: {measured} constants measured, {said} said by the kernel or a driver, {guessed} guessed from {}\n\
          Next: haversack show device {path}\n",
         base.id
     ))
@@ -87,7 +147,7 @@ fn report(asked: &Asked<'_>, path: &Path, base: &Device, tally: Tally, said: &[S
 ///
 /// # Errors
 /// A name that is none, or a built-in device's.
-pub(super) fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
+fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
         let message = format!("--as '{name}': expected letters, digits, '-' and '_', as in my-phone");
@@ -107,7 +167,7 @@ pub(super) fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, Command
 ///
 /// # Errors
 /// It holds something else, and is not to be overwritten.
-pub(super) fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
+fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
     if overwrite || !path.exists() {
         return Ok(());
     }
@@ -121,31 +181,16 @@ pub(super) fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandErro
     )))
 }
 
-/// Checks that `text` is a device, and writes it.
-///
-/// # Errors
-/// Constants that contradict each other, and a file that cannot be written.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    Device::parse(&stem, &path.display().to_string(), text)
-        .map_err(|error| CommandError::failed(format!("what was measured makes no device: {error}")))?;
-    Ok(write_atomically(path, text.as_bytes())?)
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-}
-
 /// All files, of different processors.
 fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>, CommandError> {
     let mut probes: Vec<Probed> = Vec::new();
     for path in from {
         let shown = path.display().to_string();
         let text = fs::read_to_string(path)
-            .map_err(|error| CommandError::input(format!("--from {shown}: {error}; expected the JSON of a probe")))?;
-        let probed = format::read(&shown, &text).map_err(CommandError::input)?;
+            .map_err(|error| CommandError::input(format!("{shown}: {error}; expected the JSON of a probe")))?;
+        let probed = reader::read(&shown, &text)?;
         if let Some(other) = probes.iter().find(|other| other.probe == probed.probe) {
-            let message = format!("--from: {} and {shown} are of the same processor; expected one of each", other.file);
+            let message = format!("{} and {shown} are of the same processor; expected one of each", other.file);
             return Err(CommandError::input(message));
         }
         probes.push(probed);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use haversack_reports::text_table::{Column, TextTable};
+use serde::Serialize;
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics};
 
@@ -10,7 +11,7 @@ use super::declared::Of;
 use crate::quantities::counted;
 
 /// A constant before and after.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
     /// Its dotted name.
     pub name: String,
@@ -22,14 +23,18 @@ pub struct Fitted {
     pub before: f64,
     /// The value that fits best, or the prior where the rows do not decide it.
     pub after: f64,
-    /// The bounds.
-    pub bounds: [f64; 2],
+    /// The least value that it may take.
+    pub lower: f64,
+    /// The greatest one.
+    pub upper: f64,
     /// The prior.
     pub prior: f64,
-    /// Whether the rows decide it.
-    pub is_identified: bool,
-    /// The least share by which the objective rises when it moves by a quarter.
+    /// The least share by which the objective rises when it moves by a quarter; infinite, and no number for programs, where
+    /// that leaves the bounds either way.
     pub rise: f64,
+    /// Whether the rows decide it.
+    #[serde(rename = "identified")]
+    pub is_identified: bool,
 }
 
 /// A row before and after.
@@ -129,21 +134,6 @@ impl Report {
 
     /// For programs.
     pub fn json(&self) -> Value {
-        let constants = self.constants.iter().map(|constant| {
-            json!({
-                "name": constant.name,
-                "of": constant.of.name(),
-                "unit": constant.unit,
-                "before": constant.before,
-                "after": constant.after,
-                "lower": constant.bounds[0],
-                "upper": constant.bounds[1],
-                "prior": constant.prior,
-                // Both probes left the bounds: there is no number.
-                "rise": constant.rise.is_finite().then_some(constant.rise),
-                "identified": constant.is_identified,
-            })
-        });
         let (rows, checks) = (self.rows.iter().map(Residual::json), self.checks.iter().map(Residual::json));
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
         json!({
@@ -155,7 +145,7 @@ impl Report {
             "median_error": { "before": median_before, "after": median },
             "worst_error": { "before": worst_before, "after": worst },
             "median_error_left_out": self.errors_left_out().map(|(median, _)| median),
-            "constants": constants.collect::<Vec<_>>(),
+            "constants": self.constants,
             "rows": rows.collect::<Vec<_>>(),
             "checks": checks.collect::<Vec<_>>(),
         })
@@ -174,7 +164,7 @@ impl Report {
         let mut table = TextTable::new([name, number, number, Column::left(10).after(2), Column::right(18)]);
         table.row(["constant", "before", "fitted", "unit", "bounds"]);
         for constant in &self.constants {
-            let [lower, upper] = constant.bounds;
+            let Fitted { lower, upper, .. } = constant;
             let remark = if constant.is_identified { "" } else { "  not decided by the rows: its prior" };
             let [before, after] = [constant.before, constant.after].map(significant);
             let (name, unit) = (constant.name.clone(), constant.unit.to_owned());

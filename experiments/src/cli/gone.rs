@@ -5,10 +5,14 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words that are gone, and what to use instead. The last word is the one that is no longer known; where it is in
 /// capitals, it stands for any word that is no flag. The words before it are the beginning of the command line.
-const GONE: [(&str, &str); 3] = [
+const GONE: [(&str, &str); 7] = [
     ("kernels", "cargo bench -p haversack-kernels"),
     ("list kernels", "cargo bench -p haversack-kernels"),
     ("show --where", "polars.read_parquet or DuckDB on results.parquet"),
+    ("calibrate host", "haversack calibrate probe FILE --as NAME"),
+    ("calibrate --from", "haversack calibrate probe FILE --as NAME"),
+    ("calibrate --table", "haversack show device DEVICE"),
+    ("calibrate DEVICE", "haversack calibrate fit DEVICE"),
 ];
 
 /// The error that says so, where `error` is about something that is gone.

@@ -18,7 +18,7 @@ pub struct Errors {
     /// What is known of each row.
     pub rows: BTreeMap<String, Known>,
     /// What is to be said where rows of a file are shown: the file, and the sentence.
-    pub remarks: Vec<(&'static str, String)>,
+    pub remarks: Vec<(String, String)>,
     /// The file that holds them, and its digest.
     pub source: (&'static str, String),
 }

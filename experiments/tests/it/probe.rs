@@ -35,11 +35,11 @@ fn probed(folder: &Path, source: &str, link: &[&str], arguments: &[&str]) -> Opt
     Some(serde_json::from_slice(&ran.stdout).unwrap())
 }
 
-/// What `calibrate --from` says of `probe`, and the folder that it wrote in.
+/// What `calibrate probe` says of `probe`, and the folder that it wrote in.
 fn calibrated(probe: &Value, more: &[&str]) -> (TempDir, std::process::Output) {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("probe.json"), format!("{probe:#}")).unwrap();
-    let arguments = ["calibrate", "--from", "probe.json", "--as", "my-phone", "--format", "json"];
+    let arguments = ["calibrate", "probe", "probe.json", "--as", "my-phone", "--format", "json"];
     let output = call_in(folder.path(), &[&arguments[..], more].concat());
     (folder, output)
 }
@@ -77,7 +77,7 @@ fn the_cpu_probe_becomes_a_device_that_simulates() {
     // What a probe does not see is no measurement, however well it is known of the base.
     assert!(["power", "coremark", "trip", "energy"].iter().all(|key| !measured.contains(&(*key).to_owned())));
     // Written by this command, it may be written again.
-    let again = ["calibrate", "--from", "probe.json", "--as", "my-phone.toml", "--base", "galaxy-s22"];
+    let again = ["calibrate", "probe", "probe.json", "--as", "my-phone.toml", "--base", "galaxy-s22"];
     assert!(call_in(out.path(), &again).status.success());
     fs::write(out.path().join("my-phone.toml"), "name = \"mine\"\n").unwrap();
     let message = refusal(&call_in(out.path(), &again), 2);
@@ -211,15 +211,15 @@ fn files_and_names_that_are_wrong_are_refused() {
     fs::write(folder.path().join("g.json"), gpu().to_string()).unwrap();
     fs::write(folder.path().join("cut.json"), &gpu().to_string()[..100]).unwrap();
     let mistakes = [
-        ("--from no.json --as x", "no.json"),
-        ("--from cut.json --as x", "cut.json:1: no JSON"),
-        ("--from g.json g.json --as x", "of the same processor"),
-        ("--from g.json --as galaxy-s22", "a built-in device has that name"),
-        ("--from g.json --as a/b", "letters, digits"),
-        ("--from g.json --as x --base galaxy-s23", "galaxy-s23"),
-        ("--from g.json --as x --out x.json", ".toml"),
-        ("--from g.json", "--as"),
-        ("server-core --as x", "are for --from"),
+        ("probe no.json --as x", "no.json"),
+        ("probe cut.json --as x", "cut.json:1: no JSON"),
+        ("probe g.json g.json --as x", "of the same processor"),
+        ("probe g.json --as galaxy-s22", "a built-in device has that name"),
+        ("probe g.json --as a/b", "letters, digits"),
+        ("probe g.json --as x --base galaxy-s23", "galaxy-s23"),
+        ("probe g.json --as x --out x.json", ".toml"),
+        ("probe g.json", "--as"),
+        ("fit server-core --as x", "--as"),
     ];
     for (line, word) in mistakes {
         let arguments: Vec<&str> = ["calibrate"].into_iter().chain(line.split(' ')).collect();

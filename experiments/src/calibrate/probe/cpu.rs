@@ -1,66 +1,69 @@
-//! What the CPU probe measured, as constants of clusters, caches, memory and flash.
+//! What the CPU probe measured and no key of it says alone: clusters, rates a cycle, bandwidths by level.
 
-use haversack_devices::device::ClusterConstants;
-use haversack_devices::{ClusterClass, Device, InstructionSet};
+use haversack_devices::{ClusterClass, Device, Kind};
+use toml::Value;
 
-use super::format::Probed;
-use super::instruction_set;
-use super::writer::{DeviceFile, How, Section, cluster_of};
+use super::device_file::How;
+use super::reader::{Copied, Probed, fastest};
+use super::{Taken, guessed, instruction_set, measured};
 
 /// Where the constants come from.
 const SOURCE: &str = "probe.c";
+const KERNEL: How<'static> = How { kind: Kind::Datasheet, source: SOURCE, note: "as the kernel says" };
 
-/// Takes all that `probed` holds into `file`.
-pub(super) fn take(file: &mut DeviceFile, probed: &Probed, base: &Device, said: &mut Vec<String>) {
-    let measured = How::measured(SOURCE);
-    let machine = |key: &str| probed.text(&format!("machine.{key}")).to_owned();
-    file.top.text("soc", &format!("{}, {} {}", machine("architecture"), machine("system"), machine("release")));
-    match instruction_set(&machine("architecture")) {
-        Some(InstructionSet::X86) => file.top.text("instruction_set", "x86-64"),
-        Some(InstructionSet::Arm64) => file.top.text("instruction_set", "arm64"),
-        None => said
-            .push(format!("the instruction set of {} is not known; that of the base stays", machine("architecture"))),
-    }
-    match probed.number("machine.memory_bytes") {
-        Some(bytes) => {
-            let how = How::said(SOURCE).noting("what the kernel manages; what firmware keeps is not part of it");
-            file.top.set("ram", (bytes / MEBI, "MiB"), &how);
+/// Takes all that `probed` holds into the file.
+pub(super) fn take(taken: &mut Taken<'_>, probed: &Probed) {
+    let machine = |key: &str| probed.text(&format!("machine.{key}"));
+    let architecture = machine("architecture");
+    taken.file.put("soc", format!("{architecture}, {} {}", machine("system"), machine("release")));
+    match instruction_set(architecture) {
+        Some(set) => taken.file.put("instruction_set", set.to_string()),
+        None => {
+            taken.said.push(format!("the instruction set of {architecture} is not known; that of the base stays"));
         }
-        None => said.push(format!("ram stays the base's: {}", probed.reason("machine.memory_bytes"))),
     }
-    let of_core = order(probed);
-    for (rank, &place) in of_core.iter().enumerate() {
-        let class = class_of(rank, of_core.len());
-        let Some(template) = template(base, class) else { continue };
-        let mut section = cluster_of(base, template);
-        section.text("class", class.word());
-        section
-            .text("core", &format!("{}, cores from {}", machine("architecture"), whole(probed, place, "first_core")));
-        cluster(&mut section, probed, place, (&base.id, said));
-        file.clusters.push(section);
+    let places = clusters(taken, probed);
+    for section in ["cache", "dram"] {
+        taken.file.0.entry(section).or_insert_with(|| Value::Table(toml::Table::new()));
     }
-    caches(file, probed, &of_core);
-    if let Some(rate) = probed.number("all_cores.copy_bytes_per_s") {
-        let dram = file.section_or_new("[dram]");
-        dram.text("technology", "as probed");
-        dram.set("peak", (rate / 1e9, "GB/s"), &measured.noting("what all cores copied, not the interface's own peak"));
-        dram.set("achievable", (1.0, "fraction"), &measured.noting("of what all cores copied"));
+    taken.constants(probed, SOURCE, &places);
+    for (rank, &place) in places.iter().enumerate() {
+        cluster(taken, probed, place, rank);
     }
-    storage(file, probed, said);
-    zram(probed, said);
+    if let Some(bytes) = places.iter().find_map(|place| probed.number(&format!("clusters.{place}.l3_bytes"))) {
+        taken.file.set("cache.l3", bytes, "KiB", KERNEL);
+    }
+    taken.file.put("dram.technology", "as probed");
+    taken.file.set("dram.achievable", 1.0, "fraction", measured(SOURCE, "of what all cores copied"));
+    let flash = ["sequential_read", "sequential_write", "random_read", "random_write", "latency_read", "latency_write"];
+    if flash.iter().all(|key| taken.file.measured(&format!("storage.{key}")).is_some()) {
+        // The base's class says nothing of this part any more.
+        taken.file.drop("storage.datasheet_read");
+        taken.file.drop("storage.datasheet_write");
+    }
+    zram(probed, taken);
 }
 
-const MEBI: f64 = 1_048_576.0;
-
-fn whole(probed: &Probed, place: usize, key: &str) -> usize {
-    probed.number(&format!("clusters.{place}.{key}")).unwrap_or_default() as usize
-}
-
-/// The clusters of the probe, the fastest core first.
-fn order(probed: &Probed) -> Vec<usize> {
+/// Puts clusters into the file, each as that of the base which is most like it: the places of the probe's clusters, the
+/// fastest core first.
+fn clusters(taken: &mut Taken<'_>, probed: &Probed) -> Vec<usize> {
     let peak = |place: &usize| probed.number(&format!("clusters.{place}.fp32_peak_flops_per_s")).unwrap_or_default();
     let mut places: Vec<usize> = (0..probed.tables("clusters")).collect();
     places.sort_by(|a, b| peak(b).total_cmp(&peak(a)));
+    let Some(Value::Array(templates)) = taken.file.0.get("cpu").cloned() else { return places };
+    let mut made = Vec::new();
+    for (rank, place) in places.iter().enumerate() {
+        let class = class_of(rank, places.len());
+        let Some(mut cluster) = templates.get(template(taken.base, class)).cloned() else { return places };
+        let first = probed.number(&format!("clusters.{place}.first_core")).unwrap_or_default();
+        if let Some(cluster) = cluster.as_table_mut() {
+            cluster.insert("class".to_owned(), class.word().into());
+            let core = format!("{}, cores from {first}", probed.text("machine.architecture"));
+            cluster.insert("core".to_owned(), core.into());
+        }
+        made.push(cluster);
+    }
+    taken.file.0.insert("cpu".to_owned(), Value::Array(made));
     places
 }
 
@@ -75,130 +78,80 @@ const fn class_of(rank: usize, clusters: usize) -> ClusterClass {
     }
 }
 
-/// The cluster of `base` that is most like one of `class`.
-fn template(base: &Device, class: ClusterClass) -> Option<&ClusterConstants> {
+/// The place of the cluster of `base` that is most like one of `class`.
+fn template(base: &Device, class: ClusterClass) -> usize {
     let clusters = &base.constants.cpu;
-    clusters.iter().find(|cluster| cluster.class == class).or_else(|| clusters.last())
+    clusters.iter().position(|cluster| cluster.class == class).unwrap_or(clusters.len().saturating_sub(1))
 }
 
-fn cluster(section: &mut Section, probed: &Probed, place: usize, (base, said): (&str, &mut Vec<String>)) {
-    let (measured, kernel) = (How::measured(SOURCE), How::said(SOURCE).noting("as the kernel says"));
-    let path = format!("clusters.{place}");
-    let of = |key: &str| probed.number(&format!("{path}.{key}"));
+/// The constants of a cluster that no key says alone.
+fn cluster(taken: &mut Taken<'_>, probed: &Probed, place: usize, rank: usize) {
+    let table = format!("clusters.{place}");
+    let of = |key: &str| probed.number(&format!("{table}.{key}"));
     let Some(clock) = of("frequency_measured_hz") else { return };
-    section.set("cores", (whole(probed, place, "cores") as f64, "count"), &kernel);
-    let highest = of("frequency_hz").unwrap_or(clock);
+    frequencies(taken, probed, &table, rank);
+    let at = template(taken.base, class_of(rank, probed.tables("clusters")));
+    let Some(base) = taken.base.constants.cpu.get(at) else { return };
+    let name = |key: &str| format!("cpu.{rank}.{key}");
+    let Some(peak) = of("fp32_peak_flops_per_s").map(|rate| rate / clock) else { return };
+    let file = &mut taken.file;
+    file.set(&name("fp32_rate"), peak, "FLOP/cycle", measured(SOURCE, "independent multiply-adds in registers"));
+    // The base's ratios between number formats: what the probe does not multiply.
+    let ratio = guessed(&taken.base.id, "not probed: as many times fp32 as there");
+    let fp32 = base.fp32_rate.value.0;
+    file.set(&name("fp16_rate"), peak * base.fp16_rate.value.0 / fp32, "FLOP/cycle", ratio);
+    file.set(&name("int8_rate"), peak * base.int8_rate.value.0 / fp32, "OP/cycle", ratio);
+    if let Some(rate) = of("int8_gemm_ops_per_s") {
+        let is_dot = probed.text(&format!("{table}.int8_kernel")) == "dot-product";
+        let key = if is_dot { "int8_rate" } else { "int8_widening_rate" };
+        file.set(&name(key), rate / clock, "OP/cycle", measured(SOURCE, "tiles of products in the first cache"));
+    }
+    let copies = probed.copies(&table);
+    let [l1, l2, l3] = ["l1_bytes", "l2_bytes", "l3_bytes"].map(of);
+    let of_level = |before: Option<f64>, size: Option<f64>| level(&copies, before?, size?);
+    let levels = [("l1_rate", of_level(Some(0.0), l1)), ("l2_rate", of_level(l1, l2)), ("l3_rate", of_level(l2, l3))];
+    for (key, rate) in levels {
+        if let Some(rate) = rate {
+            let how = measured(SOURCE, "copied, read and written bytes together");
+            file.set(&name(key), rate / clock, "B/cycle", how);
+        }
+    }
+    if let Some(largest) = copies.last() {
+        let how = measured(SOURCE, "copied, the largest set that was probed");
+        file.set(&name("dram_bandwidth"), largest.rate, "GB/s", how);
+    }
+}
+
+/// How fast a cache of `size` bytes was copied from: the sets that are above the level before and well within its own.
+fn level(copies: &[Copied], before: f64, size: f64) -> Option<f64> {
+    let above = if before > 0.0 { 1.9 * before } else { 0.0 };
+    fastest(copies, above, (size * 0.6).max(above))
+}
+
+/// The frequencies as the kernel says, or as they were measured; a word where the cores ran far below.
+fn frequencies(taken: &mut Taken<'_>, probed: &Probed, table: &str, rank: usize) {
+    let of = |key: &str| probed.number(&format!("{table}.{key}"));
+    let Some(clock) = of("frequency_measured_hz") else { return };
+    let known = of("frequency_hz");
+    let highest = known.unwrap_or(clock);
     if clock < (0.6 * highest).max(3e8) {
-        let (of_them, known) = (whole(probed, place, "first_core"), of("frequency_hz"));
+        let first = of("first_core").unwrap_or_default();
         let of_what = known.map_or_else(String::new, |known| format!(" of the kernel's {:.0} MHz", known / 1e6));
-        said.push(format!(
-            "the cores from {of_them} ran at {:.0} MHz{of_what}: if other programs ran or they were hot, run the probe again",
+        taken.said.push(format!(
+            "the cores from {first} ran at {:.0} MHz{of_what}: if other programs ran or they were hot, run the probe again",
             clock / 1e6
         ));
     }
-    match of("frequency_hz") {
-        Some(highest) => section.set("frequency", (highest / 1e6, "MHz"), &kernel),
-        None => section.set("frequency", (clock / 1e6, "MHz"), &measured.noting("additions that wait for each other")),
-    }
-    match of("frequency_lowest_hz").filter(|&lowest| lowest <= highest) {
-        Some(lowest) => section.set("frequency_lowest", (lowest / 1e6, "MHz"), &kernel),
-        None => {
-            let how = How::guessed(SOURCE).noting("not known: taken to be the highest");
-            section.set("frequency_lowest", (highest / 1e6, "MHz"), &how);
-        }
-    }
-    if let Some(bytes) = of("vector_bytes") {
-        section.set("vector", (bytes, "B"), &measured.noting("the widest of the probe's kernels that runs"));
-    }
-    // The base's ratios between number formats: what the probe does not multiply.
-    let per_cycle = |rate: f64| rate / clock;
-    let [fp32, fp16, int8] = ["fp32_rate", "fp16_rate", "int8_rate"].map(|key| section.value(key).unwrap_or(1.0));
-    let Some(peak) = of("fp32_peak_flops_per_s").map(per_cycle) else { return };
-    section.set("fp32_rate", (peak, "FLOP/cycle"), &measured.noting("independent multiply-adds in registers"));
-    let ratio = How::guessed(base).noting("not probed: as many times fp32 as there");
-    section.set("fp16_rate", (peak * fp16 / fp32, "FLOP/cycle"), &ratio);
-    section.set("int8_rate", (peak * int8 / fp32, "OP/cycle"), &ratio);
-    if let Some(rate) = of("int8_gemm_ops_per_s").map(per_cycle) {
-        let how = measured.noting("tiles of products in the first cache");
-        let is_dot = probed.text(&format!("{path}.int8_kernel")) == "dot-product";
-        section.set(if is_dot { "int8_rate" } else { "int8_widening_rate" }, (rate, "OP/cycle"), &how);
-    }
-    let [l1, l2, l3] = ["l1_bytes", "l2_bytes", "l3_bytes"].map(of);
-    for (key, bytes) in [("l1", l1), ("l2", l2)] {
-        match bytes {
-            Some(bytes) => section.set(key, (bytes / 1024.0, "KiB"), &kernel),
-            None => said.push(format!("{key} stays the base's: {}", probed.reason(&format!("{path}.{key}_bytes")))),
-        }
-    }
-    // Of each level the sets that are above the level before and well within its own.
-    let levels = [("l1_rate", Some(0.0), l1), ("l2_rate", l1, l2), ("l3_rate", l2, l3)];
-    for (key, before, size) in levels {
-        let copied = before.zip(size).and_then(|(before, size)| {
-            let above = if before > 0.0 { 1.9 * before } else { 0.0 };
-            probed.copied(&path, above, (size * 0.6).max(above))
-        });
-        if let Some(rate) = copied {
-            section.set(key, (per_cycle(rate), "B/cycle"), &measured.noting("copied, read and written bytes together"));
-        }
-    }
-    let rows = probed.tables(&format!("{path}.bandwidth"));
-    let largest = rows.checked_sub(1).map(|row| format!("{path}.bandwidth.{row}"));
-    if let Some(rate) = largest.and_then(|row| probed.number(&format!("{row}.copy_bytes_per_s"))) {
-        section.set(
-            "dram_bandwidth",
-            (rate / 1e9, "GB/s"),
-            &measured.noting("copied, the largest set that was probed"),
-        );
-    }
-}
-
-fn caches(file: &mut DeviceFile, probed: &Probed, of_core: &[usize]) {
-    let shared = of_core.iter().find_map(|place| probed.number(&format!("clusters.{place}.l3_bytes")));
-    if let Some(bytes) = shared {
-        let how = How::said(SOURCE).noting("as the kernel says");
-        file.section_or_new("[cache]").set("l3", (bytes / 1024.0, "KiB"), &how);
-    }
-}
-
-fn storage(file: &mut DeviceFile, probed: &Probed, said: &mut Vec<String>) {
-    let rates = [
-        ("sequential_read", "sequential_read_bytes_per_s"),
-        ("sequential_write", "sequential_write_bytes_per_s"),
-        ("random_read", "random_read_bytes_per_s"),
-        ("random_write", "random_write_bytes_per_s"),
-    ];
-    let waits = [("latency_read", "latency_read_s"), ("latency_write", "latency_write_s")];
-    let Some(section) = file.section("[storage]") else {
-        said.push(
-            "the base has no [storage]: what was measured of the flash is not taken; --base names a device with one"
-                .into(),
-        );
-        return;
-    };
-    let measured = How::measured(SOURCE);
-    let mut missing = None;
-    for (key, from, scale, unit) in rates
-        .map(|(key, from)| (key, from, 1e-6, "MB/s"))
-        .into_iter()
-        .chain(waits.map(|(key, from)| (key, from, 1e6, "us")))
-    {
-        match probed.number(&format!("storage.{from}")) {
-            Some(value) => section.set(key, (value * scale, unit), &measured),
-            None => missing = Some(probed.reason(&format!("storage.{from}")).to_owned()),
-        }
-    }
-    match missing {
-        Some(reason) => said.push(format!("some constants of the flash stay the base's: {reason}")),
-        None => {
-            // The base's class says nothing of this part any more.
-            section.drop("datasheet_read");
-            section.drop("datasheet_write");
-        }
-    }
+    let how = if known.is_some() { KERNEL } else { measured(SOURCE, "additions that wait for each other") };
+    taken.file.set(&format!("cpu.{rank}.frequency"), highest, "MHz", how);
+    let lowest = of("frequency_lowest_hz").filter(|&lowest| lowest <= highest);
+    let unknown = How { kind: Kind::Estimated, source: SOURCE, note: "not known: taken to be the highest" };
+    let how = if lowest.is_some() { KERNEL } else { unknown };
+    taken.file.set(&format!("cpu.{rank}.frequency_lowest"), lowest.unwrap_or(highest), "MHz", how);
 }
 
 /// ZRAM belongs to an operating system, not to a device: said, so that whoever writes a system's file has it.
-fn zram(probed: &Probed, said: &mut Vec<String>) {
+fn zram(probed: &Probed, taken: &mut Taken<'_>) {
     let algorithm = probed.text("zram.algorithm");
     if algorithm.is_empty() {
         return;
@@ -207,5 +160,5 @@ fn zram(probed: &Probed, said: &mut Vec<String>) {
     let times = page("write_page_s").zip(page("read_page_s"));
     let times =
         times.map_or_else(String::new, |(write, read)| format!(", a page is written in {write} and read in {read}"));
-    said.push(format!("ZRAM by {algorithm}{times}: part of an operating system's file, not of this one"));
+    taken.said.push(format!("ZRAM by {algorithm}{times}: part of an operating system's file, not of this one"));
 }

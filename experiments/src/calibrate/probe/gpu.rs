@@ -1,54 +1,58 @@
-//! What the OpenCL or the CUDA probe measured, as constants of a GPU.
+//! What the OpenCL or the CUDA probe measured of a GPU and no key of it says alone.
 
-use haversack_devices::Device;
+use haversack_devices::Kind;
 
-use super::format::Probed;
-use super::writer::{DeviceFile, How, Section};
+use super::device_file::How;
+use super::reader::{Probed, fastest};
+use super::{Taken, guessed, measured};
 use crate::error::CommandError;
 
-/// Takes all that `probed` holds into `file`.
+/// Takes all that `probed` holds into the file.
 ///
 /// # Errors
 /// A base without a GPU, of which nobody knows what a probe cannot see.
-pub(super) fn take(
-    file: &mut DeviceFile,
-    probed: &Probed,
-    base: &Device,
-    said: &mut Vec<String>,
-) -> Result<(), CommandError> {
+pub(super) fn take(taken: &mut Taken<'_>, probed: &Probed) -> Result<(), CommandError> {
     let source = if probed.name == "cuda" { "probe.cu" } else { "probe_opencl.c" };
-    let Some(section) = file.section("[gpu]") else {
+    let Some(base) = &taken.base.constants.gpu else {
         return Err(CommandError::input(format!(
             "{}: --base {} has no [gpu] to take from what a probe cannot see; name a device with one, such as galaxy-s22",
-            probed.file, base.id
+            probed.file, taken.base.id
         )));
     };
     if probed.text("gpu.type") != "gpu" {
-        said.push(format!("{} is no GPU: its figures stand in [gpu] all the same", probed.text("gpu.name")));
+        taken.said.push(format!("{} is no GPU: its figures stand in [gpu] all the same", probed.text("gpu.name")));
     }
-    section.text("name", probed.text("gpu.name"));
-    let vendor = vendor(probed.text("gpu.vendor"));
-    if let Some(vendor) = vendor {
-        section.text("vendor", vendor);
-    } else {
-        section.forget("vendor");
+    taken.file.put("gpu.name", probed.text("gpu.name"));
+    match vendor(probed.text("gpu.vendor")) {
+        Some(vendor) => taken.file.put("gpu.vendor", vendor),
+        None => taken.file.drop("gpu.vendor"),
     }
-    rates(section, probed, source, &base.id);
-    waits(section, probed, source, said);
-    let largest =
-        probed.tables("gpu.bandwidth").checked_sub(1).map(|row| format!("gpu.bandwidth.{row}.copy_bytes_per_s"));
-    if let Some(rate) = largest.and_then(|path| probed.number(&path)) {
-        let known = file.section("[dram]").filter(|dram| dram.is_measured("peak")).and_then(|dram| dram.value("peak"));
-        if known.is_none_or(|known| rate / 1e9 > known) {
-            let how = How::measured(source).noting("what the GPU copied, not the interface's own peak");
-            let dram = file.section_or_new("[dram]");
-            dram.text("technology", "as probed");
-            dram.set("peak", (rate / 1e9, "GB/s"), &how);
-            dram.set("achievable", (1.0, "fraction"), &How::measured(source).noting("of what was copied"));
+    taken.constants(probed, source, &[0]);
+    let of = |key: &str| probed.number(&format!("gpu.{key}"));
+    let clock = of("clock_hz").unwrap_or(base.clock.value.0);
+    if let Some((peak, units)) = of("fp32_peak_flops_per_s").zip(of("units")) {
+        let how = measured(source, "the peak over units and clock");
+        taken.file.set("gpu.fp32_rate", peak / units / clock, "FLOP/cycle", how);
+        let ratio = guessed(&taken.base.id, "not probed: as many times fp32 as there");
+        for (name, unit, there) in
+            [("gpu.fp16_peak", "GFLOP/s", &base.fp16_peak), ("gpu.int8_peak", "GOP/s", &base.int8_peak)]
+        {
+            taken.file.set(name, peak * there.value.0 / base.fp32_peak.value.0, unit, ratio);
         }
     }
-    if let Some(bytes) = probed.number("gpu.memory_bytes").filter(|_| probed.name == "cuda") {
-        file.top.set("ram", (bytes / 1_048_576.0, "MiB"), &How::said(source).noting("of the card"));
+    let copies = probed.copies("gpu");
+    if let Some(rate) = of("l2_bytes").and_then(|bytes| fastest(&copies, bytes / 16.0, bytes * 0.6)) {
+        taken.file.set("gpu.l2_bandwidth", rate, "GB/s", measured(source, "copied within the cache"));
+    }
+    let of_cpu = taken.file.measured("dram.peak");
+    if let Some(largest) = copies.last().filter(|largest| of_cpu.is_none_or(|known| largest.rate > known)) {
+        let how = measured(source, "what the GPU copied, not the interface's own peak");
+        taken.file.put("dram.technology", "as probed");
+        taken.file.set("dram.peak", largest.rate, "GB/s", how);
+        taken.file.set("dram.achievable", 1.0, "fraction", measured(source, "of what was copied"));
+    }
+    if let Some(bytes) = of("memory_bytes").filter(|_| probed.name == "cuda") {
+        taken.file.set("ram", bytes, "MiB", How { kind: Kind::Datasheet, source, note: "of the card" });
     }
     Ok(())
 }
@@ -58,52 +62,4 @@ fn vendor(said: &str) -> Option<&'static str> {
     let said = said.to_lowercase();
     let known = [("nvidia", "nvidia"), ("qualcomm", "qualcomm"), ("adreno", "qualcomm"), ("arm", "arm")];
     known.iter().find(|(word, _)| said.starts_with(word)).map(|(_, vendor)| *vendor)
-}
-
-fn rates(section: &mut Section, probed: &Probed, source: &str, base: &str) {
-    let (measured, driver) = (How::measured(source), How::said(source).noting("as the driver says"));
-    let of = |key: &str| probed.number(&format!("gpu.{key}"));
-    let units = of("units").unwrap_or(1.0);
-    section.set("units", (units, "count"), &driver);
-    if let Some(clock) = of("clock_hz") {
-        section.set("clock", (clock / 1e6, "MHz"), &driver);
-    }
-    let clock = section.value("clock").unwrap_or(1.0) * 1e6;
-    let Some(peak) = of("fp32_peak_flops_per_s") else { return };
-    let ratio = How::guessed(base).noting("not probed: as many times fp32 as there");
-    let before = section.value_in("fp32_peak", &[("GFLOP/s", 1.0), ("TFLOP/s", 1e3)]).unwrap_or(1.0);
-    for (key, unit) in [("fp16_peak", "GFLOP/s"), ("int8_peak", "GOP/s")] {
-        let scales = [("GFLOP/s", 1.0), ("TFLOP/s", 1e3), ("GOP/s", 1.0), ("TOP/s", 1e3)];
-        if let Some(there) = section.value_in(key, &scales) {
-            section.set(key, (peak / 1e9 * there / before, unit), &ratio);
-        }
-    }
-    section.set("fp32_peak", (peak / 1e9, "GFLOP/s"), &measured.noting("independent multiply-adds in registers"));
-    section.set("fp32_rate", (peak / units / clock, "FLOP/cycle"), &measured.noting("the peak over units and clock"));
-    if let Some(bytes) = of("shared_bytes") {
-        section.set("shared", (bytes / 1024.0, "KiB"), &driver);
-    }
-    if let Some(bytes) = of("l2_bytes") {
-        section.set("l2", (bytes / 1024.0, "KiB"), &driver);
-        if let Some(rate) = probed.copied("gpu", bytes / 16.0, bytes * 0.6) {
-            section.set("l2_bandwidth", (rate / 1e9, "GB/s"), &measured.noting("copied within the cache"));
-        }
-    }
-}
-
-fn waits(section: &mut Section, probed: &Probed, source: &str, said: &mut Vec<String>) {
-    let measured = How::measured(source);
-    let constants = [
-        ("launch", "launch_s", 1e6, "us"),
-        ("round_trip", "round_trip_s", 1e6, "us"),
-        ("barrier", "barrier_s", 1e9, "ns"),
-        ("atomic_interval", "atomic_interval_s", 1e9, "ns"),
-        ("atomic_latency", "atomic_latency_s", 1e9, "ns"),
-    ];
-    for (key, from, scale, unit) in constants {
-        match probed.number(&format!("gpu.{from}")) {
-            Some(value) => section.set(key, (value * scale, unit), &measured),
-            None => said.push(format!("gpu.{key} stays the base's: {}", probed.reason(&format!("gpu.{from}")))),
-        }
-    }
 }

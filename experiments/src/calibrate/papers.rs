@@ -1,0 +1,257 @@
+//! What the papers observed and constants may be fitted to, under the readings that are declared for it.
+
+use haversack_devices::units::Bytes;
+use haversack_devices::{Device, Stack};
+use haversack_workloads::lowering::Variant;
+
+use super::declared::{Calibration, Files};
+use super::observation::{Measure, Observation, Part, Simulated};
+use crate::artefacts::ARTEFACTS;
+use crate::artefacts::daf::table2;
+use crate::artefacts::fedhybrid::figure2;
+use crate::artefacts::mandheling::setting::timed;
+use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::papers::readings::{Readings, Value};
+use crate::papers::reference::{Reference, ReferenceRow, Role};
+use crate::reproduce::{Artefact, ArtefactError, Context, Kept};
+use crate::run::Plan;
+use crate::scenario::Scenario;
+
+const MANDHELING: &str = "mandheling";
+const FEDHYBRID: &str = "fedhybrid";
+
+/// A paper, with what was read in it.
+struct Paper {
+    id: &'static str,
+    reference: Reference,
+    readings: Readings,
+    cache: Cache,
+}
+
+impl Paper {
+    fn load(id: &'static str) -> Result<Self, CommandError> {
+        let reference = Reference::load().map_err(CommandError::failed)?;
+        let readings = Readings::load(&reference).map_err(CommandError::failed)?;
+        Ok(Self { id, reference, readings, cache: Cache::new() })
+    }
+
+    /// The rows of `artefact` that a constant may be fitted to, and their numbers.
+    fn rows(&self, artefact: &str) -> impl Iterator<Item = (&ReferenceRow, f64)> {
+        let fit = self.reference.of(self.id, artefact).filter(|row| row.role() == Role::Fit);
+        fit.filter_map(|row| Some((row, row.number()?)))
+    }
+
+    /// What the readings of `artefact` declare as `id`.
+    fn reading(&self, artefact: &str, id: &str) -> Result<&Value, CommandError> {
+        let found = self.readings.reading(self.id, artefact, id).map(|reading| &reading.value);
+        found.ok_or_else(|| CommandError::failed(format!("{}/{artefact} declares no reading '{id}'", self.id)))
+    }
+
+    /// The number that the readings of `artefact` declare as `id`.
+    fn number(&self, artefact: &str, id: &str) -> Result<f64, CommandError> {
+        match self.reading(artefact, id)? {
+            Value::Number(number) => Ok(*number),
+            _ => Err(CommandError::failed(format!("{}/{artefact}: the reading '{id}' is no number", self.id))),
+        }
+    }
+
+    fn plan(&self, scenario: &Scenario) -> Result<Plan, CommandError> {
+        Ok(Plan::new(scenario, &self.cache)?)
+    }
+}
+
+/// The latencies of the rows that may be fitted, under the readings that are declared for them.
+pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load("sage")?;
+    let batch = paper.number("table1", "latency-batch")? as u64;
+    let rows = paper.rows("table1").filter(|(row, _)| row.metric == "latency");
+    let mut observations = Vec::new();
+    for (row, milliseconds) in rows {
+        // The last optimisation of "direct+of+sr" is the one that includes the others.
+        let last = row.method.rsplit('+').next();
+        let variant = Variant::ALL.into_iter().find(|variant| Some(variant.id()) == last);
+        let Some(variant) = variant else {
+            return Err(CommandError::failed(format!("{}: not a latency under a variant of the graph", row.id)));
+        };
+        let mut scenario = calibration.scenario(&row.subject, batch);
+        scenario.graph = Some(variant);
+        let plan = paper.plan(&scenario)?;
+        observations.push(Observation::time(&row.id, milliseconds * 1e-3, Part::Iteration, plan));
+    }
+    Ok(observations)
+}
+
+/// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
+/// nothing of a rate.
+pub(super) fn daf_table2() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load("daf")?;
+    let mut observations = Vec::new();
+    for (row, milliseconds) in paper.rows("table2").filter(|(_, milliseconds)| *milliseconds > 0.0) {
+        let part = match row.metric.as_str() {
+            "time" => Part::BesidePacking,
+            "time-overhead" => Part::Packing,
+            _ => continue,
+        };
+        let mut scenario =
+            table2::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
+        // All iterations are alike: nothing is learned in the first.
+        scenario.iterations = 1;
+        let plan = paper.plan(&scenario)?;
+        observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
+    }
+    Ok(observations)
+}
+
+/// The plans whose mean time, or energy, is that of a batch under `scenario`.
+fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>, CommandError> {
+    let warm_up = paper.number(artefact, "settled")? as u64;
+    timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
+}
+
+fn other(
+    row: &ReferenceRow,
+    seconds: f64,
+    simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static,
+) -> Observation {
+    let simulated = move |files: &Files| simulated(&files.device, &files.stack);
+    Observation::of(row, seconds, "s", Measure::Other(Box::new(simulated)))
+}
+
+/// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
+pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load(MANDHELING)?;
+    let mut observations = Vec::new();
+    let map = Bytes((paper.number("table3", "map")? * table3::MIB) as u64);
+    for (row, milliseconds) in paper.rows("table3") {
+        let on_dsp = row.method == "dsp";
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            table3::irregular(device, stack, map, on_dsp).map_or(f64::INFINITY, |time| time.seconds())
+        }));
+    }
+    for (row, milliseconds) in paper.rows("table4") {
+        let Some((size, batch)) = table4::setting(&row.subject, &row.method) else { continue };
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            table4::called_alone(device, stack, size, batch).map_or(f64::INFINITY, |time| time.seconds())
+        }));
+    }
+    for (row, milliseconds) in paper.rows("section3.3") {
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            section3_3::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
+        }));
+    }
+    Ok(observations)
+}
+
+/// The steps of figure 10 on the Xiaomi 10.
+pub(super) fn mandheling_steps() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load(MANDHELING)?;
+    let mut observations = Vec::new();
+    let batch = paper.number("figure10", "batch")? as u64;
+    for (row, seconds) in paper.rows("figure10") {
+        let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
+        let plans = plans(&paper, "figure10", &scenario)?;
+        observations.push(Observation::of(row, seconds, "s", Measure::Run(plans)));
+    }
+    Ok(observations)
+}
+
+/// The times of tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
+pub(super) fn mandheling_cpu() -> Result<Vec<Observation>, CommandError> {
+    let paper = Paper::load(MANDHELING)?;
+    let mut observations = engine(&paper, false, true)?;
+    for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
+        let plan = paper.plan(&section3_6::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
+        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
+            let machine = plan.machine().under(device.clone(), stack.clone());
+            machine.map_or(f64::INFINITY, |machine| section3_6::preparation(&plan, &machine).seconds())
+        }));
+    }
+    Ok(observations)
+}
+
+/// The times of tables 7 and 8 of Mandheling.
+pub(super) fn mandheling_dsp() -> Result<Vec<Observation>, CommandError> {
+    engine(&Paper::load(MANDHELING)?, true, true)
+}
+
+/// The energies of tables 7 and 8, of Mandheling or of the engines on the CPU.
+pub(super) fn mandheling_energy(of_mandheling: bool) -> Result<Vec<Observation>, CommandError> {
+    engine(&Paper::load(MANDHELING)?, of_mandheling, false)
+}
+
+fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>, CommandError> {
+    let mut observations = Vec::new();
+    let is_time = |row: &ReferenceRow| row.metric.starts_with("time") || row.metric == "clock-hours";
+    let is_energy = |row: &ReferenceRow| row.metric.starts_with("energy");
+    let wanted = |row: &ReferenceRow| {
+        (row.method == "mandheling") == of_mandheling && if times { is_time(row) } else { is_energy(row) }
+    };
+    let batch = paper.number("table7", "batch")? as u64;
+    for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
+        let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
+        observations.push(of_batch(row, value, times, plans(paper, "table7", &scenario)?));
+    }
+    let batches = paper.number("table8", "batches-per-round")?;
+    for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(row)) {
+        let rounds = table8::rounds(&paper.reference, row);
+        let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
+        // Hours and watt-hours of all batches.
+        let each = value * 3600.0 / (rounds * batches);
+        observations.push(of_batch(row, each, times, plans(paper, "table8", &scenario)?));
+    }
+    Ok(observations)
+}
+
+/// Seconds or joules of a batch: where only the CPU runs, batches are alike, and one is the sum of its operators.
+fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Observation {
+    let alone = plans.len() == 1 && plans.iter().all(|plan| plan.machine().dsp.is_none());
+    let only = if alone { plans.pop() } else { None };
+    let measure = match (only, is_time) {
+        (Some(plan), true) => Measure::Time(Part::Iteration, Box::new(plan)),
+        (Some(plan), false) => Measure::EnergyOfSum(Box::new(plan)),
+        (None, true) => Measure::Run(plans),
+        (None, false) => Measure::Energy(plans),
+    };
+    Observation::of(row, observed, if is_time { "s" } else { "J" }, measure)
+}
+
+/// Figure 2: how a phone that is short of memory does beside one that is not.
+pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>, CommandError> {
+    of_artefacts(&["figure2a", "figure2b"], |context, row| {
+        let Some(of_row) = figure2::RoundsOfRow::new(context, row)? else { return Ok(None) };
+        let plans = of_row.rounds.iter().map(|round| context.plan(round)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Box::new(move |files: &Files| {
+            let span = |plan: &Plan| Some(plan.run_under(files.system.as_ref()?)?.phone?.run);
+            let spans = plans.iter().map(span).collect::<Option<Vec<_>>>();
+            spans.and_then(|spans| of_row.answer(&spans)).unwrap_or(f64::INFINITY)
+        })))
+    })
+}
+
+/// The numbers of `artefacts` that may be fitted, above zero.
+fn of_artefacts(
+    artefacts: &[&str],
+    simulates: impl Fn(&Context<'_>, &ReferenceRow) -> Result<Option<Box<Simulated>>, ArtefactError>,
+) -> Result<Vec<Observation>, CommandError> {
+    let Paper { reference, readings, cache, .. } = &Paper::load(FEDHYBRID)?;
+    let mut observations = Vec::new();
+    for &artefact in artefacts {
+        let artefact: &Artefact = ARTEFACTS
+            .iter()
+            .find(|known| known.paper == FEDHYBRID && known.id == artefact)
+            .ok_or_else(|| CommandError::failed(format!("{FEDHYBRID}/{artefact} is not modelled")))?;
+        let rows: Vec<&ReferenceRow> = reference.of(FEDHYBRID, artefact.id).collect();
+        let kept = Kept::default();
+        let context =
+            Context { seed: 0, full: false, artefact, rows, reference, readings, cache, trace: None, kept: &kept };
+        for row in context.rows.iter().filter(|row| row.role() == Role::Fit) {
+            let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
+            let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };
+            let unit = if row.unit == "percent" { "%" } else { "x" };
+            observations.push(Observation::of(row, observed, unit, Measure::Other(simulates)));
+        }
+    }
+    Ok(observations)
+}

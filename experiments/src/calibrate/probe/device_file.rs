@@ -1,0 +1,199 @@
+//! A device file made of another: what the base says counts as a guess, until something that was measured takes its place.
+
+use std::fmt::Write as _;
+
+use haversack_devices::units::Dimension;
+use haversack_devices::{CalibrationError, Device, Kind};
+use toml::{Table, Value};
+
+/// The keys of a constant, in the order of a file.
+const KEYS: [&str; 5] = ["value", "unit", "kind", "source", "note"];
+
+/// How a constant is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How<'a> {
+    pub(super) kind: Kind,
+    pub(super) source: &'a str,
+    /// Empty for none.
+    pub(super) note: &'a str,
+}
+
+/// How many constants are known in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Those that were measured.
+    pub(super) measured: usize,
+    /// Those that a driver or the kernel says.
+    pub(super) said: usize,
+    /// All others.
+    pub(super) guessed: usize,
+}
+
+/// A whole file; constants are named as in [`Device::entries`], and their values here are in base units.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceFile(pub(super) Table);
+
+impl DeviceFile {
+    /// All that `base` says but its curves and what its firmware keeps, every constant of it a guess.
+    pub(super) fn over(base: &Device) -> Result<Self, CalibrationError> {
+        let mut top = base.tables()?;
+        top.retain(|key, _| !["base", "remark", "dvfs", "carve_outs"].contains(&key));
+        top.insert("default_stack".to_owned(), base.constants.default_stack.clone().into());
+        top.iter_mut().for_each(|(_, value)| guess(value, &base.id));
+        Ok(Self(top))
+    }
+
+    /// Whether there is a section, or table of an array, that holds the constant `name`.
+    pub(super) fn has_section_of(&mut self, name: &str) -> bool {
+        self.section_of(name).is_some()
+    }
+
+    /// Sets a constant, in place of what was there; nothing where its section is not there.
+    pub(super) fn set(&mut self, name: &str, value: f64, unit: &str, how: How<'_>) {
+        let mut constant = Table::new();
+        constant.insert("value".to_owned(), Value::Float(rounded(value / scale(unit))));
+        let words = [("unit", unit), ("kind", &how.kind.to_string()), ("source", how.source), ("note", how.note)];
+        for (key, word) in words.into_iter().filter(|(_, word)| !word.is_empty()) {
+            constant.insert(key.to_owned(), word.into());
+        }
+        self.put(name, Value::Table(constant));
+    }
+
+    /// Sets what is no constant, likewise.
+    pub(super) fn put(&mut self, name: &str, value: impl Into<Value>) {
+        let key = name.rsplit('.').next().unwrap_or(name).to_owned();
+        if let Some(section) = self.section_of(name) {
+            section.insert(key, value.into());
+        }
+    }
+
+    /// Takes a key away.
+    pub(super) fn drop(&mut self, name: &str) {
+        let key = name.rsplit('.').next().unwrap_or(name);
+        self.section_of(name).and_then(|section| section.remove(key));
+    }
+
+    /// The value of a constant that was measured.
+    pub(super) fn measured(&mut self, name: &str) -> Option<f64> {
+        let key = name.rsplit('.').next().unwrap_or(name);
+        let constant = self.section_of(name)?.get(key)?;
+        let is_measured = constant.get("kind")?.as_str() == Some("measured");
+        Some(constant.get("value")?.as_float()? * scale(constant.get("unit")?.as_str()?)).filter(|_| is_measured)
+    }
+
+    fn section_of(&mut self, name: &str) -> Option<&mut Table> {
+        let mut parts: Vec<&str> = name.split('.').collect();
+        parts.pop();
+        let mut parts = parts.into_iter();
+        let Some(first) = parts.next() else { return Some(&mut self.0) };
+        let mut here = self.0.get_mut(first)?;
+        for part in parts {
+            here = match here {
+                Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?)?,
+                other => other.get_mut(part)?,
+            };
+        }
+        here.as_table_mut()
+    }
+
+    /// The file; each of `remarks` is a line of its head.
+    pub(super) fn text(&self, remarks: &[String]) -> String {
+        let mut text: String = remarks.iter().map(|line| format!("# {line}\n")).collect();
+        write(&mut text, "", "", &self.0);
+        text
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        self.0.values().for_each(|value| count(value, &mut tally));
+        tally
+    }
+}
+
+fn is_constant(value: &Value) -> bool {
+    value.as_table().is_some_and(|table| table.contains_key("value") && table.contains_key("unit"))
+}
+
+/// The values below `value`; none of what is a constant.
+fn below(value: &mut Value) -> Vec<&mut Value> {
+    match value {
+        Value::Table(table) => table.iter_mut().map(|(_, value)| value).collect(),
+        Value::Array(items) => items.iter_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Makes every constant of `value` a guess after `base`.
+fn guess(value: &mut Value, base: &str) {
+    if !is_constant(value) {
+        return below(value).into_iter().for_each(|value| guess(value, base));
+    }
+    let Some(constant) = value.as_table_mut() else { return };
+    let word = |key: &str| constant.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let note = format!("as there; {}, {}", word("kind"), word("source"));
+    for (key, word) in [("kind", "estimated"), ("source", base), ("note", &note)] {
+        constant.insert(key.to_owned(), word.into());
+    }
+}
+
+fn count(value: &Value, tally: &mut Tally) {
+    if is_constant(value) {
+        *match value.get("kind").and_then(Value::as_str) {
+            Some("measured") => &mut tally.measured,
+            Some("datasheet") => &mut tally.said,
+            _ => &mut tally.guessed,
+        } += 1;
+        return;
+    }
+    value.as_table().into_iter().flatten().for_each(|(_, value)| count(value, tally));
+    value.as_array().into_iter().flatten().for_each(|value| count(value, tally));
+}
+
+/// Writes `table`, `head` above it: its words and constants, a line each, then the tables below it.
+fn write(text: &mut String, head: &str, name: &str, table: &Table) {
+    let is_section = |value: &Value| match value {
+        Value::Table(_) => !is_constant(value),
+        Value::Array(items) => items.iter().any(Value::is_table),
+        _ => false,
+    };
+    let mut lines: Vec<(&String, &Value)> = table.iter().filter(|(_, value)| !is_section(value)).collect();
+    lines.sort_by_key(|(_, value)| is_constant(value));
+    // A section that only has others below it needs no head. Writing to a text cannot fail.
+    let _ = if lines.is_empty() || head.is_empty() { writeln!(text) } else { writeln!(text, "\n{head}") };
+    for (key, value) in lines {
+        let _ = match value.as_table() {
+            Some(constant) => {
+                let has = |key: &&str| Some(format!("{key} = {}", constant.get(*key)?));
+                writeln!(text, "{key} = {{ {} }}", KEYS.iter().filter_map(has).collect::<Vec<_>>().join(", "))
+            }
+            None => writeln!(text, "{key} = {value}"),
+        };
+    }
+    for (key, value) in table.iter().filter(|(_, value)| is_section(value)) {
+        let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        match value {
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .filter_map(Value::as_table)
+                    .for_each(|item| write(text, &format!("[[{name}]]"), &name, item));
+            }
+            value => value.as_table().into_iter().for_each(|table| write(text, &format!("[{name}]"), &name, table)),
+        }
+    }
+}
+
+/// Base units in one of `unit`.
+fn scale(unit: &str) -> f64 {
+    use Dimension::{Bandwidth, Frequency, Size, Throughput, Time};
+    let found = [Bandwidth, Frequency, Size, Throughput, Time].iter().find_map(|dimension| dimension.unit(unit));
+    found.map_or(1.0, |unit| unit.scale)
+}
+
+/// Four digits: no probe knows more. Whole numbers are counted, not measured.
+fn rounded(value: f64) -> f64 {
+    if value.fract() == 0.0 || !value.is_finite() {
+        return value;
+    }
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
