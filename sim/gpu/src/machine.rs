@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use haversack_kernels::KernelError;
 
 /// The most threads of a block in CUDA and in the OpenCL of the GPUs modelled.
-pub const MOST_THREADS: u32 = 1024;
+const MOST_THREADS: u32 = 1024;
 
 /// What runs a kernel: what a GPU holds at once, and how wide its warps are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

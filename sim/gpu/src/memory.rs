@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 /// Bytes that global memory moves at once: a sector of a cache line.
-pub const SECTOR: u64 = 32;
+pub(crate) const SECTOR: u64 = 32;
 
 /// What a buffer holds.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl<'a> Memory<'a> {
 
 /// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
 /// `bytes`.
-pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
+pub(crate) fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
     let mut sectors = 0;
     let (mut first, end) = (start, start + threads);
     while first < end {

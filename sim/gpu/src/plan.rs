@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// How the plan updates the global cell of `statistic` on `machine`.
-    pub fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
+    pub(crate) fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
         match self.update {
             _ if statistic.is_order_free() => self.update,
             _ if machine.adds_natively => Update::Native,

@@ -7,7 +7,7 @@ use strum::{Display, IntoStaticStr};
 use crate::error::KernelError;
 
 /// The environment variable that chooses an instruction set: `scalar`, `avx2`, `avx512` or `neon`.
-pub const VARIABLE: &str = "HAVERSACK_SIMD";
+const VARIABLE: &str = "HAVERSACK_SIMD";
 
 /// An instruction set that kernels are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]

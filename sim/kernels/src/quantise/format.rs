@@ -37,7 +37,7 @@ impl Bits {
     /// No code straddles two words: one load, one shift and one mask read it, on the CPU and on the GPU alike. Widths
     /// that do not divide 32 leave the top 2 (3, 5 and 6 bits) or 4 bits (7 bits) of each word zero, so that an element
     /// costs 3.2, 5.33 and 6.4 bits, and 7 bits cost what 8 do.
-    pub const fn per_word(self) -> usize {
+    pub(crate) const fn per_word(self) -> usize {
         32 / self.0 as usize
     }
 }

@@ -5,7 +5,7 @@ use super::extremes::{Extremes, extremes, of_tensor};
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
 use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
-use super::scale::{Scale, range_error};
+use super::scale::Scale;
 use crate::error::KernelError;
 use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
@@ -31,46 +31,12 @@ pub fn quantise_into(
     dispatch(isa, Quantise { values, format, rounding, words, params })
 }
 
-/// Packs `values` by a scale that is known beforehand, such as one from a reduction fused into the producer.
-///
-/// Values outside the scale take the first or the last code.
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` is not [`Format::words`] long; [`KernelError::Range`] unless the values of all codes
-/// are finite and the step is 0 or at least 2^-126.
-pub fn pack_into(
-    values: &[f32],
-    scale: Scale,
-    bits: Bits,
-    layout: Layout,
-    rounding: Rounding,
-    isa: Isa,
-    words: &mut [u32],
-) -> Result<(), KernelError> {
-    let format = Format::new(bits, Grouping::Tensor, layout);
-    format.check(values.len(), words.len(), format.params(values.len()))?;
-    let top = bits.top() as f32;
-    if !scale.is_finite(top) || !(scale.step == 0.0 || scale.step >= f32::MIN_POSITIVE) {
-        return Err(range_error(scale.minimum, top.mul_add(scale.step, scale.minimum)));
-    }
-    dispatch(isa, Pack { values, scale, format, rounding, words });
-    Ok(())
-}
-
 struct Quantise<'a> {
     values: &'a [f32],
     format: Format,
     rounding: Rounding,
     words: &'a mut [u32],
     params: &'a mut [u32],
-}
-
-struct Pack<'a> {
-    values: &'a [f32],
-    scale: Scale,
-    format: Format,
-    rounding: Rounding,
-    words: &'a mut [u32],
 }
 
 impl Kernel for Quantise<'_> {
@@ -96,23 +62,6 @@ impl Kernel for Quantise<'_> {
         };
         rest(simd, values, Stored { format, params }, rounding, words, packed);
         Ok(())
-    }
-}
-
-impl Kernel for Pack<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { values, scale, format, rounding, words } = self;
-        let params = [scale.minimum.to_bits(), scale.step.to_bits()];
-        let packed = if rounding == Rounding::NearestEven {
-            let rounder = Nearest::<S, true>::new(simd, format.bits);
-            whole_blocks(simd, rounder, values, scale, format, words)
-        } else {
-            0
-        };
-        rest(simd, values, Stored { format, params: &params }, rounding, words, packed);
     }
 }
 

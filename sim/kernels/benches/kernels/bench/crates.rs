@@ -15,8 +15,6 @@ pub(crate) enum ByCrate {
     Pack(u8, Grouping),
     /// Packs by a scale for 256 elements whose ranges are found by plain folds, as a user of the crate would.
     PackByFolds(u8),
-    /// Packs by one scale that is known before.
-    PackKnown(u8),
     /// Unpacks.
     Unpack(u8, Grouping),
     /// Makes the tensor smaller without loss. It is noise, which hardly shrinks; a tensor with many zeros takes longer.
@@ -56,9 +54,6 @@ impl ByCrate {
             }
             Self::PackByFolds(bits) => {
                 bitpacked::packing(format!("bitpacking{bits}-group256-folds"), bits, Scales::ByFolds)
-            }
-            Self::PackKnown(bits) => {
-                bitpacked::packing(format!("bitpacking, {}, a known scale", width(bits)), bits, Scales::Known)
             }
             Self::Unpack(bits, grouping) => bitpacked::unpacking(
                 format!("bitpacking, back from {}, {}", width(bits), scales(grouping)),

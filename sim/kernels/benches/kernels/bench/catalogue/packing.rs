@@ -9,8 +9,7 @@ use crate::bench::crates::{ByCrate, width};
 use crate::bench::{Family, Limit};
 use haversack_kernels::Isa;
 use haversack_kernels::KernelError;
-use haversack_kernels::quantise::{self, Bits, Format, Grouping, Layout, Rounding, Scale};
-use haversack_kernels::reduce;
+use haversack_kernels::quantise::{self, Bits, Format, Grouping, Layout, Rounding};
 
 /// The widths that policies use: those that divide a word.
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
@@ -56,9 +55,6 @@ fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
     let (id, about) = (format!("pack{bits}{suffix}"), format!("f32 to {} by {scales}", width(bits)));
     let entry = Entry::new(&id, &about, (family, Limit::Read), ByCrate::Pack(bits, grouping).contender());
     list.each(entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
-    if grouping == Grouping::Tensor {
-        add_known_scale(list, bits);
-    }
 }
 
 /// Not a kernel but a second thing to hold the packing of groups against: the crate as its user would put it to work,
@@ -68,24 +64,6 @@ fn add_folded_pipeline(list: &mut List, bits: u8) {
     let about = format!("f32 to {} by a scale for 256 elements: bitpacking, with ranges by folds", width(bits));
     let peer = ByCrate::Pack(bits, Grouping::Group256).contender();
     list.one(Entry::new(&contender.id, &about, (Family::GroupPack, Limit::Read), peer), |_, _| contender.clone());
-}
-
-/// Packing by a scale that was known before: what is left where a reduction was fused into the producer.
-fn add_known_scale(list: &mut List, bits: u8) {
-    let (id, about) = (format!("pack{bits}-known"), format!("f32 to {} by a scale that was known before", width(bits)));
-    let entry = Entry::new(&id, &about, (Family::Pack, Limit::Read), ByCrate::PackKnown(bits).contender());
-    list.one(entry, |id, isa| {
-        let own = move |tensors: &Tensors| {
-            let (format, values) = (interleaved(bits, Grouping::Tensor)?, &tensors.values);
-            let (minimum, maximum) = (reduce::minimum(values, isa), reduce::maximum(values, isa));
-            let range = Scale::of(minimum, maximum, format.bits, Grouping::Tensor)?;
-            Ok((format, range, Buffer::<u32>::zeroed(format.words(values.len()))))
-        };
-        Contender::with(id, own, move |(format, range, words), Tensors { values, .. }| {
-            let (values, words) = (black_box(&**values), black_box(words));
-            quantise::pack_into(values, *range, format.bits, format.layout, Rounding::NearestEven, isa, words)
-        })
-    });
 }
 
 fn add_unpacking(list: &mut List, bits: u8, grouping: Grouping) {

@@ -26,8 +26,6 @@ const LANES: usize = 32;
 pub(crate) enum Scales {
     /// One, of the tensor, as fast as vectors find it.
     OfTensor,
-    /// One that is known before.
-    Known,
     /// One for each block, as fast as vectors find it.
     OfBlocks,
     /// One for each block by plain folds: what a user of the crate would write.
@@ -38,12 +36,10 @@ pub(crate) enum Scales {
 pub(crate) fn packing(id: String, bits: u8, by: Scales) -> Contender {
     Contender::owning(id, move |tensors| {
         let (pipeline, mut packed, mut scales) = made(bits, tensors);
-        let known = pipeline.scale(&tensors.values);
         Ok(Box::new(move |Tensors { values, .. }| {
             let values = black_box(&**values);
             let ranges = match by {
                 Scales::OfTensor => Ranges::Known(pipeline.scale(values)),
-                Scales::Known => Ranges::Known(known),
                 Scales::OfBlocks => Ranges::Found(&mut scales),
                 Scales::ByFolds => Ranges::Folded(&mut scales),
             };
