@@ -74,12 +74,7 @@ impl Specification {
     /// # Errors
     /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::parse_with(file, text, &users::KEYS)
-    }
-
-    /// The same where the file has the keys `own` beside those of a scenario.
-    pub(crate) fn parse_with(file: &str, text: &str, own: &[&'static str]) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse_with(file, text, own)?)
+        Self::new(Document::parse_with(file, text, &users::KEYS)?)
     }
 
     fn new((mut document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {

@@ -51,9 +51,9 @@ impl Specification {
     /// # Errors
     /// Unknown keys, and values that a key cannot have, each with its line.
     pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
-        check_keys(file, text)?;
-        let own: Own = read_toml(file, text).map_err(CommandError::input)?;
-        let scenarios = sweep::Specification::parse_with(file, text, &KEYS)?;
+        let (own, scenarios) = split(file, text)?;
+        let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
+        let scenarios = sweep::Specification::parse(file, &scenarios)?;
         let place = |key: &str| {
             let line = text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |line| line + 1);
             format!("{file}:{line}")
@@ -148,21 +148,32 @@ pub(super) fn owner(record: &Map<String, Value>) -> Map<String, Value> {
     keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()
 }
 
-/// Refuses a key that is neither the training's own nor a scenario's.
-fn check_keys(file: &str, text: &str) -> Result<(), CommandError> {
+/// The text with the training's own keys alone, and that with the others; what is taken out leaves its lines.
+fn split(file: &str, text: &str) -> Result<(String, String), CommandError> {
     let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
     let table = DeTable::parse(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| line_of(text, span.start)), error.message().to_owned()))?;
-    for key in table.get_ref().keys() {
-        let name = key.get_ref().as_ref();
-        if !KEYS.contains(&name) && Key::named(name).is_none() {
+    let (mut own, mut others) = (blank(text), text.as_bytes().to_vec());
+    for (key, value) in table.get_ref() {
+        let (name, start) = (key.get_ref().as_ref(), key.span().start);
+        if KEYS.contains(&name) {
+            let range = start..value.span().end;
+            own[range.clone()].copy_from_slice(&text.as_bytes()[range.clone()]);
+            others[range.clone()].copy_from_slice(&blank(&text[range]));
+        } else if Key::named(name).is_none() {
             let valid = || Key::ALL.iter().map(|key| key.name()).chain(KEYS);
             let names = valid().collect::<Vec<_>>().join(", ");
             let message = format!("`{name}`: unknown key{}; valid keys are {names}", hint(name, valid()));
-            return Err(wrong(line_of(text, key.span().start), message));
+            return Err(wrong(line_of(text, start), message));
         }
     }
-    Ok(())
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| wrong(0, error.to_string()));
+    Ok((text(own)?, text(others)?))
+}
+
+/// As many bytes, all blank but for the ends of lines.
+fn blank(text: &str) -> Vec<u8> {
+    text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect()
 }
 
 #[cfg(test)]
