@@ -67,13 +67,13 @@ fn main() {
             let work = Table(population.phones());
             let rules = Rules { over_commit: 1.3, ..Rules::new(selector, COHORT) };
             let mut federation = Federation::new(1, rules, &population, availability, &work).expect("a federation");
-            let (mut selected, mut completed) = (0_u64, 0_u64);
+            let (mut selected, mut completed, mut days) = (0_u64, 0_u64, 0.0);
             for _ in 0..ROUNDS {
                 let round = federation.round(&mut TimingOnly).expect("a round");
                 selected += u64::from(round.row.selected);
                 completed += u64::from(round.row.completed);
+                days = (round.row.start_s + round.row.duration_s) / 86_400.0;
             }
-            let days = federation.now() / 86_400.0;
             println!(
                 "{number:>8} phones, {:<14} {:>6.2} CPU s, {selected} selected, {completed} completed in {days:.1} simulated days, {} at most",
                 selector.name(),

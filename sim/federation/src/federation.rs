@@ -68,11 +68,6 @@ impl<'a> Federation<'a> {
         })
     }
 
-    /// The time, in seconds.
-    pub const fn now(&self) -> f64 {
-        self.now
-    }
-
     /// The next round. Where nobody is free the server looks again every minute for a day, and then the round has nobody.
     ///
     /// # Errors

@@ -5,24 +5,20 @@
 //! of f32 in the order of the network's parameters, which is what aggregation works on; narrower copies of a network are
 //! leading slices of it ([`Narrowing`]).
 
-mod cohort;
 mod deal;
 mod error;
 mod local;
-mod mean;
 mod narrowing;
 mod server;
 mod source;
 mod stand_in;
 mod synthetic;
 
-pub use cohort::{Trainee, train_all};
 pub use deal::Deal;
 pub use error::LearningError;
-pub use local::{LocalSgd, Turn, Update};
-pub use mean::{Contribution, mean_change};
+pub use local::{LocalSgd, Trainee, Turn, Update, train_all};
 pub use narrowing::Narrowing;
-pub use server::{Server, ServerRule, Yogi};
+pub use server::{Contribution, Server, ServerRule, Yogi, mean_change};
 pub use source::{Holding, Labels, Source};
 pub use stand_in::{Score, StandIn};
 pub use synthetic::Synthetic;

@@ -21,7 +21,7 @@ pub enum Outcome {
 
 /// A phone's part of a round, once it is known what became of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub(crate) struct Part {
     /// The phone.
     pub phone: u32,
     /// What it was to do.
@@ -44,7 +44,7 @@ pub struct Part {
 
 impl Part {
     /// Bytes that it got and sent in the end.
-    pub fn bytes(&self) -> [u64; 2] {
+    pub(crate) fn bytes(&self) -> [u64; 2] {
         let got = if self.ended_s >= self.down_s { self.job.down_bytes } else { 0 };
         let sent = if self.is_sent { self.job.up_bytes } else { 0 };
         [got, sent]
@@ -60,7 +60,7 @@ impl Part {
 
 /// A phone that begins a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Starter {
+pub(crate) struct Starter {
     /// Its number.
     pub number: u32,
     /// What it has.
@@ -73,7 +73,7 @@ pub struct Starter {
 
 /// How a round went.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// How long it took, in seconds.
     pub duration_s: f64,
     /// Its phones, in the order in which they were selected.
@@ -82,7 +82,7 @@ pub struct Ended {
 
 /// A round of `starters` that ends once `wanted` have ended theirs, or `deadline_s` after its begin, or once nobody is left. Of
 /// phones that end at the same moment the lower numbers count.
-pub fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Option<f64>) -> Ended {
+pub(crate) fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Option<f64>) -> Ended {
     let mut parts: Vec<Part> = starters.iter().map(alone).collect();
     let deadline = deadline_s.unwrap_or(f64::INFINITY);
     let ends = |part: &Part| (part.outcome == Outcome::Completed && part.ended_s <= deadline).then_some(part.ended_s);

@@ -32,7 +32,6 @@
 pub mod batch_norm;
 pub mod concatenate;
 pub mod convolution;
-pub(crate) mod draw;
 pub mod dropout;
 pub mod elementwise;
 pub mod embedding;

@@ -28,7 +28,6 @@ pub struct StandIn {
     graph: TrainingGraph,
     program: Program,
     weights: Vec<Weight>,
-    is_in_integers: bool,
 }
 
 /// Where a weight lies in the flat slice, and its dimensions.
@@ -90,7 +89,7 @@ impl StandIn {
         let network = build_narrow(id, input, classes, width)?;
         let graph = differentiate(&network, EagerRules::default())?;
         let program = Program::new(&network, &graph)?;
-        Ok(Self::of(network, graph, program, false))
+        Ok(Self::of(network, graph, program))
     }
 
     /// The model `id`, which clients train in integers by `algorithm`: the server's weights have 32 bits, and a client begins with
@@ -108,10 +107,10 @@ impl StandIn {
         let rewritten = mixed::rewritten(&network, algorithm, Optimiser::Sgd)?;
         let graph = rewritten.graph.clone();
         let program = Program::of_integers(&network, rewritten)?;
-        Ok(Self::of(program.network().clone(), graph, program, true))
+        Ok(Self::of(program.network().clone(), graph, program))
     }
 
-    fn of(network: Network, graph: TrainingGraph, program: Program, is_in_integers: bool) -> Self {
+    fn of(network: Network, graph: TrainingGraph, program: Program) -> Self {
         let mut first = 0;
         let weights = network.parameters.iter().map(|parameter| {
             let (storage, name, dims) = (parameter.storage, parameter.name.clone(), parameter.dims.clone());
@@ -119,7 +118,7 @@ impl StandIn {
             first += weight.len();
             weight
         });
-        Self { weights: weights.collect(), network, graph, program, is_in_integers }
+        Self { weights: weights.collect(), network, graph, program }
     }
 
     /// The number of weights.
@@ -128,8 +127,8 @@ impl StandIn {
     }
 
     /// Whether clients train it in integers.
-    pub const fn is_in_integers(&self) -> bool {
-        self.is_in_integers
+    pub(super) const fn is_in_integers(&self) -> bool {
+        self.program.is_in_integers()
     }
 
     /// Whether there is nothing to train.
