@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         interrupt::watch().map_err(CommandError::failed)?;
     }
     match &arguments.command {
-        Command::Reproduce(options) => Ok(reproduce::run(options, &ARTEFACTS, &left_out()?)?),
+        Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS, &left_out()?),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
         Command::Sensitivity(options) => sensitivity::run(options),
@@ -111,11 +111,11 @@ fn left_out() -> Result<crate::papers::left_out::Errors, CommandError> {
 
 /// The shards say what they are of.
 fn merge(options: &work::MergeOptions) -> Result<(), CommandError> {
-    let work::MergeOptions { shards, out, overwrite } = options;
-    if shards.first().is_some_and(|folder| reproduce::is_reproduction(folder)) {
-        return Ok(reproduce::merge(shards, (out, *overwrite), &ARTEFACTS, &left_out()?)?);
+    let first = options.shards.first();
+    if first.is_some_and(|folder| reproduce::is_reproduction(folder)) {
+        return reproduce::merge(options, &ARTEFACTS, &left_out()?);
     }
-    if shards.first().is_some_and(|folder| federate::is_federation(folder)) {
+    if first.is_some_and(|folder| federate::is_federation(folder)) {
         return federate::merge(options);
     }
     sweep::merge(options)

@@ -36,7 +36,7 @@ use crate::error::CommandError;
 use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
-use crate::work::{Identity, Job, Log, OutputFolder, Shard, Steps, WorkOptions, work_on};
+use crate::work::{Identity, Job, Log, OutputFolder, Shard, Steps, Whose, WorkOptions, work_on};
 use budgets::Budgets;
 use known::Known;
 use learner::Learner;
@@ -103,8 +103,11 @@ fn hold_all(options: &FederateOptions, span: &Span) -> Result<String, CommandErr
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
     let identity = Identity::of(span.record(), options.shard);
+    // The same of all shards, whose logs are put together.
+    let of = span.federations.iter().map(|asked| Value::Object(asked.record()).to_string()).collect();
+    let whose = Whose { owner: identity.owner(), of };
     let federations = Federations { span, runs, identity, cache: Cache::new() };
-    Ok(work_on(&federations, &options.work, options.to_go_on())?.unwrap_or_default())
+    Ok(work_on(&federations, &whose, &options.work, options.to_go_on())?.unwrap_or_default())
 }
 
 /// The federations of a specification, or those of a shard.
@@ -123,15 +126,6 @@ impl Job for Federations<'_> {
     const LOG: &'static str = LOG;
     const IN_TURN: bool = true;
 
-    fn owner(&self) -> Map<String, Value> {
-        self.identity.owner()
-    }
-
-    /// The same of all shards, whose logs are put together.
-    fn of(&self) -> String {
-        self.span.federations.iter().map(|asked| Value::Object(asked.record()).to_string()).collect()
-    }
-
     fn parts(&self) -> Range<u64> {
         self.runs.clone()
     }
@@ -147,10 +141,6 @@ impl Job for Federations<'_> {
     /// Rounds are simulated again whatever was learned.
     fn is_done(&self, _part: u64, _before: u64) -> bool {
         false
-    }
-
-    fn is_finished(&self, _folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
-        Ok(false)
     }
 
     fn has_results(&self, folder: &OutputFolder) -> bool {

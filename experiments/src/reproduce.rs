@@ -8,7 +8,6 @@ mod artefact;
 mod assemble;
 mod content;
 mod data;
-mod error;
 mod folder;
 mod glance;
 mod holdings;
@@ -25,15 +24,12 @@ mod stored;
 mod task;
 mod whole;
 
-use std::io::{self, Write};
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
 
-use rayon::prelude::*;
+use serde_json::{Map, Value};
 
 pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
-pub use error::ReproduceError;
 pub use kept::Kept;
 pub use merge::{is_reproduction, merge};
 pub use options::ReproduceOptions;
@@ -42,17 +38,18 @@ pub use selection::{Selection, UnknownSelector};
 
 use folder::Folder;
 use holdings::{Holdings, Part, Sources, Work};
+use kept::KEPT;
 use stored::{MadeWith, Stored};
 use task::{Finished, TaskSetting, tasks};
 use whole::Whole;
 
 use crate::cache::Cache;
-use crate::interrupt;
+use crate::error::CommandError;
+use crate::output;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
-use crate::progress::{Amount, Progress, Stopped};
-use crate::work::OutputFolder;
+use crate::work::{Job, Log, OutputFolder, Steps, go_on};
 
 /// The table of a reproduction's rows, in its folder.
 pub const CELLS: &str = "cells.csv";
@@ -66,23 +63,31 @@ pub struct Reproduction {
     pub failures: Vec<String>,
 }
 
+impl Reproduction {
+    /// What went wrong, if anything did; everything else was written.
+    pub fn failure(&self) -> Option<CommandError> {
+        let failures = self.failures.join("\n  ");
+        let says = format!("the rest was written, but this went wrong:\n  {failures}");
+        (!self.failures.is_empty()).then_some(CommandError::Failed(says))
+    }
+}
+
 /// Reproduces what the options select from these artefacts, beside the errors of rows that were left out of a fit, and prints
 /// the report.
 ///
 /// # Errors
-/// [`ReproduceError`]; its exit code says whether the input was wrong or the run failed.
-pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<(), ReproduceError> {
+/// As [`reproduce`]; artefacts that failed.
+pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<(), CommandError> {
     print(&reproduce(options, artefacts, left_out)?)
 }
 
 /// Prints the report; artefacts that failed are an error.
-fn print(Reproduction { report, failures }: &Reproduction) -> Result<(), ReproduceError> {
-    let mut out = io::stdout().lock();
-    match out.write_all(report.as_bytes()).and_then(|()| out.flush()) {
-        // A reader that has had enough is no failure.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ReproduceError::Output(error)),
-        _ if failures.is_empty() => Ok(()),
-        _ => Err(ReproduceError::Artefacts { failures: failures.clone() }),
+fn print(reproduction: &Reproduction) -> Result<(), CommandError> {
+    let printed = output::print(&reproduction.report);
+    match (printed, reproduction.failure()) {
+        // A reader that has had enough is no failure, and hides none.
+        (Ok(()) | Err(CommandError::OutputClosed), Some(failure)) => Err(failure),
+        (printed, _) => printed,
     }
 }
 
@@ -96,69 +101,111 @@ pub fn reproduce(
     options: &ReproduceOptions,
     artefacts: &[Artefact],
     left_out: &Errors,
-) -> Result<Reproduction, ReproduceError> {
-    let reference = Reference::load()?;
-    let readings = Readings::load(&reference)?;
+) -> Result<Reproduction, CommandError> {
+    let reference = Reference::load().map_err(CommandError::failed)?;
+    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
     let sources = Sources { options, artefacts, left_out, reference: &reference, readings: &readings };
-    let asked = Selection::new(&reference, artefacts, &options.selectors)?;
+    let asked = Selection::new(&reference, artefacts, &options.selectors).map_err(CommandError::input)?;
     let chosen = tasks(&reference, &asked, artefacts);
     options.check(artefacts, chosen.iter().filter_map(|task| task.model))?;
     let papers: Vec<&str> = chosen.iter().map(|task| task.paper).collect();
-    let opened = Folder::open(&options.work.out, &papers).map_err(ReproduceError::Folder)?;
-    let mut owned = OutputFolder::claim(&options.work.out, &record::owner(options), options.work.overwrite)?;
-    let holdings = Holdings::new(sources, &asked, &options.work.out, &owned.recorded("artefacts"))?;
+    let out = &options.work.out;
+    let opened = Folder::open(out, &papers).map_err(CommandError::input)?;
+    let owned = OutputFolder::claim(out, &record::owner(options), options.work.overwrite)?;
+    let Holdings { parts, keeps_more } = Holdings::new(sources, &asked, out, &owned.recorded("artefacts"))?;
     // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
     let mut selection = asked;
-    if holdings.keeps_more {
+    if keeps_more {
         let mut selectors = owned.recorded(record::SELECTION);
         selectors
             .extend(selection.selectors.iter().filter(|asked| !selectors.contains(asked)).cloned().collect::<Vec<_>>());
         selection.selectors = selectors;
     }
-    let written = holdings.parts.iter().flat_map(|part| folder::names(part.place()));
-    let working = whole::names(written).into_iter().chain(options.full.then(|| kept::KEPT.to_owned()));
-    owned.begin(&working.collect::<Vec<_>>(), record::selection(&selection.selectors))?;
-
-    let (number, before) = holdings.asked();
-    let done = AtomicUsize::new(before);
-    let kept = holdings.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
-    let kept: Vec<usize> = kept.map(|(place, _)| place).collect();
-    let cache = Cache::new();
-    let found = if options.full { Kept::open(&options.work.out, options.work.resume) } else { Kept::default() };
-    let (reference, readings, cache) = (&reference, &readings, &cache);
-    let setting = TaskSetting { options, reference, readings, cache, kept: &found, folder: &opened };
-    let whole = finish(sources, &setting, holdings.parts, (number, &done)).and_then(|finished| {
-        Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &kept)
-    });
-    whole.map_err(|error| {
-        let (done, all) = (done.load(Ordering::Relaxed) as u64, number as u64);
-        error.stopped(Stopped { done, all, things: "artefacts", command: options.to_go_on() })
-    })
+    let log = kept::open(out, options.work.resume)?;
+    let job = Reproducing {
+        sources,
+        selection: &selection,
+        parts,
+        opened: &opened,
+        cache: Cache::new(),
+        kept: Kept::of(&log),
+    };
+    options.work.pool()?.install(|| go_on(&job, owned, &log, options.to_go_on()))
 }
 
-/// Runs what is to run, each artefact on the disc as soon as it is finished; `done` counts those of `number` that were
-/// asked for.
-fn finish<'r>(
+/// The artefacts of a folder, those that were asked for and those that it keeps.
+struct Reproducing<'r> {
     sources: Sources<'r>,
-    setting: &TaskSetting<'_>,
+    selection: &'r Selection<'r>,
     parts: Vec<Part<'r>>,
-    (number, done): (usize, &AtomicUsize),
-) -> Result<Vec<Finished<'r>>, ReproduceError> {
-    let Sources { options, reference, .. } = sources;
-    let threads =
-        rayon::ThreadPoolBuilder::new().num_threads(options.work.jobs.map_or(0, NonZeroUsize::get)).build()?;
-    let progress = Progress::new(Amount::Number("artefacts"), number as u64, done.load(Ordering::Relaxed) as u64);
-    let perform = |part: Part<'r>| match part.work {
-        Work::Kept(finished) => Ok(finished),
-        Work::Run(_) if interrupt::came() => Err(ReproduceError::Interrupted),
-        Work::Run(task) => {
-            let finished = setting.perform(&task)?;
-            let stored = Stored::new(&finished, MadeWith::now(options, task.model, reference)?)?;
-            setting.folder.write(&stored::name(task.paper, task.artefact), &stored.to_text()?)?;
-            done.fetch_add(1, Ordering::Relaxed);
-            progress.inc(1);
-            Ok(finished)
-        }
-    };
-    threads.install(|| parts.into_par_iter().map(perform).collect())
+    opened: &'r Folder,
+    cache: Cache,
+    kept: Kept<'r>,
+}
+
+impl<'r> Job for Reproducing<'r> {
+    type Out = Finished<'r>;
+    type Report = Reproduction;
+    const NAME: &'static str = "reproduction";
+    const THINGS: &'static str = "artefacts";
+    const LOG: &'static str = KEPT;
+
+    fn working(&self) -> Vec<String> {
+        let written = self.parts.iter().flat_map(|part| folder::names(part.place()));
+        whole::names(written).into_iter().chain([KEPT.to_owned()]).collect()
+    }
+
+    fn more(&self) -> Map<String, Value> {
+        record::selection(&self.selection.selectors)
+    }
+
+    fn parts(&self) -> Range<u64> {
+        0..self.parts.len() as u64
+    }
+
+    /// What is kept beside what was asked for does not count.
+    fn steps(&self, part: u64) -> u64 {
+        u64::from(self.parts[part as usize].is_asked)
+    }
+
+    fn before(&self, part: u64, _log: &Log) -> Result<u64, CommandError> {
+        let Part { is_asked, work } = &self.parts[part as usize];
+        Ok(u64::from(*is_asked && matches!(work, Work::Kept(_))))
+    }
+
+    /// All of them are in the folder's table and on its page.
+    fn is_done(&self, _part: u64, _before: u64) -> bool {
+        false
+    }
+
+    /// Runs an artefact, which is on the disc as soon as it is finished.
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Finished<'r>, CommandError> {
+        let Sources { options, reference, readings, .. } = self.sources;
+        let task = match &self.parts[part as usize].work {
+            Work::Kept(finished) => return Ok(finished.clone()),
+            Work::Run(task) => task,
+        };
+        let setting =
+            TaskSetting { options, reference, readings, cache: &self.cache, kept: &self.kept, folder: self.opened };
+        let finished = setting.perform(task)?;
+        let stored = Stored::new(&finished, MadeWith::now(options, task.model, reference)?)?;
+        self.opened.write(&stored::name(task.paper, task.artefact), &stored.to_text()?)?;
+        steps.step();
+        Ok(finished)
+    }
+
+    fn finish(
+        &self,
+        owned: OutputFolder,
+        _log: &Log,
+        finished: Vec<Finished<'r>>,
+    ) -> Result<Reproduction, CommandError> {
+        let parts = self.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
+        let kept: Vec<usize> = parts.map(|(place, _)| place).collect();
+        Whole { sources: self.sources, selection: self.selection, finished: &finished }.write(
+            self.opened,
+            &owned,
+            &kept,
+        )
+    }
 }

@@ -22,7 +22,6 @@ use std::path::Path;
 use clap::Args;
 use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
-use serde_json::{Map, Value};
 
 pub use merge::merge;
 pub use row::Row;
@@ -36,7 +35,7 @@ use crate::output::print;
 use crate::progress::word;
 use crate::scenario::Key;
 use crate::source::Source;
-use crate::work::{Identity, Job, Log, OutputFolder, RECORD, Shard, Steps, WorkOptions, work_on};
+use crate::work::{Identity, Job, Log, OutputFolder, RECORD, Shard, Steps, Whose, WorkOptions, work_on};
 use found::Found;
 
 /// The table of a sweep, in its folder.
@@ -103,7 +102,8 @@ pub fn sweep(options: &SweepOptions) -> Result<String, CommandError> {
         }
         let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
         let sweep = Sweep { specification, cache, identity, runs, is_whole: options.shard.is_none() };
-        Ok(work_on(&sweep, &options.work, options.to_go_on())?.unwrap_or_default())
+        let whose = Whose { owner: sweep.identity.owner(), of: sweep.identity.to_line() };
+        Ok(work_on(&sweep, &whose, &options.work, options.to_go_on())?.unwrap_or_default())
     })
 }
 
@@ -136,14 +136,6 @@ impl Job for Sweep {
     const THINGS: &'static str = "runs";
     const LOG: &'static str = LOG;
 
-    fn owner(&self) -> Map<String, Value> {
-        self.identity.owner()
-    }
-
-    fn of(&self) -> String {
-        self.identity.to_line()
-    }
-
     fn parts(&self) -> Range<u64> {
         self.runs.clone()
     }
@@ -151,11 +143,6 @@ impl Job for Sweep {
     fn is_finished(&self, folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
         let is_there = |name| folder.path(name).is_file();
         Ok(!is_there(LOG) && is_there(RESULTS) && is_there(CSV) && self.identity.is_of(&folder.path(RECORD))?)
-    }
-
-    /// The log goes as the results come.
-    fn has_results(&self, _folder: &OutputFolder) -> bool {
-        false
     }
 
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<(), CommandError> {

@@ -29,7 +29,7 @@ use crate::error::CommandError;
 use crate::interrupt;
 use crate::output::print;
 use crate::source::Source;
-use crate::work::{Job, Log, OutputFolder, Steps, WorkOptions, work_on};
+use crate::work::{Job, Log, OutputFolder, Steps, Whose, WorkOptions, work_on};
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program};
 pub use factors::{Factors, Made};
@@ -95,7 +95,9 @@ pub fn train(options: &TrainOptions) -> Result<Trained, CommandError> {
     let specification = Specification::parse(&file, &text, options.seed)?;
     options.work.pool()?.install(|| {
         let training = Training::new(&specification)?;
-        let trained = work_on(&training, &options.work, options.to_go_on())?;
+        let of = Value::Object(training.record.clone()).to_string();
+        let whose = Whose { owner: specification::owner(&training.record), of };
+        let trained = work_on(&training, &whose, &options.work, options.to_go_on())?;
         Ok(trained.unwrap_or_else(|| Trained { report: String::new(), failure: None }))
     })
 }
@@ -153,14 +155,6 @@ impl Job for Training<'_> {
     const NAME: &'static str = "training";
     const THINGS: &'static str = "epochs";
     const LOG: &'static str = LOG;
-
-    fn owner(&self) -> Map<String, Value> {
-        specification::owner(&self.record)
-    }
-
-    fn of(&self) -> String {
-        Value::Object(self.record.clone()).to_string()
-    }
 
     fn parts(&self) -> Range<u64> {
         0..(self.subjects.len() * self.specification.seeds.len()) as u64

@@ -23,7 +23,7 @@ mod shard;
 
 pub use folder::{FolderError, OUTPUTS, OutputFolder, RECORD, command_of, outputs_of};
 pub(crate) use identity::Identity;
-pub(crate) use job::{Job, Steps, work_on};
+pub(crate) use job::{Job, Steps, Whose, go_on, work_on};
 pub(crate) use log::{Log, bits};
 pub(crate) use merge::{Part, shards_of};
 pub use options::{MergeOptions, WorkOptions};

@@ -8,7 +8,7 @@ use haversack::artefacts::ARTEFACTS;
 use haversack::cache::Cache;
 use haversack::error::CommandError;
 use haversack::federate::FederateOptions;
-use haversack::reproduce::{ReproduceError, ReproduceOptions};
+use haversack::reproduce::ReproduceOptions;
 use haversack::run::{Brought, Plan};
 use haversack::scenario::Scenario;
 use haversack::simulate::{Asked, Remark};
@@ -155,13 +155,11 @@ pub(crate) fn reproduce(
     let options = ReproduceOptions { selectors, work: work.into(), shard, trace, seed, full };
     let work = move || {
         let left_out = haversack::calibrate::left_out::errors().map_err(CommandError::failed)?;
-        Ok(haversack::reproduce::reproduce(&options, &ARTEFACTS, &left_out)?)
+        haversack::reproduce::reproduce(&options, &ARTEFACTS, &left_out)
     };
     let found = answer(py, watched(py, AfterCtrlC::Wait, work))?;
-    if found.failures.is_empty() {
-        return Ok(found.report);
-    }
-    Err(error::of(py, &ReproduceError::Artefacts { failures: found.failures }.into(), None))
+    let failure = found.failure();
+    failure.map_or(Ok(found.report), |reason| Err(error::of(py, &reason, None)))
 }
 
 /// A fault, for the test that one is an exception.

@@ -64,7 +64,7 @@ pub struct Context<'a> {
     /// The table of traces whose users are to be shown; `None` if synthetic ones are.
     pub trace: Option<&'a Path>,
     /// What takes long, and is found again after a run was killed.
-    pub kept: &'a Kept,
+    pub kept: &'a Kept<'a>,
 }
 
 impl Context<'_> {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::artefact::Artefact;
-use super::error::ReproduceError;
 use super::options::ReproduceOptions;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
+use crate::error::CommandError;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
@@ -64,12 +64,13 @@ impl<'r> Holdings<'r> {
         asked: &Selection<'r>,
         root: &Path,
         recorded: &[String],
-    ) -> Result<Self, ReproduceError> {
+    ) -> Result<Self, CommandError> {
         let Sources { options, artefacts, reference, readings, .. } = sources;
         let mut asked = in_turn(options, tasks(reference, asked, artefacts));
         let mut holdings = Self { parts: Vec::new(), keeps_more: false };
         let mut others = Vec::new();
-        for any in tasks(reference, &Selection::new(reference, artefacts, &[])?, artefacts) {
+        for any in tasks(reference, &Selection::new(reference, artefacts, &[]).map_err(CommandError::input)?, artefacts)
+        {
             let place = asked.iter().position(|task| (task.paper, task.artefact) == (any.paper, any.artefact));
             let task = place.map(|place| asked.remove(place));
             let stored = Stored::read(root, &any);
@@ -107,13 +108,11 @@ impl<'r> Holdings<'r> {
         if others.is_empty() || options.work.overwrite {
             return Ok(holdings);
         }
-        Err(ReproduceError::Others { folder: root.to_path_buf(), others })
-    }
-
-    /// How many artefacts this run was asked for, and how many of them are finished.
-    pub(super) fn asked(&self) -> (usize, usize) {
-        let asked = || self.parts.iter().filter(|part| part.is_asked);
-        (asked().count(), asked().filter(|part| matches!(part.work, Work::Kept(_))).count())
+        let (root, others) = (root.display(), few(&others));
+        Err(CommandError::Input(format!(
+            "{root} holds {others} of another version or with other calibrations; expected another folder, all of them at once, \
+             or --overwrite, which deletes those that are not asked for"
+        )))
     }
 }
 
@@ -121,4 +120,10 @@ impl<'r> Holdings<'r> {
 fn in_turn<'r>(options: &ReproduceOptions, tasks: Vec<Task<'r>>) -> Vec<Task<'r>> {
     let is_turn = |place: usize| options.shard.is_none_or(|shard| shard.is_turn(place));
     tasks.into_iter().enumerate().filter(|(place, _)| is_turn(*place)).map(|(_, task)| task).collect()
+}
+
+/// The first of the names, and how many more there are.
+fn few(names: &[String]) -> String {
+    let first = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > 3 { format!("{first} and {} more artefacts", names.len() - 3) } else { first }
 }

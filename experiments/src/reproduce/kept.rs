@@ -11,20 +11,24 @@ use crate::work::Log;
 /// The name of the file in the folder; it is there until all artefacts are finished.
 pub(super) const KEPT: &str = "kept.part";
 
-/// Findings by name, in a log; or nothing is kept.
-#[derive(Debug, Default)]
-pub struct Kept(Option<Log>);
+/// The log in `folder`; with `resume` what its file holds is used, as far as it can be read.
+pub(super) fn open(folder: &Path, resume: bool) -> Result<Log, CommandError> {
+    let open = |resume| Log::open(folder.join(KEPT), KEPT, resume);
+    open(resume).or_else(|_| open(false))
+}
 
-impl Kept {
-    /// In `folder`; with `resume` what its file holds is used, as far as it can be read.
-    pub(super) fn open(folder: &Path, resume: bool) -> Self {
-        let open = |resume| Log::open(folder.join(KEPT), KEPT, resume).ok();
-        Self(open(resume).or_else(|| open(false)))
+/// Findings by name, in a log; or nothing is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kept<'l>(Option<&'l Log>);
+
+impl<'l> Kept<'l> {
+    pub(super) fn of(log: &'l Log) -> Self {
+        Self(Some(log))
     }
 
     /// What was found under this name, if it is of this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        self.0.as_ref()?.get(Log::key(name)).ok()?
+        self.0?.get(Log::key(name)).ok()?
     }
 
     /// Keeps what was found. The name is to tell of all that it depends on.
@@ -32,7 +36,7 @@ impl Kept {
     /// # Errors
     /// A file that cannot be written.
     pub fn keep(&self, name: &str, found: &impl Serialize) -> Result<(), CommandError> {
-        self.0.as_ref().map_or(Ok(()), |log| log.append(Log::key(name), found))
+        self.0.map_or(Ok(()), |log| log.append(Log::key(name), found))
     }
 }
 
@@ -43,10 +47,11 @@ mod tests {
     #[test]
     fn what_was_kept_comes_back_if_it_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        Kept::open(folder.path(), false).keep("a", &(u64::MAX, "b")).unwrap();
-        let found = |resume, name| Kept::open(folder.path(), resume).get::<(u64, String)>(name);
+        Kept::of(&open(folder.path(), false).unwrap()).keep("a", &(u64::MAX, "b")).unwrap();
+        let found = |resume, name| Kept::of(&open(folder.path(), resume).unwrap()).get::<(u64, String)>(name);
         assert_eq!((found(true, "a"), found(true, "b")), (Some((u64::MAX, "b".to_owned())), None));
-        assert_eq!((found(false, "a"), Kept::open(folder.path(), true).get::<u64>("a")), (None, None));
+        assert_eq!(Kept::of(&open(folder.path(), true).unwrap()).get::<u64>("a"), None, "of another type");
+        assert_eq!(found(false, "a"), None);
         std::fs::write(folder.path().join(KEPT), "{\"a\":").unwrap();
         assert_eq!(found(true, "a"), None, "what is no log holds nothing");
     }

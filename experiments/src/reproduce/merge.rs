@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::artefact::Artefact;
-use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::options::ReproduceOptions;
@@ -15,10 +14,11 @@ use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
 use super::whole::{self, Whole};
+use crate::error::CommandError;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
-use crate::work::{OutputFolder, RECORD, WorkOptions, command_of};
+use crate::work::{MergeOptions, OutputFolder, RECORD, WorkOptions, command_of};
 
 /// Whether `folder` holds a reproduction, or a part of one.
 pub fn is_reproduction(folder: &Path) -> bool {
@@ -31,24 +31,23 @@ pub fn is_reproduction(folder: &Path) -> bool {
 /// A folder that holds no reproduction, shards of different ones, artefacts that are missing or there twice; all before
 /// anything is written. A folder that cannot be written.
 pub fn merge(
-    folders: &[PathBuf],
-    (out, overwrite): (&Path, bool),
+    MergeOptions { shards: folders, out, overwrite }: &MergeOptions,
     artefacts: &[Artefact],
     left_out: &Errors,
-) -> Result<(), ReproduceError> {
-    let work = WorkOptions { out: out.to_path_buf(), overwrite, ..WorkOptions::default() };
+) -> Result<(), CommandError> {
+    let work = WorkOptions { out: out.clone(), overwrite: *overwrite, ..WorkOptions::default() };
     let options = ReproduceOptions { work, ..common(folders)? };
-    let reference = Reference::load()?;
-    let readings = Readings::load(&reference)?;
+    let reference = Reference::load().map_err(CommandError::failed)?;
+    let readings = Readings::load(&reference).map_err(CommandError::failed)?;
     let sources = Sources { options: &options, artefacts, left_out, reference: &reference, readings: &readings };
-    let selection = Selection::new(&reference, artefacts, &options.selectors)?;
+    let selection = Selection::new(&reference, artefacts, &options.selectors).map_err(CommandError::input)?;
     let mut found = Vec::new();
     for task in tasks(&reference, &selection, artefacts) {
         found.push(find(sources, &task, folders)?);
     }
     let papers: Vec<&str> = found.iter().map(|(_, finished)| finished.paper).collect();
-    let opened = Folder::open(out, &papers).map_err(ReproduceError::Folder)?;
-    let mut owned = OutputFolder::claim(out, &record::owner(&options), overwrite)?;
+    let opened = Folder::open(out, &papers).map_err(CommandError::input)?;
+    let mut owned = OutputFolder::claim(out, &record::owner(&options), *overwrite)?;
     let written = found.iter().flat_map(|(_, finished)| folder::names((finished.paper, finished.artefact)));
     owned.begin(&whole::names(written), record::selection(&selection.selectors))?;
     for (from, finished) in &found {
@@ -59,7 +58,7 @@ pub fn merge(
 }
 
 /// What all folders were asked for.
-fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, ReproduceError> {
+fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, CommandError> {
     let mut common: Option<(ReproduceOptions, &Path)> = None;
     for folder in folders {
         let options = asked(folder)?;
@@ -69,20 +68,20 @@ fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, ReproduceError> {
                     != (&options.selectors, options.seed, options.full, &options.trace) =>
             {
                 let (other, folder) = (other.display(), folder.display());
-                return Err(ReproduceError::Input(format!("{other} and {folder} are of different reproductions")));
+                return Err(CommandError::Input(format!("{other} and {folder} are of different reproductions")));
             }
             Some(_) => {}
             None => common = Some((options, folder)),
         }
     }
-    let nothing = || ReproduceError::Input("there is nothing to merge; expected the folders of all shards".to_owned());
+    let nothing = || CommandError::Input("there is nothing to merge; expected the folders of all shards".to_owned());
     common.map(|(options, _)| options).ok_or_else(nothing)
 }
 
 /// What a folder's record says that was asked for.
-fn asked(folder: &Path) -> Result<ReproduceOptions, ReproduceError> {
+fn asked(folder: &Path) -> Result<ReproduceOptions, CommandError> {
     let path = folder.join(RECORD);
-    let wrong = |why: &str| ReproduceError::Input(format!("{}: {why}", path.display()));
+    let wrong = |why: &str| CommandError::Input(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
     let record: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     if record.get("command").and_then(Value::as_str) != Some(record::COMMAND) {
@@ -103,22 +102,22 @@ fn find<'r, 'f>(
     sources: Sources<'r>,
     task: &Task<'r>,
     folders: &'f [PathBuf],
-) -> Result<(&'f Path, Finished<'r>), ReproduceError> {
+) -> Result<(&'f Path, Finished<'r>), CommandError> {
     let Sources { options, reference, readings, .. } = sources;
     let place = format!("{}/{}", task.paper, task.artefact);
     let mut holders = folders.iter().filter_map(|folder| Some((folder, Stored::read(folder, task)?)));
     let Some((folder, stored)) = holders.next() else {
         let message = format!("{place} is in none of the folders; expected every shard of the reproduction");
-        return Err(ReproduceError::Input(message));
+        return Err(CommandError::Input(message));
     };
     if holders.next().is_some() {
-        return Err(ReproduceError::Input(format!("{place} of {} is in another folder too", folder.display())));
+        return Err(CommandError::Input(format!("{place} of {} is in another folder too", folder.display())));
     }
     let fits = stored.made_with == MadeWith::now(options, task.model, reference)?;
     let finished = fits.then(|| stored.finished(task, reference, readings)).flatten();
     let other = || {
         let folder = folder.display();
-        ReproduceError::Input(format!("{place} of {folder} was made by another version or with other calibrations"))
+        CommandError::Input(format!("{place} of {folder} was made by another version or with other calibrations"))
     };
     Ok((folder, finished.ok_or_else(other)?))
 }

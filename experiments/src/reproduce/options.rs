@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::artefact::Artefact;
-use super::error::ReproduceError;
+use crate::error::CommandError;
 use crate::progress::word;
 use crate::trace_table::{Holds, Reader};
 use crate::work::{Shard, WorkOptions};
@@ -43,9 +43,9 @@ impl ReproduceOptions {
         &self,
         all: &[Artefact],
         chosen: impl Iterator<Item = &'a Artefact>,
-    ) -> Result<(), ReproduceError> {
+    ) -> Result<(), CommandError> {
         let Some(trace) = &self.trace else { return Ok(()) };
-        let refused = |why: String| Err(ReproduceError::Input(format!("--trace {}: {why}", trace.display())));
+        let refused = |why: String| Err(CommandError::Input(format!("--trace {}: {why}", trace.display())));
         let takes = |artefact: &&Artefact| artefact.takes_trace;
         if chosen.filter(takes).count() == 0 {
             let places: Vec<String> = all.iter().filter(takes).map(|artefact| artefact.place()).collect();

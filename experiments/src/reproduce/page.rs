@@ -5,11 +5,11 @@ use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, 
 use haversack_reports::table::shortest;
 
 use super::content::Content;
-use super::error::ReproduceError;
 use super::folder::Folder;
 use super::glance::Glance;
 use super::overview;
 use super::task::Finished;
+use crate::error::CommandError;
 use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::{Reading, Readings};
@@ -21,7 +21,7 @@ use crate::papers::{Account, accounts};
 ///
 /// # Errors
 /// A figure that cannot be read or drawn.
-pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, ReproduceError> {
+pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, CommandError> {
     let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
@@ -38,7 +38,8 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, Repro
         title: "haversack reproduce".to_owned(),
         lead,
         cards: cards(&Total::of(&content.cells)),
-        overview: overview::figure(&content.cells)?,
+        overview: overview::figure(&content.cells)
+            .map_err(|error| CommandError::failed(format!("the figure of all numbers cannot be drawn: {error}")))?,
         summary: Summary {
             columns: COLUMNS.map(str::to_owned).to_vec(),
             rows: tallies.iter().map(|tally| tally.figures().to_vec()).collect(),
@@ -48,7 +49,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, Repro
                 .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
                 .collect(),
         },
-        sections: sections.collect::<Result<_, ReproduceError>>()?,
+        sections: sections.collect::<Result<_, CommandError>>()?,
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
     })
@@ -78,10 +79,10 @@ fn section(
     folder: &Folder,
     readings: &Readings,
     left_out: &Errors,
-) -> Result<Section, ReproduceError> {
+) -> Result<Section, CommandError> {
     let Finished { paper, artefact, about, devices, figure_title, .. } = finished;
     let name = heading(artefact);
-    let drawn = |title: &String| -> Result<Option<Drawn>, ReproduceError> {
+    let drawn = |title: &String| -> Result<Option<Drawn>, CommandError> {
         let svg = folder.figure((paper, artefact))?;
         Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
     };

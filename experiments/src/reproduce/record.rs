@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::artefact::Artefact;
 use super::content::Content;
-use super::error::ReproduceError;
 use super::options::ReproduceOptions;
+use crate::error::CommandError;
 use crate::measured;
 use crate::papers::accounts;
 use crate::papers::readings::Reading;
@@ -32,7 +32,7 @@ impl Calibrations {
     ///
     /// # Errors
     /// A name that no calibration has, or one that does not load.
-    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, ReproduceError> {
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CommandError> {
         let named = |names: fn(&Artefact) -> &'static [&'static str]| -> BTreeSet<&str> {
             artefacts.iter().flat_map(names).copied().collect()
         };
@@ -59,8 +59,8 @@ impl Calibrations {
             all.measured.extend(source.map(|(file, digest)| (file.to_owned(), digest)));
         }
         if artefacts.iter().any(|artefact| artefact.users) {
-            all.fitted.extend(UsageModel::built_in()?.entries());
-            all.fitted.extend(FootprintTable::built_in()?.entries());
+            all.fitted.extend(UsageModel::built_in().map_err(CommandError::failed)?.entries());
+            all.fitted.extend(FootprintTable::built_in().map_err(CommandError::failed)?.entries());
         }
         all.fitted.retain(|entry| entry.kind == Kind::Fitted);
         Ok(all)

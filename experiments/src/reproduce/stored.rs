@@ -13,10 +13,10 @@ use haversack_reports::page::Notes;
 use serde::{Deserialize, Serialize};
 
 use super::artefact::Artefact;
-use super::error::ReproduceError;
 use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::task::{Finished, Task};
+use crate::error::CommandError;
 use crate::papers::cells;
 use crate::papers::committed;
 use crate::papers::readings::Readings;
@@ -44,7 +44,7 @@ impl MadeWith {
         options: &ReproduceOptions,
         artefact: Option<&Artefact>,
         reference: &Reference,
-    ) -> Result<Self, ReproduceError> {
+    ) -> Result<Self, CommandError> {
         let calibrations = artefact.map_or_else(|| Ok(Calibrations::default()), |one| Calibrations::of(&[*one]))?;
         let trace = options.trace.as_deref().filter(|_| artefact.is_some_and(|artefact| artefact.takes_trace));
         let digests = reference.digests().iter().map(|(file, digest)| ((*file).to_owned(), digest.clone()));
@@ -61,8 +61,8 @@ impl MadeWith {
 }
 
 /// FNV-1a of a file, 64 bit, as 16 lower-case hex digits.
-fn digest_of(path: &Path) -> Result<String, ReproduceError> {
-    let unread = |error| ReproduceError::Input(format!("{} cannot be read: {error}", path.display()));
+fn digest_of(path: &Path) -> Result<String, CommandError> {
+    let unread = |error| CommandError::Input(format!("{} cannot be read: {error}", path.display()));
     let mut file = File::open(path).map_err(unread)?;
     let (mut hash, mut block) = (Digest::default(), vec![0; 1 << 20]);
     loop {
@@ -93,11 +93,11 @@ pub(super) fn name(paper: &str, artefact: &str) -> String {
 }
 
 impl Stored {
-    pub(super) fn new(finished: &Finished<'_>, made_with: MadeWith) -> Result<Self, ReproduceError> {
+    pub(super) fn new(finished: &Finished<'_>, made_with: MadeWith) -> Result<Self, CommandError> {
         Ok(Self {
             made_with,
             figure_title: finished.figure_title.clone(),
-            cells: cells::table(&finished.cells)?.to_csv(),
+            cells: cells::table(&finished.cells).map_err(CommandError::failed)?.to_csv(),
             selected: finished.selected().map(|cell| cell.id.clone()).collect(),
             notes: finished.notes.clone(),
             summary: finished.summary.clone(),
@@ -111,8 +111,8 @@ impl Stored {
         serde_json::from_str(&text).ok()
     }
 
-    pub(super) fn to_text(&self) -> Result<String, ReproduceError> {
-        Ok(format!("{}\n", serde_json::to_string_pretty(self)?))
+    pub(super) fn to_text(&self) -> Result<String, CommandError> {
+        Ok(format!("{}\n", serde_json::to_string_pretty(self).map_err(CommandError::failed)?))
     }
 
     /// The artefact as if it had just run, with the rows of `task` selected; `None` if it has other rows.

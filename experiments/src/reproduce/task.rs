@@ -8,7 +8,6 @@ use haversack_reports::{Figure, Panel, Rendered};
 
 use super::artefact::{Artefact, Context, measured_key};
 use super::assemble;
-use super::error::ReproduceError;
 use super::folder::Folder;
 use super::glance::Glance;
 use super::kept::Kept;
@@ -16,6 +15,7 @@ use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::selection::Selection;
 use crate::cache::Cache;
+use crate::error::CommandError;
 use crate::interrupt;
 use crate::measured::{self, Measured};
 use crate::papers::cells::{self, ComparedCell};
@@ -86,13 +86,13 @@ pub(super) struct TaskSetting<'s> {
     pub(super) reference: &'s Reference,
     pub(super) readings: &'s Readings,
     pub(super) cache: &'s Cache,
-    pub(super) kept: &'s Kept,
+    pub(super) kept: &'s Kept<'s>,
     pub(super) folder: &'s Folder,
 }
 
 impl TaskSetting<'_> {
     /// Runs an artefact and writes its files.
-    pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>, ReproduceError> {
+    pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>, CommandError> {
         let mut finished = Finished {
             paper: task.paper,
             artefact: task.artefact,
@@ -129,13 +129,13 @@ impl TaskSetting<'_> {
                 (finished.notes, finished.summary) = (notes, outcome.summary);
                 table = outcome.table;
             }
-            Err(_) if interrupt::came() => return Err(ReproduceError::Interrupted),
+            Err(_) if interrupt::came() => return Err(CommandError::Interrupted),
             Err(reason) => {
                 finished.cells = task.rows.iter().map(|row| ComparedCell::not_modelled(row, &reason)).collect();
                 finished.faults.extend(task.model.map(|_| reason));
             }
         }
-        let table = table.map_or_else(|| cells::table(&finished.cells), Ok)?;
+        let table = table.map_or_else(|| cells::table(&finished.cells).map_err(CommandError::failed), Ok)?;
         self.folder.write_artefact(
             (task.paper, task.artefact),
             picture.as_ref(),

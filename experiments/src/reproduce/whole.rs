@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::artefact::Artefact;
 use super::content::Content;
-use super::error::ReproduceError;
 use super::folder::{self, Folder};
 use super::holdings::Sources;
 use super::kept::KEPT;
@@ -12,6 +11,7 @@ use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
+use crate::error::CommandError;
 use crate::papers::cells;
 use crate::papers::left_out::Errors;
 use crate::work::OutputFolder;
@@ -40,17 +40,17 @@ impl Whole<'_> {
         folder: &Folder,
         owned: &OutputFolder,
         kept: &[usize],
-    ) -> Result<Reproduction, ReproduceError> {
+    ) -> Result<Reproduction, CommandError> {
         let with = (&self.calibrations()?, self.sources.left_out);
         let content = self.content(self.finished, with);
-        folder.write(CELLS, &cells::table(&content.cells)?.to_csv())?;
-        folder.write(PAGE, &page::page(&content, folder)?.render()?)?;
+        folder.write(CELLS, &cells::table(&content.cells).map_err(CommandError::failed)?.to_csv())?;
+        folder.write(PAGE, &page::page(&content, folder)?.render().map_err(CommandError::failed)?)?;
         let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
         // What took long to find is there for those that failed, until they are run again.
         let has_failed = self.finished.iter().any(|finished| !finished.faults.is_empty());
-        let written = written.into_iter().chain(has_failed.then(|| KEPT.to_owned()));
+        let written = written.into_iter().chain((has_failed && self.sources.options.full).then(|| KEPT.to_owned()));
         let outputs: Vec<String> = written.filter(|name| owned.path(name).is_file()).collect();
-        owned.record(record::record(&content)?, &outputs)?;
+        owned.record(record::record(&content).map_err(CommandError::failed)?, &outputs)?;
         if kept.is_empty() {
             return Ok(reproduction(&content, self.finished));
         }
@@ -62,7 +62,7 @@ impl Whole<'_> {
         Ok(reproduction)
     }
 
-    fn calibrations(&self) -> Result<Calibrations, ReproduceError> {
+    fn calibrations(&self) -> Result<Calibrations, CommandError> {
         let model = |finished: &Finished<'_>| {
             let mut known = self.sources.artefacts.iter();
             known.find(|model| model.paper == finished.paper && model.id == finished.artefact).copied()

@@ -107,7 +107,7 @@ impl StandIn {
         &self,
         scenario: &Scenario,
         seed: u64,
-        (cache, kept): (&Cache, &Kept),
+        (cache, kept): (&Cache, &Kept<'_>),
     ) -> Result<Arc<Vec<Row>>, CommandError> {
         let learn = || Ok(self.course(scenario, seed, (cache, kept))?.rows);
         cache.get(self.key(scenario, seed), || apart(1, learn)?)
@@ -121,7 +121,7 @@ impl StandIn {
         &self,
         scenario: &Scenario,
         seed: u64,
-        (cache, kept): (&Cache, &Kept),
+        (cache, kept): (&Cache, &Kept<'_>),
     ) -> Result<Arc<Vec<Factors>>, CommandError> {
         let find = || {
             let learned = self.course(scenario, seed, (cache, kept))?;
@@ -147,7 +147,12 @@ impl StandIn {
         self.seeds.first().copied().unwrap_or_default()
     }
 
-    fn course(&self, scenario: &Scenario, seed: u64, (cache, kept): (&Cache, &Kept)) -> Result<Learned, CommandError> {
+    fn course(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        (cache, kept): (&Cache, &Kept<'_>),
+    ) -> Result<Learned, CommandError> {
         let (loaded, subject) = self.subject(scenario, cache)?;
         let key = self.kept_key(&loaded, &subject, scenario, seed);
         if let Some(found) = kept.get(&key) {

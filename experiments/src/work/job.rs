@@ -32,11 +32,15 @@ pub(crate) trait Job: Sync {
     /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
-    /// Who asks for what: see [`OutputFolder::claim`].
-    fn owner(&self) -> Map<String, Value>;
+    /// The files that a run that is cut off may leave behind.
+    fn working(&self) -> Vec<String> {
+        vec![Self::LOG.to_owned()]
+    }
 
-    /// All that rows depend on: another text is another log.
-    fn of(&self) -> String;
+    /// What the record says from the beginning on, beside whose the folder is.
+    fn more(&self) -> Map<String, Value> {
+        Map::new()
+    }
 
     /// The keys of the parts, in their order.
     fn parts(&self) -> Range<u64>;
@@ -63,10 +67,14 @@ pub(crate) trait Job: Sync {
     ///
     /// # Errors
     /// A log or a record that cannot be read.
-    fn is_finished(&self, folder: &OutputFolder, log: &Log) -> Result<bool, CommandError>;
+    fn is_finished(&self, _folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
+        Ok(false)
+    }
 
     /// Whether what the log holds has come to results.
-    fn has_results(&self, folder: &OutputFolder) -> bool;
+    fn has_results(&self, _folder: &OutputFolder) -> bool {
+        false
+    }
 
     /// Runs a part from where the log has it.
     ///
@@ -81,6 +89,14 @@ pub(crate) trait Job: Sync {
     fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Self::Out>) -> Result<Self::Report, CommandError>;
 }
 
+/// Whose a folder is, and all that the rows of its log depend on.
+pub(crate) struct Whose {
+    /// Who asks for what: see [`OutputFolder::claim`].
+    pub(crate) owner: Map<String, Value>,
+    /// Another text is another log.
+    pub(crate) of: String,
+}
+
 /// Does the work of `job`, or goes on with it; `None` where the folder holds all of it already. `command` goes on where it is
 /// stopped.
 ///
@@ -89,23 +105,37 @@ pub(crate) trait Job: Sync {
 /// the log.
 pub(crate) fn work_on<J: Job>(
     job: &J,
+    whose: &Whose,
     options: &WorkOptions,
     command: String,
 ) -> Result<Option<J::Report>, CommandError> {
-    let folder = OutputFolder::claim(&options.out, &job.owner(), options.overwrite)?;
+    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();
     if path.is_file() && !options.resume && !job.has_results(&folder) {
         note(&format!("{out} holds an unfinished {}, which begins anew; --resume goes on", J::NAME));
     }
-    let log = Log::open(path, &job.of(), options.resume)?;
+    let log = Log::open(path, &whose.of, options.resume)?;
     if options.resume && job.is_finished(&folder, &log)? {
         note(&format!("{out} holds the whole {} already", J::NAME));
         return Ok(None);
     }
+    go_on(job, folder, &log, command).map(Some)
+}
+
+/// Does what is left of `job` in its folder and its log.
+///
+/// # Errors
+/// As [`work_on`], but for the folder and the log.
+pub(crate) fn go_on<J: Job>(
+    job: &J,
+    folder: OutputFolder,
+    log: &Log,
+    command: String,
+) -> Result<J::Report, CommandError> {
     let (mut before, mut parts) = (0, Vec::new());
     for part in job.parts() {
-        let done = job.before(part, &log)?;
+        let done = job.before(part, log)?;
         before += done;
         if !job.is_done(part, done) {
             parts.push((part, done));
@@ -113,7 +143,7 @@ pub(crate) fn work_on<J: Job>(
     }
     let folder = Mutex::new(folder);
     let begin = || {
-        folder.lock().unwrap_or_else(PoisonError::into_inner).begin(&[J::LOG.to_owned()], Map::new())?;
+        folder.lock().unwrap_or_else(PoisonError::into_inner).begin(&job.working(), job.more())?;
         log.begin()
     };
     if !J::IN_TURN {
@@ -122,14 +152,14 @@ pub(crate) fn work_on<J: Job>(
     let all = job.parts().map(|part| job.steps(part)).sum();
     let tally = Tally::new(J::THINGS, all, before, command);
     let run = |(part, before): (u64, u64)| {
-        job.run(part, &Steps { part, begin: &begin, log: &log, tally: &tally, before, taken: AtomicU64::new(0) })
+        job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
     let outs = if J::IN_TURN { tally.in_turn(parts, run) } else { tally.at_once(parts, run) };
     let report = outs.and_then(|outs| {
         tally.progress.finish();
-        job.finish(folder.into_inner().unwrap_or_else(PoisonError::into_inner), &log, outs)
+        job.finish(folder.into_inner().unwrap_or_else(PoisonError::into_inner), log, outs)
     });
-    report.map(Some).map_err(|error| error.stopped(tally.so_far()))
+    report.map_err(|error| error.stopped(tally.so_far()))
 }
 
 /// The steps of a part.

@@ -13,7 +13,7 @@ use haversack::papers::Answer;
 use haversack::papers::catalogue::Entry;
 use haversack::papers::readings::Readings;
 use haversack::papers::reference::{Claim, Reference};
-use haversack::reproduce::{Artefact, ArtefactError, Context, Outcome, ReproduceError, ReproduceOptions, Reproduction};
+use haversack::reproduce::{Artefact, ArtefactError, Context, Outcome, ReproduceOptions, Reproduction};
 use haversack::work::WorkOptions;
 use haversack_reports::figure::{Axis, Lines, Series};
 use haversack_reports::table::Table;
@@ -262,8 +262,7 @@ fn an_artefact_that_fails_leaves_the_others_whole() {
     let done = reproduce(&options(out.path(), &["sage/figure8", "sage/figure10"], 2), &[DRAWN, BROKEN]).unwrap();
     let why = "the artefact uses the device `rtx-3090` but does not name it among its own";
     assert_eq!(done.failures, [format!("sage/figure10: {why}")]);
-    let error = ReproduceError::Artefacts { failures: done.failures };
-    assert_eq!(error.exit_code(), 1);
+    assert_eq!(done.failure().unwrap().exit_code(), 1);
     let (cells, _) = cells(out.path());
     assert_eq!(cells["sage/figure10/bert-small/sage/throughput"]["reason"], why);
     assert_eq!(cells["sage/figure8/resnet50/sage/minimum-memory-reduction"]["verdict"], "ok");

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use haversack::artefacts::ARTEFACTS;
+use haversack::error::CommandError;
 use haversack::papers::left_out::Errors;
-use haversack::reproduce::{Artefact, ReproduceError, ReproduceOptions, Reproduction};
+use haversack::reproduce::{Artefact, ReproduceOptions, Reproduction};
 use haversack::work::WorkOptions;
 use serde_json::Value;
 
@@ -59,7 +60,7 @@ pub(crate) fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// Reproduces with these artefacts, and nothing known of rows that were left out of a fit.
-pub(crate) fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, ReproduceError> {
+pub(crate) fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, CommandError> {
     haversack::reproduce::reproduce(options, artefacts, &Errors::default())
 }
 
