@@ -329,7 +329,7 @@ mod tests {
         [(1, "b"), (0, "a")].iter().for_each(|(key, row)| one.append(*key, row).unwrap());
         // More than what may be stale: it is written anew on the way.
         let long = "x".repeat(STALE as usize);
-        (0..4).for_each(|_| two.append(0, &long).unwrap());
+        (0..7).for_each(|_| two.append(0, &long).unwrap());
         [(0, "a"), (1, "c"), (1, "b")].iter().for_each(|(key, row)| two.append(*key, row).unwrap());
         [&one, &two].iter().for_each(|log| log.tidy().unwrap());
         let [first, second] = folders.each_ref().map(|folder| std::fs::read(folder.path().join("log")).unwrap());
