@@ -40,7 +40,9 @@ fn unknown(error: &Error) -> Option<&str> {
 fn is_meant(words: &str, unknown: &str, line: &[String]) -> bool {
     let (before, last) = words.rsplit_once(' ').unwrap_or(("", words));
     let is_any = last.chars().all(char::is_uppercase) && !unknown.starts_with('-');
-    (last == unknown || is_any) && before.split_whitespace().zip(line).all(|(word, found)| word == found)
+    // A word alone is the command.
+    let begins = if before.is_empty() { words } else { before };
+    (last == unknown || is_any) && begins.split_whitespace().zip(line).all(|(word, found)| word == found)
 }
 
 #[cfg(test)]
@@ -55,7 +57,7 @@ mod tests {
     fn the_last_word_is_the_unknown_one_and_the_others_begin_the_line() {
         assert!(meant("kernels", "kernels", "kernels min --compare"));
         assert!(meant("list kernels", "kernels", "list kernels"));
-        assert!(!meant("list kernels", "kernels", "kernels"));
+        assert!(!meant("list kernels", "kernels", "kernels") && !meant("kernels", "kernels", "list kernels"));
         assert!(meant("show --where", "--where", "show out --where a=b") && !meant("show --where", "--where", "list"));
         assert!(meant("calibrate DEVICE", "galaxy-s10", "calibrate galaxy-s10"));
         assert!(!meant("calibrate DEVICE", "--jobs", "calibrate --jobs") && !meant("calibrate DEVICE", "x", "list x"));

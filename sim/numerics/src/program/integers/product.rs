@@ -83,6 +83,11 @@ impl Integers {
                         Contents::Eight(summed.shifted(factor, rounding, before.codes)?)
                     }
                 }
+                // A place for floats takes the sums as they are: what rounding loses is measured by them.
+                Contents::Floats(mut values) => {
+                    summed.write(&mut values, adds);
+                    Contents::Floats(values)
+                }
                 held => held,
             };
             memory.put(output, made);
@@ -112,6 +117,13 @@ impl Summed {
         shift_all(rounding, &self.sums, factor, &mut codes)?;
         let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
         Ok(Eight { codes, step })
+    }
+
+    /// The sums' values, added to what is there or in its place.
+    fn write(&self, values: &mut [f32], adds: bool) {
+        for (value, &sum) in values.iter_mut().zip(&*self.sums) {
+            *value = if adds { *value } else { 0.0 } + sum as f32 * self.step;
+        }
     }
 
     /// Adds a bias to each sum: one to each plane of `plane` sums, in turn.
