@@ -1,4 +1,5 @@
-//! Lists the calibrations of devices, stacks and systems (`calibrations/**/*.toml`), so that a new file needs no code.
+//! Lists the calibrations of devices, stacks and systems, and the cores and kinds of flash that devices name
+//! (`calibrations/**/*.toml`), so that a new file needs no code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,11 +13,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     embed(&mut code, "DEVICES", &root, "calibrations")?;
     embed(&mut code, "STACKS", &root, "calibrations/stacks")?;
     embed(&mut code, "SYSTEMS", &root, "calibrations/systems")?;
+    embed(&mut code, "CORES", &root, "calibrations/cores")?;
+    embed(&mut code, "FLASH", &root, "calibrations/flash")?;
     fs::write(out.join("calibrations.rs"), code)?;
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=calibrations");
     println!("cargo::rerun-if-changed=calibrations/stacks");
     println!("cargo::rerun-if-changed=calibrations/systems");
+    println!("cargo::rerun-if-changed=calibrations/cores");
+    println!("cargo::rerun-if-changed=calibrations/flash");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod settings;
 pub use crate::units::{Dimension, Quantity, Unit};
 pub(crate) use base::is_path;
 pub use calibrated::{BuiltIn, Calibrated, Contradiction, Digest, Listing, Schema, digest, entries, fnv1a};
-pub(crate) use calibrated::{DEVICES, STACKS, SYSTEMS, against, zero_divisor};
+pub(crate) use calibrated::{CORES, DEVICES, FLASH, STACKS, SYSTEMS, against, zero_divisor};
 pub use error::CalibrationError;
 use serde::{Deserialize, Deserializer, de};
 pub use settings::Settings;

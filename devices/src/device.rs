@@ -12,7 +12,9 @@ use std::path::Path;
 pub use hexagon::HexagonVersion;
 pub use schema::*;
 
-use crate::calibration::{BuiltIn, Calibrated, Contradiction, DEVICES, Kind, Schema, against, is_path, zero_divisor};
+use crate::calibration::{
+    BuiltIn, CORES, Calibrated, Contradiction, DEVICES, FLASH, Kind, Schema, against, is_path, zero_divisor,
+};
 use crate::text::{aside, nearest};
 use crate::units::{Bytes, Count};
 
@@ -66,6 +68,7 @@ const IDLE_RATES: &[&str] = &["gpu.fp32_rate", "dsp.int8_peak", "dsp.fp32_peak"]
 impl Schema for DeviceConstants {
     const WHAT: &'static str = "device";
     const BUILT_IN: &'static [BuiltIn] = DEVICES;
+    const PARTS: &'static [(&'static str, &'static [BuiltIn])] = &[("cpu", CORES), (STORAGE, FLASH)];
 
     fn line(&self) -> String {
         format!("{} ({})", self.name, self.soc)

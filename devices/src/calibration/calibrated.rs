@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::base::{Text, chain, is_path};
 use super::{CalibrationError, ConstantEntry, Dimension, Visit};
-use crate::text::{TomlDocument, TomlError, nearest};
+use crate::text::{TomlDocument, TomlError, aside, nearest};
 
 /// A calibration that the program brings along.
 #[derive(Debug)]
@@ -36,6 +36,9 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     const WHAT: &'static str;
     /// The files of this schema that the program brings along.
     const BUILT_IN: &'static [BuiltIn];
+
+    /// The sections, each with the files by whose names its tables can take what they do not say (`from = "cortex-x1"`).
+    const PARTS: &'static [(&'static str, &'static [BuiltIn])] = &[];
 
     /// What types cannot say: the section that is wrong, and why; `None` if all is well.
     fn contradiction(&self) -> Option<Contradiction>;
@@ -76,7 +79,7 @@ pub struct Calibrated<T> {
     pub id: String,
     /// The file, as shown to people.
     pub file: String,
-    /// FNV-1a of the calibration's text, and of those that it overrides after it, 16 lower-case hex digits.
+    /// FNV-1a of the calibration's text, and of those after it that it takes from or overrides, 16 lower-case hex digits.
     pub digest: String,
     /// What the calibration holds.
     pub constants: T,
@@ -126,14 +129,14 @@ impl<T: Schema> Calibrated<T> {
     /// Anything that is not exactly the schema, with its line and field; a base that there is not.
     pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
         let texts = chain::<T>(Text::new(file, text))?;
-        let document = laid_over(&texts)?;
+        let document = laid_over::<T>(&texts)?;
         let mut constants: T = document.read()?;
         constants.beside(file);
         if let Some((section, message)) = constants.contradiction() {
             return Err(document.refuse(&section, message).into());
         }
         let mut inherited = BTreeMap::new();
-        if texts.len() > 1 {
+        if document.texts().count() > 1 {
             let located =
                 entries(&constants, file).into_iter().map(|entry| (document.locate(&entry.name).file, entry.name));
             inherited = located.filter(|(of, _)| of != file).map(|(of, name)| (name, of)).collect();
@@ -141,7 +144,7 @@ impl<T: Schema> Calibrated<T> {
         Ok(Self {
             id: id.to_owned(),
             file: file.to_owned(),
-            digest: digest(&texts.iter().map(|text| text.text.as_ref()).collect::<String>()),
+            digest: digest(&document.texts().collect::<String>()),
             constants,
             bases: texts.iter().skip(1).map(|text| text.file.clone().into_owned()).collect(),
             inherited,
@@ -159,7 +162,7 @@ impl<T: Schema> Calibrated<T> {
                 .map_err(|source| CalibrationError::Read { path: self.file.clone(), source })?
                 .into(),
         };
-        Ok(laid_over(&chain::<T>(Text::new(self.file.as_str(), text))?)?.read()?)
+        Ok(laid_over::<T>(&chain::<T>(Text::new(self.file.as_str(), text))?)?.read()?)
     }
 
     /// Every single constant, in the order of the schema, with the file that it stands in; curves are not listed.
@@ -220,11 +223,26 @@ impl<T: Schema> Calibrated<T> {
 }
 
 /// The first of `texts`, each laid over the next.
-fn laid_over<'a>(texts: &'a [Text<'_>]) -> Result<TomlDocument<'a>, TomlError> {
-    let documents =
-        texts.iter().map(|text| TomlDocument::parse(&text.file, &text.text)).collect::<Result<Vec<_>, _>>()?;
+fn laid_over<'a, T: Schema>(texts: &'a [Text<'_>]) -> Result<TomlDocument<'a>, TomlError> {
+    let documents = texts.iter().map(|text| document::<T>(&text.file, &text.text)).collect::<Result<Vec<_>, _>>()?;
     let laid = documents.into_iter().rev().reduce(|base, document| document.over(base));
     laid.ok_or_else(|| TomlError::of_program("", "", "no text".to_owned()))
+}
+
+/// `text` with the parts that it names.
+fn document<'a, T: Schema>(file: &'a str, text: &'a str) -> Result<TomlDocument<'a>, TomlError> {
+    let document = TomlDocument::parse(file, text)?;
+    T::PARTS.iter().try_fold(document, |document, (section, parts)| {
+        document.with_parts(section, |name| {
+            let ids = || parts.iter().map(|part| part.id);
+            let found = parts.iter().find(|part| part.id == name);
+            let found = found.ok_or_else(|| {
+                let near = aside(nearest(name, ids()));
+                format!("unknown part `{name}`{near}; expected one of {}", ids().collect::<Vec<_>>().join(", "))
+            })?;
+            Ok(TomlDocument::parse(found.file, found.text))
+        })
+    })
 }
 
 /// Every constant below `table`, in the order of its schema.

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use serde::de::DeserializeOwned;
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::merge;
 use super::strict_toml::{Fault, Node, Place};
@@ -82,11 +83,56 @@ impl<'a> TomlDocument<'a> {
     #[must_use]
     pub fn over(mut self, base: Self) -> Self {
         let file = self.file();
-        let start = self.sources.last().map_or(0, |last| last.start + last.text.len() + 1);
-        let shifted = base.sources.into_iter().map(|source| Source { start: source.start + start, ..source });
-        self.sources.extend(shifted);
+        let start = self.append(base.sources);
         merge::lay_over(&mut self.top, merge::shifted(base.top, start), file);
         self
+    }
+
+    /// The document with, below each table `field` that names a part by the key `from`, what `find` knows by that name:
+    /// what the table does not say, the part does. `field` may be an array of tables.
+    ///
+    /// # Errors
+    /// A name that `find` refuses, in its words; a part that is not TOML.
+    pub(crate) fn with_parts(
+        mut self,
+        field: &str,
+        find: impl Fn(&str) -> Result<Result<Self, TomlError>, String>,
+    ) -> Result<Self, TomlError> {
+        let tables: Vec<&DeValue<'_>> = match self.top.get(field).map(Spanned::get_ref) {
+            Some(DeValue::Array(items)) => items.iter().map(Spanned::get_ref).collect(),
+            other => other.into_iter().collect(),
+        };
+        let named = |table: &&DeValue<'_>| Some(table.as_table()?.get("from")?.get_ref().as_str()?.to_owned());
+        let names: Vec<Option<String>> = tables.iter().map(named).collect();
+        for (place, name) in names.into_iter().enumerate() {
+            let Some(name) = name else { continue };
+            let is_array = self.top.get(field).is_some_and(|value| value.get_ref().is_array());
+            let at = if is_array { format!("{field}.{place}.from") } else { format!("{field}.from") };
+            let part = find(&name).map_err(|message| self.refuse(&at, message))??;
+            let file = self.file();
+            let start = self.append(part.sources);
+            let own = match self.top.get_mut(field).map(Spanned::get_mut) {
+                Some(DeValue::Array(items)) => items.get_mut(place).map(Spanned::get_mut),
+                other => other,
+            };
+            if let Some(DeValue::Table(own)) = own {
+                own.remove("from");
+                merge::lay_over(own, merge::shifted(part.top, start), file);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Puts `sources` behind the document's own: by how much their offsets are later there.
+    fn append(&mut self, sources: Vec<Source<'a>>) -> usize {
+        let start = self.sources.last().map_or(0, |last| last.start + last.text.len() + 1);
+        self.sources.extend(sources.into_iter().map(|source| Source { start: source.start + start, ..source }));
+        start
+    }
+
+    /// The texts that the document was read from, its own first.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
+        self.sources.iter().map(|source| source.text)
     }
 
     /// The text of the top's key `name`, if there is one.

@@ -76,9 +76,15 @@ fn a_base_has_a_base_and_both_are_in_the_digest() {
     let path = folder.put("second.toml", second);
     let read = load(&path).unwrap();
     assert_eq!((read.ram(), read.bases.len()), (Bytes(12 << 30), 2));
-    // The digest is of the three texts in a row.
-    let built_in = include_str!("../../calibrations/galaxy-s22.toml");
-    assert_eq!(read.digest, registry::digest(&format!("{second}{MINE}{built_in}")));
+    // The digest is of the three texts in a row, and of the parts that the last one names.
+    let built_in = [
+        include_str!("../../calibrations/galaxy-s22.toml"),
+        include_str!("../../calibrations/cores/cortex-x2.toml"),
+        include_str!("../../calibrations/cores/cortex-a710.toml"),
+        include_str!("../../calibrations/cores/cortex-a510.toml"),
+        include_str!("../../calibrations/flash/ufs31.toml"),
+    ];
+    assert_eq!(read.digest, registry::digest(&format!("{second}{MINE}{}", built_in.concat())));
     folder.put("parts/first.toml", &MINE.replace("12", "8"));
     let changed = load(&path).unwrap();
     assert!(changed.digest != read.digest && changed.ram() == Bytes(8 << 30));
@@ -164,4 +170,27 @@ fn a_mistake_is_named_in_the_file_where_it_stands() {
     ];
     assert_eq!(starts.len(), expected.len(), "{message}");
     assert!(message.lines().zip(expected).all(|(line, start)| line.contains(start)), "{message}");
+}
+
+#[test]
+fn a_cluster_and_the_flash_take_what_they_do_not_say_from_the_parts_that_they_name() {
+    let file = "devices/calibrations/pixel-6.toml";
+    let text = include_str!("../../calibrations/pixel-6.toml");
+    let of = |device: &Device, name: &str| device.entries().into_iter().find(|entry| entry.name == name).unwrap();
+    let own = Device::parse("pixel-6", file, text).unwrap();
+    let rate = of(&own, "cpu.0.l1_rate");
+    assert_eq!((rate.value, rate.file.as_str()), (32.0, "devices/calibrations/cores/cortex-x1.toml"));
+    assert_eq!(of(&own, "storage.nand.dies").file, "devices/calibrations/flash/ufs31.toml");
+    assert_eq!((of(&own, "cpu.0.cores").file.as_str(), own.constants.cpu[0].core.as_str()), (file, "Cortex-X1"));
+    assert!(own.bases.is_empty());
+    // A single constant is the file's own.
+    let text = text.replacen("from = \"cortex-x1\"", "from = \"cortex-x1\"\nl1_rate.value = 16", 1);
+    let rate = of(&Device::parse("pixel-6", file, &text).unwrap(), "cpu.0.l1_rate");
+    assert_eq!((rate.value, rate.unit, rate.kind, rate.file.as_str()), (16.0, "B/cycle", Kind::Estimated, file));
+    // A part that there is not.
+    let line = 1 + text.lines().position(|line| line == "from = \"cortex-x1\"").unwrap();
+    let wrong = text.replacen("cortex-x1", "cortex-x9", 1);
+    let message = Device::parse("pixel-6", file, &wrong).unwrap_err().to_string();
+    assert!(message.starts_with(&format!("{file}:{line}: `cpu.0.from`: unknown part `cortex-x9`")), "{message}");
+    assert!(message.contains("did you mean `cortex-x") && message.contains("cortex-a55"), "{message}");
 }
