@@ -16,7 +16,6 @@ use crate::progress::Stopped;
 use crate::run::PlanError;
 use crate::scenario::ScenarioError;
 use crate::trace_table::TableError;
-use crate::work::FolderError;
 
 /// Why a command ends without its answer.
 #[derive(Debug, Error)]
@@ -58,9 +57,6 @@ pub enum CommandError {
     /// Ctrl-C came; what is finished is kept.
     #[error(transparent)]
     Stopped(Stopped),
-    /// The folder for the results cannot be had.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
     /// A file could not be written or read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -121,7 +117,6 @@ impl CommandError {
             Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
             Self::Plan(PlanError::Infeasible { .. }) | Self::NoPlan(_) => 3,
             Self::Plan(error) if !error.is_input() => 1,
-            Self::Folder(error) if error.is_disc_full() => 1,
             Self::Input(_)
             | Self::Scenario(_)
             | Self::Plan(_)
@@ -129,8 +124,7 @@ impl CommandError {
             | Self::Workload(_)
             | Self::Policy(_)
             | Self::Log(_)
-            | Self::Replay(_)
-            | Self::Folder(_) => 2,
+            | Self::Replay(_) => 2,
             Self::Failed(_) | Self::File(_) | Self::Frame(_) | Self::Figure(_) | Self::Output(_) => 1,
         }
     }

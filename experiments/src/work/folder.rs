@@ -12,6 +12,8 @@ use haversack_reports::FileError;
 use haversack_reports::files::{create_folder, write_atomically};
 use serde_json::{Map, Value};
 
+use crate::error::CommandError;
+
 /// The record of what a folder holds.
 pub const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
@@ -42,13 +44,16 @@ pub enum FolderError {
     Busy(PathBuf),
 }
 
-impl FolderError {
-    /// Whether there is no room for its files: a failure of the run, where all else is wrong input.
-    pub fn is_disc_full(&self) -> bool {
+impl From<FolderError> for CommandError {
+    /// No room for its files is a failure of the run, all else is wrong input.
+    fn from(error: FolderError) -> Self {
         let is_full = |kind| {
             matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded)
         };
-        matches!(self, Self::File(error) if is_full(error.source.kind()))
+        match error {
+            FolderError::File(error) if is_full(error.source.kind()) => Self::File(error),
+            error => Self::input(error),
+        }
     }
 }
 

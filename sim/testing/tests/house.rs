@@ -11,17 +11,17 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, FnArg, ImplItem, Item, Meta, Pat, TraitItem, UseTree, Visibility};
 
 /// Lines of code of all crates: neither blank nor comment, up to a file's tests.
-const LINES: usize = 93_731;
+const LINES: usize = 86_800;
 /// Methods of `trait Policy`.
-const HOOKS: usize = 10;
+const HOOKS: usize = 6;
 /// Sections `[profile…]` of the workspace's manifest.
-const PROFILES: usize = 90;
+const PROFILES: usize = 89;
 /// Functions with a tuple for a parameter.
-const TUPLES: usize = 84;
+const TUPLES: usize = 16;
 /// Files that import each other in a circle.
 const CIRCLE: usize = 11;
 /// `pub` items that no other crate, test, benchmark or example names.
-const UNNAMED: usize = 260;
+const UNNAMED: usize = 184;
 
 /// The path of a module: the names that lead to it from the crate's root.
 type Module = Vec<String>;

@@ -72,10 +72,10 @@ pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use record::{
-    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Pressure,
-    Record, Stalls, StoredForms, ThreadStates, TrainerKill,
+    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
+    StoredForms, ThreadStates, TrainerKill,
 };
 pub use run::{least_memory, least_that_works, simulate, train};
 pub use setting::with_setting;
 pub use tensors::{GivesBack, StoreError};
-pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Span, SpanKind, Timeline};
+pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Pressure, Span, SpanKind, Timeline};

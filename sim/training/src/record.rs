@@ -17,7 +17,7 @@ mod phone;
 pub(crate) use bound::OperatorTimes;
 pub use bound::{BoundBy, OperatorTime};
 pub(crate) use phone::Watch;
-pub use phone::{PhoneReport, PhoneSpan, Pressure, Stalls, ThreadStates, TrainerKill};
+pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};
 
 /// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
 macro_rules! breakdown {

@@ -7,7 +7,7 @@ use haversack_devices::units::{Bytes, Joules, Nanos, Watts};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Value, json};
 
-pub use phone::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
+pub use phone::{Happening, PhoneEvent, PhoneSample, PhoneTrack, Pressure};
 
 /// Why an operator ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

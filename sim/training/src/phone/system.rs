@@ -18,9 +18,9 @@ use super::at_rest::{AtRest, Others, Pulse, Region};
 use super::flash::PhoneFlash;
 use super::places::Places;
 use super::{Phone, Threads, WatchedSample};
-use crate::record::{PhoneReport, Pressure, Watch};
+use crate::record::{PhoneReport, Watch};
 use crate::tensors::Change;
-use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack};
+use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack, Pressure};
 
 /// A phone in use.
 pub(super) struct PhoneSystem<'a> {

@@ -3,6 +3,8 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Kill, Psi};
 
+use crate::timeline::Pressure;
+
 /// What the phone's kernel saw of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhoneReport {
@@ -106,22 +108,6 @@ pub struct TrainerKill {
     pub lost: Nanos,
     /// When the new process was there, from the start of the run.
     pub until: Nanos,
-}
-
-/// Pressure-stall information (`/proc/pressure/memory`), summed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressure {
-    /// Somebody stalled.
-    pub some: Nanos,
-    /// Somebody stalled, and nobody worked who did not.
-    pub full: Nanos,
-}
-
-impl Pressure {
-    /// What it has summed up to.
-    pub(crate) fn of(psi: &Psi) -> Self {
-        Self { some: psi.some.total, full: psi.full.total }
-    }
 }
 
 /// What is noted of a span of time: of an iteration, or of all of them.

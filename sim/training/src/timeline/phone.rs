@@ -1,11 +1,10 @@
 //! What happened on a phone in use beside the operators of an iteration, for its timeline.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::Counters;
+use haversack_memory::phone::{Counters, Psi};
 use serde_json::{Value, json};
 
 use super::microseconds;
-use crate::record::Pressure;
 
 /// The process of the trace in which the phone is shown; the run is the first.
 const PID: u32 = 2;
@@ -32,6 +31,22 @@ pub struct PhoneSample {
     pub pressure: Pressure,
     /// `/proc/vmstat`, likewise.
     pub counters: Counters,
+}
+
+/// Pressure-stall information (`/proc/pressure/memory`), summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Somebody stalled.
+    pub some: Nanos,
+    /// Somebody stalled, and nobody worked who did not.
+    pub full: Nanos,
+}
+
+impl Pressure {
+    /// What it has summed up to.
+    pub(crate) fn of(psi: &Psi) -> Self {
+        Self { some: psi.some.total, full: psi.full.total }
+    }
 }
 
 /// Something that happened.
