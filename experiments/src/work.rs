@@ -10,7 +10,7 @@
 //!                Job::finish       files from all rows, the same bytes however the work was cut off or shared out
 //! ```
 //!
-//! [`work_on`] takes a [`Job`] through these steps. [`Shard`]s are parts for several machines; [`shards_of`] is what a merge
+//! `work_on` takes a `Job` through these steps. [`Shard`]s are parts for several machines; `shards_of` is what a merge
 //! begins with.
 
 mod folder;

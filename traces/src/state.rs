@@ -11,7 +11,7 @@ use crate::row::{CounterRow, UtcTime};
 pub(crate) const BATTERY: &str = "battery_percent";
 /// One while the phone charges or is full on its charger, else zero.
 pub(crate) const CHARGING: &str = "charging";
-/// What connects the phone: [`NETWORK_NONE`], [`NETWORK_MOBILE`] or [`NETWORK_WIFI`].
+/// What connects the phone: `NETWORK_NONE`, `NETWORK_MOBILE` or `NETWORK_WIFI`.
 pub const NETWORK: &str = "network";
 /// What the user's clock is ahead of UTC, in seconds.
 pub const UTC_OFFSET: &str = "utc_offset_s";

@@ -116,7 +116,7 @@ pub(crate) fn absences(graph: &TrainingGraph) -> Vec<Option<(NodeId, NodeId)>> {
 
 /// What all tensors of a graph cost to get back.
 ///
-/// A price holds until one of the tensors that counted in it comes back: [`RestoreCosts::take_in`] names those that may
+/// A price holds until one of the tensors that counted in it comes back: `take_in` names those that may
 /// be cheaper than they were. Everything else that happens makes tensors dearer.
 #[derive(Clone, Debug)]
 #[must_use]

@@ -157,7 +157,7 @@ pub(crate) const GAP_BOUNDS: [(&str, u64); 7] = [
 /// The times between a user's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many, by [`GAP_BOUNDS`], and last those that are longer.
+    /// How many, by `GAP_BOUNDS`, and last those that are longer.
     pub bins: [u64; GAP_BOUNDS.len() + 1],
 }
 
