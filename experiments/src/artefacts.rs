@@ -8,8 +8,10 @@ mod grid;
 mod learning;
 pub(crate) mod mandheling;
 mod prelude;
+mod records;
 mod sage;
 mod setting;
+mod sweep;
 mod trained;
 
 use std::sync::LazyLock;

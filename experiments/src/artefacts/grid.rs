@@ -5,7 +5,7 @@ use haversack_reports::figure::{BarSeries, Bars, Look};
 use crate::reproduce::{Context, Outcome};
 
 /// The method whose bars are the simulation's beside a paper that compares none: its own bars are called `paper`.
-pub(super) const SIMULATED: &str = "simulated";
+const SIMULATED: &str = "simulated";
 
 /// Values by subject, method and metric, all as people call them, each beside the paper's own.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +45,6 @@ impl Grid {
     pub(super) fn put(&mut self, [subject, method, metric]: [&str; 3], simulated: Option<f64>, paper: Option<f64>) {
         let [subject, method, metric] = [subject, method, metric].map(str::to_owned);
         self.places.push(GridValue { subject, method, metric, simulated, paper });
-    }
-
-    /// What is simulated of one metric, in the order in which it came.
-    pub(super) fn simulated(&self, metric: &str) -> impl Iterator<Item = f64> {
-        self.places.iter().filter(move |place| place.metric == metric).filter_map(|place| place.simulated)
     }
 
     /// The bars of one metric: a group for each subject, and in it for each method what is simulated and the paper's.

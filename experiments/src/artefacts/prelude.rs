@@ -5,7 +5,7 @@ pub(super) use haversack_devices::units::{Bytes, Nanos};
 pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, Look, Series, Stack, Stroke, Trace};
 
 pub(super) use super::chart::{Quantity, axis, columns, curves, from_zero, stacks, test_accuracy};
-pub(super) use super::grid::{Grid, SIMULATED, beside};
+pub(super) use super::grid::{Grid, beside};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::papers::reference::{Claim, ReferenceRow};
 pub(super) use crate::papers::{Answer, spelled};

@@ -14,15 +14,15 @@ pub struct Quantities {
 #[derive(Clone, Debug)]
 enum OfferedQuantity {
     /// Values of one unit, in an order that the artefact gives them.
-    Values(&'static str, Vec<f64>),
+    Values(String, Vec<f64>),
     /// Words.
     Words(String),
 }
 
 impl Quantities {
     /// Offers `values` of `unit`; later ones of a name go before earlier ones.
-    pub(crate) fn offer(&mut self, name: &str, unit: &'static str, values: Vec<f64>) {
-        self.all.push((name.to_owned(), OfferedQuantity::Values(unit, values)));
+    pub(crate) fn offer(&mut self, name: &str, unit: &str, values: Vec<f64>) {
+        self.all.push((name.to_owned(), OfferedQuantity::Values(unit.to_owned(), values)));
     }
 
     /// Offers words.

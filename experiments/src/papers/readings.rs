@@ -27,7 +27,7 @@
 //! A reading whose `key` is `unit` and that names a `metric` declares the unit of that metric's rows: the value is
 //! the unit in which `simulated` and the paper's number are both read.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use haversack_devices::text::read_toml;
@@ -38,6 +38,7 @@ use super::frame::FigureFrame;
 use super::notes::{Note, matches as matches_pattern, text_contradiction};
 use super::predicate::Predicate;
 use super::reference::{Claim, Reference, ReferenceRow};
+use super::shown::{Shown, SweptCase};
 
 const FILES: [(&str, &str, &str); 5] = [
     ("daf", "experiments/readings/daf.toml", include_str!("../../readings/daf.toml")),
@@ -161,6 +162,11 @@ struct ReadingsFile {
     notes: Vec<Note>,
     #[serde(default, rename = "figure")]
     frames: Vec<FigureFrame>,
+    #[serde(default, rename = "artefact")]
+    shown: Vec<Shown>,
+    /// Cases that several sweeps share.
+    #[serde(default)]
+    cases: BTreeMap<String, Vec<SweptCase>>,
 }
 
 /// The readings, predicates and notes of the four papers and of their comparison.
@@ -210,13 +216,25 @@ impl Readings {
         self.files(paper).flat_map(|file| &file.frames).find(|frame| frame.artefact == artefact)
     }
 
+    /// How the records of an artefact are shown.
+    pub(crate) fn shown(&self, paper: &str, artefact: &str) -> Option<&Shown> {
+        let is_named = |shown: &&Shown| shown.ids.iter().any(|id| id == artefact);
+        self.files(paper).flat_map(|file| &file.shown).find(is_named)
+    }
+
+    /// Cases that several sweeps of a paper share; none where none are called `name`.
+    pub(crate) fn shared(&self, paper: &str, name: &str) -> &[SweptCase] {
+        self.files(paper).find_map(|file| file.cases.get(name)).map_or(&[], Vec::as_slice)
+    }
+
     /// Every artefact that readings, notes or figures name, as `(paper, artefact)`.
     pub fn artefacts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.papers.iter().flat_map(|(paper, file)| {
             let of_notes = file.notes.iter().flat_map(|note| &note.artefacts);
             let of_frames = file.frames.iter().map(|frame| &frame.artefact);
+            let of_shown = file.shown.iter().flat_map(|shown| &shown.ids);
             let named = file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes).chain(of_frames);
-            named.map(|name| (*paper, name.as_str()))
+            named.chain(of_shown).map(|name| (*paper, name.as_str()))
         })
     }
 

@@ -20,6 +20,12 @@ impl<T: Into<Cell>, const N: usize> Cells for [T; N] {
     }
 }
 
+impl<T: Into<Cell>> Cells for Vec<T> {
+    fn fill(self, row: &mut Vec<Cell>) {
+        row.extend(self.into_iter().map(Into::into));
+    }
+}
+
 macro_rules! values {
     ($($kind:ty)*) => {$(
         impl Cells for $kind {

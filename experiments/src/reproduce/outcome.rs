@@ -118,7 +118,7 @@ impl Outcome {
     }
 
     /// Offers a quantity for predicates and notes: its values, in `unit`, or in none.
-    pub fn quantity(&mut self, name: &str, unit: &'static str, values: impl IntoIterator<Item = f64>) {
+    pub fn quantity(&mut self, name: &str, unit: &str, values: impl IntoIterator<Item = f64>) {
         self.quantities.offer(name, unit, values.into_iter().collect());
     }
 

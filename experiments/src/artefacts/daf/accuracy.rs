@@ -2,7 +2,7 @@
 
 use haversack_workloads::data::Part;
 
-use super::setting::{METHODS, SUBJECTS, of_method};
+use super::setting::{METHODS, of_method};
 use crate::artefacts::learning::{
     Compared, Taught, Training, Way, answer_accuracy, compare, learn, stand_in_words, stand_ins, title,
 };
@@ -68,18 +68,16 @@ impl Learned {
 
 /// Answers the accuracies of table 1: Original's is put in, the others are beside it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
-    for (subject, _, network) in SUBJECTS {
-        let Some(one) = found.iter().find(|one| one.kind == network.kind()) else { continue };
+    for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
+        let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
+        let place = METHODS.iter().position(|(method, _)| *method == row.method);
+        let Some((one, place)) = found.iter().find(|one| one.kind == kind).zip(place) else { continue };
         let of = format!("stand-in {}", stand_in_words(context, &one.stand_in));
         let original = one.original().map(|original| original.accuracies(Part::Test));
-        for ((method, _), (_, taught)) in METHODS.into_iter().zip(&one.ways) {
-            let id = format!("daf/table1/{subject}/{method}/accuracy");
-            let accuracies = taught.as_ref().map(|taught| taught.accuracies(Part::Test));
-            let baseline = original.as_deref().map(|original| (METHODS[0].1, original));
-            let is_baseline = method == METHODS[0].0;
-            let accuracies = accuracies.map_err(|error| format!("{error:#}"));
-            answer_accuracy(outcome, &id, accuracies, &of, baseline, is_baseline);
-        }
+        let accuracies = one.ways[place].1.as_ref().map(|taught| taught.accuracies(Part::Test));
+        let baseline = original.as_deref().map(|original| (METHODS[0].1, original));
+        let accuracies = accuracies.map_err(|error| format!("{error:#}"));
+        answer_accuracy(outcome, &row.id, accuracies, &of, baseline, place == 0);
     }
 }
 

@@ -5,6 +5,7 @@ use haversack_workloads::lowering::Variant;
 use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA};
 use super::{accuracy, equal_time};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 use crate::scenario::GraphKind;
 
 /// The row about accuracy.
@@ -39,17 +40,12 @@ fn unoptimised(context: &Context<'_>, scenario: &Scenario) -> Result<Scenario> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("device,network,speedup");
-    let mut grid = Grid::default();
-    for (device, network, speedup) in speedups(context)? {
-        outcome.row((device, network, speedup))?;
-        grid.put([&spelled(device), network, "speed-up"], Some(speedup), None);
-    }
-    outcome.range("daf/figure10/all/daf/speedup", grid.simulated("speed-up"));
-    outcome.bars("", grid.bars("speed-up"), from_zero("speed-up", "times"));
+    let mut records = Records::of("device,network,speedup");
+    speedups(context)?.into_iter().try_for_each(|found| records.row(found))?;
+    let mut outcome = Outcome::default();
     let learned = equal_time::of_methods(context)?;
     let said = equal_time::compare(context, &mut outcome, &learned);
-    context.judge(&mut outcome, AT_EQUAL_TIME)?;
+    let mut outcome = show(context, records, outcome)?;
     outcome.remark(AT_EQUAL_TIME, said);
     equal_time::draw(&mut outcome, &learned);
     accuracy::draw(context, &mut outcome, &learned)?;

@@ -12,8 +12,7 @@ use haversack_workloads::{Network, Phase, ValueId};
 use super::reductions::{OPERATIONS, micros, profiler, stack};
 use super::setting::BOARD;
 use crate::artefacts::prelude::*;
-
-const ROW: &str = "daf/figure2a/all/quantisation-control/overhead-over-op";
+use crate::artefacts::records::{Records, show};
 
 /// The two operations of [`OPERATIONS`], each a network of one product and a loss.
 fn networks() -> Result<[Network; 2]> {
@@ -45,35 +44,23 @@ fn forward(machine: &Machine, network: &Network) -> Result<f64> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("operation,part,time_us,over_operation");
     let device = context.device(BOARD)?;
     let profiler = profiler(context, &device)?;
     let machine = Machine::new(device.clone(), stack(context, &device)?, Trains::Either, None, Frequency::Highest)?;
-    let mut parts: Vec<(&str, Vec<f64>)> = vec![("the operation", Vec::new())];
-    parts.extend(CONTROL.map(|statistic| (statistic.name(), Vec::new())));
-    parts.push(("quantising", Vec::new()));
-    let mut largest: f64 = 0.0;
+    let mut records = Records::of("operation,title,part,time_us,over_operation,control_over_operation");
     for (operation, network) in OPERATIONS.iter().zip(networks()?) {
         let alone = forward(&machine, &network)?;
-        let mut times = vec![alone];
+        let mut parts = vec![("the operation", alone)];
         for statistic in CONTROL {
             let counts = framework(&[statistic], operation.elements, &profiler.machine)?;
-            times.push(micros(&profiler.time_of(&counts)));
+            parts.push((statistic.name(), micros(&profiler.time_of(&counts))));
         }
         let kernels = vec![map_counts(operation.elements, &profiler.machine)?];
-        times.push(micros(&profiler.time_of(&ProgramCounts { kernels, memsets: 0, operators: 1 })));
-        for ((name, column), time) in parts.iter_mut().zip(&times) {
-            outcome.row((operation.name, *name, *time, time / alone))?;
-            column.push(*time);
+        parts.push(("quantising", micros(&profiler.time_of(&ProgramCounts { kernels, memsets: 0, operators: 1 }))));
+        let control: f64 = parts.iter().skip(1).map(|(_, time)| time).sum();
+        for (part, time) in parts {
+            records.row((operation.name, operation.title, part, [time, time / alone, control / alone]))?;
         }
-        let control: f64 = times.iter().skip(1).sum();
-        largest = largest.max(control / alone);
     }
-    outcome.number(ROW, largest);
-    let mut stack = Stack::new(OPERATIONS.map(|operation| operation.title));
-    for (name, column) in parts {
-        stack = stack.part(name, column);
-    }
-    outcome.panel("", stack.show_totals().show_shares(), Axis::default(), axis("time", "µs"));
-    Ok(outcome)
+    show(context, records, Outcome::default())
 }

@@ -2,7 +2,6 @@
 
 use haversack_training::{AllocatorKind, Record};
 
-use super::accuracy::KINDS;
 use super::bits;
 use crate::artefacts::prelude::*;
 
@@ -22,13 +21,6 @@ pub(super) struct DafNetwork {
     batch: &'static str,
 }
 
-impl DafNetwork {
-    /// The kind of what stands in for it: it learns images, or tokens.
-    pub(super) const fn kind(&self) -> &'static str {
-        if self.input.is_none() { KINDS[0] } else { KINDS[1] }
-    }
-}
-
 /// All networks: ResNet-18 on images of 32 by 32 and of 224 by 224, the others with low-rank adapters.
 pub(super) const NETWORKS: [DafNetwork; 4] = [RESNET_CIFAR, RESNET_IMAGENET, ROBERTA, GPT2];
 pub(super) const RESNET_CIFAR: DafNetwork =
@@ -43,18 +35,6 @@ pub(super) const ROBERTA: DafNetwork = DafNetwork {
 };
 pub(super) const GPT2: DafNetwork =
     DafNetwork { name: "GPT-2 medium", model: "gpt2-medium-lora", input: Some("gpt2-tokens"), batch: "gpt2-batch" };
-
-/// The data sets of table 1, as the reference names them, for people, and what is trained on them.
-pub(super) const SUBJECTS: [(&str, &str, DafNetwork); 8] = [
-    ("resnet18-cifar10", "CIFAR-10", RESNET_CIFAR),
-    ("resnet18-cifar100", "CIFAR-100", RESNET_CIFAR),
-    ("resnet18-imagenet", "ImageNet", RESNET_IMAGENET),
-    ("roberta-base-stsb", "STSB", ROBERTA),
-    ("roberta-base-mrpc", "MRPC", ROBERTA),
-    ("roberta-base-sst2", "SST2", ROBERTA),
-    ("gpt2-medium-e2e", "E2E", GPT2),
-    ("gpt2-medium-webnlg", "WebNLG", GPT2),
-];
 
 /// The methods, as the reference and the policies name them, and for people.
 pub(super) const METHODS: [(&str, &str); 5] = [

@@ -4,19 +4,15 @@ use haversack_training::{AllocatorKind, Record};
 
 use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, store};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::show;
+use crate::artefacts::sweep::records;
 
-/// The configurations as the reference names them, for people, and as the policy does.
-const CONFIGURATIONS: [(&str, &str, &str); 4] = [
-    ("cpu-only", "only CPU", "cpu"),
-    ("gpu-only", "only GPU", "gpu"),
-    ("cpu-gpu-no-unified-layout", "CPU + GPU", "shared"),
-    ("cpu-gpu-unified-layout", "CPU + GPU, unified layout", "unified"),
-];
-/// The quantities: as the reference names them, for people, and their unit.
-const METRICS: [(&str, &str, &str); 3] = [
-    ("memory-overhead", "memory overhead", "MiB"),
-    ("time", "time of the rest", "ms"),
-    ("time-overhead", "time overhead", "ms"),
+/// The configurations as the reference names them, and as the policy does.
+const CONFIGURATIONS: [(&str, &str); 4] = [
+    ("cpu-only", "cpu"),
+    ("gpu-only", "gpu"),
+    ("cpu-gpu-no-unified-layout", "shared"),
+    ("cpu-gpu-unified-layout", "unified"),
 ];
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -31,8 +27,8 @@ pub(crate) fn parts(record: &Record) -> (Nanos, Nanos) {
 /// # Errors
 /// No such configuration, or no such reading.
 pub(crate) fn packed(reading: impl Fn(&str) -> Result<f64>, id: &str) -> Result<Scenario> {
-    let found = CONFIGURATIONS.iter().find(|(known, ..)| *known == id);
-    let (_, _, packing) = found.with_context(|| format!("no configuration of table 2 is called `{id}`"))?;
+    let found = CONFIGURATIONS.iter().find(|(known, _)| *known == id);
+    let (_, packing) = found.with_context(|| format!("no configuration of table 2 is called `{id}`"))?;
     let mut scenario = Scenario::new(BOARD, RESNET_CIFAR.model);
     scenario.allocator = Some(AllocatorKind::Caching);
     scenario.batch = reading("resnet-batch")? as u64;
@@ -42,22 +38,16 @@ pub(crate) fn packed(reading: impl Fn(&str) -> Result<f64>, id: &str) -> Result<
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("configuration,store_mib,overhead_mib,time_ms,overhead_ms");
-    let mut grid = Grid::default();
-    for (id, name, _) in CONFIGURATIONS {
-        let record = context.run(&packed(|reading| context.reading_number(reading), id)?)?;
-        let (time, overhead) = parts(&record);
-        let values = [record.peak_staging.as_f64() / MIB, time.seconds() * 1e3, overhead.seconds() * 1e3];
-        outcome.row((name, store(&record).as_f64() / MIB, values))?;
-        for ((metric, label, _), value) in METRICS.into_iter().zip(values) {
-            let row = format!("daf/table2/resnet18-cifar10/{id}/{metric}");
-            grid.answer(context, &mut outcome, &row, [name, SIMULATED, label], value)?;
-        }
-    }
+    let mut outcome = Outcome::default();
     let budget = context.reading_number("activation-memory")?;
     outcome.answer("daf/table2/resnet18-cifar10/activation/memory", Answer::Input(budget));
-    for (_, label, unit) in METRICS {
-        outcome.bars(label, grid.bars(label), axis(label, unit));
-    }
-    Ok(outcome)
+    let records = records(context, "store_mib,overhead_mib,time_ms,overhead_ms", |_, ids| {
+        let record = context.run(&packed(|reading| context.reading_number(reading), &ids[0])?)?;
+        let times: [Nanos; 2] = parts(&record).into();
+        Ok((
+            [store(&record), record.peak_staging].map(|bytes| bytes.as_f64() / MIB),
+            times.map(|time| time.seconds() * 1e3),
+        ))
+    })?;
+    show(context, records, outcome)
 }

@@ -3,7 +3,7 @@
 use haversack_devices::Frequency;
 use haversack_training::HeatPoint;
 
-use super::setting::{MandhelingNetwork, XIAOMI_10};
+use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
 
 /// Samples of a batch, by the reading `figure9-run`.
@@ -17,7 +17,7 @@ const RUNS: [Watched; 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandh
 
 /// The device after each batch until the minutes are over.
 fn curve(context: &Context<'_>, (method, _, minutes): Watched) -> Result<Vec<HeatPoint>> {
-    let mut scenario = trained(XIAOMI_10, MandhelingNetwork::called("vgg16")?.model, method, BATCH);
+    let mut scenario = trained(XIAOMI_10, "vgg16-cifar", method, BATCH);
     scenario.frequency = Frequency::Governor;
     scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
     let cool = context.run(&scenario)?.iteration;

@@ -1,4 +1,4 @@
-//! What Mandheling's artefacts share: phones, networks, methods, and what a batch of one takes.
+//! What Mandheling's artefacts share: phones, and what a batch takes.
 
 use haversack_devices::Frequency;
 use haversack_devices::units::Joules;
@@ -9,122 +9,11 @@ use crate::artefacts::prelude::*;
 pub(crate) const XIAOMI_11_PRO: &str = "xiaomi-11-pro";
 pub(crate) const XIAOMI_10: &str = "xiaomi-10";
 
-/// The phones of table 5, and for people.
-pub(crate) const PHONES: [(&str, &str); 3] =
-    [(XIAOMI_11_PRO, "Xiaomi 11 Pro"), (XIAOMI_10, "Xiaomi 10"), ("redmi-note9-pro", "Redmi Note9 Pro")];
-
-/// The methods of section 4.1 as the policies name them, and for people.
-pub(crate) const METHODS: [(&str, &str); 5] = [
-    ("tflite-fp32", "TFLite-FP32"),
-    ("mnn-fp32", "MNN-FP32"),
-    ("mnn-int8", "MNN-INT8"),
-    ("mnn-fp32-gpu", "MNN-FP32-GPU"),
-    ("mandheling", "Mandheling"),
-];
-
-/// A network of table 6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MandhelingNetwork {
-    /// As the reference's table 6 names it: network and data set.
-    pub(crate) id: (&'static str, &'static str),
-    /// For people.
-    pub(crate) name: &'static str,
-    /// Its model.
-    pub(crate) model: &'static str,
-}
-
-/// The networks of table 6.
-pub(crate) const NETWORKS: [MandhelingNetwork; 6] = [
-    MandhelingNetwork { id: ("vgg11", "cifar10"), name: "VGG-11", model: "vgg11-cifar" },
-    MandhelingNetwork { id: ("vgg16", "cifar10"), name: "VGG-16", model: "vgg16-cifar" },
-    MandhelingNetwork { id: ("vgg19", "imagenet"), name: "VGG-19", model: "vgg19" },
-    MandhelingNetwork { id: ("resnet34", "cifar10"), name: "ResNet-34", model: "resnet34-cifar" },
-    MandhelingNetwork { id: ("resnet18", "imagenet"), name: "ResNet-18", model: "resnet18" },
-    MandhelingNetwork { id: ("inceptionv3", "cifar10"), name: "InceptionV3", model: "inceptionv3" },
-];
-
-impl MandhelingNetwork {
-    /// The network of table 6 called `id`, e.g. `vgg16`.
-    pub(crate) fn called(id: &str) -> Result<Self> {
-        let found = NETWORKS.iter().find(|network| network.id.0 == id);
-        found.copied().with_context(|| format!("table 6 has no network `{id}`"))
-    }
-}
-
-/// A scenario of `network` on `phone` under `method`: the batch, the input and the frequency that the readings declare
-/// for the artefact.
-pub(crate) fn scenario(
-    context: &Context<'_>,
-    phone: &str,
-    network: MandhelingNetwork,
-    method: &str,
-) -> Result<Scenario> {
-    scenario_of(context, phone, network, method, context.reading_number("batch")? as u64)
-}
-
-/// The same with a batch of `samples`.
-pub(crate) fn scenario_of(
-    context: &Context<'_>,
-    phone: &str,
-    network: MandhelingNetwork,
-    method: &str,
-    samples: u64,
-) -> Result<Scenario> {
-    let mut scenario = trained(phone, network.model, method, samples);
-    scenario.frequency = context.reading_text("frequency")?.parse()?;
-    if network.model == "inceptionv3" {
-        scenario.input = Some(context.reading_text("inception-input")?.parse()?);
-    }
-    Ok(scenario)
-}
-
 /// What a batch takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BatchCost {
     pub(crate) time: Nanos,
     pub(crate) energy: Joules,
-}
-
-impl BatchCost {
-    /// How many times as fast as `other` it is.
-    pub(crate) fn speed_up(self, other: Self) -> f64 {
-        other.time.seconds() / self.time.seconds()
-    }
-
-    /// How many times as much energy as it `other` takes.
-    pub(crate) fn energy_reduction(self, other: Self) -> f64 {
-        other.energy.0 / self.energy.0
-    }
-}
-
-/// Batches by what they are of: three labels each, as tables show them.
-#[derive(Default)]
-pub(super) struct Batches(Vec<([String; 3], Option<BatchCost>)>);
-
-impl Batches {
-    /// Keeps a batch; `None` if it is out of memory.
-    pub(super) fn put(&mut self, labels: [&str; 3], batch: Option<BatchCost>) {
-        self.0.push((labels.map(str::to_owned), batch));
-    }
-
-    /// The batch of these labels, if it fits.
-    pub(super) fn of(&self, labels: [&str; 3]) -> Option<BatchCost> {
-        self.0.iter().find(|(known, _)| *known == labels)?.1
-    }
-
-    /// Labels and batches, in the order in which they came.
-    pub(super) fn iter(&self) -> impl Iterator<Item = ([&str; 3], Option<BatchCost>)> {
-        self.0.iter().map(|(labels, batch)| (labels.each_ref().map(String::as_str), *batch))
-    }
-
-    /// An outcome with the data: three columns under the header `labels`, the time and the energy.
-    pub(super) fn data(&self, labels: &str) -> Result<Outcome> {
-        let mut outcome = Outcome::of(&format!("{labels},time_s,energy_j"));
-        for (labels, batch) in self.iter() {
-            outcome.row((labels, QUANTITIES.map(|(.., value)| batch.map(value))))?;
-        }
-        Ok(outcome)
-    }
 }
 
 /// What of a batch is shown: for people, the unit, and its value.

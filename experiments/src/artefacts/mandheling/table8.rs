@@ -3,7 +3,7 @@
 use haversack_devices::Frequency;
 use haversack_devices::units::Flops;
 
-use super::setting::{MandhelingNetwork, XIAOMI_11_PRO, batch};
+use super::setting::{XIAOMI_11_PRO, batch};
 use super::table7::{METHODS, chosen};
 use super::{accuracy, federated, roofline};
 use crate::artefacts::learning::stand_in_words;
@@ -18,7 +18,7 @@ const QUANTITIES: [(&str, &str, &str); 2] = [("clock-hours", "time to convergenc
 /// The scenario of a batch of a row's training; nothing for federated ones.
 pub(crate) fn of_row(subject: &str, method: &str, batch: u64) -> Option<Scenario> {
     let model = match subject {
-        "vgg11-cifar10" => MandhelingNetwork::called("vgg11").ok()?.model,
+        "vgg11-cifar10" => "vgg11-cifar",
         "resnet18-cifar10" => "resnet18-cifar",
         _ => return None,
     };
@@ -44,8 +44,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let batches = context.reading_number("batches-per-round")?;
     let device = context.device(XIAOMI_11_PRO)?;
     let cores_of = |cores: &str, frequency: &str| chosen(&device, cores, frequency);
-    let of_table7 =
-        Scenario { batch: samples, ..Scenario::new(XIAOMI_11_PRO, MandhelingNetwork::called("vgg16")?.model) };
+    let of_table7 = Scenario { batch: samples, ..Scenario::new(XIAOMI_11_PRO, "vgg16-cifar") };
     let of_table7 = operations(context, &of_table7)?;
     let mut outcome = Outcome::of("network,method,batch_s,batch_j,quantity,simulated,paper,unit");
     let mut grid = Grid::default();

@@ -40,13 +40,6 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: SageNetwork
     Ok(scenario)
 }
 
-/// MobileNetV2 on the original graph in settings that its rows do not have: for people, and the scenario.
-pub(super) fn beside_mobilenet(context: &Context<'_>) -> Result<[(&'static str, Scenario); 2]> {
-    let whole = unoptimised(context, MOBILENET)?;
-    let smaller = Scenario { input: Some("3x160x160".parse()?), ..whole.clone() };
-    Ok([("at 160x160", smaller), ("at batch 16", Scenario { batch: 16, ..whole })])
-}
-
 /// The same on the original graph, which nothing optimises.
 pub(super) fn unoptimised(context: &Context<'_>, network: SageNetwork) -> Result<Scenario> {
     Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })

@@ -1,81 +1,88 @@
-//! Throughput against the memory budget: the curves of figures 9 to 11.
+//! Throughput, and energy, against the memory budget: figures 9 to 11, and 13.
 
-use super::setting::{SageNetwork, scenario};
+use super::setting::{MACHINES, PHONES, RESNET, S10, scenario};
 use crate::artefacts::prelude::*;
-
-/// A scheme: its name for people, its policy and the policy's parameters.
-pub(super) type Scheme = (&'static str, &'static str, Set<'static>);
-
-/// The schemes of figures 9 and 10.
-pub(super) const SCHEMES: [Scheme; 5] =
-    [("SGC", "sgc", &[]), ("SGA", "sga", &[]), ("DGC", "dgc", &[]), ("DGA", "dga", &[]), ("Sage", "sage", &[])];
-
-/// The throughput of a scheme within a budget.
-pub(super) struct ThroughputPoint {
-    pub(super) scheme: &'static str,
-    /// The budget in percent of what the unmanaged graph needs, and in megabytes.
-    pub(super) percent: f64,
-    pub(super) megabytes: f64,
-    /// Samples a second; `None` if the scheme does not fit.
-    pub(super) rate: Option<f64>,
-}
-
-/// Throughput of each scheme at each declared budget.
-pub(super) struct Throughputs {
-    /// The throughput of the unmanaged graph.
-    pub(super) unmanaged: f64,
-    /// By scheme, then budget.
-    pub(super) points: Vec<ThroughputPoint>,
-}
-
-/// Simulates `schemes` on `network` and `device` at every declared budget.
-pub(super) fn throughputs(
-    context: &Context<'_>,
-    device: &str,
-    network: SageNetwork,
-    schemes: &[Scheme],
-) -> Result<Throughputs> {
-    let mut scenario = scenario(context, device, network)?;
-    scenario.iterations = context.reading_number("steady-state")? as u32;
-    let unmanaged = context.run(&scenario)?;
-    let whole = unmanaged.peak_memory;
-    let mut points = Vec::new();
-    for &(name, policy, set) in schemes {
-        let scenario = under(&scenario, policy, set);
-        for &percent in context.reading_numbers("budgets")? {
-            let record = context.within(&scenario, budget(whole, percent))?;
-            let rate = record.map(|record| record.samples_per_second());
-            points.push(ThroughputPoint {
-                scheme: name,
-                percent,
-                megabytes: whole.megabytes() * percent / 100.0,
-                rate,
-            });
-        }
-    }
-    Ok(Throughputs { unmanaged: unmanaged.samples_per_second(), points })
-}
+use crate::artefacts::records::show;
+use crate::artefacts::sweep::{records, swept};
 
 /// The budget of `percent` of what the unmanaged graph needs.
-pub(super) fn budget(whole: Bytes, percent: f64) -> Budget {
+fn budget(whole: Bytes, percent: f64) -> Budget {
     Budget::Bytes(Bytes((whole.as_f64() * percent / 100.0).ceil() as u64))
 }
 
-impl Throughputs {
-    /// Samples a second of `scheme` by budget.
-    pub(super) fn of(&self, scheme: &str) -> impl Iterator<Item = Option<f64>> {
-        self.points.iter().filter(move |point| point.scheme == scheme).map(|point| point.rate)
-    }
+/// Megabytes of a budget in percent of what the unmanaged graph needs, and samples a second within it, if the scheme fits.
+fn rate(context: &Context<'_>, scenario: &Scenario, percent: f64) -> Result<(f64, Option<f64>)> {
+    let whole = context.run(&under(scenario, "original", &[]))?.peak_memory;
+    let record = context.within(scenario, budget(whole, percent))?;
+    Ok((whole.megabytes() * percent / 100.0, record.map(|record| record.samples_per_second())))
+}
 
-    /// The mean over all budgets; a budget that the scheme cannot reach counts as zero.
-    pub(super) fn mean(&self, scheme: &str) -> f64 {
-        let count = self.of(scheme).count().max(1);
-        self.of(scheme).map(|rate| rate.unwrap_or(0.0)).sum::<f64>() / count as f64
-    }
+/// Figure 9: the least memory of each scheme, and its throughput.
+pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
+    swept(context, "budget_mb,samples_per_s,least_memory_mb", |scenario, ids| {
+        let percent = ids[2].parse()?;
+        let least = (percent == 100.0).then(|| context.least(scenario)).transpose()?;
+        Ok((rate(context, scenario, percent)?, least.map(Bytes::megabytes)))
+    })
+}
 
-    /// Adds the panel of the curves.
-    pub(super) fn draw(&self, outcome: &mut Outcome, title: &str) {
-        let lines = curves(&self.points, |point| point.scheme, |point| Some((point.megabytes, point.rate?)));
-        outcome.panel(title, lines, axis("memory budget", "MB").log(), from_zero("throughput", "samples/s"));
+/// Figures 9a and 9b.
+pub(super) fn on_extreme(context: &Context<'_>) -> Result<Outcome> {
+    swept(context, "budget_mb,samples_per_s,where_both_fit", |scenario, ids| {
+        let percent = ids[2].parse()?;
+        let found = rate(context, scenario, percent)?;
+        let other = if scenario.policy == "dgc" { "dga" } else { "dgc" };
+        let both = percent < 100.0 && rate(context, &under(scenario, other, &[]), percent)?.1.is_some();
+        Ok((found, found.1.filter(|_| both)))
+    })
+}
+
+/// Figure 10: two phones and a server GPU.
+pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
+    let records =
+        records(context, "budget_mb,samples_per_s", |scenario, ids| rate(context, scenario, ids[3].parse()?))?;
+    let mut outcome = Outcome::default();
+    let unmanaged = |device: &&str| {
+        let iterations = context.reading_number("steady-state")? as u32;
+        Ok(context.run(&Scenario { iterations, ..scenario(context, device, RESNET)? })?.samples_per_second())
+    };
+    let rates = MACHINES.iter().map(unmanaged).collect::<Result<Vec<f64>>>()?;
+    if let ([of_phones @ .., server], Some(phones)) = (rates.as_slice(), mean(&rates[..PHONES.len()])) {
+        let id = "sage/figure10/rtx-3090-vs-phones/throughput/ratio";
+        outcome.number(id, server / phones);
+        let each = of_phones.iter().zip(PHONES);
+        let each = each.map(|(rate, device)| format!("{:.0} against the {}", server / rate, spelled(device)));
+        outcome.remark(id, each.collect::<Vec<_>>().join(", "));
     }
+    let scenario = scenario(context, S10, RESNET)?;
+    let least = |policy| context.least(&under(&scenario, policy, &[]));
+    let [sage, dga, dgc] = [least("sage")?, least("dga")?, least("dgc")?];
+    let id = "sage/figure10/resnet50/sage-vs-dga/minimum-memory";
+    outcome.number(id, (1.0 - sage.as_f64() / dga.as_f64()) * 100.0);
+    outcome.remark(id, format!("DGC needs {:.1} times Sage's least", dgc.as_f64() / sage.as_f64()));
+    show(context, records, outcome)
+}
+
+/// Figure 11: six ways to combine accumulation and checkpointing, each the mean over all budgets; one that it cannot reach
+/// counts as zero.
+pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
+    swept(context, "mean_samples_per_s", |scenario, _| {
+        let budgets = context.reading_numbers("budgets")?.iter();
+        let rates = budgets.map(|&percent| Ok(rate(context, scenario, percent)?.1.unwrap_or(0.0)));
+        Ok(mean(&rates.collect::<Result<Vec<_>>>()?))
+    })
+}
+
+/// Figure 13: energy of an iteration against the memory budget.
+pub(super) fn figure13(context: &Context<'_>) -> Result<Outcome> {
+    let records = records(context, "joules_per_sample", |scenario, ids| {
+        let whole = context.run(scenario)?.peak_memory;
+        let record = context.within(scenario, budget(whole, ids[2].parse()?))?;
+        Ok(record.map(|record| record.energy.0 / scenario.batch as f64))
+    })?;
+    let mut one = under(&scenario(context, S10, RESNET)?, "sage", &[]);
+    one.batch = context.reading_number("latency-batch")? as u64;
+    let mut outcome = Outcome::default();
+    outcome.number("sage/figure13/resnet50-on-galaxy-s10/sage/energy-per-iteration", context.run(&one)?.energy.0);
+    show(context, records, outcome)
 }

@@ -1,0 +1,470 @@
+//! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
+//! ([`crate::papers::shown`]).
+
+use haversack_reports::figure::{Chart, Cloud};
+use haversack_reports::table::{Cell, Table};
+
+use super::prelude::*;
+use crate::papers::catalogue::Entry;
+use crate::papers::shown::{
+    AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
+    Shown, Take, WordsRule,
+};
+use crate::reproduce::Cells;
+
+/// Rows of named columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Records {
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// What is declared of the artefact's records.
+pub(super) fn declared<'c>(context: &'c Context<'_>) -> Result<&'c Shown> {
+    let Entry { paper, id, .. } = context.artefact.entry;
+    context.readings.shown(paper, id).with_context(|| format!("nothing says how {paper}/{id} is shown"))
+}
+
+/// Adds to `outcome` what is declared of the artefact's records.
+///
+/// # Errors
+/// A column or a row of the reference that there is not.
+pub(super) fn show(context: &Context<'_>, mut records: Records, mut outcome: Outcome) -> Result<Outcome> {
+    let shown = declared(context)?;
+    for column in &shown.columns {
+        records.derive(context, column)?;
+    }
+    if !shown.data.is_empty() {
+        outcome.table = Some(records.table(shown)?);
+    }
+    for rule in &shown.answers {
+        records.answer(context, rule, &mut outcome)?;
+    }
+    for rule in &shown.quantities {
+        records.offer(rule, &mut outcome)?;
+    }
+    for rule in &shown.words {
+        records.tell(rule, &mut outcome)?;
+    }
+    for row in context.rows.iter().filter(|row| matches!(row.claim, Claim::Order(_))) {
+        context.judge(&mut outcome, &row.id)?;
+    }
+    for (metric, words) in &shown.beside_null {
+        outcome.compare_with_null(&context.rows, metric, words);
+    }
+    for line in &shown.summary {
+        for rows in records.groups(&records.all(), &named(line))? {
+            outcome.summary.push(records.filled(line, &rows)?);
+        }
+    }
+    for rule in &shown.panels {
+        records.panels(context, rule, &mut outcome)?;
+    }
+    Ok(outcome)
+}
+
+impl Records {
+    /// No record yet, with the columns of this header.
+    pub(super) fn of(header: &str) -> Self {
+        Self { columns: header.split(',').map(str::to_owned).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// One that has not a cell for each column.
+    pub(super) fn row(&mut self, cells: impl Cells) -> Result<()> {
+        let mut row = Vec::new();
+        cells.fill(&mut row);
+        ensure!(row.len() == self.columns.len(), "{} cells for the columns {}", row.len(), self.columns.join(","));
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn all(&self) -> Vec<usize> {
+        (0..self.rows.len()).collect()
+    }
+
+    fn cell(&self, row: usize, column: &str) -> Result<&Cell> {
+        let place = self.columns.iter().position(|known| known == column);
+        place.map(|place| &self.rows[row][place]).with_context(|| format!("no column is called `{column}`"))
+    }
+
+    /// The words of a column; of `method.name`, where there is no such column, those of `method` spelled out.
+    fn text(&self, row: usize, column: &str) -> Result<String> {
+        match column.strip_suffix(".name") {
+            Some(id) if !self.columns.iter().any(|known| known == column) => Ok(spelled(&self.text(row, id)?)),
+            _ => Ok(self.cell(row, column)?.exact()),
+        }
+    }
+
+    /// The number of a column, where there is one.
+    fn number(&self, row: usize, column: &str) -> Result<Option<f64>> {
+        Ok(match self.cell(row, column)? {
+            Cell::Number(number) => Some(*number),
+            Cell::Count(count) => Some(*count as f64),
+            _ => None,
+        })
+    }
+
+    fn numbers(&self, rows: &[usize], column: &str) -> Result<Vec<Option<f64>>> {
+        rows.iter().map(|&row| self.number(row, column)).collect()
+    }
+
+    /// The records that have the words of `only` and none of those of `not`.
+    fn select(&self, only: &Filter, not: &Filter) -> Result<Vec<usize>> {
+        let mut found = Vec::new();
+        for row in self.all() {
+            let has =
+                |(column, words): (&String, &OneOrMany)| Ok::<_, anyhow::Error>(words.has(&self.text(row, column)?));
+            let wanted = only.iter().map(has).collect::<Result<Vec<_>>>()?;
+            let unwanted = not.iter().map(has).collect::<Result<Vec<_>>>()?;
+            if wanted.into_iter().all(|has| has) && !unwanted.into_iter().any(|has| has) {
+                found.push(row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The records by the words of these columns, in the order in which they come.
+    fn groups(&self, rows: &[usize], columns: &[String]) -> Result<Vec<Vec<usize>>> {
+        let mut groups = Vec::<(Vec<String>, Vec<usize>)>::new();
+        for &row in rows {
+            let key = columns.iter().map(|column| self.text(row, column)).collect::<Result<Vec<_>>>()?;
+            match groups.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, rows)) => rows.push(row),
+                None => groups.push((key, vec![row])),
+            }
+        }
+        Ok(groups.into_iter().map(|(_, rows)| rows).collect())
+    }
+
+    /// `text` with the columns between its braces, of the first of `rows`, or what is taken of all.
+    fn filled(&self, text: &str, rows: &[usize]) -> Result<String> {
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some((words, after)) = rest.split_once('{') {
+            let (inside, after) = after.split_once('}').with_context(|| format!("a `{{` without its `}}`: {text}"))?;
+            filled.push_str(words);
+            filled.push_str(&self.placeholder(inside, rows)?);
+            rest = after;
+        }
+        Ok(filled + rest)
+    }
+
+    fn placeholder(&self, inside: &str, rows: &[usize]) -> Result<String> {
+        let (what, digits) = inside.split_once(':').map_or((inside, None), |(what, digits)| (what, Some(digits)));
+        let first = *rows.first().with_context(|| format!("no record has a `{what}`"))?;
+        let number = match what.split_once(' ') {
+            Some((take, column)) => taken(&self.numbers(rows, column)?, take_called(take)?),
+            None if digits.is_none() => return self.text(first, what),
+            None => self.number(first, what)?,
+        };
+        let number = number.with_context(|| format!("there is no number `{what}`"))?;
+        Ok(match digits {
+            Some(digits) => format!("{number:.0$}", digits.parse()?),
+            None => number.to_string(),
+        })
+    }
+
+    /// `text` filled from the records of each combination of its columns.
+    fn each(&self, rows: &[usize], text: &str) -> Result<Vec<String>> {
+        self.groups(rows, &named(text))?.iter().map(|rows| self.filled(text, rows)).collect()
+    }
+
+    /// The words of a column, or of several between braces.
+    fn label(&self, row: usize, column: &str) -> Result<String> {
+        if column.contains('{') { self.filled(column, &[row]) } else { self.text(row, column) }
+    }
+
+    fn table(&self, shown: &Shown) -> Result<Table> {
+        let columns: Vec<(&str, &str)> =
+            shown.data.iter().map(|column| column.split_once(": ").unwrap_or((column, column))).collect();
+        let mut table = Table::new(columns.iter().map(|(name, _)| *name));
+        for row in self.select(&shown.data_of, &Filter::default())? {
+            let cell = |(_, column): &(&str, &str)| match self.cell(row, column) {
+                Err(_) if column.ends_with(".name") => Ok(self.text(row, column)?.into()),
+                other => other.cloned(),
+            };
+            table.push(columns.iter().map(cell).collect::<Result<Vec<_>>>()?)?;
+        }
+        Ok(table)
+    }
+
+    fn derive(&mut self, context: &Context<'_>, column: &DerivedColumn) -> Result<()> {
+        let wanted = self.select(&column.only, &Filter::default())?;
+        let mut values = Vec::new();
+        for row in self.all() {
+            values.push(match &column.paper {
+                _ if !wanted.contains(&row) => None,
+                Some(id) => {
+                    let id = place(context, &self.filled(id, &[row])?);
+                    let absent = column.optional && context.row(&id).is_err();
+                    if absent { None } else { context.paper(&id)?.map(|paper| paper * column.times.unwrap_or(1.0)) }
+                }
+                None => self.related(row, column)?,
+            });
+        }
+        self.columns.push(column.name.clone());
+        self.rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value.into()));
+        Ok(())
+    }
+
+    /// How a record stands to the one that a column names.
+    fn related(&self, row: usize, column: &DerivedColumn) -> Result<Option<f64>> {
+        let Some(own) = self.number(row, &column.of)? else { return Ok(None) };
+        if let Some(factor) = column.times {
+            return Ok(Some(own * factor));
+        }
+        let mut other = Some(row);
+        if !column.over.is_empty() {
+            let mut like: Filter =
+                column.over.iter().map(|(key, word)| (key.clone(), OneOrMany::One(word.clone()))).collect();
+            for key in &column.same {
+                like.insert(key.clone(), OneOrMany::One(self.text(row, key)?));
+            }
+            other = self.select(&like, &Filter::default())?.first().copied();
+        }
+        let Some(other) = other else { return Ok(None) };
+        let other = self.number(other, column.to.as_ref().unwrap_or(&column.of))?;
+        Ok(other.map(|other| match column.is {
+            Relation::Ratio => own / other,
+            Relation::SpeedUp => other / own,
+            Relation::More => (own / other - 1.0) * 100.0,
+            Relation::Saved => (1.0 - own / other) * 100.0,
+        }))
+    }
+
+    fn answer(&self, context: &Context<'_>, rule: &AnswerRule, outcome: &mut Outcome) -> Result<()> {
+        for rows in self.groups(&self.select(&rule.only, &rule.not)?, &named(&rule.row))? {
+            let id = place(context, &self.filled(&rule.row, &rows)?);
+            if rule.optional && context.row(&id).is_err() {
+                continue;
+            }
+            let claim = &context.row(&id)?.claim;
+            let values = rule.value.as_ref().map_or(Ok(Vec::new()), |value| self.numbers(&rows, value))?;
+            let answer = match (rule.take, range(values.iter().copied().flatten())) {
+                (Take::Range, Some((lo, hi))) if matches!(claim, Claim::Range { .. }) => Some(Answer::Range(lo, hi)),
+                _ => taken(&values, rule.take).map(if rule.input { Answer::Input } else { Answer::Number }),
+            };
+            if let Some(answer) = answer {
+                outcome.answer(&id, answer);
+            }
+            if let Some(null) = &rule.null {
+                outcome.nulls.extend(taken(&self.numbers(&rows, null)?, rule.take).map(|null| (id.clone(), null)));
+            }
+            if let Some(remark) = &rule.remark {
+                let each = rule.each.as_ref().map_or(Ok(Vec::new()), |each| self.each(&rows, each))?;
+                outcome.remark(id, self.filled(remark, &rows)? + &each.join(", "));
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&self, rule: &QuantityRule, outcome: &mut Outcome) -> Result<()> {
+        for rows in self.groups(&self.select(&rule.only, &rule.not)?, &named(&rule.name))? {
+            let values = match (&rule.by, rule.take) {
+                (Some(by), take) => {
+                    let groups = self.groups(&rows, std::slice::from_ref(by))?.into_iter();
+                    let one =
+                        |rows: Vec<usize>| Ok(taken(&self.numbers(&rows, &rule.value)?, take.unwrap_or(Take::Mean)));
+                    groups.map(one).collect::<Result<Vec<_>>>()?
+                }
+                (None, Some(take)) => vec![taken(&self.numbers(&rows, &rule.value)?, take)],
+                (None, None) => self.numbers(&rows, &rule.value)?,
+            };
+            let values = values.into_iter().flatten().collect();
+            outcome.quantities.offer(&self.filled(&rule.name, &rows)?, &rule.unit, values);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, rule: &WordsRule, outcome: &mut Outcome) -> Result<()> {
+        let mut rows = self.all();
+        if let Some(missing) = &rule.missing {
+            let numbers = self.numbers(&rows, missing)?;
+            rows.retain(|&row| numbers[row].is_none());
+        }
+        let words = self.each(&rows, &rule.each)?;
+        outcome.list(&rule.name, if words.is_empty() { rule.none.clone().into_iter().collect() } else { words });
+        Ok(())
+    }
+
+    fn panels(&self, context: &Context<'_>, rule: &PanelRule, outcome: &mut Outcome) -> Result<()> {
+        for rows in self.groups(&self.select(&rule.only, &rule.not)?, &rule.each)? {
+            let chart: Chart = match rule.kind {
+                ChartKind::Bars => self.bars(rule, &rows)?.into(),
+                ChartKind::Ends => self.ends(context, rule, &rows)?.into(),
+                ChartKind::Stack => self.stack(rule, &rows)?.into(),
+                ChartKind::Lines => self.lines(rule, &rows)?.into(),
+                ChartKind::Front => self.front(rule, &rows)?.into(),
+            };
+            let mut x = drawn(&rule.x_axis);
+            if rule.x_axis.ticks {
+                let mut ticks: Vec<f64> = self.numbers(&rows, &rule.x)?.into_iter().flatten().collect();
+                ticks.sort_by(f64::total_cmp);
+                ticks.dedup();
+                x = x.ticks_at(ticks);
+            }
+            outcome.panel(&self.filled(&rule.title, &rows)?, chart, x, drawn(&rule.y_axis));
+        }
+        Ok(())
+    }
+
+    /// The series of a panel: the name, the records, and what is drawn of them.
+    fn series<'r>(&self, rule: &'r PanelRule, rows: &[usize]) -> Result<Vec<(String, Vec<usize>, &'r Plotted)>> {
+        let Some(column) = &rule.series else {
+            return Ok(rule.values.iter().map(|value| (value.name.clone(), rows.to_vec(), value)).collect());
+        };
+        let mut series = Vec::new();
+        for rows in self.groups(rows, std::slice::from_ref(column))? {
+            for value in &rule.values {
+                series.push((self.text(rows[0], column)?, rows.clone(), value));
+            }
+        }
+        Ok(series)
+    }
+
+    /// The groups of bars and of stacks, in the order in which they come.
+    fn categories(&self, rule: &PanelRule, rows: &[usize]) -> Result<Vec<String>> {
+        let mut categories: Vec<String> = rule.group.iter().cloned().collect();
+        for &row in rows.iter().filter(|_| rule.group.is_none()) {
+            let label = self.label(row, &rule.x)?;
+            if !categories.contains(&label) {
+                categories.push(label);
+            }
+        }
+        Ok(categories)
+    }
+
+    /// The numbers of a column, one for each category: the mean of its records.
+    fn at(&self, rule: &PanelRule, rows: &[usize], categories: &[String], column: &str) -> Result<Vec<Option<f64>>> {
+        let mut values = vec![Vec::new(); categories.len()];
+        for &row in rows {
+            let label = if rule.group.is_some() { None } else { Some(self.label(row, &rule.x)?) };
+            let place = label.map_or(Some(0), |label| categories.iter().position(|known| *known == label));
+            if let Some(values) = place.and_then(|place| values.get_mut(place)) {
+                values.push(self.number(row, column)?);
+            }
+        }
+        Ok(values.iter().map(|values| taken(values, Take::Mean)).collect())
+    }
+
+    fn bars(&self, rule: &PanelRule, rows: &[usize]) -> Result<Bars> {
+        let categories = self.categories(rule, rows)?;
+        let mut bars = Bars::new(categories.iter().map(String::as_str));
+        for (name, rows, value) in self.series(rule, rows)? {
+            let of = |column: &str| self.at(rule, &rows, &categories, column);
+            bars = beside(bars, &name, of(&value.of)?, value.paper.as_deref().map_or(Ok(Vec::new()), of)?);
+        }
+        Ok(if rule.show_values { bars.show_values() } else { bars })
+    }
+
+    /// Bars of the least and of the most of each category, where the paper's claim has it.
+    fn ends(&self, context: &Context<'_>, rule: &PanelRule, rows: &[usize]) -> Result<Bars> {
+        let mut grid = Grid::default();
+        for (value, row) in rule.values.iter().filter_map(|value| Some((value, value.paper.as_ref()?))) {
+            for rows in self.groups(rows, std::slice::from_ref(&rule.x))? {
+                let Some(found) = range(self.numbers(&rows, &value.of)?.into_iter().flatten()) else { continue };
+                let given = match context.row(&place(context, &self.filled(row, &rows)?))?.claim {
+                    Claim::Range { lo, hi } => [Some(lo), Some(hi)],
+                    Claim::Max(hi) => [None, Some(hi)],
+                    _ => [None, None],
+                };
+                for (end, value_there, given) in [("least", found.0, given[0]), ("most", found.1, given[1])] {
+                    let label = format!("{} {end}", self.text(rows[0], &rule.x)?);
+                    if given.is_some() {
+                        grid.put([&label, &value.name, ""], Some(value_there), given);
+                    }
+                }
+            }
+        }
+        Ok(grid.bars("").show_values())
+    }
+
+    fn stack(&self, rule: &PanelRule, rows: &[usize]) -> Result<Stack> {
+        let categories = self.categories(rule, rows)?;
+        let mut stack = Stack::new(categories.iter().map(String::as_str));
+        for (name, rows, value) in self.series(rule, rows)? {
+            let parts = self.at(rule, &rows, &categories, &value.of)?;
+            stack = stack.part(name, parts.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>());
+        }
+        stack = if rule.show_totals { stack.show_totals() } else { stack };
+        Ok(if rule.show_shares { stack.show_shares() } else { stack })
+    }
+
+    /// The points of a series, and whether some of its records have none.
+    fn points(&self, rule: &PanelRule, rows: &[usize], column: &str) -> Result<(Vec<(f64, f64)>, bool)> {
+        let pairs = self.numbers(rows, &rule.x)?.into_iter().zip(self.numbers(rows, column)?);
+        let points: Vec<_> = pairs.filter_map(|(x, y)| x.zip(y)).collect();
+        let ends = points.len() < rows.len();
+        Ok((points, ends))
+    }
+
+    fn lines(&self, rule: &PanelRule, rows: &[usize]) -> Result<Lines> {
+        let mut lines = Lines::new();
+        for (name, rows, value) in self.series(rule, rows)? {
+            let (points, ends) = self.points(rule, &rows, &value.of)?;
+            let mut series = Series::new(name.as_str(), points);
+            series = if value.hatched { series.look(Look::Hatched) } else { series };
+            series = if rule.unmarked || value.hatched { series.unmarked() } else { series };
+            lines = lines.series(if ends && !value.hatched { series.ends_low() } else { series });
+            if let Some(paper) = &value.paper {
+                let (points, _) = self.points(rule, &rows, paper)?;
+                lines = lines.series(Series::new(name, points).look(Look::Hatched).stroke(Stroke::None));
+            }
+        }
+        Ok(lines)
+    }
+
+    fn front(&self, rule: &PanelRule, rows: &[usize]) -> Result<Front> {
+        let mut front = Front::new();
+        for (name, rows, value) in self.series(rule, rows)? {
+            let (points, _) = self.points(rule, &rows, &value.of)?;
+            let look = if value.hatched { Look::Hatched } else { Look::Solid };
+            front.clouds.push(Cloud { name, points, look });
+        }
+        Ok(if rule.overall { front.overall() } else { front })
+    }
+}
+
+/// A row of the artefact's paper.
+fn place(context: &Context<'_>, row: &str) -> String {
+    format!("{}/{row}", context.artefact.entry.paper)
+}
+
+/// The columns between the braces of `text` by which its records are told apart.
+fn named(text: &str) -> Vec<String> {
+    let inside = text.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    inside.filter(|inside| !inside.contains([' ', ':'])).map(str::to_owned).collect()
+}
+
+fn take_called(word: &str) -> Result<Take> {
+    Ok(match word {
+        "mean" => Take::Mean,
+        "least" => Take::Least,
+        "most" => Take::Most,
+        "last" => Take::Last,
+        "count" => Take::Count,
+        _ => bail!("`{word}` of a column is none of mean, least, most, last and count"),
+    })
+}
+
+/// What is taken of values, where any is there.
+fn taken(values: &[Option<f64>], take: Take) -> Option<f64> {
+    let there: Vec<f64> = values.iter().copied().flatten().collect();
+    match take {
+        Take::One | Take::Last => there.last().copied(),
+        Take::Mean => mean(&there),
+        Take::Least => there.into_iter().min_by(f64::total_cmp),
+        Take::Most | Take::Range => there.into_iter().max_by(f64::total_cmp),
+        Take::Count => Some(there.len() as f64),
+        Take::Missing => Some((values.len() - there.len()) as f64),
+    }
+}
+
+fn drawn(rule: &AxisRule) -> Axis {
+    let drawn = axis(&rule.label, &rule.unit);
+    let drawn = if rule.log { drawn.log() } else { drawn };
+    let drawn = if rule.from_zero { drawn.from_zero() } else { drawn };
+    rule.range.map_or(drawn.clone(), |(lo, hi)| drawn.range(lo, hi))
+}

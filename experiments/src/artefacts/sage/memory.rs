@@ -1,0 +1,110 @@
+//! Figures 2 and 8, and table 1: what networks need of memory.
+
+use haversack_training::{Job, simulate};
+use haversack_workloads::lowering::{Variant, node_counts};
+use haversack_workloads::{Phase, Role, TrainingGraph};
+
+use super::null::null;
+use super::setting::{MOBILENET, RESNET, S10, scenario, unoptimised};
+use crate::artefacts::prelude::*;
+use crate::artefacts::records::show;
+use crate::artefacts::sweep::records;
+
+/// Figure 2: inference and training, by weights and activations.
+pub(super) fn figure2(context: &Context<'_>) -> Result<Outcome> {
+    let records = records(context, "what,weights_mb,rest_mb,peak_gb,ratio", |scenario, ids| {
+        let declared = Scenario { batch: context.reading_number("batch")? as u64, ..scenario.clone() };
+        let weights = Bytes(context.plan(&declared)?.graph.bytes_of(Role::is_state).at(1)).megabytes();
+        let inference = inference_peak(context, &declared)?;
+        let (what, peak) = match ids[1].as_str() {
+            "inference" => ("inference".to_owned(), None),
+            batch => (format!("training, {batch}"), Some(context.run(scenario)?.peak_memory)),
+        };
+        let rest = peak.unwrap_or(inference).megabytes() - weights;
+        let ratio = peak.map(|peak| peak.as_f64() / inference.as_f64());
+        Ok((what, [weights, rest], [peak.map(|peak| peak.megabytes() / 1e3), ratio]))
+    })?;
+    let mut outcome = Outcome::default();
+    let whole = unoptimised(context, MOBILENET)?;
+    let smaller = Scenario { input: Some("3x160x160".parse()?), ..whole.clone() };
+    for (setting, scenario) in [("at 160x160", smaller), ("at batch 16", Scenario { batch: 16, ..whole })] {
+        outcome.quantity(&format!("memory {setting}"), "MB", [context.run(&scenario)?.peak_memory.megabytes()]);
+    }
+    show(context, records, outcome)
+}
+
+/// The peak of the forward pass alone, of one sample.
+fn inference_peak(context: &Context<'_>, scenario: &Scenario) -> Result<Bytes> {
+    let plan = context.plan(scenario)?;
+    let mut graph: TrainingGraph = (*plan.graph).clone();
+    graph.nodes.retain(|node| node.phase == Phase::Forward);
+    let job = Job { graph: &graph, batch: 1, ..plan.job() };
+    Ok(simulate(plan.machine(), &job, plan.policy()?.as_mut())?.peak_memory)
+}
+
+/// Figure 8: the least memory that each scheme trains in.
+pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let baseline = |scenario: &Scenario| {
+        let original = Scenario { graph: Some(Variant::Original), ..under(scenario, "original", &[]) };
+        Ok::<_, anyhow::Error>(context.run(&original)?.peak_memory)
+    };
+    let records = records(context, "least_memory_mb,reduction,further", |scenario, ids| {
+        let baseline = baseline(scenario)?;
+        let over = |memory: Bytes| baseline.as_f64() / memory.as_f64();
+        let is_unmanaged = scenario.policy == "original";
+        let memory = if is_unmanaged { context.run(scenario)?.peak_memory } else { context.least(scenario)? };
+        let id = format!("sage/figure8/{}/sage/minimum-memory-reduction", ids[0]);
+        let further = scenario.policy == "sage" && context.row(&id).is_ok();
+        let further = further.then(|| context.least(&with(scenario, &[("floor", "1")]))).transpose()?;
+        Ok((memory.megabytes(), over(memory), further.map(over)))
+    })?;
+    let reduced = scenario(context, S10, RESNET)?;
+    let (graph, baseline) = (&context.plan(&reduced)?.graph, baseline(&reduced)?.as_f64());
+    let alone = |counts: fn(Role) -> bool| [baseline / Bytes(graph.bytes_of(counts).at(1)).as_f64()];
+    let weights = alone(|role| matches!(role, Role::Parameter { .. }));
+    let with_gradients = alone(|role| matches!(role, Role::Parameter { .. } | Role::ParameterGradient));
+    outcome.quantity("ResNet-50's baseline over its weights", "x", weights);
+    outcome.quantity("ResNet-50's baseline over its weights and their gradients", "x", with_gradients);
+    show(context, records, outcome)
+}
+
+/// Table 1: nodes of the computable graph, memory and latency under each optimisation.
+pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
+    let records = records(context, "nodes,memory_mb,latency_ms", |scenario, _| {
+        let plan = context.plan(scenario)?;
+        let counts = Variant::ALL.into_iter().zip(node_counts(&plan.resolved.network)?);
+        let nodes = counts.into_iter().find(|(variant, _)| Some(*variant) == scenario.graph).map_or(0, |found| found.1);
+        let memory = plan.run()?.peak_memory.megabytes();
+        let one = Scenario { batch: context.reading_number("latency-batch")? as u64, ..scenario.clone() };
+        Ok([nodes as f64, memory, context.run(&one)?.iteration.seconds() * 1e3])
+    })?;
+    let mut outcome = Outcome::default();
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    let mut outcome = show(context, records, outcome)?;
+    let line = beside_original(context, &outcome);
+    outcome.summary.extend(line);
+    Ok(outcome)
+}
+
+/// How far off memory relative to Original is, in words.
+fn beside_original(context: &Context<'_>, outcome: &Outcome) -> Option<String> {
+    let simulated = |id: &str| match outcome.answers.iter().find(|(known, _)| known == id) {
+        Some((_, Answer::Number(value))) => Some(*value),
+        _ => None,
+    };
+    let (mut own, mut nulls) = (Vec::new(), Vec::new());
+    for row in context.rows.iter().filter(|row| row.metric == "memory" && row.method != "original") {
+        let original = format!("sage/table1/{}/original/memory", row.subject);
+        let known = (simulated(&row.id), row.number(), simulated(&original), context.paper(&original).ok().flatten());
+        if let (Some(value), Some(paper), Some(of_original), Some(stated)) = known {
+            own.push(((value / of_original) / (paper / stated) - 1.0).abs() * 100.0);
+            nulls.extend(null(context.reference, row).map(|null| (null / paper - 1.0).abs() * 100.0));
+        }
+    }
+    let (rows, null_rows) = (own.len(), nulls.len());
+    let (own, null) = (median(own)?, median(nulls)?);
+    Some(format!(
+        "table 1, memory relative to Original: median error {own:.1} % ({rows} rows); the null baseline has {null:.1} % where it applies ({null_rows} rows)",
+    ))
+}

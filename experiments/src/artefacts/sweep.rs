@@ -1,0 +1,116 @@
+//! Records of a declared sweep: one for each combination of its keys' cases.
+
+use std::collections::BTreeMap;
+
+use haversack_reports::table::Cell;
+
+use super::prelude::*;
+use super::records::{Records, declared, show};
+use crate::papers::shown::{Sweep, SweptCase, SweptKey};
+use crate::reproduce::Cells;
+use crate::scenario::{Key, Literal, Origin};
+
+/// Simulates every case of the declared sweep by `measure`, which gives the columns of `header`, and shows them.
+///
+/// # Errors
+/// A scenario that is wrong, and whatever `measure` fails with.
+pub(super) fn swept<C: Cells>(
+    context: &Context<'_>,
+    header: &str,
+    measure: impl Fn(&Scenario, &[String]) -> Result<C>,
+) -> Result<Outcome> {
+    show(context, records(context, header, measure)?, Outcome::default())
+}
+
+/// The records alone.
+///
+/// # Errors
+/// As [`swept`].
+pub(super) fn records<C: Cells>(
+    context: &Context<'_>,
+    header: &str,
+    measure: impl Fn(&Scenario, &[String]) -> Result<C>,
+) -> Result<Records> {
+    let sweep = declared(context)?.sweep.as_ref().context("nothing is declared to be swept")?;
+    let combinations = combinations(context, sweep)?;
+    let columns = |(key, case): (&SweptKey, &SweptCase)| {
+        let also = case.also.keys().map(|word| format!("{}.{word},", key.name));
+        format!("{0},{0}.name,{1}", key.name, also.collect::<String>())
+    };
+    let first = combinations.first().context("nothing is swept")?;
+    let mut records = Records::of(&(sweep.keys.iter().zip(first).map(columns).collect::<String>() + header));
+    for cases in &combinations {
+        let ids: Vec<String> = cases.iter().map(|case| case.id.clone()).collect();
+        let words = |case: &SweptCase| {
+            [cell(&case.id), name(case).into()]
+                .into_iter()
+                .chain(case.also.values().map(|word| word.as_str().into()))
+                .collect::<Vec<Cell>>()
+        };
+        let words: Vec<Cell> = cases.iter().flat_map(words).collect();
+        records.row((words, measure(&scenario(context, sweep, cases)?, &ids)?))?;
+    }
+    Ok(records)
+}
+
+/// Numbers stay numbers.
+fn cell(id: &str) -> Cell {
+    id.parse::<f64>().map_or_else(|_| id.into(), Cell::Number)
+}
+
+fn name(case: &SweptCase) -> String {
+    case.name.clone().unwrap_or_else(|| spelled(&case.id))
+}
+
+/// Every combination of cases, the last key's first.
+fn combinations(context: &Context<'_>, sweep: &Sweep) -> Result<Vec<Vec<SweptCase>>> {
+    let mut combinations = vec![Vec::new()];
+    for key in &sweep.keys {
+        let cases = cases(context, key)?;
+        let with =
+            |before: Vec<SweptCase>| cases.iter().map(move |case| [&before[..], std::slice::from_ref(case)].concat());
+        combinations = combinations.into_iter().flat_map(with).collect();
+    }
+    Ok(combinations)
+}
+
+fn cases(context: &Context<'_>, key: &SweptKey) -> Result<Vec<SweptCase>> {
+    let SweptKey { name, cases, shared, only, numbers, more } = key;
+    let shared =
+        shared.as_ref().map_or(&[][..], |shared| context.readings.shared(context.artefact.entry.paper, shared));
+    let shared = shared.iter().filter(|case| only.is_empty() || only.contains(&case.id));
+    let numbers = numbers.as_ref().map_or(Ok(&[][..]), |numbers| context.reading_numbers(numbers))?;
+    let set = Key::named(name).map(Key::name);
+    let numbers = numbers.iter().map(|number| {
+        let with = set.map(|key| (key.to_owned(), number.to_string().into())).into_iter().collect();
+        SweptCase { id: number.to_string(), name: None, with, also: BTreeMap::new() }
+    });
+    Ok(cases.iter().chain(shared).cloned().chain(numbers).chain(more.iter().cloned()).collect())
+}
+
+/// The scenario of a combination: what all have, then what each case sets, the last key's last.
+fn scenario(context: &Context<'_>, sweep: &Sweep, cases: &[SweptCase]) -> Result<Scenario> {
+    let mut scenario = Scenario::new("", "");
+    for (name, value) in [&sweep.scenario].into_iter().chain(cases.iter().map(|case| &case.with)).flatten() {
+        let key = Key::named(name).with_context(|| format!("no scenario has a key `{name}`"))?;
+        match value {
+            toml::Value::Table(entries) if entries.is_empty() => scenario.set.clear(),
+            toml::Value::Table(entries) => {
+                for (name, value) in entries {
+                    scenario.set_entry(key, name, &Literal::text(text(context, value)?), Origin::default());
+                }
+            }
+            _ => scenario.set(key, &Literal::text(text(context, value)?), Origin::default())?,
+        }
+    }
+    Ok(scenario)
+}
+
+/// A value as a scenario has it; between braces, that of a reading.
+fn text(context: &Context<'_>, value: &toml::Value) -> Result<String> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        Some(reading) => Ok(context.reading(reading)?.value.to_string()),
+        None => Ok(text),
+    }
+}
