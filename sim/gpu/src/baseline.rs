@@ -7,14 +7,12 @@
 
 use haversack_devices::units::Bytes;
 use haversack_devices::{KernelCounts, ProgramCounts};
-
-use crate::block::Block;
-use crate::counts::counts_of;
-use crate::machine::{Kernel, Launch, Machine, Next};
-use crate::memory::{Buffer, Memory, SECTOR, row_sectors};
-use crate::plan::{MOST_ELEMENTS, Plan, Strategy};
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
+
+use crate::counts::{SECTOR, counts_of, row_sectors};
+use crate::machine::Machine;
+use crate::plan::{MOST_ELEMENTS, Plan, Strategy};
 
 /// Threads of a block of CUB's reductions and of element-wise kernels.
 const THREADS: u32 = 256;
@@ -57,85 +55,35 @@ fn threads(machine: &Machine) -> u32 {
     THREADS.min(1 << machine.limits.threads.max(1).ilog2())
 }
 
-/// The squares of `data` as an element-wise kernel computes them, and what it did.
+/// What an element-wise kernel of one input and one output counts.
 ///
 /// # Errors
-/// As [`cub`].
-pub fn squares(data: &[f32], machine: &Machine) -> Result<(Vec<f32>, KernelCounts), KernelError> {
-    let mut memory = Memory::new();
-    let (from, to) = (memory.share(data), memory.fill(data.len(), 0.0_f32));
-    let launch = map_launch(data.len() as u64, machine)?;
-    let counts = machine.run(&mut memory, &Squares { from, to, length: data.len() }, &launch)?;
-    Ok((memory.words(to).to_vec(), counts))
-}
-
-fn map_launch(elements: u64, machine: &Machine) -> Result<Launch, KernelError> {
+/// As [`cub`]; more elements than any memory holds.
+pub fn map_counts(elements: u64, machine: &Machine) -> Result<KernelCounts, KernelError> {
     if elements > MOST_ELEMENTS {
         let reason = format!("{elements} elements are more than any memory holds");
         return Err(KernelError::Launch { kernel: NAME, reason });
     }
     let threads = threads(machine);
     let blocks = elements.div_ceil(u64::from(threads * VECTOR)).max(1);
-    let blocks_per_unit = machine.blocks_per_unit(NAME, threads, Bytes::ZERO)?;
-    Ok(Launch { blocks, threads, blocks_per_unit, epilogue: false })
-}
-
-/// What [`squares`] counts.
-///
-/// # Errors
-/// As [`cub`].
-pub fn map_counts(elements: u64, machine: &Machine) -> Result<KernelCounts, KernelError> {
-    let launch = map_launch(elements, machine)?;
-    let resident = (u64::from(machine.limits.units) * u64::from(launch.blocks_per_unit)).min(launch.blocks);
-    let (threads, lanes) = (u64::from(launch.threads), u64::from(machine.lanes));
-    let (rows, tail) = (elements / threads, elements % threads);
+    let resident = machine.resident(machine.blocks_per_unit(NAME, threads, Bytes::ZERO)?, blocks);
+    let (per_block, lanes) = (u64::from(threads), u64::from(machine.lanes));
+    let (rows, tail) = (elements / per_block, elements % per_block);
     let row = |start, length| SECTOR * row_sectors(4, start, length, machine.lanes);
-    let moved = Bytes(rows * row(0, threads) + row(rows * threads, tail));
-    let first = elements.div_ceil(threads).min(u64::from(VECTOR));
+    let moved = Bytes(rows * row(0, per_block) + row(rows * per_block, tail));
+    let first = elements.div_ceil(per_block).min(u64::from(VECTOR));
     Ok(KernelCounts {
         launches: 1,
-        blocks: launch.blocks,
-        threads: launch.threads,
+        blocks,
+        threads,
         resident_blocks: resident,
-        waves: launch.blocks.div_ceil(resident),
+        waves: blocks.div_ceil(resident),
         read: moved,
         written: moved,
         working_set: Bytes(2 * (4 * elements).div_ceil(SECTOR) * SECTOR),
         round_trips: u64::from(elements > 0),
         operations: 3 * first,
-        lane_operations: 3 * (rows * threads.div_ceil(lanes) + tail.div_ceil(lanes)) * lanes,
+        lane_operations: 3 * (rows * per_block.div_ceil(lanes) + tail.div_ceil(lanes)) * lanes,
         ..KernelCounts::default()
     })
-}
-
-struct Squares {
-    from: Buffer<f32>,
-    to: Buffer<f32>,
-    length: usize,
-}
-
-impl Kernel for Squares {
-    type Registers = ();
-    const NAME: &'static str = NAME;
-
-    fn start(&self, _: &mut Block<'_, '_>) -> Result<(), KernelError> {
-        Ok(())
-    }
-
-    fn phase(&self, _: u32, (): &mut (), block: &mut Block<'_, '_>) -> Result<Next, KernelError> {
-        let tile = block.threads() * VECTOR as usize;
-        let first = block.index() as usize * tile;
-        let last = (first + tile).min(self.length);
-        let mut rows = Vec::new();
-        for row in (first..last).step_by(block.threads()) {
-            let active = (last - row).min(block.threads());
-            rows.push((row, block.load_row(self.from, row, active)?.to_vec()));
-        }
-        for (row, mut words) in rows {
-            block.operate(1, words.len());
-            words.iter_mut().for_each(|word| *word *= *word);
-            block.store_row(self.to, row, &words)?;
-        }
-        Ok(Next::Done)
-    }
 }

@@ -1,4 +1,4 @@
-//! What the machine would count, without running it: for any size, and without data.
+//! What a machine would count that ran a plan: for any size, and without data.
 //!
 //! All but contention is exact. Contention depends on the data; here it is the expectation over elements that are all
 //! different and in random order, of the machine's own rounds. Order matters much: the first of k values in falling
@@ -7,15 +7,29 @@
 use haversack_devices::units::Bytes;
 use haversack_devices::{AtomicCounts, KernelCounts, ProgramCounts};
 
-use crate::atomic::Update;
-use crate::machine::Machine;
-use crate::memory::{SECTOR, row_sectors};
-use crate::plan::{Combine, From, Pass, Plan, To, instructions, word_bytes};
-use crate::reduction::memsets;
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
 
-/// What [`run`](crate::reduction::run) would count for `plan` on `elements` elements.
+use crate::machine::Machine;
+use crate::plan::{Combine, From, Pass, Plan, To, Update, instructions, word_bytes};
+
+/// Bytes that global memory moves at once: a sector of a cache line.
+pub const SECTOR: u64 = 32;
+
+/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
+/// `bytes`.
+pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
+    let mut sectors = 0;
+    let (mut first, end) = (start, start + threads);
+    while first < end {
+        let last = (first + u64::from(lanes)).min(end);
+        sectors += (last * bytes - 1) / SECTOR - first * bytes / SECTOR + 1;
+        first = last;
+    }
+    sectors
+}
+
+/// What a machine counts that runs `plan` on `elements` elements.
 ///
 /// # Errors
 /// A plan that does not fit the machine: see [`Plan::passes`].
@@ -27,7 +41,7 @@ pub fn counts_of(
 ) -> Result<ProgramCounts, KernelError> {
     let passes = plan.passes(statistics, elements, machine)?;
     let kernels = passes.iter().map(|pass| kernel(plan, pass, statistics, machine)).collect();
-    Ok(ProgramCounts { kernels, memsets: memsets(plan), operators: plan.operators() })
+    Ok(ProgramCounts { kernels, memsets: plan.memsets(), operators: plan.operators() })
 }
 
 /// What the threads of one block do, in instructions and bytes.
@@ -53,7 +67,7 @@ fn slots(threads: u64, lanes: u64) -> u64 {
 }
 
 fn kernel(plan: &Plan, pass: &Pass, statistics: &[Statistic], machine: &Machine) -> KernelCounts {
-    let resident = (u64::from(machine.limits.units) * u64::from(pass.blocks_per_unit)).min(pass.blocks);
+    let resident = machine.resident(pass.blocks_per_unit, pass.blocks);
     let (threads, lanes) = (u64::from(pass.threads), u64::from(machine.lanes));
     let tile = threads * u64::from(pass.items);
     let tiles = pass.elements.div_ceil(tile);

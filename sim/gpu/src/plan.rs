@@ -1,12 +1,11 @@
 //! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and the passes that they take.
 
 use haversack_devices::units::Bytes;
-use strum::IntoStaticStr;
-
-use crate::atomic::{Operation, Update};
-use crate::machine::Machine;
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
+use strum::IntoStaticStr;
+
+use crate::machine::Machine;
 
 /// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid is at most so many times what is resident.
 const SUBSCRIPTION: u32 = 5;
@@ -44,6 +43,40 @@ impl Strategy {
     /// Whether it ends with atomics on a global cell, which must be cleared before, and so can be an epilogue.
     pub const fn ends_atomically(self) -> bool {
         matches!(self, Self::Atomic | Self::Hybrid | Self::ThreadThenBlock)
+    }
+}
+
+/// How the update is made atomic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Update {
+    /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even where it changes nothing.
+    #[default]
+    Unconditional,
+    /// The same, but only while a test says that the value would change the cell; a sum, which always would, is
+    /// unconditional.
+    Tested,
+    /// One instruction of the memory system: on an extremum, the integer one on an order-preserving code of the float.
+    Native,
+}
+
+impl Update {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Unconditional, Self::Tested, Self::Native];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it
+    /// needless; a native update whose answer is unused is not waited for.
+    pub const fn round_trips(self) -> u64 {
+        match self {
+            Self::Unconditional => 2,
+            Self::Tested => 1,
+            Self::Native => 0,
+        }
     }
 }
 
@@ -114,13 +147,18 @@ impl Plan {
         u32::from(!matches!(self.placement, Placement::Epilogue))
     }
 
+    /// Clearings of result cells: one, of all cells of the reduction together, where it ends atomically.
+    pub(crate) fn memsets(&self) -> u32 {
+        u32::from(self.strategy.ends_atomically() && self.placement == Placement::Own)
+    }
+
     /// The same plan with another update.
     pub fn with_update(self, update: Update) -> Self {
         Self { update, ..self }
     }
 
     /// How the plan updates the global cell of `statistic` on `machine`.
-    pub(crate) fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
+    pub fn update_of(&self, statistic: Statistic, machine: &Machine) -> Update {
         match self.update {
             _ if statistic.is_order_free() => self.update,
             _ if machine.adds_natively => Update::Native,
@@ -220,7 +258,7 @@ impl Plan {
 }
 
 /// The name of reductions in errors.
-pub(crate) const NAME: &str = "a reduction";
+pub const NAME: &str = "a reduction";
 
 /// Where a pass gets its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +295,7 @@ pub enum Combine {
 
 impl Combine {
     /// Words of shared memory of a block, for each statistic.
-    pub(crate) fn words(self, threads: u32, lanes: u32) -> u32 {
+    pub fn words(self, threads: u32, lanes: u32) -> u32 {
         match self {
             Self::Nothing => 0,
             Self::Tree => threads,
@@ -296,22 +334,13 @@ pub struct Pass {
 }
 
 /// Bytes of a partial result: an extremum is an f32; a sum an f64, or two f32 where a GPU has none.
-pub(crate) fn word_bytes(statistic: Statistic) -> u64 {
+pub fn word_bytes(statistic: Statistic) -> u64 {
     if statistic.is_order_free() { 4 } else { 8 }
-}
-
-/// What two partial results make.
-pub(crate) fn operation(statistic: Statistic) -> Operation {
-    match statistic {
-        Statistic::Minimum => Operation::Minimum,
-        Statistic::Maximum => Operation::Maximum,
-        Statistic::SumOfSquares => Operation::Add,
-    }
 }
 
 /// Instructions that add an operand to a partial result: an extremum takes one; a sum four, those of a compensated
 /// addition of f32, which is what a GPU with few or no f64 units would run; a square one more.
-pub(crate) fn instructions(statistic: Statistic, from: From) -> u64 {
+pub fn instructions(statistic: Statistic, from: From) -> u64 {
     match (statistic, from) {
         (Statistic::Minimum | Statistic::Maximum, _) => 1,
         (Statistic::SumOfSquares, From::Elements | From::Registers) => 5,

@@ -4,10 +4,9 @@
 use haversack_devices::units::Fraction;
 use haversack_devices::{Device, Gpu, KernelTime, ProgramCounts, StackOnGpu};
 
-use crate::atomic::Update;
 use crate::counts::counts_of;
 use crate::machine::Machine;
-use crate::plan::{Grid, NAME, Plan, Strategy};
+use crate::plan::{Grid, NAME, Plan, Strategy, Update};
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
 

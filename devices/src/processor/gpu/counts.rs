@@ -131,11 +131,6 @@ impl ProgramCounts {
         self.kernels.iter().map(|kernel| kernel.launches).sum()
     }
 
-    /// Bytes that all kernels move to and from global memory.
-    pub fn traffic(&self) -> Bytes {
-        self.kernels.iter().map(|kernel| kernel.read + kernel.written).sum()
-    }
-
     /// Runs `other` after this.
     pub fn extend(&mut self, other: Self) {
         self.kernels.extend(other.kernels);

@@ -1,14 +1,14 @@
 //! Atomics: the rounds against a slow twin, and their expectation against means over many orders.
 
 use haversack_devices::AtomicCounts;
-use haversack_gpu::atomic::contend;
 use haversack_gpu::counts::{counts_of, expected, harmonic};
-use haversack_gpu::reduction::run;
-use haversack_gpu::{Operation, Plan, Strategy as Meeting, Update};
+use haversack_gpu::{Plan, Strategy as Meeting, Update};
 use haversack_kernels::reduce::Statistic;
 use proptest::prelude::*;
 
 use crate::common::{machine, shuffled};
+use crate::simt::atomic::{Operation, contend};
+use crate::simt::reduction::run;
 
 /// Lock step as it is told: every contender remembers what it loaded, and all that are not done attempt in turn.
 fn slowly(start: f32, operation: Operation, update: Update, values: &[f32]) -> (f32, AtomicCounts) {

@@ -2,13 +2,14 @@
 
 use haversack_devices::KernelCounts;
 use haversack_devices::units::Bytes;
-use haversack_gpu::block::Block;
-use haversack_gpu::machine::{Kernel, Launch, Next};
-use haversack_gpu::memory::{Buffer, Memory};
-use haversack_gpu::{Operation, Update};
+use haversack_gpu::Update;
 use haversack_kernels::KernelError;
 
 use crate::common::machine;
+use crate::simt::atomic::Operation;
+use crate::simt::block::Block;
+use crate::simt::machine::{Kernel, Launch, Next, Run as _};
+use crate::simt::memory::{Buffer, Memory};
 
 /// A kernel of one phase without registers.
 struct Phase<F>(F);

@@ -1,4 +1,4 @@
-//! The SIMT machine: its numbers against plain loops, its counts against hand arithmetic and closed forms.
+//! A SIMT machine: its numbers against plain loops, its counts against hand arithmetic, the closed forms against both.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -6,3 +6,4 @@ mod contention;
 mod machine;
 mod profile;
 mod reductions;
+mod simt;

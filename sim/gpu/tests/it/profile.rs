@@ -2,11 +2,11 @@
 
 use haversack_devices::{Device, list, load};
 use haversack_gpu::profile::{Profiler, Scaled, Search, Setting, Timed, block_against_passes, over_units};
-use haversack_gpu::reduction::run;
 use haversack_gpu::{Plan, Strategy, baseline};
 use haversack_kernels::reduce::Statistic;
 
 use crate::common::{TRIPLE, shuffled};
+use crate::simt::reduction::run;
 
 const CONVOLUTION: u64 = 256 * 14 * 14;
 const ATTENTION: u64 = 512 * 768;

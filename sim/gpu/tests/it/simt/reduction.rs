@@ -4,15 +4,16 @@
 //! sums are f64. Extrema agree with the host's to the bit, sums within 1e-6 of the sum of magnitudes.
 
 use haversack_devices::ProgramCounts;
-
-use crate::atomic::Update;
-use crate::block::Block;
-use crate::machine::{Kernel, Launch, Machine, Next};
-use crate::memory::{Buffer, Memory};
-use crate::plan::{Combine, From, NAME, Pass, Placement, Plan, To, instructions, operation, word_bytes};
-use crate::shared::Array;
+use haversack_gpu::plan::{Combine, From, NAME, Pass, To, instructions, word_bytes};
+use haversack_gpu::{Machine, Placement, Plan, Update};
 use haversack_kernels::KernelError;
 use haversack_kernels::reduce::Statistic;
+
+use super::atomic::Operation;
+use super::block::Block;
+use super::machine::{Kernel, Launch, Next, Run};
+use super::memory::{Buffer, Memory};
+use super::shared::Array;
 
 /// What a reduction found, and what it did.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +33,8 @@ pub fn run(plan: &Plan, statistics: &[Statistic], data: &[f32], machine: &Machin
     let mut memory = Memory::new();
     let elements = memory.share(data);
     let updates: Vec<Update> = statistics.iter().map(|&statistic| plan.update_of(statistic, machine)).collect();
-    let mut counts = ProgramCounts { operators: plan.operators(), memsets: memsets(plan), ..ProgramCounts::default() };
+    let memsets = u32::from(plan.strategy.ends_atomically() && plan.placement == Placement::Own);
+    let mut counts = ProgramCounts { operators: plan.operators(), memsets, ..ProgramCounts::default() };
     let mut partials = Vec::new();
     for pass in passes {
         let cells = match pass.to {
@@ -53,11 +55,6 @@ pub fn run(plan: &Plan, statistics: &[Statistic], data: &[f32], machine: &Machin
     }
     let values = partials.iter().map(|words| words.first(&memory)).collect();
     Ok(Reduced { values, counts })
-}
-
-/// Clearings of result cells: one, of all cells of the reduction together, where it ends atomically.
-pub(crate) fn memsets(plan: &Plan) -> u32 {
-    u32::from(plan.strategy.ends_atomically() && plan.placement == Placement::Own)
 }
 
 /// Partial results of one statistic in global memory: an extremum is an f32 there, which an f64 holds exactly.
@@ -91,6 +88,15 @@ fn ordered(value: f64) -> f64 {
 fn from_ordered(code: f64) -> f64 {
     let code = code as u32;
     f64::from(f32::from_bits(if code >> 31 == 1 { code ^ 1 << 31 } else { !code }))
+}
+
+/// What two partial results make.
+fn operation(statistic: Statistic) -> Operation {
+    match statistic {
+        Statistic::Minimum => Operation::Minimum,
+        Statistic::Maximum => Operation::Maximum,
+        Statistic::SumOfSquares => Operation::Add,
+    }
 }
 
 /// One pass.

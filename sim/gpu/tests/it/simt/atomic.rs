@@ -6,9 +6,9 @@
 //! That makes a round cost what it completes, however many fail in it.
 
 use haversack_devices::AtomicCounts;
-use strum::IntoStaticStr;
+use haversack_gpu::Update;
 
-use crate::memory::Word;
+use super::memory::Word;
 
 /// What an update does to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,40 +29,6 @@ impl Operation {
             Self::Maximum if value > cell => value,
             Self::Minimum | Self::Maximum => cell,
             Self::Add => cell.plus(value),
-        }
-    }
-}
-
-/// How the update is made atomic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum Update {
-    /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even where it changes nothing.
-    #[default]
-    Unconditional,
-    /// The same, but only while a test says that the value would change the cell; a sum, which always would, is
-    /// unconditional.
-    Tested,
-    /// One instruction of the memory system: on an extremum, the integer one on an order-preserving code of the float.
-    Native,
-}
-
-impl Update {
-    /// Every way.
-    pub const ALL: [Self; 3] = [Self::Unconditional, Self::Tested, Self::Native];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it
-    /// needless; a native update whose answer is unused is not waited for.
-    pub const fn round_trips(self) -> u64 {
-        match self {
-            Self::Unconditional => 2,
-            Self::Tested => 1,
-            Self::Native => 0,
         }
     }
 }

@@ -5,10 +5,13 @@
 
 mod exchange;
 
-use crate::atomic::{Operation, Update};
-use crate::memory::{Buffer, Memory, SECTOR, Touched, Word, row_sectors};
-use crate::shared::Shared;
+use haversack_gpu::Update;
+use haversack_gpu::counts::{SECTOR, row_sectors};
 use haversack_kernels::KernelError;
+
+use super::atomic::Operation;
+use super::memory::{Buffer, Memory, Touched, Word};
+use super::shared::Shared;
 
 /// What all blocks of a kernel did.
 #[derive(Clone, Debug, Default)]
@@ -234,10 +237,8 @@ impl Block<'_, '_> {
     }
 
     /// The first threads ask for an update of one global cell, thread i by `words[i]`. The updates happen, among those
-    /// of all resident blocks, when the kernel's phase ends with [`Next::Atomics`]; the next phase may ask what they
-    /// [`seen`](Self::seen).
-    ///
-    /// [`Next::Atomics`]: crate::machine::Next::Atomics
+    /// of all resident blocks, when the kernel's phase ends with `Next::Atomics`; the next phase may ask what they
+    /// `seen`.
     pub fn atomic<T: Word>(&mut self, cell: Buffer<T>, word: usize, operation: Operation, update: Update, words: &[T]) {
         self.wait();
         self.issue(1, words.len());

@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use crate::memory::Word;
+use super::memory::Word;
 
 /// Words of shared memory.
 #[derive(Debug)]

@@ -1,12 +1,13 @@
 //! How the threads of a block exchange words: shuffles within a warp, shared memory between warps.
 
 use haversack_devices::units::Bytes;
-
-use crate::atomic::{Operation, Update, contend};
-use crate::block::Block;
-use crate::memory::Word;
-use crate::shared::Array;
+use haversack_gpu::Update;
 use haversack_kernels::KernelError;
+
+use super::super::atomic::{Operation, contend};
+use super::super::memory::Word;
+use super::super::shared::Array;
+use super::Block;
 
 impl Block<'_, '_> {
     /// Every warp does one shuffle a register of 32 bits, of which a word takes `bytes`, among the first `threads` threads:

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// Bytes that global memory moves at once: a sector of a cache line.
-pub(crate) const SECTOR: u64 = 32;
+use haversack_gpu::counts::SECTOR;
 
 /// What a buffer holds.
 #[derive(Clone, Debug)]
@@ -137,19 +136,6 @@ impl<'a> Memory<'a> {
     pub(crate) fn words_mut<T: Word>(&mut self, buffer: Buffer<T>) -> &mut [T] {
         self.buffers.get_mut(buffer.index).map_or(&mut [], T::words_mut)
     }
-}
-
-/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
-/// `bytes`.
-pub(crate) fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
-    let mut sectors = 0;
-    let (mut first, end) = (start, start + threads);
-    while first < end {
-        let last = (first + u64::from(lanes)).min(end);
-        sectors += (last * bytes - 1) / SECTOR - first * bytes / SECTOR + 1;
-        first = last;
-    }
-    sectors
 }
 
 /// Which sectors of which buffers were touched.
