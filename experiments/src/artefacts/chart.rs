@@ -1,6 +1,6 @@
 //! Charts of items that an artefact has measured: which names a series, and which are its values.
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
+use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series};
 
 /// The name of a series, and its value of an item.
 pub(super) type Quantity<T, V = f64> = (&'static str, fn(&T) -> V);
@@ -15,16 +15,6 @@ pub(super) fn columns<T, V: Into<Option<f64>>, const N: usize>(
         bars.series(BarSeries::new(name, items.iter().map(value).collect::<Vec<_>>()))
     };
     series.into_iter().fold(Bars::new(names), one)
-}
-
-/// Stacks likewise: one for each of `names`, of a part for each series.
-pub(super) fn stacks<T, const N: usize>(
-    names: impl IntoIterator<Item = impl Into<String>>,
-    items: &[T],
-    parts: [Quantity<T>; N],
-) -> Stack {
-    let one = |stack: Stack, (name, value): Quantity<T>| stack.part(name, items.iter().map(value).collect::<Vec<_>>());
-    parts.into_iter().fold(Stack::new(names), one)
 }
 
 /// Lines with a series for each name, in the order in which names come; where an item has no point, its series is
@@ -85,15 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_stacks_have_a_value_of_each_item() {
+    fn columns_have_a_value_of_each_item() {
         let bars = columns(
             ["w", "x", "y", "z"],
             &ITEMS,
             [("place", |item: &NamedValue| Some(item.1)), ("value", |item| item.2)],
         );
         assert_eq!(bars.series[1].values, [Some(2.0), Some(3.0), Some(4.0), None]);
-        let stack = stacks(["w", "x", "y", "z"], &ITEMS, [("place", |item: &NamedValue| item.1)]);
-        assert_eq!(stack.parts[0].values, [1.0, 1.0, 2.0, 2.0]);
         assert_eq!((axis("time", "s").title(), axis("ratio", "").title()), ("time (s)".to_owned(), "ratio".to_owned()));
         assert!(from_zero("time", "s").from_zero);
     }

@@ -7,15 +7,12 @@ pub(crate) mod figure10;
 mod figure4;
 mod figure8;
 mod figure9;
+pub(crate) mod operators;
 mod rescaling;
 mod roofline;
-pub(crate) mod section3_3;
 mod section3_5;
-pub(crate) mod section3_6;
 pub(crate) mod setting;
-pub(crate) mod table3;
 pub(crate) mod table4;
-mod table6;
 pub(crate) mod table7;
 pub(crate) mod table8;
 
@@ -27,16 +24,16 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("figure1a", batches::figure1a),
     ("figure1b", batches::figure1b),
     ("section2.3", batches::section2_3),
-    ("table3", table3::run),
-    ("section3.3", section3_3::run),
+    ("table3", operators::table3),
+    ("section3.3", operators::section3_3),
     ("figure4a", figure4::of_a_layer),
     ("figure4b", figure4::run),
     ("section3.4", batches::section3_4),
     ("rescaling", rescaling::run),
     ("table4", table4::run),
     ("section3.5", section3_5::run),
-    ("section3.6", section3_6::run),
-    ("table6", table6::run),
+    ("section3.6", operators::section3_6),
+    ("table6", operators::table6),
     ("figure5", batches::costs),
     ("figure6", batches::costs),
     ("figure7", batches::costs),

@@ -4,7 +4,7 @@ pub(super) use anyhow::{Context as _, Result, anyhow, bail, ensure};
 pub(super) use haversack_devices::units::{Bytes, Nanos};
 pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, Look, Series, Stack, Stroke, Trace};
 
-pub(super) use super::chart::{Quantity, axis, columns, curves, from_zero, stacks, test_accuracy};
+pub(super) use super::chart::{Quantity, axis, columns, curves, from_zero, test_accuracy};
 pub(super) use super::grid::{Grid, beside};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::papers::reference::{Claim, ReferenceRow};

@@ -81,6 +81,15 @@ impl Records {
         Ok(())
     }
 
+    /// The largest number of a column, of the records that have a word in another.
+    ///
+    /// # Errors
+    /// A column that there is not.
+    pub(super) fn most(&self, column: &str, of: &str, word: &str) -> Result<Option<f64>> {
+        let only = Filter::from([(of.to_owned(), OneOrMany::One(word.to_owned()))]);
+        Ok(taken(&self.numbers(&self.select(&only, &Filter::default())?, column)?, Take::Most))
+    }
+
     fn all(&self) -> Vec<usize> {
         (0..self.rows.len()).collect()
     }
@@ -254,7 +263,7 @@ impl Records {
             }
             if let Some(remark) = &rule.remark {
                 let each = rule.each.as_ref().map_or(Ok(Vec::new()), |each| self.each(&rows, each))?;
-                outcome.remark(id, self.filled(remark, &rows)? + &each.join(", "));
+                outcome.remark(id, self.filled(remark, &rows)? + &each.join(rule.between.as_deref().unwrap_or(", ")));
             }
         }
         Ok(())
@@ -284,8 +293,7 @@ impl Records {
             let numbers = self.numbers(&rows, missing)?;
             rows.retain(|&row| numbers[row].is_none());
         }
-        let words = self.each(&rows, &rule.each)?;
-        outcome.list(&rule.name, if words.is_empty() { rule.none.clone().into_iter().collect() } else { words });
+        outcome.list(&rule.name, self.each(&rows, &rule.each)?);
         Ok(())
     }
 
@@ -421,7 +429,9 @@ impl Records {
         for (name, rows, value) in self.series(rule, rows)? {
             let (points, _) = self.points(rule, &rows, &value.of)?;
             let look = if value.hatched { Look::Hatched } else { Look::Solid };
-            front.clouds.push(Cloud { name, points, look });
+            if !points.is_empty() {
+                front.clouds.push(Cloud { name, points, look });
+            }
         }
         Ok(if rule.overall { front.overall() } else { front })
     }
@@ -443,9 +453,10 @@ fn take_called(word: &str) -> Result<Take> {
         "mean" => Take::Mean,
         "least" => Take::Least,
         "most" => Take::Most,
+        "first" => Take::First,
         "last" => Take::Last,
         "count" => Take::Count,
-        _ => bail!("`{word}` of a column is none of mean, least, most, last and count"),
+        _ => bail!("`{word}` of a column is none of mean, least, most, first, last and count"),
     })
 }
 
@@ -453,6 +464,7 @@ fn take_called(word: &str) -> Result<Take> {
 fn taken(values: &[Option<f64>], take: Take) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
     match take {
+        Take::First => there.first().copied(),
         Take::One | Take::Last => there.last().copied(),
         Take::Mean => mean(&there),
         Take::Least => there.into_iter().min_by(f64::total_cmp),
@@ -467,4 +479,87 @@ fn drawn(rule: &AxisRule) -> Axis {
     let drawn = if rule.log { drawn.log() } else { drawn };
     let drawn = if rule.from_zero { drawn.from_zero() } else { drawn };
     rule.range.map_or(drawn.clone(), |(lo, hi)| drawn.range(lo, hi))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two networks under two methods, one of which does not fit one of them.
+    fn records() -> Records {
+        let mut records = Records::of("network,method,time_s");
+        for (network, method, time) in [
+            ("vgg16", "mnn", Some(8.0)),
+            ("vgg16", "own", Some(2.0)),
+            ("lenet5", "mnn", None),
+            ("lenet5", "own", Some(1.0)),
+        ] {
+            records.row((network, method, time)).unwrap();
+        }
+        records
+    }
+
+    fn only(column: &str, word: &str) -> Filter {
+        Filter::from([(column.to_owned(), OneOrMany::One(word.to_owned()))])
+    }
+
+    #[test]
+    fn texts_are_filled_from_a_group_of_records() {
+        let records = records();
+        let rows = records.select(&only("method", "mnn"), &only("network", "nosuch")).unwrap();
+        assert_eq!(rows, [0, 2]);
+        // LeNet-5 has no time under MNN; the mean of 2 and 1 is 1.5.
+        assert_eq!(records.filled("{network}: {time_s:1}", &rows).unwrap(), "vgg16: 8.0");
+        assert_eq!(records.filled("{network.name} {mean time_s:2}", &[3, 1]).unwrap(), "LeNet-5 1.50");
+        assert_eq!(
+            records.each(&records.all(), "{method} {most time_s} of {count time_s}").unwrap(),
+            ["mnn 8 of 1", "own 2 of 2"]
+        );
+        assert_eq!(records.most("time_s", "network", "lenet5").unwrap(), Some(1.0));
+        for wrong in ["{nosuch}", "{time_s", "{time_s:x}", "{sum time_s}"] {
+            assert!(records.filled(wrong, &[0]).is_err(), "{wrong}");
+        }
+        assert!(records.filled("{time_s:1}", &[2]).is_err());
+    }
+
+    #[test]
+    fn a_record_is_set_in_relation_to_the_one_that_is_named() {
+        let records = records();
+        let column = |is| DerivedColumn {
+            of: "time_s".to_owned(),
+            is,
+            over: [("method".to_owned(), "own".to_owned())].into(),
+            same: vec!["network".to_owned()],
+            ..DerivedColumn::default()
+        };
+        let found = |row, is| records.related(row, &column(is)).unwrap();
+        // 8 / 2, 2 / 8, (8 / 2 − 1) · 100 and (1 − 8 / 2) · 100.
+        assert_eq!(found(0, Relation::Ratio), Some(4.0));
+        assert_eq!(found(0, Relation::SpeedUp), Some(0.25));
+        assert_eq!(found(0, Relation::More), Some(300.0));
+        assert_eq!(found(0, Relation::Saved), Some(-300.0));
+        assert_eq!(found(2, Relation::Ratio), None);
+    }
+
+    #[test]
+    fn panels_have_a_series_for_each_name_and_a_bar_is_the_mean_of_its_records() {
+        let records = records();
+        let value = || vec![Plotted { of: "time_s".to_owned(), ..Plotted::default() }];
+        let rule = PanelRule {
+            x: "network.name".to_owned(),
+            series: Some("method".to_owned()),
+            values: value(),
+            ..PanelRule::default()
+        };
+        let bars = records.bars(&rule, &records.all()).unwrap();
+        assert_eq!(bars.categories, [spelled("vgg16"), spelled("lenet5")]);
+        let series: Vec<_> = bars.series.iter().map(|one| (one.name.as_str(), one.values.clone())).collect();
+        assert_eq!(series, [("mnn", vec![Some(8.0), None]), ("own", vec![Some(2.0), Some(1.0)])]);
+        // Of a stack, a part that is not there takes no room.
+        let stack = records.stack(&rule, &records.all()).unwrap();
+        assert_eq!(stack.parts.iter().map(|part| part.values.clone()).collect::<Vec<_>>(), [[8.0, 0.0], [2.0, 1.0]]);
+        let together = PanelRule { group: Some("mean".to_owned()), values: value(), ..PanelRule::default() };
+        let bars = records.bars(&together, &[1, 3]).unwrap();
+        assert_eq!((bars.categories, bars.series[0].values.clone()), (vec!["mean".to_owned()], vec![Some(1.5)]));
+    }
 }

@@ -10,7 +10,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::artefacts::daf::table2;
 use crate::artefacts::fedhybrid::figure2;
 use crate::artefacts::mandheling::setting::timed;
-use crate::artefacts::mandheling::{figure10, section3_3, section3_6, table3, table4, table7, table8};
+use crate::artefacts::mandheling::{figure10, operators, table4, table7, table8};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::papers::readings::{Readings, Value};
@@ -123,11 +123,11 @@ fn other(
 pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = Vec::new();
-    let map = Bytes((paper.number("table3", "map")? * table3::MIB) as u64);
+    let map = Bytes((paper.number("table3", "map")? * operators::MIB) as u64);
     for (row, milliseconds) in paper.rows("table3") {
         let on_dsp = row.method == "dsp";
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            table3::irregular(device, stack, map, on_dsp).map_or(f64::INFINITY, |time| time.seconds())
+            operators::irregular(device, stack, map, on_dsp).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
     for (row, milliseconds) in paper.rows("table4") {
@@ -138,7 +138,7 @@ pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
     }
     for (row, milliseconds) in paper.rows("section3.3") {
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            section3_3::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
+            operators::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
         }));
     }
     Ok(observations)
@@ -162,10 +162,10 @@ pub(super) fn mandheling_cpu() -> Result<Vec<Observation>, CommandError> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
-        let plan = paper.plan(&section3_6::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
+        let plan = paper.plan(&operators::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
         observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
             let machine = plan.machine().under(device.clone(), stack.clone());
-            machine.map_or(f64::INFINITY, |machine| section3_6::preparation(&plan, &machine).seconds())
+            machine.map_or(f64::INFINITY, |machine| operators::preparation(&plan, &machine).seconds())
         }));
     }
     Ok(observations)

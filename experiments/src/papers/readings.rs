@@ -2,8 +2,8 @@
 //!
 //! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
 //! and counted beside the fitted constants. A *predicate* says what an `order` row claims, written before its first
-//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`), and a *figure* what stands around the
-//! panels of one (`frame`).
+//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`), a *figure* what stands around the
+//! panels of one (`frame`), and an *artefact* how its records become data, answers and panels (`shown`).
 //!
 //! ```toml
 //! [[reading]]

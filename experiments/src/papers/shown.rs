@@ -25,7 +25,7 @@
 //! [[artefact.answer]]                     # a row for each combination of the columns between braces
 //! row = "figure7/{network}/speedup"
 //! value = "speed_up"
-//! take = "mean"                           # one | mean | least | most | last | range
+//! take = "mean"                           # one | mean | least | most | first | last | range
 //! where = { method = "mandheling" }       # `not` likewise
 //! remark = "at most {most speed_up:1}"    # a column, or what is taken of it, with so many digits
 //!
@@ -49,77 +49,66 @@ use serde::Deserialize;
 
 /// What becomes of an artefact's records.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Shown {
     /// The artefacts of the paper.
     pub ids: Vec<String>,
     /// What is simulated, where the artefact does not itself say so.
     pub sweep: Option<Sweep>,
     /// The header of the data; each column is of the same name, or of the one after the colon.
-    #[serde(default)]
     pub data: Vec<String>,
     /// The records that are data, where not all are.
-    #[serde(default)]
     pub data_of: Filter,
-    #[serde(default, rename = "column")]
+    #[serde(rename = "column")]
     pub columns: Vec<DerivedColumn>,
-    #[serde(default, rename = "answer")]
+    #[serde(rename = "answer")]
     pub answers: Vec<AnswerRule>,
-    #[serde(default, rename = "quantity")]
+    #[serde(rename = "quantity")]
     pub quantities: Vec<QuantityRule>,
-    #[serde(default)]
     pub words: Vec<WordsRule>,
     /// Lines for the report.
-    #[serde(default)]
     pub summary: Vec<String>,
     /// Metrics of the rows that are compared with the null baseline, and how the report calls them.
-    #[serde(default)]
     pub beside_null: Vec<(String, String)>,
-    #[serde(default, rename = "panel")]
+    #[serde(rename = "panel")]
     pub panels: Vec<PanelRule>,
 }
 
 /// What is simulated: every combination of the keys' cases, the last key first.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Sweep {
     /// Keys of a scenario that all runs have.
-    #[serde(default)]
     pub scenario: toml::Table,
     pub keys: Vec<SweptKey>,
 }
 
 /// A swept key: cases that are listed here, then those that sweeps share, then the numbers of a reading, which set the
 /// scenario's key of the same name, then more.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct SweptKey {
     pub name: String,
-    #[serde(default)]
     pub cases: Vec<SweptCase>,
     /// Cases that several sweeps of the paper share.
     pub shared: Option<String>,
     /// Of shared cases those that are swept here, where not all are.
-    #[serde(default)]
     pub only: Vec<String>,
     pub numbers: Option<String>,
-    #[serde(default)]
     pub more: Vec<SweptCase>,
 }
 
 /// A case of a swept key.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct SweptCase {
     /// As rows and data call it.
     pub id: String,
     /// For people, where that is not the id spelled out.
     pub name: Option<String>,
     /// What it sets of a scenario; an empty table takes back what cases before it set.
-    #[serde(default)]
     pub with: toml::Table,
     /// Further words of it: `data_set` is the column `network.data_set`.
-    #[serde(default)]
     pub also: BTreeMap<String, String>,
 }
 
@@ -144,32 +133,27 @@ impl OneOrMany {
 }
 
 /// A column that is derived from others, or from the paper.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct DerivedColumn {
     pub name: String,
     /// Of which column.
-    #[serde(default)]
     pub of: String,
-    #[serde(default)]
     pub is: Relation,
     /// The record to which it is set in relation differs in these columns; in none, it is the same record.
-    #[serde(default)]
     pub over: BTreeMap<String, String>,
     /// What the two have in common.
-    #[serde(default)]
     pub same: Vec<String>,
     /// The column of that record, where it is another.
     pub to: Option<String>,
     /// The paper's number in this row.
     pub paper: Option<String>,
     /// Whether there need not be such a row.
-    #[serde(default)]
     pub optional: bool,
     /// A factor on the number.
     pub times: Option<f64>,
     /// The records that have one.
-    #[serde(default, rename = "where")]
+    #[serde(rename = "where")]
     pub only: Filter,
 }
 
@@ -201,6 +185,7 @@ pub(crate) enum Take {
     Mean,
     Least,
     Most,
+    First,
     Last,
     /// The least and the most of a row that claims a range, of others the most.
     Range,
@@ -210,66 +195,61 @@ pub(crate) enum Take {
 }
 
 /// Answers to rows.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct AnswerRule {
     /// The row without its paper, with columns between braces.
     pub row: String,
     /// The column that answers it; none where there is only a remark.
     pub value: Option<String>,
-    #[serde(default)]
     pub take: Take,
-    #[serde(default, rename = "where")]
+    #[serde(rename = "where")]
     pub only: Filter,
-    #[serde(default)]
     pub not: Filter,
     /// Whether the number is put in.
-    #[serde(default)]
     pub input: bool,
     /// Whether there need not be such a row.
-    #[serde(default)]
     pub optional: bool,
     pub remark: Option<String>,
     /// What is said of each combination of its columns, after the remark, with commas between.
     pub each: Option<String>,
+    /// What is between them; a comma by default.
+    pub between: Option<String>,
     /// The column of which the same is taken as the null baseline.
     pub null: Option<String>,
 }
 
 /// Quantities, in the order of the records.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct QuantityRule {
     pub name: String,
-    #[serde(default)]
     pub unit: String,
     pub value: String,
     /// What is taken; all values by default.
     pub take: Option<Take>,
     /// The mean, or what is taken, for each value of this column.
     pub by: Option<String>,
-    #[serde(default, rename = "where")]
+    #[serde(rename = "where")]
     pub only: Filter,
-    #[serde(default)]
     pub not: Filter,
 }
 
 /// Words, a piece for each record.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct WordsRule {
     pub name: String,
     pub each: String,
     /// Only the records that have nothing in this column.
     pub missing: Option<String>,
-    /// The words where there is no record; without, there are none then.
-    pub none: Option<String>,
 }
 
 /// The kind of a chart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChartKind {
+    #[default]
     Bars,
     /// The least and the most of each group, where the paper's row claims it.
     Ends,
@@ -279,57 +259,45 @@ pub(crate) enum ChartKind {
 }
 
 /// Panels of a figure.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct PanelRule {
     pub kind: ChartKind,
     /// A panel for each combination of these columns.
-    #[serde(default)]
     pub each: Vec<String>,
-    #[serde(default)]
     pub title: String,
-    #[serde(default, rename = "where")]
+    #[serde(rename = "where")]
     pub only: Filter,
-    #[serde(default)]
     pub not: Filter,
     /// The column of the groups of bars and of stacks, or several between braces, or the column of the numbers across.
-    #[serde(default)]
     pub x: String,
     /// The only group.
     pub group: Option<String>,
     /// The column of the names of series; one for each of `values` where `None`.
     pub series: Option<String>,
     pub values: Vec<Plotted>,
-    #[serde(default)]
     pub x_axis: AxisRule,
     pub y_axis: AxisRule,
     /// Values above bars, totals and shares of stacks.
-    #[serde(default)]
     pub show_values: bool,
-    #[serde(default)]
     pub show_totals: bool,
-    #[serde(default)]
     pub show_shares: bool,
     /// Whether lines have no marks.
-    #[serde(default)]
     pub unmarked: bool,
     /// Whether the front of all clouds is drawn.
-    #[serde(default)]
     pub overall: bool,
 }
 
 /// What is drawn.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Plotted {
     /// The name of the series, where no column has it.
-    #[serde(default)]
     pub name: String,
     pub of: String,
     /// The column of the paper's numbers beside it; of ends, the row.
     pub paper: Option<String>,
     /// Whether it is the paper's itself.
-    #[serde(default)]
     pub hatched: bool,
 }
 

@@ -4,6 +4,7 @@ use haversack_federation::learning::{Holding, Labels};
 
 use super::federations::text;
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 use crate::federate::{Phones, Specification};
 
 /// The data sets: the task that has each, for people, and classes (section 5.2).
@@ -13,8 +14,7 @@ const SETS: [(&str, &str, usize); 3] =
 const LABELS: Labels = Labels::Dirichlet { alpha: 0.1 };
 
 pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("panel,series,value,share_percent");
-    let (mut samples, mut divergences) = (Lines::new(), Lines::new());
+    let mut records = Records::of("panel,series,value,share_percent");
     let mut largest = None;
     for (task, name, classes) in SETS {
         let asked = Specification::parse(task, &text(context, task, &["random"])?, Some(context.seed))?;
@@ -23,49 +23,35 @@ pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
             Holding::draw(context.seed, phone.0, phone.1.samples, classes, LABELS)
         };
         let held: Vec<Holding> = (0..).zip(phones.population.phones()).map(of).collect();
-        let sizes = held.iter().map(|holding| f64::from(holding.samples())).collect();
-        samples = samples.series(shares(&mut outcome, "samples", name, sizes)?);
-        let apart = held.iter().map(|holding| divergence(&holding.0)).collect();
-        divergences = divergences.series(shares(&mut outcome, "divergence", name, apart)?);
+        shares(&mut records, "samples", name, held.iter().map(|holding| f64::from(holding.samples())).collect())?;
+        shares(&mut records, "divergence", name, held.iter().map(|holding| divergence(&holding.0)).collect())?;
         largest.get_or_insert((phones, asked));
     }
     let (phones, asked) = largest.context("there is no population")?;
     let names: Vec<String> = asked.memory_sizes().iter().map(|size| format!("{size} GB")).collect();
     let all = phones.population.phones();
-    let (mut speeds, mut bars) = (Lines::new(), Vec::new());
+    let mut numbers = Vec::new();
     for (class, name) in (0..).zip(&names) {
-        let own: Vec<f64> =
-            all.iter().filter(|phone| phone.memory == class).map(|phone| f64::from(phone.speed)).collect();
-        bars.push(own.len() as f64 / all.len() as f64 * 100.0);
-        speeds = speeds.series(shares(&mut outcome, "speed", name, own)?);
+        let own = all.iter().filter(|phone| phone.memory == class).map(|phone| f64::from(phone.speed));
+        let own: Vec<f64> = own.collect();
+        numbers.push((name, own.len() as f64 / all.len() as f64 * 100.0));
+        shares(&mut records, "speed", name, own)?;
     }
-    for (name, share) in names.iter().zip(&bars) {
-        outcome.row(("memory", name.as_str(), [None, Some(*share)]))?;
+    for (name, share) in numbers {
+        records.row(("memory", name.as_str(), None::<f64>, share))?;
     }
-    let clients = || axis("clients", "%").range(0.0, 100.0);
-    outcome.panel("(a) samples of a client", samples, from_zero("samples", ""), clients());
-    outcome.panel(
-        "(b) how far classes are from those of all",
-        divergences,
-        axis("Jensen-Shannon divergence", "bits").range(0.0, 1.0),
-        clients(),
-    );
-    outcome.panel("(c) speed by memory", speeds, from_zero("speed over that of its device", ""), clients());
-    outcome.bars("(d) memory", Bars::new(names).series(BarSeries::new("clients", bars)), from_zero("clients", "%"));
-    Ok(outcome)
+    show(context, records, Outcome::default())
 }
 
 /// The share of clients with at most each value, in percent, a hundred steps.
-fn shares(outcome: &mut Outcome, panel: &str, name: &str, mut values: Vec<f64>) -> Result<Series> {
+fn shares(records: &mut Records, panel: &str, name: &str, mut values: Vec<f64>) -> Result<()> {
     values.sort_by(f64::total_cmp);
-    let mut points = Vec::new();
     let last = values.len().saturating_sub(1);
     for percent in 0..=100 {
         let Some(&value) = values.get(last * percent / 100) else { break };
-        outcome.row((panel, name, [Some(value), Some(percent as f64)]))?;
-        points.push((value, percent as f64));
+        records.row((panel, name, value, percent as f64))?;
     }
-    Ok(Series::new(name, points).unmarked())
+    Ok(())
 }
 
 /// The Jensen-Shannon divergence of a client's classes from even ones, in bits.

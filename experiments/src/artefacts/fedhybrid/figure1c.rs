@@ -3,9 +3,10 @@
 use haversack_training::{AtRest, watch};
 use haversack_workloads::Role;
 
-use super::setting::{BERT, MOBILENET, OP10P, PICTURES, STARTS, TEXTS};
+use super::setting::{BERT, MOBILENET, OP10P, PICTURES, TEXTS};
 use super::setting::{from_starts, on_phone, scenario, system};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =
@@ -52,25 +53,12 @@ fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<Bar> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::of("network,batch,system_gb,state_gb,saved_gb,rest_gb,total_gb,least_gb,most_gb");
-    let mut found = Vec::new();
+    let mut records = Records::of(
+        "network,name,batch,subject,system_gb,state_gb,saved_gb,rest_gb,total_gb,least_gb,most_gb,process_gb",
+    );
     for ((model, name), batch, subject) in BARS {
         let Bar { parts, most, process } = bar(context, model, batch)?;
-        outcome.row((model, batch, parts, most))?;
-        let id = format!("fedhybrid/figure1c/{subject}/mnn/memory");
-        let [total, least, highest] = most;
-        let starts = format!("the mean of {STARTS} starts, from {least:.2} to {highest:.2}");
-        outcome.remark(id.clone(), format!("{starts}; tensors of the process alone: {process:.1} GB"));
-        outcome.number(id, total);
-        found.push((format!("{name}, batch {batch}"), parts));
+        records.row((model, name, batch, subject, parts, most, process))?;
     }
-    let parts: [Quantity<(String, [f64; 4])>; 4] = [
-        ("system", |one| one.1[0]),
-        ("weights and their state", |one| one.1[1]),
-        ("saved tensors", |one| one.1[2]),
-        ("all else", |one| one.1[3]),
-    ];
-    let stack = stacks(found.iter().map(|one| one.0.as_str()), &found, parts).show_totals();
-    outcome.panel("", stack, Axis::default(), from_zero("memory", "GB"));
-    Ok(outcome)
+    show(context, records, Outcome::default())
 }

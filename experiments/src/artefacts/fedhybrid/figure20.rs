@@ -10,6 +10,7 @@ use super::figure19::traces::{LENGTH, Trace, synthetic};
 use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -87,43 +88,25 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
         Ok(BudgetedRun { policy, percent, alone: Seen::mean_of(&alone), in_use: Seen::mean_of(&in_use) })
     };
     let points: Vec<BudgetedRun> = wanted.into_par_iter().map(run).collect::<Result<_>>()?;
-    let mut outcome = data(&points)?;
+    let mut outcome = Outcome::default();
     outcome.words("user of the trace", &trace.user);
-    draw(&mut outcome, percents, &points);
     offer(&mut outcome, &points);
-    Ok(outcome)
+    show(context, data(&points)?, outcome)
 }
 
-fn data(points: &[BudgetedRun]) -> Result<Outcome> {
-    let mut outcome = Outcome::of("phone,policy,budget_percent,memory_mb,time_s,page_faults,killed");
+fn data(points: &[BudgetedRun]) -> Result<Records> {
+    let mut records = Records::of("phone,policy,name,budget_percent,memory_mb,time_s,page_faults,killed,memory_gb");
     for point in points {
         for (phone, record) in [("to itself", &point.alone), ("in use", &point.in_use)] {
             let record = record.as_ref();
             let found = [record.map(|seen| seen.memory * 1e-6), record.map(|seen| seen.seconds)];
             let faults = record.and_then(|seen| seen.faults);
             let seen = [faults.map(|[faults, _]| faults), faults.map(|[_, kills]| kills)];
-            outcome.row((phone, point.policy.0, point.percent, found, seen))?;
+            let memory = record.map(|seen| seen.place().0);
+            records.row((phone, point.policy.0, point.policy.1, point.percent, found, seen, memory))?;
         }
     }
-    Ok(outcome)
-}
-
-fn draw(outcome: &mut Outcome, percents: &[f64], points: &[BudgetedRun]) {
-    let budgeted = points.iter().filter(|point| point.percent.is_some());
-    let place = |point: &BudgetedRun| Some((point.percent?, point.alone.as_ref()?.seconds));
-    let lines = curves(budgeted, |point| point.policy.1, place);
-    let budget = axis("memory budget, of what training needs", "%").ticks_at(percents);
-    outcome.panel("the phone to itself", lines, budget, axis("time of an iteration", "s"));
-    let mut clouds = Front::new().overall();
-    for (policy, name) in POLICIES.into_iter().chain([ORIGINAL]) {
-        let own = points.iter().filter(|point| point.policy.0 == policy);
-        let cloud: Vec<_> = own.filter_map(|point| point.in_use.as_ref()).map(Seen::place).collect();
-        if !cloud.is_empty() {
-            clouds = clouds.cloud(name, cloud);
-        }
-    }
-    let memory = axis("memory that the framework holds", "GB");
-    outcome.panel("the phone in use", clouds, memory, axis("time of an iteration", "s").log());
+    Ok(records)
 }
 
 /// What the notes quote.

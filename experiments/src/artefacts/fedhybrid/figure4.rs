@@ -7,6 +7,7 @@ use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, Scala
 
 use super::setting::S22;
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);
@@ -86,58 +87,36 @@ fn file(context: &Context<'_>) -> Result<Bytes> {
 }
 
 pub(super) fn cores(context: &Context<'_>) -> Result<Outcome> {
-    let row = "fedhybrid/figure4a/ufs-3.1-128-mb/faster-core,-lower-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let points = storage.points()?;
-    let mut outcome = Outcome::of("core,frequency_ghz,coremark_per_s,direction,latency_ms,rate_mb_s");
-    let (mut grid, mut ends) = (Grid::default(), Vec::new());
+    let mut records = Records::of("core,name,frequency_ghz,coremark_per_s,direction,latency_ms,rate_mb_s,latency_s");
     for (direction, name) in DIRECTIONS {
-        let times: Vec<Nanos> = points.iter().map(|point| storage.time(direction, file, point.speed, 0)).collect();
-        outcome.quantity(&format!("latency of {name}s by core"), "s", times.iter().map(|time| time.seconds()));
-        for (point, time) in points.iter().zip(&times) {
-            let latency = (milliseconds(*time), file.megabytes() / time.seconds());
-            outcome.row((point.core.as_str(), [point.gigahertz, point.coremark], name, latency))?;
-            grid.put([&point.name(), name, "latency"], Some(latency.0), None);
-        }
-        if let (Some(slowest), Some(fastest)) = (times.first(), times.last()) {
-            let [from, to] = [slowest, fastest].map(|time| milliseconds(*time));
-            ends.push(format!("{name}s from {from:.0} ms down to {to:.0} ms"));
+        for point in &points {
+            let time = storage.time(direction, file, point.speed, 0);
+            let found = [milliseconds(time), file.megabytes() / time.seconds(), time.seconds()];
+            records.row((point.core.as_str(), point.name(), [point.gigahertz, point.coremark], name, found))?;
         }
     }
-    context.judge(&mut outcome, row)?;
-    outcome.remark(row, ends.join("; "));
-    outcome.panel("", grid.bars("latency").show_values(), Axis::new("core"), from_zero("latency", "ms"));
-    Ok(outcome)
+    show(context, records, Outcome::default())
 }
 
 pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
-    let row = "fedhybrid/figure4b/ufs-3.1-128-mb/background-apps-raise-latency/io-latency";
     let (storage, file) = (Storage::new(context)?, file(context)?);
     let fastest = storage.fastest()?;
-    let mut outcome = Outcome::of("background_apps,direction,latency_ms,rate_mb_s");
-    let (mut points, mut more) = (Vec::new(), Vec::new());
+    let mut records = Records::of("background_apps,direction,latency_ms,rate_mb_s,latency_s");
     for (direction, name) in DIRECTIONS {
-        let times: Vec<Nanos> = APPS.map(|apps| storage.time(direction, file, fastest.speed, apps)).collect();
-        outcome.quantity(&format!("latency of {name}s by apps"), "s", times.iter().map(|time| time.seconds()));
-        for (apps, time) in APPS.zip(&times) {
-            outcome.row((apps as u64, name, milliseconds(*time), file.megabytes() / time.seconds()))?;
-            points.push((name, apps as f64, milliseconds(*time)));
-        }
-        if let (Some(alone), Some(beside)) = (times.first(), times.last()) {
-            let percent = (beside.seconds() / alone.seconds() - 1.0) * 100.0;
-            more.push(format!("{name}s {percent:.1} % longer beside {} apps", APPS.end()));
+        for apps in APPS {
+            let time = storage.time(direction, file, fastest.speed, apps);
+            let found = [milliseconds(time), file.megabytes() / time.seconds(), time.seconds()];
+            records.row((apps as u64, name, found))?;
         }
     }
-    context.judge(&mut outcome, row)?;
-    outcome.remark(row, more.join("; "));
     let streams = &storage.system.constants.background;
+    let mut outcome = Outcome::default();
     outcome.quantity("what an app writes", "MB/s", [streams.rate.value.0 / 1e6]);
     outcome.quantity("pieces of what an app writes", "KiB", [streams.command.value.0 as f64 / 1024.0]);
     outcome.words("fastest core", fastest.name());
-    let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2)));
-    let apps = Axis::new("apps in the background").ticks_at(APPS.map(|apps| apps as f64).collect::<Vec<_>>());
-    outcome.panel("", lines, apps, from_zero("latency", "ms"));
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 pub(super) fn rates(context: &Context<'_>) -> Result<Outcome> {
@@ -146,32 +125,17 @@ pub(super) fn rates(context: &Context<'_>) -> Result<Outcome> {
     let constants = storage.device.constants.storage.as_ref();
     let constants = constants.with_context(|| format!("{S22} has no storage"))?;
     let sheet = [&constants.datasheet_read, &constants.datasheet_write];
-    let mut outcome = Outcome::of("direction,rate,mb_s");
-    let mut grid = Grid::default();
+    let mut records = Records::of("direction,rate,mb_s,many_mb_s,one_mb_s,through");
     for ((direction, name), sheet) in DIRECTIONS.into_iter().zip(sheet) {
         let sheet = sheet.as_ref().with_context(|| format!("{S22} has no rate of a data sheet"))?;
-        let sheet = sheet.value.0 / 1e6;
         let many = storage.flash.sequential(direction).0 / 1e6;
         let one = FILE.megabytes() / storage.time(direction, FILE, fastest.speed, 0).seconds();
-        let row = format!("fedhybrid/section4.3/ufs-3.1/{name}/throughput");
-        let paper = context.paper(&row)?;
-        for (rate, value, paper) in
-            [("data sheet", sheet, paper), ("all commands together", many, None), ("one file", one, None)]
-        {
-            outcome.row((name, rate, value))?;
-            grid.put([name, rate, "rate"], Some(value), paper);
-        }
-        outcome.answer(row.clone(), Answer::Input(sheet));
         let through = if direction == Direction::Read { "read through" } else { "written through" };
-        outcome.remark(
-            row,
-            format!(
-                "the vendor's figure, at which the bytes of a command move here; all commands together reach {many:.0} MB/s, a file of {} MB {through} the page cache from the fastest core {one:.0} MB/s",
-                FILE.megabytes()
-            ),
-        );
+        for (rate, value) in [("data sheet", sheet.value.0 / 1e6), ("all commands together", many), ("one file", one)] {
+            records.row((name, rate, [value, many, one], through))?;
+        }
     }
+    let mut outcome = Outcome::default();
     outcome.words("fastest core", fastest.name());
-    outcome.bars("", grid.bars("rate"), from_zero("rate", "MB/s"));
-    Ok(outcome)
+    show(context, records, outcome)
 }

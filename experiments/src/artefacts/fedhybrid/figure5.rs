@@ -6,6 +6,7 @@ use haversack_workloads::Role;
 use super::null::null;
 use super::setting::{BERT, MELON, MOBILENET, PICTURES, S22, TEXTS, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =
@@ -51,11 +52,12 @@ pub(super) fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome> 
     let artefact = context.artefact.id;
     let least = Bytes((context.reading_number("budget")? * 1e6) as u64);
     let subject_phone = if phone == S22 { "s22" } else { phone };
-    let mut outcome =
-        Outcome::of("network,batch,budget_mb,budget_with_state_mb,time_s,recomputed_s,micro_batches,overhead");
-    let (mut points, mut grid) = (Vec::new(), Grid::default());
+    let mut records = Records::of(
+        "network,name,batch,row,budget_mb,budget_with_state_mb,time_s,recomputed_s,micro_batches,overhead,overhead_in_the_end",
+    );
+    let mut outcome = Outcome::default();
     for ((model, name), batch, subject) in LINES {
-        let id = format!("fedhybrid/{artefact}/{subject_phone}-{subject}/melon/latency-overhead");
+        let row = format!("{artefact}/{subject_phone}-{subject}/melon/latency-overhead");
         let line = Line::new(context, phone, model, batch)?;
         let mut last = Err(String::new());
         for budget in line.budgets(least) {
@@ -63,18 +65,13 @@ pub(super) fn on(context: &Context<'_>, phone: &'static str) -> Result<Outcome> 
             let Ok(record) = &last else { continue };
             let budgets = [budget, budget + line.state].map(Bytes::megabytes);
             let times = [record.iteration, record.breakdown.recompute].map(Nanos::seconds);
-            let parts = record.micro_batches.len() as u64;
-            outcome.row((model, batch, budgets, times, parts, line.overhead(record)))?;
-            points.push((name, budgets[0], line.overhead(record)));
+            let overhead = line.overhead(record);
+            let overheads = [Some(overhead), (budget == least).then_some(overhead)];
+            let case = (model, name, batch, row.as_str());
+            records.row((case, budgets, times, record.micro_batches.len() as u64, overheads))?;
         }
-        let overhead = last.map(|record| line.overhead(&record));
-        grid.put([name, "Melon", "overhead"], overhead.as_ref().ok().copied(), context.paper(&id)?);
-        outcome.number_or(id, overhead);
+        outcome.number_or(format!("fedhybrid/{row}"), last.map(|record| line.overhead(&record)));
     }
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
-    outcome.compare_with_null(&context.rows, "latency-overhead", "figure 5");
-    let lines = curves(&points, |point| point.0, |point| Some((point.1, point.2)));
-    outcome.panel("by budget", lines, axis("memory budget beside the optimiser's state", "MB"), axis("overhead", "x"));
-    outcome.bars(&format!("at {} MB", least.megabytes()), grid.bars("overhead"), from_zero("overhead", "x"));
-    Ok(outcome)
+    show(context, records, outcome)
 }

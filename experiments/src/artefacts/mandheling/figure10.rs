@@ -4,6 +4,7 @@ use haversack_devices::Frequency;
 
 use super::setting::{XIAOMI_10, batch};
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{Records, show};
 
 /// The networks of the figure.
 const NETWORKS: [(&str, &str); 3] = [("vgg11", "VGG-11"), ("vgg16", "VGG-16"), ("resnet34", "ResNet-34")];
@@ -36,42 +37,26 @@ fn saved(seconds: &[f64], step: &str) -> Option<f64> {
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let samples = context.reading_number("batch")? as u64;
-    let mut outcome = Outcome::of("network,step,time_s,saved_percent,energy_j");
-    let mut shown = Vec::new();
+    let mut records = Records::of("network,name,step,step_name,time_s,saved,saved_percent,energy_j,paper_s");
     for (network, name) in NETWORKS {
-        let (mut seconds, mut paper): (Vec<f64>, Vec<Option<f64>>) = Default::default();
-        for (step, ..) in STEPS {
+        let (mut seconds, mut before): (Vec<f64>, Option<f64>) = Default::default();
+        for (step, step_name, ..) in STEPS {
             let Some(scenario) = of_step(step, network, samples) else { continue };
             let batch = batch(context, &scenario)?;
             seconds.push(batch.time.seconds());
-            let percent = saved(&seconds, step).map(|share| share * 100.0);
-            outcome.row((name, step, batch.time.seconds(), percent, batch.energy.0))?;
-            // The text gives numbers of some steps of one network: seconds, or what a step saves.
-            let mut stated = [None; 2];
-            let found = [("time", Some(batch.time.seconds())), ("time-saved", percent)];
-            for (stated, (metric, value)) in stated.iter_mut().zip(found) {
-                let row = context.row(&format!("mandheling/figure10/{network}-on-xiaomi-10/{step}/{metric}"));
-                if let (Ok(row), Some(value)) = (row, value) {
-                    outcome.number(&row.id, value);
-                    *stated = row.number();
-                }
-            }
+            let saved = saved(&seconds, step);
+            let stated = ["time", "time-saved"].map(|metric| {
+                context.paper(&format!("mandheling/figure10/{network}-on-xiaomi-10/{step}/{metric}")).ok().flatten()
+            });
             // Where the paper gives a share alone, its seconds follow from those of the step before.
-            let before = paper.last().copied().flatten();
             let from_share = before.zip(stated[1]).map(|(before, percent)| before * (1.0 - percent / 100.0));
-            paper.push(stated[0].or(from_share));
-        }
-        let bars = beside(Bars::new(STEPS.map(|(_, name, ..)| name)), "Mandheling", seconds.iter().copied(), paper);
-        outcome.bars(name, bars, axis("time of a batch", "s"));
-        if let Some(benefit) = saved(&seconds, "+batch-splitting") {
-            outcome.quantity(&format!("what splitting saves of {network}"), "", [benefit]);
-            shown.push(format!("{network} {:.1} %", benefit * 100.0));
+            before = stated[0].or(from_share);
+            let shares = [saved, saved.map(|share| share * 100.0)];
+            let case = (network, name, step, step_name);
+            records.row((case, batch.time.seconds(), shares, batch.energy.0, before))?;
         }
     }
-    let id = "mandheling/figure10/vgg11-<-vgg16,-resnet34/batch-splitting/benefit";
-    context.judge(&mut outcome, id)?;
-    outcome.remark(id, shown.join(", "));
-    Ok(outcome)
+    show(context, records, Outcome::default())
 }
 
 #[cfg(test)]

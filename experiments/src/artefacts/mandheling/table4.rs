@@ -6,10 +6,10 @@ use haversack_devices::{Device, Stack};
 
 use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::show;
+use crate::artefacts::sweep::records;
 use crate::papers::reference::{Reference, Role};
 
-const SIZES: [u64; 3] = [8, 16, 32];
-const BATCHES: [u64; 6] = [2, 4, 8, 16, 32, 64];
 const CHANNELS: u64 = 64;
 const TAPS: [u64; 2] = [3, 3];
 
@@ -61,28 +61,15 @@ fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
-    let mut outcome = Outcome::of("map,batch,simulated_ms,paper_ms,null_ms");
+    let records = records(context, "simulated_ms,null_ms", |_, ids| {
+        let [size, batch]: [u64; 2] = [ids[0].parse()?, ids[1].parse()?];
+        let row = context.row(&format!("mandheling/table4/conv-64x64-{size}x{size}/batch-{batch}/latency"))?;
+        let time = called_alone(&device, &stack, size, batch).context("the Xiaomi 10 has no DSP")?;
+        Ok([Some(time.seconds() * 1e3), null(context.reference, row)])
+    })?;
+    let mut outcome = Outcome::default();
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
-    let mut lines = Lines::new();
-    for size in SIZES {
-        let (mut simulated, mut paper) = (Vec::new(), Vec::new());
-        for batch in BATCHES {
-            let row = context.row(&format!("mandheling/table4/conv-64x64-{size}x{size}/batch-{batch}/latency"))?;
-            let time = called_alone(&device, &stack, size, batch);
-            let milliseconds = time.context("the Xiaomi 10 has no DSP")?.seconds() * 1e3;
-            outcome.row((size, batch, milliseconds, row.number(), null(context.reference, row)))?;
-            simulated.push((batch as f64, milliseconds));
-            paper.extend(row.number().map(|given| (batch as f64, given)));
-            outcome.number(&row.id, milliseconds);
-        }
-        let name = format!("{size}×{size}");
-        lines = lines.series(Series::new(name.as_str(), simulated));
-        lines = lines.series(Series::new(name, paper).look(Look::Hatched).stroke(Stroke::None));
-    }
-    let batches = Axis::new("batch").log().ticks_at(BATCHES.map(|batch| batch as f64));
-    outcome.panel("", lines, batches, axis("latency", "ms").log());
-    outcome.compare_with_null(&context.rows, "latency", "table 4");
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 #[cfg(test)]
