@@ -3,20 +3,20 @@
 //! The models that turn work into time are built from it in [`crate::processor`], [`crate::storage`] and
 //! [`crate::thermal`]: `device.gpu()` stands beside the GPU's mechanisms.
 
-mod hexagon;
 mod schema;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
-
-pub use hexagon::HexagonVersion;
-pub use schema::*;
+use std::str::FromStr;
 
 use crate::calibration::{
-    BuiltIn, CORES, Calibrated, Contradiction, DEVICES, FLASH, Kind, Schema, against, is_path, zero_divisor,
+    BuiltIn, CORES, Calibrated, Contradiction, DEVICES, FLASH, Kind, Schema, Visit, against, is_path, zero_divisor,
 };
 use crate::text::{aside, nearest};
 use crate::units::{Bytes, Count};
+
+pub use schema::*;
 
 /// A device: what its calibration holds, and the file that this is from.
 pub type Device = Calibrated<DeviceConstants>;
@@ -163,4 +163,36 @@ fn curve_contradiction(curve: &DvfsCurve, constants: &DeviceConstants) -> Option
     }
     let hint = aside(nearest(&curve.core, cores()));
     Some(format!("no [[cpu]] cluster has the core `{}`{hint}", curve.core))
+}
+
+// Generations of Hexagon, Qualcomm's DSP.
+
+/// A version of Hexagon's instruction set, such as `V66`; later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct HexagonVersion(pub u16);
+
+impl Visit for HexagonVersion {}
+
+impl fmt::Display for HexagonVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "V{}", self.0)
+    }
+}
+
+impl FromStr for HexagonVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix('V').and_then(|number| number.parse().ok());
+        number.map(Self).ok_or_else(|| format!("found `{text}`; expected a version of Hexagon such as V66"))
+    }
+}
+
+impl TryFrom<String> for HexagonVersion {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
 }

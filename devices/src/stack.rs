@@ -3,10 +3,6 @@
 //! A stack is a property of the run, not of the device.
 
 mod dsp;
-mod graph;
-
-pub use dsp::{DspLibrary, StackOnDsp};
-pub use graph::{Fold, StackAllocator, StackGraph};
 
 use crate::calibration::{
     BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
@@ -15,6 +11,8 @@ use crate::calibration::{
 use crate::device::{Device, GpuVendor, InstructionSet};
 use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Nanos};
 use crate::work::{HostThread, OperatorKind};
+
+pub use dsp::{DspLibrary, StackOnDsp};
 
 section! {
     /// The share of a processor's peak that the stack's kernels reach, by kind of operator.
@@ -436,3 +434,50 @@ pub fn fitted_constants(device: &Device, stack: &Stack) -> Vec<ConstantEntry> {
     entries.retain(|entry| entry.kind == Kind::Fitted);
     entries
 }
+
+// What a stack executes, what it makes of a network that it only runs, and where its tensors come from.
+
+/// The graph that a stack executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StackGraph {
+    /// Whole operators, as an eager framework records them.
+    Eager,
+    /// Operators decomposed into computable ones, as they are.
+    Decomposed,
+    /// The same, optimised as far as a run asks for (Sage).
+    Optimised,
+    /// MNN's expressions, with their layout transformations.
+    Expressions,
+    /// None: the stack runs networks and does not train them.
+    Inference,
+}
+
+impl Visit for StackGraph {}
+
+/// Where a stack's tensors come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum StackAllocator {
+    /// A plan made before the run: every tensor its own exact piece.
+    Exact,
+    /// PyTorch's caching allocator.
+    Caching,
+}
+
+impl Visit for StackAllocator {}
+
+/// What an inference engine computes within the convolution or the dense layer before it, when it prepares a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Fold {
+    /// Batch normalisation by known statistics, in the weights.
+    BatchNorm,
+    /// ReLU and its like, as results are written.
+    Activation,
+}
+
+impl Visit for Fold {}

@@ -24,7 +24,6 @@ mod layout;
 mod legend;
 mod lines;
 mod plot;
-mod raster;
 mod stack;
 mod style;
 mod text;
@@ -32,6 +31,13 @@ mod ticks;
 mod trace;
 
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree, fontdb};
+
+use self::plot::Plot;
+use crate::files::{FileError, write_atomically};
 
 pub use axis::{Axis, Scale};
 pub use bars::{BarSeries, Bars};
@@ -41,9 +47,6 @@ pub use stack::{Part, Stack};
 pub use style::{Look, Meanings};
 pub use ticks::number;
 pub use trace::{Event, Phase, Trace};
-
-use self::plot::Plot;
-use crate::files::{FileError, write_atomically};
 
 /// The PNG has this many pixels for each of the SVG's, along each axis.
 pub const PNG_SCALE: u32 = 2;
@@ -123,7 +126,7 @@ impl Figure {
     /// length; for an impossible range; and where the drawing libraries fail.
     pub fn render(&self) -> Result<Rendered, FigureError> {
         let svg = layout::draw(self)?;
-        let png = raster::png(&svg)?;
+        let png = png(&svg)?;
         Ok(Rendered { svg, png })
     }
 }
@@ -302,4 +305,27 @@ pub enum FigureError {
     /// resvg failed.
     #[error("drawing the PNG failed: {0}")]
     Raster(String),
+}
+
+// SVG to PNG, with the same font that the layout was measured with.
+
+static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    fonts.load_font_data(dejavu::sans::bold().to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    Arc::new(fonts)
+});
+
+/// The picture of `svg`, [`PNG_SCALE`] times as large.
+fn png(svg: &str) -> Result<Vec<u8>, FigureError> {
+    let failed = |reason: String| FigureError::Raster(reason);
+    let options = Options { fontdb: Arc::clone(&FONTS), ..Options::default() };
+    let tree = Tree::from_str(svg, &options).map_err(|e| failed(e.to_string()))?;
+    let size = tree.size().to_int_size();
+    let mut sheet = Pixmap::new(size.width() * PNG_SCALE, size.height() * PNG_SCALE)
+        .ok_or_else(|| failed("the sheet is too large".into()))?;
+    let scale = PNG_SCALE as f32;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut sheet.as_mut());
+    sheet.encode_png().map_err(|e| failed(e.to_string()))
 }

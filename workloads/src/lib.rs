@@ -52,7 +52,6 @@ pub mod models;
 pub mod network;
 pub mod onnx;
 pub mod operator;
-mod packed;
 pub mod prepared;
 pub mod prune;
 pub mod shape;

@@ -6,28 +6,28 @@
 //! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
 
 mod algorithm;
-mod computes;
-mod description;
 mod plan;
 mod product;
 mod rewriter;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use haversack_devices::text::{TomlDocument, TomlError, nearest};
+use serde::{Deserialize, Deserializer, de};
+use strum::VariantNames;
+
+use crate::autograd::{EagerRules, Optimiser, differentiate};
+use crate::error::WorkloadError;
+use crate::network::{Initial, Network};
+use crate::operator::{Op, Unary};
+use crate::training_graph::{TensorId, TrainingGraph};
+use algorithm::Treatment;
 
 pub use algorithm::{
     Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
     OperatorName, OptimiserChoice, Pass, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
 };
-pub use computes::{Computes, Rewritten};
-
-use haversack_devices::text::nearest;
-
-use crate::autograd::{EagerRules, Optimiser, differentiate};
-use crate::error::WorkloadError;
-use crate::network::Initial;
-use crate::network::Network;
-use crate::operator::Op;
-use crate::training_graph::TrainingGraph;
 
 macro_rules! built_in {
     ($($file:literal),+) => {
@@ -111,4 +111,128 @@ pub fn with_initial_weights(network: &Network, algorithm: &Algorithm) -> Network
         }
     }
     network
+}
+
+// Reading an algorithm's description: what it may say, and how it is refused.
+
+/// The operators that a translation may name, by [`crate::Op::name`]; views are no work and need none.
+static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let names = Op::VARIANTS.iter().flat_map(|name| match *name {
+        "unary" => Unary::VARIANTS,
+        "other" | "pairwise" | "reduce" | "take" => &[],
+        _ => std::slice::from_ref(name),
+    });
+    let mut known: Vec<&str> = Vec::new();
+    for &name in names.filter(|name| !["view", "slice"].contains(name)) {
+        // Some operators go by one name.
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
+});
+/// Those that leave the range of integers: exponentials and logarithms.
+const FLOAT_ONLY: &[&str] = &["softmax", "cross_entropy"];
+/// Those that may be left out, because their output has the shape of their input.
+const OMISSIBLE: &[&str] = &["batch_norm", "layer_norm"];
+
+impl<'de> Deserialize<'de> for OperatorName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = OPERATORS.iter().find(|&&known| known == name);
+        known.map(|&known| Self(known)).ok_or_else(|| de::Error::unknown_variant(&name, OPERATORS.as_slice()))
+    }
+}
+
+impl Algorithm {
+    /// Reads the description `text` of the file `file`.
+    ///
+    /// # Errors
+    /// Text that is no TOML, a key, word or type that is not expected, an operator with two translations or one that it
+    /// cannot have: with the file, the line and the field, what was expected and the nearest valid name.
+    pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
+        let read = || {
+            let document = TomlDocument::parse(file, text)?;
+            let algorithm: Self = document.read()?;
+            algorithm.check(&document)?;
+            Ok(algorithm)
+        };
+        read().map_err(WorkloadError::Algorithm)
+    }
+
+    fn check(&self, document: &TomlDocument<'_>) -> Result<(), TomlError> {
+        let mut seen: HashMap<&str, &str> = HashMap::new();
+        for (list, treatment, operators) in self.translation.lists() {
+            for &OperatorName(name) in operators {
+                let (fits, expected) = match treatment {
+                    Treatment::Integer => (!FLOAT_ONLY.contains(&name), "an operator on integers"),
+                    Treatment::Absent => (OMISSIBLE.contains(&name), "one of `batch_norm`, `layer_norm`"),
+                    Treatment::Float => (true, ""),
+                };
+                let message = match seen.insert(name, list) {
+                    Some(earlier) => format!("`{name}` already stands in `translation.{earlier}`"),
+                    None if fits => continue,
+                    None => format!("expected {expected}, found `{name}`"),
+                };
+                return Err(document.refuse(&format!("translation.{list}"), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+// What each node of a rewritten graph computes, for a run that carries data.
+
+/// A rewritten graph, and what it computes.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// The graph; the `step` of each node is its place in `computes`.
+    pub graph: TrainingGraph,
+    /// The eager graph that it was made of.
+    pub eager: TrainingGraph,
+    /// What each node computes, in the order of the nodes.
+    pub computes: Vec<Computes>,
+    /// The tensor of the eager graph whose values each tensor holds, in integers or in fp32; `None` for sums of 32 bits,
+    /// which only a rescaling sees.
+    pub stands_for: Vec<Option<TensorId>>,
+}
+
+/// What a node of a rewritten graph computes. A `step` is the place of a node in the eager graph; the inputs and the outputs
+/// of the node that computes it stand for that node's, in the same order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Computes {
+    /// The product of `step` in integers: sums of 32 bits, which become eight.
+    Product {
+        /// The place in the eager graph.
+        step: u32,
+        /// The first of its outputs that have eight bits: its rescaling is said by that.
+        rescaled: Option<TensorId>,
+    },
+    /// The scale of the product before it, taken anew.
+    Rescaling,
+    /// The operator of `step`, on integers.
+    Integer {
+        /// The place in the eager graph.
+        step: u32,
+    },
+    /// The operator of `step`, on fp32 values.
+    Float {
+        /// The place in the eager graph.
+        step: u32,
+    },
+    /// A copy of an operand in the order in which a kernel reads it.
+    Layout,
+    /// fp32 values brought to integers.
+    Quantise,
+    /// Integers brought to fp32.
+    Dequantise,
+    /// The algorithm's own sweep at this place among its passes.
+    Pass {
+        /// The place among them.
+        place: usize,
+    },
+    /// The update of a weight that is an integer itself.
+    Update,
 }

@@ -1,13 +1,8 @@
 //! The CPU: clusters of cores, an even split that waits for the slowest, and cache levels.
 
 mod cluster;
-mod frames;
-mod threads;
 
 use std::sync::Arc;
-
-pub(crate) use cluster::Cluster;
-pub use frames::framed;
 
 use crate::device::{ClusterClass, Device};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
@@ -15,7 +10,9 @@ use crate::processor::stalls::{Limit, longest};
 use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::{Int8Kernels, StackOnCpu};
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
-use crate::work::{OperatorKind, Precision, Work};
+use crate::work::{OperatorKind, Precision, ProductRole, Work};
+
+pub(crate) use cluster::Cluster;
 
 /// A page of memory.
 const PAGE: Bytes = Bytes(4096);
@@ -331,7 +328,7 @@ impl CpuCores {
         for core in self.cores.iter().take(used) {
             let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
             let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
-            let compute = core.arithmetic(work, stack, vector) * frames::computed(work, stack) / parts;
+            let compute = core.arithmetic(work, stack, vector) * computed(work, stack) / parts;
             let share = work.working_set.as_f64() / parts;
             let dram_share = self.dram.bandwidth.0 / sharers;
             let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
@@ -342,7 +339,7 @@ impl CpuCores {
             let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
             let tiled = tiles / parts / tile_bandwidth;
             let (bandwidth, laid_in_dram) = core.bandwidth(laid_out, work.laid_out <= self.l3, dram_share);
-            let laying = laid_out / bandwidth + frames::laying(work, core.frequency, stack) / parts;
+            let laying = laid_out / bandwidth + laying(work, core.frequency, stack) / parts;
             let transforming = core.transforms(work, stack) / parts;
             let all = alone + tiled + laying + transforming;
             if all > slowest {
@@ -365,5 +362,74 @@ impl CpuCores {
             occupancy: filled / self.cores.len().max(1) as f64,
             stalls,
         }
+    }
+}
+
+// Convolutions over maps that lie in frames, and what products spend on laying out their operands.
+//
+// In a frame each row of a map is followed by the zeros that the window reads beyond it, so that every tap is one distance
+// away from every position; a kernel then computes all positions of the frame side by side, those between two rows
+// too, and keeps the others (`sim/numerics/src/dense/convolution.rs`).
+
+/// How many times the arithmetic of `work` a stack computes that lays maps in frames; 1 for other work and other stacks.
+fn computed(work: &Work, stack: &StackOnCpu) -> f64 {
+    stack.frame.as_ref().map_or(1.0, |group| framed(work, group.value.0 as u64))
+}
+
+/// The same of a stack that computes `group` positions side by side.
+pub fn framed(work: &Work, group: u64) -> f64 {
+    let is_convolution = matches!(work.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution);
+    let Some(product) = work.product.filter(|_| is_convolution) else { return 1.0 };
+    let size = if product.role == ProductRole::InputGradient { product.input_size } else { product.output_size };
+    let [rows, columns] = size.map(|side| side.max(1));
+    // The stride, from what it makes of the input.
+    let stride = (product.input_size[1] as f64 / product.output_size[1].max(1) as f64).round().max(1.0) as u64;
+    let pitch = columns + product.taps[1].saturating_sub(1) / stride;
+    let positions = (rows - 1) * pitch + columns;
+    positions.next_multiple_of(group.max(1)) as f64 / (rows * columns) as f64
+}
+
+/// Seconds that a core at `frequency` takes to lay out the operands and the result of `work`, alone.
+fn laying(work: &Work, frequency: Hertz, stack: &StackOnCpu) -> f64 {
+    let rate = match work.kind {
+        OperatorKind::Convolution => &stack.convolution_operands,
+        OperatorKind::Gemm => &stack.gemm_operands,
+        _ => &None,
+    };
+    rate.as_ref().map_or(0.0, |rate| work.traffic.dram.as_f64() / (rate.value * frequency).0)
+}
+
+// How an operator is shared out over threads, one on each core, and what it costs to start it.
+
+impl CpuCores {
+    /// How many cores have a part in `work`, and by what it is divided on the one that has most of it.
+    ///
+    /// Parts are even, unless packed layouts hand out whole vectors of output channels: 24 channels in vectors of 8 are
+    /// three parts, however many threads there are, and one of two threads has two of them.
+    fn split(&self, work: &Work, stack: &StackOnCpu) -> (usize, f64) {
+        let threads = self.cores.len().max(1);
+        let packed = work.product.filter(|_| stack.packed == Some(true)).zip(self.cores.first());
+        if let Some((product, core)) = packed {
+            let vectors = product.outputs.div_ceil(core.lanes(work.precision)).max(1);
+            let used = vectors.min(threads as u64);
+            return (used as usize, vectors as f64 / vectors.div_ceil(used) as f64);
+        }
+        // A float cast saturates, and turns not-a-number into zero.
+        let used = (work.parallelism as usize).clamp(1, threads);
+        (used, used as f64)
+    }
+
+    /// What it costs to start an operator: its dispatch, and for each of its steps the threads. A product that lays out its
+    /// operands first has two steps. Threads are started and waited for as a tree: a level for every doubling.
+    fn dispatch(&self, work: &Work, stack: &StackOnCpu) -> Nanos {
+        let core = self.cores.iter().find_map(|core| Some(core.cluster.coremark?.0 * core.frequency.0));
+        let scalar = stack.operator_work.as_ref().zip(core).map(|(work, speed)| work.value.0 * 1e-6 / speed);
+        let Some(fork_join) = &stack.fork_join else {
+            return scalar.map_or(stack.operator_overhead.value, Nanos::from_seconds);
+        };
+        let steps = if work.laid_out > Bytes::ZERO { 2.0 } else { 1.0 };
+        let levels = (self.cores.len().max(1) as f64).log2();
+        let alone = scalar.unwrap_or(stack.operator_overhead.value.seconds());
+        Nanos::from_seconds(alone * (1.0 + fork_join.value.0 * steps * levels))
     }
 }

@@ -1,17 +1,15 @@
 //! A federation: synchronous rounds, one after the other, over a population whose phones come and go.
 
-mod learn;
-mod rules;
 mod view;
+
+use serde::{Deserialize, Serialize};
 
 use crate::availability::Availability;
 use crate::population::Population;
 use crate::round::{Ended, Outcome, Part, Starter, synchronous};
 use crate::rows::{ClientRow, ExclusionRow, RoundRow};
-use crate::selection::{Feedback, Selector};
+use crate::selection::{Feedback, Selector, SelectorKind};
 use crate::work::Work;
-pub use learn::{Arrived, Learn, Learned, Step, TimingOnly};
-pub use rules::{Rules, RulesError};
 use view::{Holds, View};
 
 /// What one round yields.
@@ -162,5 +160,117 @@ impl<'a> Federation<'a> {
         let phone = self.population.phones()[number as usize];
         let job = self.work.job(number, round, self.now);
         Some(Starter { number, phone, job, ready_s: until - self.now })
+    }
+}
+
+// What is learned in a round: the other half of a federation, which needs data.
+
+/// An update that is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The phone.
+    pub phone: u32,
+    /// How wide a network it trained: a place in [`crate::work::WIDTHS`].
+    pub width: u8,
+}
+
+impl Arrived {
+    const fn of(part: &Part) -> Self {
+        Self { phone: part.phone, width: part.job.width }
+    }
+}
+
+/// What a round brings.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// Its number, from one.
+    pub round: u32,
+    /// Updates, in the order in which phones were selected.
+    pub arrived: &'a [Arrived],
+}
+
+/// What is learned in a round.
+pub trait Learn {
+    /// Takes in what has arrived.
+    ///
+    /// # Errors
+    /// What stops the federation, in words.
+    fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String>;
+}
+
+/// What a round has taught.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// Of each update the root of the mean square of its phone's losses.
+    pub losses: Vec<f64>,
+    /// The share of test samples that are answered rightly.
+    pub accuracy: Option<f64>,
+}
+
+/// Time alone: all samples of all phones have a loss of one, so that data tell no phone from another but by their number.
+#[derive(Clone, Copy, Debug)]
+pub struct TimingOnly;
+
+impl Learn for TimingOnly {
+    fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String> {
+        Ok(Learned { losses: vec![1.0; step.arrived.len()], accuracy: None })
+    }
+}
+
+// How rounds are held.
+
+/// How rounds are held.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Who takes part.
+    pub selector: SelectorKind,
+    /// Updates that a round waits for.
+    pub cohort: u32,
+    /// Phones that begin a round, as a multiple of the cohort.
+    pub over_commit: f64,
+    /// How long a round lasts at most, in seconds; `None` without a limit.
+    pub deadline_s: Option<f64>,
+    /// Whether memory is no matter: phones that can hold no plan take part all the same (the paper's *oracle*, section 2.1).
+    pub oracle: bool,
+}
+
+/// Rules that contradict themselves or the population.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("`{field}` is {value}, expected {expected}")]
+pub struct RulesError {
+    /// The field.
+    pub field: &'static str,
+    /// What it is.
+    pub value: String,
+    /// What it may be.
+    pub expected: String,
+}
+
+impl Rules {
+    /// Synchronous rounds of 1.3 times the cohort, as FedScale over-commits, without a deadline.
+    pub const fn new(selector: SelectorKind, cohort: u32) -> Self {
+        Self { selector, cohort, over_commit: 1.3, deadline_s: None, oracle: false }
+    }
+
+    /// # Errors
+    /// No cohort, one larger than the population, over-commitment below one, or a deadline that is no time.
+    pub fn check(&self, phones: u32) -> Result<(), RulesError> {
+        let wrong = |field, value: String, expected: String| Err(RulesError { field, value, expected });
+        if self.cohort == 0 || self.cohort > phones {
+            return wrong(
+                "cohort",
+                self.cohort.to_string(),
+                format!("from 1 to the {phones} phones of the population"),
+            );
+        }
+        if !(self.over_commit >= 1.0 && self.over_commit.is_finite()) {
+            return wrong("over_commit", self.over_commit.to_string(), "a number from 1".to_owned());
+        }
+        match self.deadline_s {
+            Some(deadline) if !(deadline > 0.0 && deadline.is_finite()) => {
+                wrong("deadline_s", deadline.to_string(), "a time above 0 s".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use haversack_devices::work::{OperatorKind, Precision, ProductRole};
 
+use super::Computes;
 use super::algorithm::{Operand, Sweep};
-use super::computes::Computes;
 use super::rewriter::{Rewriter, sweep};
 use crate::network::FP32;
 use crate::operator::Op;

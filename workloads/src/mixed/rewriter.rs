@@ -2,8 +2,8 @@
 
 use haversack_devices::work::{OperatorKind, Precision};
 
+use super::Computes;
 use super::algorithm::{Algorithm, Treatment, Update};
-use super::computes::Computes;
 use super::plan::{Form, Home, RewritePlan};
 use crate::graph_writer::GraphWriter;
 use crate::network::{FP32, Network};

@@ -13,7 +13,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::error::LearningError;
+use super::LearningError;
 use super::source::{Holding, Source};
 use super::stand_in::{StandIn, Step};
 

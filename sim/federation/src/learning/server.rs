@@ -1,6 +1,6 @@
 //! What a cohort has learned together, and how the server takes it into its weights.
 
-use super::error::LearningError;
+use super::LearningError;
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]

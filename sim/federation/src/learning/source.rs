@@ -8,8 +8,8 @@ use haversack_workloads::data::{DataSet, Inputs, Part};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
+use super::LearningError;
 use super::deal::Deal;
-use super::error::LearningError;
 use super::stand_in::StandIn;
 use super::synthetic::Synthetic;
 

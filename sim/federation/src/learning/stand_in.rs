@@ -16,7 +16,7 @@ use haversack_workloads::models::{Width, build_narrow};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Phase, Role, StorageId, TrainingGraph};
 
-use super::error::LearningError;
+use super::LearningError;
 
 /// Samples that are evaluated at once.
 const EVALUATED_AT_ONCE: usize = 250;

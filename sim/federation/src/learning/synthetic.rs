@@ -5,7 +5,7 @@ use haversack_engine::Stream;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::error::LearningError;
+use super::LearningError;
 
 /// How much clients differ.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use super::forward::{self, convolution, draw_mask, linear, matmul, mean, pool};
 use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
-use super::step::{Derivative, Part};
+use super::{Derivative, Part};
 use crate::dense::batch_norm::Normalised;
 use crate::dense::{elementwise, embedding, softmax, unary};
 use crate::error::ProgramError;

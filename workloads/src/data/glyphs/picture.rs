@@ -1,6 +1,6 @@
 //! One image: background, sign, loose strokes, a patch in front, noise.
 
-use super::signs::SIGNS;
+use super::SIGNS;
 use super::strokes::{FINE, Place, Placement, Stroke, WHOLE};
 use super::{CHANNELS, CLASSES, SIDE};
 use crate::data::draws::Draws;

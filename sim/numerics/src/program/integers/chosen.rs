@@ -14,7 +14,7 @@ use crate::memory::{Contents, Memory};
 use crate::program::Pass;
 use crate::program::forward::pool;
 use crate::program::operands::Operands;
-use crate::program::step::{Derivative, Step};
+use crate::program::{Derivative, Step};
 
 /// A node that chooses, and where its tensors are.
 struct Choice<'c> {

@@ -19,7 +19,7 @@ use crate::program::Pass;
 use crate::program::forward::{convolution, linear, refused};
 use crate::program::look::Look;
 use crate::program::operands::Operands;
-use crate::program::step::{Derivative, Part, Step};
+use crate::program::{Derivative, Part, Step};
 
 /// Bits of a code's magnitude.
 const CODE_BITS: i32 = 7;

@@ -13,7 +13,7 @@ use super::rounding::encode;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::Meter;
-use crate::program::step::Step;
+use crate::program::Step;
 use crate::program::{Passes, Program};
 
 /// What stands for the tensors of one node of the eager graph.
