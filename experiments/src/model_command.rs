@@ -42,7 +42,7 @@ pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
     let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=LARGEST_BATCH).contains(samples));
     let samples = samples.ok_or_else(|| {
         let expected = format!("a whole number of samples from 1 to {LARGEST_BATCH}");
-        wrong(Key::Batch, Fault::Value { expected, found: format!("'{batch}'"), hint: String::new() })
+        wrong(Key::Batch, Fault::value(expected, format!("'{batch}'")))
     })?;
     let input: Option<InputShape> = options
         .input

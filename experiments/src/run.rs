@@ -7,7 +7,6 @@ mod budgets;
 mod error;
 mod least;
 mod outcome;
-mod phone;
 mod results;
 
 use std::sync::Arc;
@@ -17,37 +16,20 @@ use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, original, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
-use haversack_workloads::autograd::{Attention, EagerRules, Optimiser, differentiate, forward_alone};
+use haversack_workloads::autograd::{EagerRules, differentiate, forward_alone};
 use haversack_workloads::express::express;
-use haversack_workloads::lowering::{Gradients, lower};
-use haversack_workloads::prepared::Folds;
+use haversack_workloads::lowering::lower;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
 pub use budgets::References;
 pub use error::PlanError;
 pub use least::LeastBudget;
 pub use outcome::{Outcome, Status};
-pub use phone::{KillResults, PhoneResults, StallResults};
-pub use results::{Results, share};
+pub use results::{KillResults, PhoneResults, Results, StallResults, share};
 
 use crate::cache::Cache;
-use crate::scenario::{BudgetBytes, BudgetWalls, Fault, GraphKind, InputShape, Key, Resolved, Scenario};
+use crate::scenario::{BudgetBytes, BudgetWalls, Fault, GraphKind, Key, Resolved, Scenario};
 use std::fmt;
-
-/// By what graphs are shared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct GraphKey {
-    model: String,
-    input: Option<InputShape>,
-    classes: Option<u64>,
-    kind: GraphKind,
-    optimiser: Optimiser,
-    gradients: Gradients,
-    precision: Precision,
-    attention: Attention,
-    inference: bool,
-    folds: Option<Folds>,
-}
 
 /// A run that is ready to be simulated.
 #[derive(Clone, Debug)]
@@ -206,18 +188,10 @@ impl Plan {
 /// The graph that `resolved` executes.
 fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, PlanError> {
     let scenario = &resolved.scenario;
-    let key = GraphKey {
-        model: scenario.model.clone(),
-        input: scenario.input.clone(),
-        classes: scenario.classes,
-        kind: resolved.graph,
-        optimiser: scenario.optimizer,
-        gradients: scenario.gradients,
-        precision: scenario.precision,
-        attention: scenario.attention,
-        inference: scenario.inference,
-        folds: resolved.prepares(),
-    };
+    let Scenario { model, input, classes, optimizer, gradients, precision, attention, inference, .. } = scenario;
+    let (kind, folds) = (resolved.graph, resolved.prepares());
+    let of_model = format!("graph of {model} {input:?} {classes:?}, {kind:?} {folds:?}, inference {inference}");
+    let key = format!("{of_model}, {optimizer:?} {gradients:?} {precision:?} {attention:?}");
     let graph = cache.get(key, || build(&resolved.network, resolved));
     let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
     if counts_overflow(&graph, scenario.batch) {

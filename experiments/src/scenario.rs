@@ -4,13 +4,10 @@
 //! device and stack. It knows no command, and no run.
 
 mod apps;
-mod budget_trace;
 mod document;
 mod error;
 mod flags;
-mod idle;
 mod key;
-mod names;
 mod phone;
 mod quantity;
 mod resolve;
@@ -18,30 +15,29 @@ mod surroundings;
 mod trace_from;
 mod user_trace;
 mod value;
-mod walls;
 pub mod workload;
 mod world;
 
 use std::path::Path;
 
+pub(crate) use apps::split as trace_file;
 pub use apps::{PhoneApps, app_changes};
-pub(crate) use budget_trace::split as trace_file;
-pub use document::{Document, Field, Item, Kind, Literal};
+pub use document::{Document, Field, Item};
 pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
-pub use key::{DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, LARGEST_BATCH, Scenario, Takes};
+pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, LARGEST_BATCH, Placed, Scenario, Takes};
 pub(crate) use phone::phone_in_use;
 pub use quantity::{
-    Budget, BudgetReference, InputShape, QuantityError, parse_size, parse_span, parse_time, size_text, time_text,
+    Budget, BudgetReference, BudgetWalls, InputShape, QuantityError, Step, parse_size, parse_span, parse_time,
+    size_text, time_text,
 };
 pub use resolve::{GraphKind, Resolved};
 pub use surroundings::Covered;
 pub use trace_from::TraceFrom;
 pub(crate) use trace_from::beginning;
-pub use value::{BudgetBytes, Cell};
-pub use walls::{BudgetWalls, Step};
-pub use world::{Holder, Placed, World, moved};
+pub use value::{Cell, Kind, Literal};
+pub use world::{Holder, World, moved};
 
 use crate::cache::Cache;
 
@@ -51,7 +47,9 @@ impl Scenario {
     /// # Errors
     /// A file that cannot be read, or as [`Scenario::parse`].
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        Self::of(Document::read_on(path)?)
+        let mut mistakes = Mistakes::default();
+        let document = Document::read(path, &mut mistakes)?;
+        Self::of(&document, mistakes)
     }
 
     /// Reads a scenario from TOML; `file` is how errors name it.
@@ -60,7 +58,9 @@ impl Scenario {
     /// Text that is not TOML; every unknown key, with the nearest valid one; every value that its key cannot have; no
     /// device or no model. Each names file, line and key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::of(Document::parse_on(file, text)?)
+        let mut mistakes = Mistakes::default();
+        let document = Document::parse(file, text, &[], &mut mistakes)?;
+        Self::of(&document, mistakes)
     }
 
     /// Reads the scenario of `file`, if there is one, with what a program gives over it in TOML, which errors call by a name.
@@ -69,25 +69,25 @@ impl Scenario {
     /// As [`Scenario::read`] and [`Scenario::parse`].
     pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self, ScenarioError> {
         let (mut scenario, mut mistakes) = Self::begin(file)?;
-        let (document, wrong) = Document::parse_on(name, given)?;
-        mistakes.append(wrong);
-        scenario.apply_on(&document, &mut mistakes);
+        let document = Document::parse(name, given, &[], &mut mistakes)?;
+        scenario.apply(&document, &mut mistakes);
         mistakes.note(scenario.complete(document.origin(0)));
         scenario.finish(mistakes)
     }
 
     /// As much of the scenario of `file`, if there is one, as is right, and what is wrong.
     pub(crate) fn begin(file: Option<&Path>) -> Result<(Self, Mistakes), ScenarioError> {
-        let mut scenario = Self::new("", "");
-        let Some(file) = file else { return Ok((scenario, Mistakes::default())) };
-        let (document, mut mistakes) = Document::read_on(file)?;
-        scenario.apply_on(&document, &mut mistakes);
+        let (mut scenario, mut mistakes) = (Self::new("", ""), Mistakes::default());
+        if let Some(file) = file {
+            let document = Document::read(file, &mut mistakes)?;
+            scenario.apply(&document, &mut mistakes);
+        }
         Ok((scenario, mistakes))
     }
 
-    fn of((document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
+    fn of(document: &Document, mut mistakes: Mistakes) -> Result<Self, ScenarioError> {
         let mut scenario = Self::new("", "");
-        scenario.apply_on(&document, &mut mistakes);
+        scenario.apply(document, &mut mistakes);
         mistakes.note(scenario.complete(document.origin(0)));
         scenario.finish(mistakes)
     }
@@ -100,18 +100,8 @@ impl Scenario {
         mistakes.finish().map(|()| self)
     }
 
-    /// Sets every field of `document`.
-    ///
-    /// # Errors
-    /// Every value that a key cannot have.
-    pub fn apply(&mut self, document: &Document) -> Result<(), ScenarioError> {
-        let mut mistakes = Mistakes::default();
-        self.apply_on(document, &mut mistakes);
-        mistakes.finish()
-    }
-
     /// Sets every field of `document` whose value is right.
-    pub(crate) fn apply_on(&mut self, document: &Document, mistakes: &mut Mistakes) {
+    fn apply(&mut self, document: &Document, mistakes: &mut Mistakes) {
         for (key, field) in &document.fields {
             if let Item::Table(parameters) = &field.item {
                 for parameter in parameters {

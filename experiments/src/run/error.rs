@@ -68,7 +68,14 @@ impl Plan {
             _ => budgets.is_empty() && self.budgets.time.is_none(),
         });
         if let (Some(memory), "") = (device_is_short, walls) {
-            return self.larger_than_the_device(memory, cause, cache);
+            let what =
+                format!("{policy} cannot train {model} at batch {batch} within the {memory} of {}", scenario.device);
+            return self.infeasible(what, cause, cache, |least| match least {
+                LeastBudget::Memory(bytes) if bytes > memory => format!(
+                    "the least memory that works is {bytes}: a smaller batch needs less, or a policy that saves memory"
+                ),
+                least => least.advice(),
+            });
         }
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
         let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");
@@ -78,31 +85,20 @@ impl Plan {
             let advice = format!("the least time budget that works is {least}");
             return PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None };
         }
-        match self.least_budget(cache) {
-            Ok(least) => {
-                PlanError::Infeasible { what, cause: Box::new(cause), advice: least.advice(), least: Some(least) }
-            }
-            Err(error) => {
-                let advice = format!("no budget works: {error}");
-                PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None }
-            }
-        }
+        self.infeasible(what, cause, cache, LeastBudget::advice)
     }
 
-    /// What to tell about a run for which the device itself is too small.
-    fn larger_than_the_device(&self, memory: Bytes, cause: RunError, cache: &Cache) -> PlanError {
-        let scenario = self.scenario();
-        let (policy, model, batch, device) =
-            (&scenario.policy, workload::called(&scenario.model), scenario.batch, &scenario.device);
-        let what = format!("{policy} cannot train {model} at batch {batch} within the {memory} of {device}");
+    /// That nothing fits, and what `advice` says of the least budget that works.
+    fn infeasible(
+        &self,
+        what: String,
+        cause: RunError,
+        cache: &Cache,
+        advice: impl Fn(LeastBudget) -> String,
+    ) -> PlanError {
         let least = self.least_budget(cache);
         let advice = match &least {
-            Ok(LeastBudget::Memory(bytes)) if *bytes > memory => {
-                format!(
-                    "the least memory that works is {bytes}: a smaller batch needs less, or a policy that saves memory"
-                )
-            }
-            Ok(least) => least.advice(),
+            Ok(least) => advice(*least),
             Err(error) => format!("no budget works: {error}"),
         };
         PlanError::Infeasible { what, cause: Box::new(cause), advice, least: least.ok() }

@@ -9,8 +9,9 @@ use super::{LeastBudget, Plan, PlanError, Results};
 use crate::cache::Cache;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Status {
     /// With results.
     Ok,
@@ -25,18 +26,9 @@ pub enum Status {
 }
 
 impl Status {
-    /// All ways in which a run ends.
-    pub const ALL: [Self; 5] = [Self::Ok, Self::Infeasible, Self::Unsupported, Self::Killed, Self::Error];
-
     /// Its word in results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Infeasible => "infeasible",
-            Self::Unsupported => "unsupported",
-            Self::Killed => "killed",
-            Self::Error => "error",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -11,8 +11,21 @@ use haversack_traces::row::Confidence;
 use haversack_traces::usage::{AppEvent, AppTimeline, UsageModel, holdings};
 use haversack_training::phone::{AppChange, AppState};
 
-use super::budget_trace::is_table;
 use super::quantity::{QuantityError, parse_time, time_text};
+
+/// Whether `named`, with or without a user, is a table of traces.
+pub(super) fn is_table(named: &Path) -> bool {
+    split(named).0.extension().is_some_and(|extension| extension == "parquet")
+}
+
+/// A path as a scenario names it, `FILE` or `FILE#USER`, in its parts. A file whose own name has the sign keeps it.
+pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
+    let text = named.to_string_lossy();
+    match text.rsplit_once('#') {
+        Some((file, user)) if !named.exists() && !user.is_empty() => (PathBuf::from(file), Some(user.to_owned())),
+        _ => (named.to_path_buf(), None),
+    }
+}
 
 /// Where the apps of a phone come from.
 #[derive(Clone, Debug, PartialEq)]

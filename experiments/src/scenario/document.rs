@@ -7,45 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
 use super::key::Key;
+use super::value::{Kind, Literal};
 use haversack_devices::text::{hint, line_of};
-
-/// What a literal was written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Text.
-    Text,
-    /// A whole number.
-    Integer,
-    /// A decimal number.
-    Real,
-    /// `true` or `false`.
-    Boolean,
-}
-
-/// A value as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal {
-    /// Its text, without quotation marks.
-    pub text: String,
-    /// What it was written as.
-    pub kind: Kind,
-}
-
-impl Literal {
-    /// A value from a flag, or one made by a program.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: Kind::Text }
-    }
-
-    /// What was found, for messages.
-    pub fn found(&self) -> String {
-        match self.kind {
-            Kind::Text => format!("'{}'", self.text),
-            Kind::Integer | Kind::Real => format!("the number {}", self.text),
-            Kind::Boolean => self.text.clone(),
-        }
-    }
-}
 
 /// What stands behind a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +60,17 @@ pub struct Field {
     pub item: Item,
 }
 
+impl Field {
+    /// The values that it names one by one, each with its line; `None` of a span and of a table.
+    pub(crate) fn named(&self) -> Option<Vec<(Literal, usize)>> {
+        match &self.item {
+            Item::One(value) => Some(vec![(value.clone(), self.line)]),
+            Item::Many(values) => Some(values.clone()),
+            Item::Span { .. } | Item::Table(_) => None,
+        }
+    }
+}
+
 /// A document that was read.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -109,52 +83,40 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads the file at `path`.
+    /// Reads the file at `path` as far as it is right; what is wrong is among the mistakes.
     ///
     /// # Errors
     /// As [`Document::parse`], or a file that cannot be read.
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let (document, mistakes) = Self::read_on(path)?;
-        mistakes.finish().map(|()| document)
-    }
-
-    /// Reads the file at `path` as far as it is right, with what is wrong.
-    pub(crate) fn read_on(path: &Path) -> Result<(Self, Mistakes), ScenarioError> {
+    pub(crate) fn read(path: &Path, mistakes: &mut Mistakes) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
         })?;
-        Self::parse_on(&file, &text)
+        Self::parse(&file, &text, &[], mistakes)
     }
 
-    /// Reads a document's text; `file` is how errors name it.
+    /// Reads a document's text as far as it is right; `file` is how errors name it, and `own` are keys that it has beside a
+    /// scenario's. A key that nobody has, and a value that no key can have, are among the mistakes.
     ///
     /// # Errors
-    /// Text that is not TOML; every key that no scenario has, and every value that no key can have.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let (document, mistakes) = Self::parse_on(file, text)?;
-        mistakes.finish().map(|()| document)
-    }
-
-    /// Reads a document's text as far as it is right, with what is wrong.
-    pub(crate) fn parse_on(file: &str, text: &str) -> Result<(Self, Mistakes), ScenarioError> {
-        Self::parse_with(file, text, &[])
-    }
-
-    /// The same of a document that has the keys `own`, too.
-    pub(crate) fn parse_with(file: &str, text: &str, own: &[&'static str]) -> Result<(Self, Mistakes), ScenarioError> {
+    /// Text that is not TOML.
+    pub(crate) fn parse(
+        file: &str,
+        text: &str,
+        own: &[&'static str],
+        mistakes: &mut Mistakes,
+    ) -> Result<Self, ScenarioError> {
         let reader = Reader { file: file.into(), text };
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(0, |span| reader.line(span.start));
             reader.error(line, "", Fault::Syntax(error.message().to_owned()))
         })?;
-        let mut mistakes = Mistakes::default();
-        let fields = reader.fields(table.get_ref(), "", &mut mistakes);
+        let fields = reader.fields(table.get_ref(), "", mistakes);
         let (own_fields, fields): (Vec<Field>, Vec<Field>) =
             fields.into_iter().partition(|field| own.contains(&field.name.as_str()));
         let key = |field: Field| Some((mistakes.note(reader.key(&field, own))?, field));
         let fields = fields.into_iter().filter_map(key).collect();
-        Ok((Self { fields, own: own_fields, file: reader.file }, mistakes))
+        Ok(Self { fields, own: own_fields, file: reader.file })
     }
 
     /// The one value of `field`, which errors call `name`.

@@ -97,7 +97,12 @@ impl From<Infallible> for Fault {
 impl Fault {
     /// A value that should have been something else.
     pub(crate) fn value(expected: impl Into<String>, found: impl fmt::Display) -> Self {
-        Self::Value { expected: expected.into(), found: found.to_string(), hint: String::new() }
+        Self::hinted(expected, found, String::new())
+    }
+
+    /// The same with a guess at what was meant.
+    pub(crate) fn hinted(expected: impl Into<String>, found: impl fmt::Display, hint: String) -> Self {
+        Self::Value { expected: expected.into(), found: found.to_string(), hint }
     }
 }
 
@@ -148,11 +153,6 @@ impl Mistakes {
                 self.0.push(error);
             }
         }
-    }
-
-    /// Takes note of those of another.
-    pub(crate) fn append(&mut self, others: Self) {
-        others.0.into_iter().for_each(|error| self.add(error));
     }
 
     /// The value, or `None` where there is a mistake instead, of which this takes note.

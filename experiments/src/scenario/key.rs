@@ -1,25 +1,29 @@
 //! The keys of a scenario, in one table: its fields with their defaults, the flags, what a file and a sweep may say, the
 //! help, and the names and columns of results all come from it.
+//!
+//! A resolved scenario as named cells is the `scenario` object of a result, and the first columns of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use haversack_devices::calibration::Settings;
 use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::units::Nanos;
 use haversack_devices::work::{MemoryFormat, Precision};
+use haversack_devices::{Device, Stack, System};
 use haversack_training::AllocatorKind;
 use haversack_workloads::autograd::{Attention, Optimiser};
 use haversack_workloads::lowering::{Gradients, Variant};
+use serde_json::{Map, Value};
 
 use super::value::{
-    ALLOCATORS, ATTENTION, GRADIENTS, OPTIMISERS, SWITCH, degrees, maybe, name_of, no_table, number, parsed, put,
-    score, settings, show, shown, some, unless_default, whole, word,
+    ALLOCATORS, ATTENTION, Cell, GRADIENTS, Kind, Literal, OPTIMISERS, SWITCH, degrees, maybe, name_of, no_table,
+    number, parsed, put, score, settings, show, shown, some, unless_default, whole, word,
 };
 use super::{
-    Budget, BudgetReference, BudgetWalls, Cell, Fault, InputShape, Literal, Origin, PhoneApps, Placed, TraceFrom,
-    names, parse_span, parse_time, time_text,
+    Budget, BudgetReference, BudgetWalls, Fault, InputShape, Origin, PhoneApps, TraceFrom, parse_span, parse_time,
+    time_text,
 };
 
 /// Samples of a mini-batch by default: Sage's batch.
@@ -29,6 +33,9 @@ pub const DEFAULT_BATCH: u64 = 32;
 pub const DEFAULT_ITERATIONS: u32 = 2;
 /// Larger mini-batches are typing errors on anything that is modelled here.
 pub const LARGEST_BATCH: u64 = 65_536;
+
+/// The words with which a sweep names several devices or policies.
+const GROUPS: [&str; 4] = ["all", "phones", "boards", "gpus"];
 
 /// What a key takes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +66,6 @@ enum Named {
 /// A row of the table.
 struct Row {
     name: &'static str,
-    flag: &'static str,
     takes: Takes,
     /// The word for the key's value, and what the key means, for people.
     about: (&'static str, &'static str),
@@ -90,10 +96,6 @@ macro_rules! keys {
                 match self {
                     $(Self::$key => Row {
                         name: stringify!($name),
-                        flag: {
-                            const FLAG: &[u8] = &hyphenated::<{ stringify!($name).len() }>(stringify!($name));
-                            text(FLAG)
-                        },
                         takes: $takes,
                         about: ($word, $about),
                         named: Named::$named,
@@ -131,7 +133,7 @@ macro_rules! keys {
             /// Sets the field of `key`.
             pub(super) fn assign(&mut self, key: Key, value: &Literal) -> Result<(), Fault> {
                 key.check(value)?;
-                names::check_one(key, value.text.trim())?;
+                key.check_one(value.text.trim())?;
                 match key {
                     $(Key::$key => put(&mut self.$name, value, $read),)+
                 }
@@ -362,8 +364,10 @@ impl Key {
     }
 
     /// The name as a flag.
-    pub const fn flag(self) -> &'static str {
-        self.row().flag
+    pub fn flag(self) -> &'static str {
+        static FLAGS: LazyLock<[String; Key::ALL.len()]> =
+            LazyLock::new(|| Key::ALL.map(|key| key.name().replace('_', "-")));
+        &FLAGS[self as usize]
     }
 
     /// What the key takes in a file.
@@ -391,9 +395,27 @@ impl Key {
         Self::ALL.into_iter().find(|key| key.name() == name)
     }
 
+    /// Refuses a word that names several things where one is wanted.
+    fn check_one(self, text: &str) -> Result<(), Fault> {
+        let list = match self {
+            Self::Device => "devices",
+            Self::Model => "models",
+            Self::Policy => "policies",
+            Self::Stack => "stacks",
+            Self::System => "systems",
+            _ => return Ok(()),
+        };
+        if !GROUPS.contains(&text) {
+            return Ok(());
+        }
+        let expected = format!("one {}, an id of `haversack list {list}`", self.name());
+        let hint = "; several are for `haversack sweep`".to_owned();
+        Err(Fault::hinted(expected, format!("'{text}'"), hint))
+    }
+
     /// Refuses what is written in another way than the key takes.
     fn check(self, value: &Literal) -> Result<(), Fault> {
-        use super::Kind::{Boolean, Integer, Real, Text};
+        use Kind::{Boolean, Integer, Real, Text};
         match (self.takes(), value.kind) {
             (Takes::Text, Text) if !value.text.trim().is_empty() => Ok(()),
             (Takes::Quantity, Text | Integer | Real) | (Takes::Switch, Text | Boolean) => Ok(()),
@@ -408,22 +430,69 @@ impl Key {
     }
 }
 
-/// `name` with hyphens in the place of underscores.
-const fn hyphenated<const N: usize>(name: &str) -> [u8; N] {
-    let (mut bytes, mut at) = ([0; N], 0);
-    while at < N {
-        let byte = name.as_bytes()[at];
-        bytes[at] = if byte == b'_' { b'-' } else { byte };
-        at += 1;
-    }
-    bytes
+/// The calibrations that a program has put in the place of those that a scenario names.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub(super) device: Arc<Device>,
+    pub(super) stack: Arc<Stack>,
+    pub(super) system: Option<Arc<System>>,
+    /// A digest of all that they say.
+    pub(super) name: String,
 }
 
-/// ASCII as text.
-const fn text(bytes: &'static [u8]) -> &'static str {
-    match str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => "",
+impl PartialEq for Placed {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// The budgets of a run in bytes; `None` without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetBytes {
+    /// All that the framework may hold.
+    pub memory: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub reference: Option<u64>,
+    /// All that saved tensors may take.
+    pub activations: Option<u64>,
+    /// What percentages of it are of; `None` if none is given.
+    pub activation_reference: Option<u64>,
+}
+
+impl Scenario {
+    /// All keys with their values, and beside the budgets their bytes and those that percentages are of; a key that is
+    /// shown only if it was given is left out if it was not.
+    pub fn cells(&self, bytes: BudgetBytes) -> Vec<(&'static str, Cell)> {
+        let mut cells = Vec::new();
+        for key in Key::ALL {
+            let cell = self.cell(key);
+            if key.is_shown_if_given() && cell.is_nothing() {
+                continue;
+            }
+            cells.push((key.name(), cell));
+            let names = match key {
+                Key::MemoryBudget => [("memory_budget_bytes", bytes.memory), ("reference_bytes", bytes.reference)],
+                Key::ActivationBudget => [
+                    ("activation_budget_bytes", bytes.activations),
+                    ("activation_reference_bytes", bytes.activation_reference),
+                ],
+                _ => continue,
+            };
+            cells.extend(names.map(|(name, bytes)| (name, Cell::Whole(bytes))));
+        }
+        cells
+    }
+
+    /// The same as a JSON object.
+    pub fn to_json(&self, bytes: BudgetBytes) -> Map<String, Value> {
+        self.cells(bytes).into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect()
+    }
+
+    /// The text of `keys`, by which results that depend on nothing else are shared.
+    pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
+        let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
+        let placed = self.placed.iter().map(|placed| ("placed".to_owned(), Value::from(placed.name.as_str())));
+        Value::Object(named.chain(placed).collect::<Map<String, Value>>()).to_string()
     }
 }
 

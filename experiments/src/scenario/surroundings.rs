@@ -10,13 +10,13 @@ use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
-use super::apps::{Event, app_changes, events};
-use super::error::{Fault, ScenarioError};
+use super::apps::{self, Event, app_changes, events};
+use super::error::{Fault, Origin, ScenarioError};
 use super::key::Key;
 use super::phone::{self, InUse};
 use super::trace_from::{DAY, TraceFrom};
 use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
-use super::{Budget, PhoneApps, Scenario, Step, budget_trace};
+use super::{Budget, PhoneApps, QuantityError, Scenario, Step};
 use crate::cache::Cache;
 
 /// What a scenario says of its surroundings.
@@ -103,38 +103,23 @@ impl Scenario {
 
     fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings, ScenarioError> {
         let Some(named) = &self.trace else { return Ok(Surroundings::default()) };
-        if !budget_trace::is_table(named) {
+        if !apps::is_table(named) {
             let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
-            let budgets = cache.get(named.display().to_string(), || budget_trace::read(named, &origin))?;
+            let budgets = cache.get(named.display().to_string(), || read_budgets(named, &origin))?;
             return Ok(Surroundings { budgets, ..Surroundings::default() });
         }
-        let table = self.read_table(Key::Trace, named, cache, notes)?;
-        let covered = Some(Covered::of(&table));
-        Ok(match &table.holds {
-            OfUser::Apps { changes, .. } => {
-                Surroundings { apps: Some(changes.clone()), covered, ..Surroundings::default() }
-            }
-            // Whoever else is on the phone holds the rest.
-            OfUser::Available(available) if self.system.is_some() => {
-                Surroundings { recorded: Some(Arc::clone(available)), covered, ..Surroundings::default() }
-            }
-            OfUser::Available(available) => {
-                let step = |&(at, bytes): &(Nanos, Bytes)| Step { at, budget: Budget::Bytes(bytes) };
-                let budgets = Arc::new(available.steps.iter().map(step).collect());
-                Surroundings { budgets, covered, ..Surroundings::default() }
-            }
-        })
+        self.read_table(Key::Trace, named, cache, notes)
     }
 
-    /// One user's part of the table that `key` names.
+    /// What one user's part of the table that `key` names says.
     fn read_table(
         &self,
         key: Key,
         named: &Path,
         cache: &Cache,
         notes: &mut Vec<String>,
-    ) -> Result<Arc<UserTrace>, ScenarioError> {
-        let (path, user) = budget_trace::split(named);
+    ) -> Result<Surroundings, ScenarioError> {
+        let (path, user) = apps::split(named);
         let from = self.trace_from.clone().unwrap_or(TraceFrom::After(Nanos::ZERO));
         let window = self.trace_window.unwrap_or(DAY);
         let models = self.models(cache)?;
@@ -147,7 +132,18 @@ impl Scenario {
             UserTraceError::From(why) => self.error(Key::TraceFrom, Fault::Refused(why)),
         })?;
         notes.push(format!("the trace is of {} and covers {} from {}", read.user, read.length, read.begins));
-        Ok(read)
+        let (covered, none) = (Some(Covered::of(&read)), Surroundings::default());
+        Ok(match &read.holds {
+            OfUser::Apps { changes, .. } => Surroundings { apps: Some(changes.clone()), covered, ..none },
+            // Whoever else is on the phone holds the rest.
+            OfUser::Available(available) if self.system.is_some() => {
+                Surroundings { recorded: Some(Arc::clone(available)), covered, ..none }
+            }
+            OfUser::Available(available) => {
+                let step = |&(at, bytes): &(Nanos, Bytes)| Step { at, budget: Budget::Bytes(bytes) };
+                Surroundings { budgets: Arc::new(available.steps.iter().map(step).collect()), covered, ..none }
+            }
+        })
     }
 
     /// Which model of usage and which table of footprints are asked for.
@@ -169,7 +165,7 @@ impl Scenario {
 
     /// Refuses what says more of a user's trace where there is none.
     fn check_traced(&self) -> Result<(), ScenarioError> {
-        let is_table = |named: &PathBuf| budget_trace::is_table(named);
+        let is_table = |named: &PathBuf| apps::is_table(named);
         let has_table = self.trace.as_ref().is_some_and(is_table) || matches!(self.apps, Some(PhoneApps::Table(_)));
         let has_apps = has_table || matches!(self.apps, Some(PhoneApps::Synthetic { .. }));
         for (key, given, has, what) in [
@@ -191,16 +187,10 @@ impl Scenario {
         let refused = |message: String| self.error(Key::Apps, Fault::Refused(message));
         match &self.apps {
             None | Some(PhoneApps::None) => Ok(Surroundings::default()),
-            Some(PhoneApps::Table(named)) => {
-                let table = self.read_table(Key::Apps, named, cache, notes)?;
-                match &table.holds {
-                    OfUser::Apps { changes, .. } => {
-                        let covered = Some(Covered::of(&table));
-                        Ok(Surroundings { apps: Some(changes.clone()), covered, ..Surroundings::default() })
-                    }
-                    OfUser::Available(_) => Err(refused(format!("{} says nothing of apps", named.display()))),
-                }
-            }
+            Some(PhoneApps::Table(named)) => match self.read_table(Key::Apps, named, cache, notes)? {
+                found if found.apps.is_some() => Ok(found),
+                _ => Err(refused(format!("{} says nothing of apps", named.display()))),
+            },
             Some(PhoneApps::Synthetic { user, from, length }) => {
                 let models = self.models(cache)?;
                 let (model, table) = models.as_ref();
@@ -234,5 +224,84 @@ impl Scenario {
         };
         let phone = phone::phone(device, &system, machine.cores(), in_use, self.trainer_adj);
         phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
+    }
+}
+
+/// The header of a memory trace.
+const HEADER: &str = "time_s,budget_bytes";
+
+/// Reads the trace at `path`; `origin` is who named it.
+///
+/// # Errors
+/// A file that cannot be read or is not a memory trace, with the line.
+fn read_budgets(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioError> {
+    let refuse = |message: String| ScenarioError::new(origin.clone(), Key::Trace.name(), Fault::Refused(message));
+    let bytes = std::fs::read(path).map_err(|error| refuse(format!("{} cannot be read: {error}", path.display())))?;
+    let supported = || {
+        let path = path.display();
+        refuse(format!(
+            "{path} is not a memory trace; expected a CSV file with the header {HEADER}, or a .parquet file of `trace import`"
+        ))
+    };
+    let text = String::from_utf8(bytes).map_err(|_| supported())?;
+    parse_budgets(&path.display().to_string(), &text)?.ok_or_else(supported)
+}
+
+/// The steps of a trace; `None` if the text is something else.
+fn parse_budgets(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
+    // A line that begins with '#' is a comment.
+    let is_row = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
+    let mut lines = (1..).zip(text.lines().map(str::trim)).filter(is_row);
+    let header = lines.next().map(|(_, line)| line.trim_start_matches('\u{feff}').replace(' ', ""));
+    if header.as_deref() != Some(HEADER) {
+        return Ok(None);
+    }
+    let file: Arc<str> = file.into();
+    let mut steps: Vec<Step> = Vec::new();
+    for (line, row) in lines {
+        let wrong = |field: &str, fault: Fault| {
+            ScenarioError::new(Origin::File { file: Arc::clone(&file), line }, field, fault)
+        };
+        let Some((time, budget)) = row.split_once(',') else {
+            return Err(wrong("", Fault::value(format!("two columns, {HEADER}"), format!("'{row}'"))));
+        };
+        let seconds = time.trim().parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+        let at = seconds.map(Nanos::from_seconds).ok_or_else(|| {
+            wrong("time_s", Fault::value("seconds from the start of the run", format!("'{}'", time.trim())))
+        })?;
+        if steps.last().is_some_and(|last| last.at >= at) {
+            return Err(wrong("time_s", Fault::Refused("times must rise from row to row".to_owned())));
+        }
+        let budget = budget.trim().parse().map_err(|error: QuantityError| wrong("budget_bytes", error.into()))?;
+        steps.push(Step { at, budget });
+    }
+    if steps.is_empty() {
+        let fault = Fault::Refused(format!("the trace has no rows below its header {HEADER}"));
+        return Err(ScenarioError::new(Origin::File { file, line: 0 }, "", fault));
+    }
+    Ok(Some(steps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_steps_and_sizes_may_have_units() {
+        let steps =
+            parse_budgets("t.csv", "# a comment\ntime_s, budget_bytes\n0,1000\n\n0.5, 2MB\n1,30%\n").unwrap().unwrap();
+        assert_eq!(steps.len(), 3);
+        // Half a second is 5e8 ns, 2 MB are 2e6 B.
+        assert_eq!(steps[1], Step { at: Nanos(500_000_000), budget: Budget::Bytes(Bytes(2_000_000)) });
+        assert_eq!(steps[2].budget, Budget::Percent(30.0));
+    }
+
+    #[test]
+    fn a_wrong_row_is_named() {
+        let error = |text: &str| parse_budgets("t.csv", text).unwrap_err().to_string();
+        assert!(error("time_s,budget_bytes\n0,1MB\n0,2MB\n").starts_with("t.csv:3: time_s: times must rise"));
+        assert!(error("#\ntime_s,budget_bytes\n0,-1\n").starts_with("t.csv:3: budget_bytes: expected a size"));
+        assert!(error("time_s,budget_bytes\n").contains("no rows"));
+        assert!(parse_budgets("t.csv", "user,time_s\n").unwrap().is_none());
     }
 }

@@ -1,5 +1,4 @@
-//! How the values of keys are read and shown: a resolved scenario as named cells is the `scenario` object of a result, and
-//! the first columns of a sweep.
+//! How the values of keys are written, read and shown.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -10,9 +9,47 @@ use haversack_training::AllocatorKind;
 use haversack_workloads::autograd::{Attention, Optimiser};
 use haversack_workloads::lowering::Gradients;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Fault, Key, Literal, Scenario, names};
+use super::error::Fault;
+
+/// What a literal was written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A decimal number.
+    Real,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// Its text, without quotation marks.
+    pub text: String,
+    /// What it was written as.
+    pub kind: Kind,
+}
+
+impl Literal {
+    /// A value from a flag, or one made by a program.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), kind: Kind::Text }
+    }
+
+    /// What was found, for messages.
+    pub fn found(&self) -> String {
+        match self.kind {
+            Kind::Text => format!("'{}'", self.text),
+            Kind::Integer | Kind::Real => format!("the number {}", self.text),
+            Kind::Boolean => self.text.clone(),
+        }
+    }
+}
 
 /// One value of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,7 +95,7 @@ impl Cell {
     }
 
     /// Whether nothing stands in it.
-    fn is_nothing(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         match self {
             Self::Settings(settings) => settings.is_empty(),
             other => other.to_json().is_null(),
@@ -118,11 +155,11 @@ pub(super) fn no_table(given: &Literal) -> Result<Settings, Fault> {
 pub(super) fn word<T: Copy>(given: &Literal, words: &[(&'static str, T)]) -> Result<T, Fault> {
     let text = given.text.trim();
     let names = || words.iter().map(|(name, _)| *name);
-    words.iter().find(|(name, _)| *name == text).map(|&(_, value)| value).ok_or_else(|| Fault::Value {
-        expected: alternatives(names()),
-        found: format!("'{text}'"),
-        hint: hint(text, names()),
-    })
+    words
+        .iter()
+        .find(|(name, _)| *name == text)
+        .map(|&(_, value)| value)
+        .ok_or_else(|| Fault::hinted(alternatives(names()), format!("'{text}'"), hint(text, names())))
 }
 
 /// The word of `value`.
@@ -137,10 +174,16 @@ pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&Literal)
         let number = parsed.filter(|number| (least..=most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
             let range = if most == u64::MAX { String::new() } else { format!(" and at most {most}") };
-            let (expected, found) = (format!("a whole number of at least {least}{range}"), given.found());
-            Fault::Value { expected, found, hint: names::several(&given.text) }
+            let expected = format!("a whole number of at least {least}{range}");
+            Fault::hinted(expected, given.found(), several(&given.text))
         })
     }
+}
+
+/// What is said of a text that holds several values.
+fn several(text: &str) -> String {
+    let is_list = text.contains([',', ' ']) || text == "all";
+    if is_list { "; several values are for `haversack sweep`".to_owned() } else { String::new() }
 }
 
 /// Reads an `oom_score_adj`, whose range is the kernel's.
@@ -155,8 +198,7 @@ pub(super) fn degrees(given: &Literal) -> Result<f64, Fault> {
     parsed.ok_or_else(|| {
         let number = given.text.trim().trim_end_matches(['C', 'c', '°']);
         let meant = number.parse::<f64>().ok().filter(|_| number != given.text.trim()).map(|_| number);
-        let (expected, found) = ("degrees Celsius from -50 to 100".to_owned(), given.found());
-        Fault::Value { expected, found, hint: question(meant) }
+        Fault::hinted("degrees Celsius from -50 to 100", given.found(), question(meant))
     })
 }
 
@@ -183,54 +225,4 @@ pub(super) fn number<T: Copy + Into<u64>>(number: &T) -> Cell {
 /// Shows names and values.
 pub(super) fn settings(settings: &Settings) -> Cell {
     Cell::Settings(settings.clone())
-}
-
-/// The budgets of a run in bytes; `None` without one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BudgetBytes {
-    /// All that the framework may hold.
-    pub memory: Option<u64>,
-    /// What percentages of it are of; `None` if none is given.
-    pub reference: Option<u64>,
-    /// All that saved tensors may take.
-    pub activations: Option<u64>,
-    /// What percentages of it are of; `None` if none is given.
-    pub activation_reference: Option<u64>,
-}
-
-impl Scenario {
-    /// All keys with their values, and beside the budgets their bytes and those that percentages are of; a key that is
-    /// shown only if it was given is left out if it was not.
-    pub fn cells(&self, bytes: BudgetBytes) -> Vec<(&'static str, Cell)> {
-        let mut cells = Vec::new();
-        for key in Key::ALL {
-            let cell = self.cell(key);
-            if key.is_shown_if_given() && cell.is_nothing() {
-                continue;
-            }
-            cells.push((key.name(), cell));
-            let names = match key {
-                Key::MemoryBudget => [("memory_budget_bytes", bytes.memory), ("reference_bytes", bytes.reference)],
-                Key::ActivationBudget => [
-                    ("activation_budget_bytes", bytes.activations),
-                    ("activation_reference_bytes", bytes.activation_reference),
-                ],
-                _ => continue,
-            };
-            cells.extend(names.map(|(name, bytes)| (name, Cell::Whole(bytes))));
-        }
-        cells
-    }
-
-    /// The same as a JSON object.
-    pub fn to_json(&self, bytes: BudgetBytes) -> Map<String, Value> {
-        self.cells(bytes).into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect()
-    }
-
-    /// The text of `keys`, by which results that depend on nothing else are shared.
-    pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
-        let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
-        let placed = self.placed.iter().map(|placed| ("placed".to_owned(), Value::from(placed.name.as_str())));
-        Value::Object(named.chain(placed).collect::<Map<String, Value>>()).to_string()
-    }
 }

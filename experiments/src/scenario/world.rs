@@ -1,5 +1,5 @@
 //! The device, the stack and the system of a scenario: with the values that it puts in the place of their own, those of a
-//! program that moves a constant, and the phone of a trace.
+//! program that moves a constant, and the phone of a trace; and which names nothing has.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,14 +7,19 @@ use std::sync::Arc;
 use haversack_devices::calibration::{Calibrated, Schema, Settings, digest};
 use haversack_devices::units::Bytes;
 use haversack_devices::{CalibrationError, ConstantEntry, Device, Form, Stack, System, load_stack};
+use haversack_policies::registry;
+use haversack_workloads::models::{self, MODELS};
+use serde::{Deserialize, Serialize};
 
-use super::error::{Fault, ScenarioError};
+use super::error::{Fault, Mistakes, ScenarioError};
 use super::user_trace::total_memory;
-use super::{Key, Resolved, Scenario, budget_trace};
+use super::{Key, Placed, Resolved, Scenario, apps, workload};
 use crate::cache::Cache;
 
 /// Which calibration holds a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Holder {
     /// The device's.
     Device,
@@ -62,13 +67,21 @@ impl World {
     /// As [`set`](haversack_devices::Calibrated::set): an unknown name, a value out of range or against another.
     pub fn with(&self, holder: Holder, name: &str, value: f64) -> Result<Self, CalibrationError> {
         let mut world = self.clone();
-        match (holder, &mut world.system) {
-            (Holder::Device, _) => world.device.set(name, value)?,
-            (Holder::Stack, _) => world.stack.set(name, value)?,
-            (Holder::System, Some(system)) => system.set(name, value)?,
-            (Holder::System, None) => {}
-        }
+        world.set(holder, name, value)?;
         Ok(world)
+    }
+
+    /// Sets the constant `name` of `holder`, in the unit of its file; nothing of a system that is not there.
+    ///
+    /// # Errors
+    /// As [`World::with`].
+    pub fn set(&mut self, holder: Holder, name: &str, value: f64) -> Result<(), CalibrationError> {
+        match (holder, &mut self.system) {
+            (Holder::Device, _) => self.device.set(name, value),
+            (Holder::Stack, _) => self.stack.set(name, value),
+            (Holder::System, Some(system)) => system.set(name, value),
+            (Holder::System, None) => Ok(()),
+        }
     }
 
     /// `scenario` in this world: on its device and its stack, and under its system where it is under one.
@@ -100,24 +113,8 @@ pub fn moved(entry: &ConstantEntry, share: f64) -> Option<[f64; 2]> {
     Some([value - step, value + step])
 }
 
-/// The calibrations that a program has put in the place of those that a scenario names.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    pub(super) device: Arc<Device>,
-    pub(super) stack: Arc<Stack>,
-    pub(super) system: Option<Arc<System>>,
-    /// A digest of all that they say.
-    pub(super) name: String,
-}
-
-impl PartialEq for Placed {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
 /// The word for a device that the trace decides.
-pub(super) const OF_TRACE: &str = "trace";
+const OF_TRACE: &str = "trace";
 
 /// The id of the phone with the least memory of at least `total`, or with the most; of equals the first.
 fn phone_with(total: Bytes) -> Result<String, Fault> {
@@ -182,10 +179,10 @@ impl Scenario {
             return Ok(None);
         }
         let refused = |message: String| self.error(Key::Device, Fault::Refused(message));
-        let named = self.trace.as_ref().filter(|named| budget_trace::is_table(named));
+        let named = self.trace.as_ref().filter(|named| apps::is_table(named));
         let named =
             named.ok_or_else(|| refused("'trace' is the phone of a table of traces; name one (--trace)".to_owned()))?;
-        let (path, user) = budget_trace::split(named);
+        let (path, user) = apps::split(named);
         let total = total_memory(&path, user.as_deref()).map_err(|error| refused(error.to_string()))?;
         let total = total.ok_or_else(|| refused(format!("{} does not say MemTotal of its phone", named.display())))?;
         let device =
@@ -209,6 +206,31 @@ impl Scenario {
         }
         let changed = cache.get(format!("{id} with {settings:?}"), || Calibrated::<T>::load_with(id, settings));
         changed.map_err(|error| self.refused(key, error))
+    }
+
+    /// Takes note of every name that nothing has.
+    pub(crate) fn unknown_names(&self, cache: &Cache, mistakes: &mut Mistakes) {
+        for key in [Key::Device, Key::Stack, Key::Model, Key::Policy, Key::System] {
+            self.unknown_name(key, cache, mistakes);
+        }
+    }
+
+    /// Takes note of the name that `key` has, if nothing has it.
+    pub(crate) fn unknown_name(&self, key: Key, cache: &Cache, mistakes: &mut Mistakes) {
+        let is_named = |id: &str| workload::is_file(id) || MODELS.iter().any(|known| known.id == id);
+        let found = match key {
+            Key::Device | Key::DeviceSet if ["", OF_TRACE].contains(&self.device.as_str()) => Ok(()),
+            Key::Device | Key::DeviceSet => self.load_device(cache).map(drop),
+            Key::Stack => self.stack.iter().try_for_each(|id| self.load_stack(cache, id).map(drop)),
+            Key::System | Key::SystemSet => self.load_system(cache).map(drop),
+            Key::Policy => registry::find(&self.policy).map(drop).map_err(|error| self.error(key, error)),
+            // One that there is takes its time to be built, and is only asked for its name.
+            Key::Model if !self.model.is_empty() && !is_named(&self.model) => {
+                models::build(&self.model, None).map(drop).map_err(|error| self.error(key, error))
+            }
+            _ => Ok(()),
+        };
+        mistakes.note(found);
     }
 
     fn refused(&self, key: Key, error: CalibrationError) -> ScenarioError {

@@ -53,11 +53,7 @@ pub(super) fn expand(document: &mut Document) -> Result<Members, ScenarioError> 
     let mut brought = Members::new();
     let Document { file, fields, .. } = document;
     for (key, field) in fields {
-        let named = match &field.item {
-            Item::One(value) => vec![(value.clone(), field.line)],
-            Item::Many(values) => values.clone(),
-            Item::Span { .. } | Item::Table(_) => continue,
-        };
+        let Some(named) = field.named() else { continue };
         let mut values = Values::default();
         for (value, line) in named {
             let origin = || Origin::File { file: Arc::clone(file), line };
@@ -113,11 +109,9 @@ fn itself(
     let names = names()?;
     let guess = nearest(word, names.iter().chain(words).copied()).filter(|guess| words.contains(guess));
     match guess {
-        Some(_) if !names.contains(&word) => Err(Fault::Value {
-            expected: format!("an id, or {}", words.join(", ")),
-            found: format!("'{word}'"),
-            hint: question(guess),
-        }),
+        Some(_) if !names.contains(&word) => {
+            Err(Fault::hinted(format!("an id, or {}", words.join(", ")), format!("'{word}'"), question(guess)))
+        }
         _ => Ok(None),
     }
 }
@@ -141,7 +135,7 @@ mod tests {
     #[test]
     fn a_value_that_is_named_beside_its_word_is_there_once() {
         let text = "device = [\"pixel-6\", \"gpus\"]\nmodel = \"lenet5\"\npolicy = [\"all\", \"sage\"]\n";
-        let mut document = Document::parse("s.toml", text).unwrap();
+        let mut document = Document::parse("s.toml", text, &[], &mut Default::default()).unwrap();
         let brought = expand(&mut document).unwrap();
         let values = |key: Key| match &document.fields.iter().find(|(found, _)| *found == key).unwrap().1.item {
             Item::Many(values) => values.iter().map(|(value, _)| value.text.clone()).collect(),

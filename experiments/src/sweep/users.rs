@@ -55,11 +55,7 @@ pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
         if ![Key::Trace, Key::Apps].contains(key) {
             continue;
         }
-        let named = match &traces.item {
-            Item::One(value) => vec![(value.clone(), traces.line)],
-            Item::Many(values) => values.clone(),
-            Item::Span { .. } | Item::Table(_) => continue,
-        };
+        let Some(named) = traces.named() else { continue };
         let mut values = Vec::new();
         for (value, line) in named {
             let (table, user) = trace_file(Path::new(&value.text));
