@@ -1,16 +1,18 @@
 //! `haversack sensitivity`: one run again and again, each time with one constant moved, and how far its figures move.
 
-mod text;
-
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use haversack_devices::ConstantEntry;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, BarSeries, Bars};
+use haversack_reports::table::three_digits;
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::{Figure, Panel};
 use haversack_training::RunError;
 use rayon::prelude::*;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
@@ -19,7 +21,7 @@ use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
 use crate::progress::{Amount, Progress};
-use crate::quantities::percent;
+use crate::quantities::{self, Unit, percent};
 use crate::run::{Plan, Results};
 use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved, workload};
 
@@ -68,38 +70,32 @@ impl FromStr for Move {
 }
 
 /// The figures of a run that are looked at.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Figures {
-    time_s: f64,
+    iteration_time_s: f64,
     energy_j: f64,
-    memory_bytes: u64,
+    peak_memory_bytes: u64,
 }
 
 impl Figures {
     fn of(plan: &Plan) -> Result<Self, RunError> {
         let Results { iteration_time_s, energy_j, peak_memory_bytes, .. } = Results::new(plan, &plan.run()?);
-        Ok(Self { time_s: iteration_time_s, energy_j, memory_bytes: peak_memory_bytes })
+        Ok(Self { iteration_time_s, energy_j, peak_memory_bytes })
     }
 
     /// Time, energy and memory, in this order.
     const fn all(self) -> [f64; 3] {
-        [self.time_s, self.energy_j, self.memory_bytes as f64]
-    }
-
-    fn to_json(self) -> Value {
-        json!({
-            "iteration_time_s": self.time_s,
-            "energy_j": self.energy_j,
-            "peak_memory_bytes": self.memory_bytes,
-        })
+        [self.iteration_time_s, self.energy_j, self.peak_memory_bytes as f64]
     }
 }
 
 /// A run with one constant moved.
+#[derive(Serialize)]
 struct Side {
     /// The constant's value.
     value: f64,
     /// The figures; `None` if nothing runs so.
+    #[serde(rename = "results")]
     figures: Option<Figures>,
 }
 
@@ -124,15 +120,12 @@ impl Moved {
     }
 
     fn to_json(&self, base: Figures) -> Value {
-        let side = |side: &Option<Side>| {
-            side.as_ref().map(|side| json!({"value": side.value, "results": side.figures.map(Figures::to_json)}))
-        };
         // Infinity has no form in JSON: then it is null.
         let [time, energy, memory] = self.largest(base);
         let ConstantEntry { name, value, unit, kind, source, file } = &self.entry;
         json!({
             "file": file, "key": name, "unit": unit, "kind": kind, "source": source, "value": value,
-            "down": side(&self.sides[0]), "up": side(&self.sides[1]),
+            "down": self.sides[0], "up": self.sides[1],
             "iteration_time_moves": time, "energy_moves": energy, "peak_memory_moves": memory,
         })
     }
@@ -211,7 +204,7 @@ impl Sensitivity {
         let scenario = self.scenario.to_json(Default::default());
         let constants: Vec<Value> = self.moved.iter().map(|moved| moved.to_json(self.base)).collect();
         json!({
-            "scenario": scenario, "by": self.by, "base": self.base.to_json(),
+            "scenario": scenario, "by": self.by, "base": self.base,
             "constants": constants, "unmoved": self.unmoved,
         })
     }
@@ -228,7 +221,7 @@ impl Sensitivity {
         let names = drawn().map(|moved| moved.entry.name.replace(['.', '_'], " "));
         let change = |moved: &Moved, side: usize| {
             let figures = moved.sides.get(side)?.as_ref()?.figures?;
-            Some(100.0 * (figures.time_s / self.base.time_s - 1.0))
+            Some(100.0 * (figures.iteration_time_s / self.base.iteration_time_s - 1.0))
         };
         let series = |name: String, side: usize| {
             BarSeries::new(name, drawn().map(|moved| change(moved, side)).collect::<Vec<_>>())
@@ -242,6 +235,69 @@ impl Sensitivity {
         let title = format!("{model} under {} on {}", scenario.policy, scenario.device);
         Figure::new(title).panel(panel)
     }
+}
+
+impl Sensitivity {
+    fn to_text(&self) -> String {
+        let Figures { iteration_time_s, energy_j, peak_memory_bytes } = self.base;
+        let (scenario, time) = (&self.scenario, Nanos::from_seconds(iteration_time_s));
+        let mut text = format!(
+            "{}, batch {}, on {}, policy {}: {}, {} J, peak memory {}\n",
+            workload::called(&scenario.model),
+            scenario.batch,
+            scenario.device,
+            scenario.policy,
+            quantities::time(time),
+            three_digits(energy_j),
+            quantities::size(Bytes(peak_memory_bytes)),
+        );
+        if !self.moved.is_empty() {
+            text += &format!("\neach constant alone {} less and more\n{}", percent(self.by), self.table(time));
+        }
+        text += &format!("{} constants move nothing\n", self.unmoved);
+        text
+    }
+
+    fn table(&self, base: Nanos) -> String {
+        let unit = Unit::of_times(base);
+        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
+        let (less, more) = (format!("{} less", unit.symbol), format!("{} more", unit.symbol));
+        let columns = [words, numbers, words.after(1), words.after(2), numbers, numbers, numbers, numbers, numbers];
+        let mut table = TextTable::new(columns.into_iter().chain([words.after(2)])).indented(2);
+        table.row(["constant", "value", "unit", "kind", &less, &more, "time", "energy", "memory", "file"]);
+        for moved in &self.moved {
+            let entry = &moved.entry;
+            let [time, energy, memory] = moved.largest(self.base).map(change);
+            let kind = entry.kind.to_string();
+            table.row([
+                entry.name.as_str(),
+                &three_digits(entry.value),
+                entry.unit,
+                &kind,
+                &side(moved, 0, unit),
+                &side(moved, 1, unit),
+                &time,
+                &energy,
+                &memory,
+                &entry.file,
+            ]);
+        }
+        table.to_string()
+    }
+}
+
+/// The time with the constant moved to one side.
+fn side(moved: &Moved, side: usize, unit: Unit) -> String {
+    match moved.sides.get(side).and_then(Option::as_ref).map(|side| side.figures) {
+        Some(Some(figures)) => unit.number(figures.iteration_time_s * 1e9),
+        Some(None) => "does not run".to_owned(),
+        None => "out of range".to_owned(),
+    }
+}
+
+/// How far a figure moves at most.
+fn change(largest: f64) -> String {
+    if largest.is_finite() { percent(largest) } else { "-".to_owned() }
 }
 
 #[cfg(test)]
@@ -258,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_moves_most_is_the_larger_of_both_sides() {
-        let figures = |time_s| Some(Figures { time_s, energy_j: 1.0, memory_bytes: 100 });
+        let figures = |iteration_time_s| Some(Figures { iteration_time_s, energy_j: 1.0, peak_memory_bytes: 100 });
         let side = |time_s| Some(Side { value: 1.0, figures: figures(time_s) });
         let entry = ConstantEntry {
             name: "x".to_owned(),
@@ -268,7 +324,7 @@ mod tests {
             source: String::new(),
             file: String::new(),
         };
-        let base = Figures { time_s: 2.0, energy_j: 1.0, memory_bytes: 100 };
+        let base = Figures { iteration_time_s: 2.0, energy_j: 1.0, peak_memory_bytes: 100 };
         // 1.8 is 10% less than 2, and 2.5 is 25% more.
         let moved = Moved { entry: entry.clone(), sides: [side(1.8), side(2.5)] };
         assert_eq!(moved.largest(base), [0.25, 0.0, 0.0]);

@@ -21,39 +21,16 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::calibration::ConstantEntry;
 use haversack_devices::registry::digest;
 use haversack_devices::text::read_toml;
-use haversack_devices::units::Hertz;
-use haversack_devices::{CalibrationError, Device, Stack, System};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CommandError;
-use crate::scenario::Scenario;
+use crate::scenario::{Holder, Scenario, World};
 
 /// The path of the declarations in the project.
 pub const FILE: &str = "experiments/calibrations.toml";
 const TEXT: &str = include_str!("../../calibrations.toml");
-
-/// Whose file holds a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Of {
-    /// The device's.
-    Device,
-    /// The software stack's.
-    Stack,
-    /// The operating system's.
-    System,
-}
-
-impl Of {
-    /// The word of the file.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// What constants are fitted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
@@ -104,7 +81,7 @@ impl Observations {
 #[serde(deny_unknown_fields)]
 pub struct Constant {
     /// Whose it is.
-    pub of: Of,
+    pub of: Holder,
     /// Its dotted name.
     pub name: String,
     /// The least value, in the unit of its file.
@@ -166,13 +143,24 @@ impl Calibration {
         Scenario { stack: Some(self.stack.clone()), batch, ..Scenario::new(&self.device, model) }
     }
 
+    /// The files that it names, as they are.
+    ///
+    /// # Errors
+    /// A file that does not exist or does not follow its schema.
+    pub(super) fn world(&self) -> Result<World, CommandError> {
+        let device = haversack_devices::load(&self.device)?;
+        let stack = haversack_devices::load_stack(&self.stack)?;
+        let system = self.system.as_deref().map(haversack_devices::load_system).transpose()?;
+        Ok(World { device, stack, system })
+    }
+
     /// The digest of what is declared here, but for words to people.
     pub fn digest(&self) -> String {
         let Self { device, others, stack, system, simulated, .. } = self;
         let mut text = format!("{device} {others:?} {stack} {system:?} {simulated}\n");
         for Constant { of, name, lower, upper, prior } in &self.constants {
             // Writing to a text cannot fail.
-            let _ = writeln!(text, "{} {name} {lower} {upper} {}", of.name(), prior.value);
+            let _ = writeln!(text, "{} {name} {lower} {upper} {}", of, prior.value);
         }
         digest(&text)
     }
@@ -205,65 +193,4 @@ pub fn all() -> Result<Vec<Calibration>, CommandError> {
         return Err(CommandError::failed(format!("{FILE}: {name}: 0 < lower ≤ prior ≤ upper does not hold")));
     }
     Ok(file.calibration)
-}
-
-/// A device, a stack, and an operating system if constants are of one.
-#[derive(Clone, Debug)]
-pub struct Files {
-    /// The device.
-    pub device: Device,
-    /// The stack.
-    pub stack: Stack,
-    /// The operating system.
-    pub system: Option<System>,
-}
-
-impl Files {
-    /// The files that `calibration` names, as they are.
-    ///
-    /// # Errors
-    /// A file that does not exist or does not follow its schema.
-    pub fn load(calibration: &Calibration) -> Result<Self, CommandError> {
-        Ok(Self {
-            device: haversack_devices::load(&calibration.device)?,
-            stack: haversack_devices::load_stack(&calibration.stack)?,
-            system: calibration.system.as_deref().map(haversack_devices::load_system).transpose()?,
-        })
-    }
-
-    /// The constants of one of the files.
-    pub fn entries(&self, of: Of) -> Vec<ConstantEntry> {
-        match of {
-            Of::Device => self.device.entries(),
-            Of::Stack => self.stack.entries(),
-            Of::System => self.system.as_ref().map(System::entries).unwrap_or_default(),
-        }
-    }
-
-    /// The values between its bounds that a constant can take, rising, where these are few: a governor's floor is one of
-    /// its cluster's operating points. `None` for a constant that takes any.
-    pub fn points(&self, constant: &Constant) -> Option<Vec<f64>> {
-        let place = constant.name.strip_prefix("cpu.")?.strip_suffix(".frequency_lowest")?;
-        let constants = &self.device.constants;
-        let cluster = constants.cpu.get(place.parse::<usize>().ok()?).filter(|_| constant.of == Of::Device)?;
-        let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core)?;
-        let entry = self.entries(constant.of).into_iter().find(|entry| entry.name == constant.name)?;
-        let in_file = |point: Hertz| point.0 * (entry.value / cluster.frequency_lowest.value.0);
-        let points = curve.frequency.values.iter().map(|&point| in_file(point));
-        Some(points.filter(|point| (constant.lower..=constant.upper).contains(point)).collect())
-    }
-
-    /// Sets a constant, in the unit of its file.
-    ///
-    /// # Errors
-    /// A constant that the file does not have, or a value that it cannot take.
-    pub fn set(&mut self, constant: &Constant, value: f64) -> Result<(), CalibrationError> {
-        match (constant.of, &mut self.system) {
-            (Of::Device, _) => self.device.set(&constant.name, value),
-            (Of::Stack, _) => self.stack.set(&constant.name, value),
-            (Of::System, Some(system)) => system.set(&constant.name, value),
-            // [`Self::entries`] has no such constant, which is what is reported.
-            (Of::System, None) => Ok(()),
-        }
-    }
 }

@@ -11,14 +11,16 @@ mod leave_one_out;
 
 use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
+use haversack_devices::calibration::ConstantEntry;
 use haversack_engine::Stream;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use super::declared::{Calibration, Constant, Files};
+use super::declared::{Calibration, Constant};
 use super::observation::Observation;
 use super::observed;
 use crate::error::CommandError;
+use crate::scenario::{Holder, World};
 
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
 const OUTSIDE: f64 = 100.0;
@@ -58,7 +60,7 @@ pub struct Problem {
     pub calibration: Calibration,
     /// What was observed.
     pub observations: Vec<Observation>,
-    files: Files,
+    files: World,
     /// The values that a constant can take where these are few, by place.
     points: Vec<Option<Vec<f64>>>,
 }
@@ -69,8 +71,8 @@ impl Problem {
     /// # Errors
     /// A constant that neither file has, bounds that it cannot take, observations that cannot be simulated.
     pub fn new(calibration: &Calibration) -> Result<Self, CommandError> {
-        let files = Files::load(calibration)?;
-        let points: Vec<_> = calibration.constants.iter().map(|constant| files.points(constant)).collect();
+        let files = calibration.world()?;
+        let points: Vec<_> = calibration.constants.iter().map(|constant| points_of(&files, constant)).collect();
         if let Some(at) = points.iter().position(|points| points.as_ref().is_some_and(Vec::is_empty)) {
             let name = &calibration.constants[at].name;
             return Err(CommandError::failed(format!("{name}: no operating point lies between its bounds")));
@@ -78,8 +80,8 @@ impl Problem {
         let observations = observed::of(calibration)?;
         let problem = Self { calibration: calibration.clone(), observations, files, points };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
-        problem.with(&bounds(|constant| constant.lower))?;
-        problem.with(&bounds(|constant| constant.upper))?;
+        problem.with(&bounds(|constant| constant.lower)).map(drop)?;
+        problem.with(&bounds(|constant| constant.upper)).map(drop)?;
         Ok(problem)
     }
 
@@ -89,21 +91,17 @@ impl Problem {
     /// A constant that its file lacks.
     pub fn present(&self) -> Result<Vec<(f64, &'static str)>, CommandError> {
         let find = |constant: &Constant| {
-            let found = self.files.entries(constant.of).into_iter().find(|entry| entry.name == constant.name);
-            let found = found.ok_or_else(|| {
-                let of = constant.of.name();
-                CommandError::failed(format!("the {of} has no constant '{}'", constant.name))
-            });
-            found.map(|entry| (entry.value, entry.unit))
+            let missing = || CommandError::failed(format!("the {} has no constant '{}'", constant.of, constant.name));
+            entry(&self.files, constant).map(|entry| (entry.value, entry.unit)).ok_or_else(missing)
         };
         self.calibration.constants.iter().map(find).collect()
     }
 
     /// The files with `values` for the constants.
-    fn with(&self, values: &[f64]) -> Result<Files, CommandError> {
+    fn with(&self, values: &[f64]) -> Result<World, CommandError> {
         let mut files = self.files.clone();
         for (constant, &value) in self.calibration.constants.iter().zip(values) {
-            files.set(constant, value)?;
+            files.set(constant.of, &constant.name, value)?;
         }
         Ok(files)
     }
@@ -217,6 +215,24 @@ impl Problem {
         }
         Ok(least)
     }
+}
+
+/// A constant as its file has it.
+fn entry(files: &World, constant: &Constant) -> Option<ConstantEntry> {
+    let is_it = |(of, entry): &(Holder, ConstantEntry)| *of == constant.of && entry.name == constant.name;
+    files.entries().into_iter().find(is_it).map(|(_, entry)| entry)
+}
+
+/// The values between its bounds that a constant can take, rising, where these are few: a governor's floor is one of its
+/// cluster's operating points. `None` for a constant that takes any.
+fn points_of(files: &World, constant: &Constant) -> Option<Vec<f64>> {
+    let place = constant.name.strip_prefix("cpu.")?.strip_suffix(".frequency_lowest")?;
+    let constants = &files.device.constants;
+    let cluster = constants.cpu.get(place.parse::<usize>().ok()?).filter(|_| constant.of == Holder::Device)?;
+    let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core)?;
+    let scale = entry(files, constant)?.value / cluster.frequency_lowest.value.0;
+    let points = curve.frequency.values.iter().map(|point| point.0 * scale);
+    Some(points.filter(|point| (constant.lower..=constant.upper).contains(point)).collect())
 }
 
 /// The problem as the solver sees it: the logarithms of the constants that move, and a slope back to the bounds.

@@ -31,13 +31,14 @@ use haversack_devices::text::{hint, read_toml};
 use haversack_reports::files::{FileError, write_atomically};
 use serde::{Deserialize, Serialize};
 
-use super::declared::{self, Calibration, Files, Observations, title};
+use super::declared::{self, Calibration, Observations, title};
 use super::observed;
 use super::report::{Report, Residual};
 use crate::error::CommandError;
 use crate::papers::answer::rounded;
 use crate::papers::left_out::{Errors, Known};
 use crate::papers::reference::{Reference, Role};
+use crate::scenario::World;
 
 /// The path of the committed file in the project.
 pub const FILE: &str = "experiments/left-out.toml";
@@ -283,7 +284,7 @@ pub fn command(calibration: &Calibration, seed: u64) -> String {
 /// # Errors
 /// A file that does not load.
 pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTreeMap<String, String>, CommandError> {
-    let Files { device, stack, system } = Files::load(calibration)?;
+    let World { device, stack, system } = calibration.world()?;
     let mut digests = BTreeMap::from([(device.file, device.digest), (stack.file, stack.digest)]);
     digests.extend(system.map(|system| (system.file, system.digest)));
     for other in &calibration.others {

@@ -7,10 +7,10 @@ use haversack_devices::units::Nanos;
 use haversack_training::Record;
 use haversack_workloads::Phase;
 
-use super::declared::Files;
 use crate::artefacts::daf::table2;
 use crate::papers::reference::ReferenceRow;
 use crate::run::Plan;
+use crate::scenario::World;
 
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -42,7 +42,7 @@ impl Part {
 }
 
 /// A value under the constants of some files.
-pub type Simulated = dyn Fn(&Files) -> f64 + Send + Sync;
+pub type Simulated = dyn Fn(&World) -> f64 + Send + Sync;
 
 /// What simulates an observation under the constants of some files.
 pub enum Measure {
@@ -82,7 +82,7 @@ impl Observation {
     }
 
     /// The value under `files`; infinite if that cannot run.
-    pub fn simulated(&self, files: &Files) -> f64 {
+    pub fn simulated(&self, files: &World) -> f64 {
         // Another device than the one whose constants are fitted stays as it is.
         let device = |plan: &Plan| {
             let own = &plan.machine().device;

@@ -1,11 +1,10 @@
 //! What the papers observed and constants may be fitted to, under the readings that are declared for it.
 
-use haversack_devices::units::Bytes;
-use haversack_devices::{Device, Stack};
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::lowering::Variant;
 
-use super::declared::{Calibration, Files};
-use super::observation::{Measure, Observation, Part, Simulated};
+use super::declared::Calibration;
+use super::observation::{Measure, Observation, Part};
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::daf::table2;
 use crate::artefacts::fedhybrid::figure2;
@@ -15,9 +14,9 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::papers::readings::{Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow, Role};
-use crate::reproduce::{Artefact, ArtefactError, Context, Kept};
+use crate::reproduce::{Artefact, Context, Kept};
 use crate::run::Plan;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, World};
 
 const MANDHELING: &str = "mandheling";
 const FEDHYBRID: &str = "fedhybrid";
@@ -110,13 +109,14 @@ fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>
     timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
 
+/// Milliseconds that `simulated` gives, where anything runs.
 fn other(
     row: &ReferenceRow,
-    seconds: f64,
-    simulated: impl Fn(&Device, &Stack) -> f64 + Send + Sync + 'static,
+    milliseconds: f64,
+    simulated: impl Fn(&World) -> Option<Nanos> + Send + Sync + 'static,
 ) -> Observation {
-    let simulated = move |files: &Files| simulated(&files.device, &files.stack);
-    Observation::of(row, seconds, "s", Measure::Other(Box::new(simulated)))
+    let seconds = move |files: &World| simulated(files).map_or(f64::INFINITY, Nanos::seconds);
+    Observation::of(row, milliseconds * 1e-3, "s", Measure::Other(Box::new(seconds)))
 }
 
 /// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
@@ -126,19 +126,19 @@ pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
     let map = Bytes((paper.number("table3", "map")? * operators::MIB) as u64);
     for (row, milliseconds) in paper.rows("table3") {
         let on_dsp = row.method == "dsp";
-        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            operators::irregular(device, stack, map, on_dsp).map_or(f64::INFINITY, |time| time.seconds())
+        observations.push(other(row, milliseconds, move |World { device, stack, .. }| {
+            operators::irregular(device, stack, map, on_dsp)
         }));
     }
     for (row, milliseconds) in paper.rows("table4") {
         let Some((size, batch)) = table4::setting(&row.subject, &row.method) else { continue };
-        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            table4::called_alone(device, stack, size, batch).map_or(f64::INFINITY, |time| time.seconds())
+        observations.push(other(row, milliseconds, move |World { device, stack, .. }| {
+            table4::called_alone(device, stack, size, batch)
         }));
     }
     for (row, milliseconds) in paper.rows("section3.3") {
-        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            operators::crossing(device, stack, map).map_or(f64::INFINITY, |time| time.seconds())
+        observations.push(other(row, milliseconds, move |World { device, stack, .. }| {
+            operators::crossing(device, stack, map)
         }));
     }
     Ok(observations)
@@ -163,9 +163,9 @@ pub(super) fn mandheling_cpu() -> Result<Vec<Observation>, CommandError> {
     let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
         let plan = paper.plan(&operators::preparing("mnn", paper.number("section3.6", "batch")? as u64))?;
-        observations.push(other(row, milliseconds * 1e-3, move |device, stack| {
-            let machine = plan.machine().under(device.clone(), stack.clone());
-            machine.map_or(f64::INFINITY, |machine| operators::preparation(&plan, &machine).seconds())
+        observations.push(other(row, milliseconds, move |files| {
+            let machine = plan.machine().under(files.device.clone(), files.stack.clone()).ok()?;
+            Some(operators::preparation(&plan, &machine))
         }));
     }
     Ok(observations)
@@ -217,40 +217,29 @@ fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Pla
     Observation::of(row, observed, if is_time { "s" } else { "J" }, measure)
 }
 
-/// Figure 2: how a phone that is short of memory does beside one that is not.
+/// Figure 2: how a phone that is short of memory does beside one that is not, where that is above zero.
 pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>, CommandError> {
-    of_artefacts(&["figure2a", "figure2b"], |context, row| {
-        let Some(of_row) = figure2::RoundsOfRow::new(context, row)? else { return Ok(None) };
-        let plans = of_row.rounds.iter().map(|round| context.plan(round)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(Box::new(move |files: &Files| {
-            let span = |plan: &Plan| Some(plan.run_under(files.system.as_ref()?)?.phone?.run);
-            let spans = plans.iter().map(span).collect::<Option<Vec<_>>>();
-            spans.and_then(|spans| of_row.answer(&spans)).unwrap_or(f64::INFINITY)
-        })))
-    })
-}
-
-/// The numbers of `artefacts` that may be fitted, above zero.
-fn of_artefacts(
-    artefacts: &[&str],
-    simulates: impl Fn(&Context<'_>, &ReferenceRow) -> Result<Option<Box<Simulated>>, ArtefactError>,
-) -> Result<Vec<Observation>, CommandError> {
     let Paper { reference, readings, cache, .. } = &Paper::load(FEDHYBRID)?;
     let mut observations = Vec::new();
-    for &artefact in artefacts {
-        let artefact: &Artefact = ARTEFACTS
-            .iter()
-            .find(|known| known.paper == FEDHYBRID && known.id == artefact)
-            .ok_or_else(|| CommandError::failed(format!("{FEDHYBRID}/{artefact} is not modelled")))?;
+    let is_of = |known: &&Artefact| known.paper == FEDHYBRID && ["figure2a", "figure2b"].contains(&known.id);
+    for artefact in ARTEFACTS.iter().filter(is_of) {
         let rows: Vec<&ReferenceRow> = reference.of(FEDHYBRID, artefact.id).collect();
         let kept = Kept::default();
         let context =
             Context { seed: 0, full: false, artefact, rows, reference, readings, cache, trace: None, kept: &kept };
         for row in context.rows.iter().filter(|row| row.role() == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
-            let Some(simulates) = simulates(&context, row).map_err(CommandError::failed)? else { continue };
+            let of_row = figure2::RoundsOfRow::new(&context, row).map_err(CommandError::failed)?;
+            let Some(of_row) = of_row else { continue };
+            let plans = of_row.rounds.iter().map(|round| context.plan(round)).collect::<Result<Vec<_>, _>>();
+            let plans = plans.map_err(CommandError::failed)?;
+            let simulated = move |files: &World| {
+                let span = |plan: &Plan| Some(plan.run_under(files.system.as_ref()?)?.phone?.run);
+                let spans = plans.iter().map(span).collect::<Option<Vec<_>>>();
+                spans.and_then(|spans| of_row.answer(&spans)).unwrap_or(f64::INFINITY)
+            };
             let unit = if row.unit == "percent" { "%" } else { "x" };
-            observations.push(Observation::of(row, observed, unit, Measure::Other(simulates)));
+            observations.push(Observation::of(row, observed, unit, Measure::Other(Box::new(simulated))));
         }
     }
     Ok(observations)

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics};
 
-use super::declared::Of;
 use crate::quantities::counted;
+use crate::scenario::Holder;
 
 /// A constant before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Fitted {
     /// Its dotted name.
     pub name: String,
     /// Whose file holds it.
-    pub of: Of,
+    pub of: Holder,
     /// The unit of the file, in which all values here are.
     pub unit: &'static str,
     /// The value of the file.

@@ -18,17 +18,6 @@ pub(super) struct How<'a> {
     pub(super) note: &'a str,
 }
 
-/// How many constants are known in which way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    /// Those that were measured.
-    pub(super) measured: usize,
-    /// Those that a driver or the kernel says.
-    pub(super) said: usize,
-    /// All others.
-    pub(super) guessed: usize,
-}
-
 /// A whole file; constants are named as in [`Device::entries`], and their values here are in base units.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceFile(pub(super) Table);
@@ -45,7 +34,7 @@ impl DeviceFile {
 
     /// Whether there is a section, or table of an array, that holds the constant `name`.
     pub(super) fn has_section_of(&mut self, name: &str) -> bool {
-        self.section_of(name).is_some()
+        self.place(name).is_some()
     }
 
     /// Sets a constant, in place of what was there; nothing where its section is not there.
@@ -61,39 +50,36 @@ impl DeviceFile {
 
     /// Sets what is no constant, likewise.
     pub(super) fn put(&mut self, name: &str, value: impl Into<Value>) {
-        let key = name.rsplit('.').next().unwrap_or(name).to_owned();
-        if let Some(section) = self.section_of(name) {
-            section.insert(key, value.into());
+        if let Some((section, key)) = self.place(name) {
+            section.insert(key.to_owned(), value.into());
         }
     }
 
     /// Takes a key away.
     pub(super) fn drop(&mut self, name: &str) {
-        let key = name.rsplit('.').next().unwrap_or(name);
-        self.section_of(name).and_then(|section| section.remove(key));
+        self.place(name).and_then(|(section, key)| section.remove(key));
     }
 
     /// The value of a constant that was measured.
     pub(super) fn measured(&mut self, name: &str) -> Option<f64> {
-        let key = name.rsplit('.').next().unwrap_or(name);
-        let constant = self.section_of(name)?.get(key)?;
+        let (section, key) = self.place(name)?;
+        let constant = section.get(key)?;
         let is_measured = constant.get("kind")?.as_str() == Some("measured");
         Some(constant.get("value")?.as_float()? * scale(constant.get("unit")?.as_str()?)).filter(|_| is_measured)
     }
 
-    fn section_of(&mut self, name: &str) -> Option<&mut Table> {
-        let mut parts: Vec<&str> = name.split('.').collect();
-        parts.pop();
-        let mut parts = parts.into_iter();
-        let Some(first) = parts.next() else { return Some(&mut self.0) };
-        let mut here = self.0.get_mut(first)?;
+    /// The section of a constant, and its name there.
+    fn place<'n>(&mut self, name: &'n str) -> Option<(&mut Table, &'n str)> {
+        let Some((section, key)) = name.rsplit_once('.') else { return Some((&mut self.0, name)) };
+        let mut parts = section.split('.');
+        let mut here = self.0.get_mut(parts.next()?)?;
         for part in parts {
             here = match here {
                 Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?)?,
                 other => other.get_mut(part)?,
             };
         }
-        here.as_table_mut()
+        Some((here.as_table_mut()?, key))
     }
 
     /// The file; each of `remarks` is a line of its head.
@@ -101,12 +87,6 @@ impl DeviceFile {
         let mut text: String = remarks.iter().map(|line| format!("# {line}\n")).collect();
         write(&mut text, "", "", &self.0);
         text
-    }
-
-    pub(super) fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
-        self.0.values().for_each(|value| count(value, &mut tally));
-        tally
     }
 }
 
@@ -134,19 +114,6 @@ fn guess(value: &mut Value, base: &str) {
     for (key, word) in [("kind", "estimated"), ("source", base), ("note", &note)] {
         constant.insert(key.to_owned(), word.into());
     }
-}
-
-fn count(value: &Value, tally: &mut Tally) {
-    if is_constant(value) {
-        *match value.get("kind").and_then(Value::as_str) {
-            Some("measured") => &mut tally.measured,
-            Some("datasheet") => &mut tally.said,
-            _ => &mut tally.guessed,
-        } += 1;
-        return;
-    }
-    value.as_table().into_iter().flatten().for_each(|(_, value)| count(value, tally));
-    value.as_array().into_iter().flatten().for_each(|value| count(value, tally));
 }
 
 /// Writes `table`, `head` above it: its words and constants, a line each, then the tables below it.
