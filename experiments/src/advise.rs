@@ -1,26 +1,29 @@
 //! `haversack advise`: every policy for one device and one network, ranked, and why the others do not fit.
 
-mod candidate;
-mod text;
-
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::entry::Entry;
 use haversack_policies::registry::POLICIES;
 use haversack_reports::figure::{Axis, Front};
+use haversack_reports::pareto::{BOTH_MINIMISED, front};
+use haversack_reports::table::three_digits;
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::{Figure, Panel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
+use crate::checked::doubt;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
-use crate::run::Status;
-use crate::scenario::{Fault, Key, Scenario, ScenarioFlags, size_text, workload};
-use candidate::Candidate;
+use crate::quantities::{self, Unit};
+use crate::run::{Outcome, Plan, Results, Status};
+use crate::scenario::{Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
 
 /// What `advise` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -48,7 +51,8 @@ pub struct AdviseOptions {
 }
 
 /// What policies are ranked by; less is better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum By {
     /// The time of an iteration.
     #[default]
@@ -60,12 +64,8 @@ pub enum By {
 }
 
 impl By {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Energy => "energy",
-            Self::Memory => "memory",
-        }
+    fn word(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -124,7 +124,7 @@ impl Advice {
             a.rank(by).total_cmp(&b.rank(by)).then(a.rank(By::Time).total_cmp(&b.rank(By::Time)))
         };
         candidates.sort_by(order);
-        candidate::mark_best(&mut candidates);
+        mark_best(&mut candidates);
         Ok(Self { scenario, by, candidates })
     }
 
@@ -168,5 +168,195 @@ impl Advice {
         let scenario = &self.scenario;
         let model = workload::called(&scenario.model);
         Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
+    }
+}
+
+impl Advice {
+    fn to_text(&self) -> String {
+        let mut text = self.heading();
+        // Writing to a text cannot fail.
+        if self.fitting().next().is_some() {
+            let _ = write!(text, "\nthese policies fit, by {}\n{}", self.by.word(), self.table());
+            text += "* no other that fits is both faster and smaller\n";
+            text += "Time, energy and memory are simulated, accuracy is not: fewer bits and integers may cost some.\n";
+        }
+        let others = |refused: bool| self.candidates.iter().filter(move |candidate| is_other(candidate, refused));
+        for (refused, title) in [(false, "these do not"), (true, "these do not run here at all")] {
+            if others(refused).next().is_none() {
+                continue;
+            }
+            let mut table = TextTable::new([Column::left(0).fitted(), Column::left(0).after(2)]).indented(2);
+            others(refused).for_each(|candidate| {
+                table.row([candidate.policy.id.to_owned(), self.why(candidate)]);
+            });
+            let _ = write!(text, "\n{title}\n{table}");
+        }
+        text
+    }
+
+    fn heading(&self) -> String {
+        let scenario = &self.scenario;
+        let mut within = Vec::new();
+        if let Some(budget) = scenario.memory_budget {
+            let sizes: Vec<Bytes> = self.candidates.iter().filter_map(|candidate| candidate.memory_budget).collect();
+            // Under a trace, or where percentages are of what each policy's own stack needs, they differ.
+            let one = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
+            let bytes = one.filter(|_| budget.to_string().ends_with('%'));
+            let bytes = bytes.map_or_else(String::new, |bytes| format!(" ({})", quantities::size(*bytes)));
+            within.push(format!("a memory budget of {budget}{bytes}"));
+        }
+        if let Some(budget) = scenario.activation_budget {
+            within.push(format!("an activation budget of {budget}"));
+        }
+        if let Some(budget) = scenario.time_budget {
+            within.push(format!("a time budget of {}", quantities::time(budget)));
+        }
+        if let Some(trace) = &scenario.trace {
+            within.push(format!("the trace {}", trace.display()));
+        }
+        let within = if within.is_empty() { String::new() } else { format!(", within {}", within.join(" and ")) };
+        let input = match scenario.cell(Key::Input) {
+            Cell::Text(Some(input)) => format!(" ({input})"),
+            _ => String::new(),
+        };
+        let (model, batch, device) = (workload::called(&scenario.model), scenario.batch, &scenario.device);
+        format!("{model}{input}, batch {batch}, on {device}{within}\n")
+    }
+
+    fn table(&self) -> String {
+        let results = || self.fitting().filter_map(Candidate::fits);
+        let longest = results().map(|results| nanos(results.iteration_time_s)).max().unwrap_or_default();
+        let largest = results().map(|results| results.peak_memory_bytes).max().unwrap_or_default();
+        let (times, sizes) = (Unit::of_times(longest), Unit::of_sizes(Bytes(largest)));
+        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
+        let columns = [words, words.after(1), numbers, numbers, numbers, numbers, words.after(2), words.after(2)];
+        let mut table = TextTable::new(columns);
+        let memory = format!("peak {}", sizes.symbol);
+        table.row(["", "policy", times.symbol, "samples/s", "J", &memory, "stack", "format"]);
+        for candidate in self.fitting() {
+            let (Some(results), Some((stack, precision))) = (candidate.fits(), &candidate.runs_as) else { continue };
+            table.row([
+                if candidate.is_best { "*" } else { "" },
+                candidate.policy.id,
+                &times.number(results.iteration_time_s * 1e9),
+                &three_digits(results.samples_per_s),
+                &three_digits(results.energy_j),
+                &sizes.number(results.peak_memory_bytes as f64),
+                stack,
+                precision,
+            ]);
+        }
+        table.to_string()
+    }
+
+    /// Why a policy does not fit, with the least budget at which it would.
+    fn why(&self, candidate: &Candidate) -> String {
+        let outcome = &candidate.outcome;
+        match (&outcome.results, self.scenario.time_budget, &outcome.advice) {
+            (Some(results), Some(budget), _) => {
+                let (took, budget) = (nanos(results.iteration_time_s), quantities::time(budget));
+                format!("an iteration takes {}, more than the time budget of {budget}", quantities::time(took))
+            }
+            (None, _, Some(advice)) => advice.clone(),
+            _ => outcome.reason.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Whether it does not fit, and its scenario cannot be at all, or its run came to nothing.
+fn is_other(candidate: &Candidate, refused: bool) -> bool {
+    let status = candidate.outcome.status;
+    status != Status::Ok && (status == Status::Unsupported) == refused
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos::from_seconds(seconds)
+}
+
+/// A policy, and what became of its run.
+struct Candidate {
+    policy: &'static Entry,
+    /// The stack that it runs on, and the number format of its arithmetic; `None` if its scenario cannot be.
+    runs_as: Option<(String, &'static str)>,
+    outcome: Outcome,
+    /// The memory budget, if it has one.
+    memory_budget: Option<Bytes>,
+    /// What the user may not expect of its run, a sentence each.
+    notes: Vec<String>,
+    /// Whether no other that fits is both faster and smaller.
+    is_best: bool,
+}
+
+impl Candidate {
+    /// Runs `scenario` under `policy`.
+    fn run(policy: &'static Entry, scenario: &Scenario, cache: &Cache) -> Self {
+        let none =
+            |outcome| Self { policy, runs_as: None, outcome, memory_budget: None, notes: Vec::new(), is_best: false };
+        match Plan::new(scenario, cache) {
+            Err(error) => none(Outcome::refused(&error)),
+            Ok(plan) => {
+                let resolved = plan.scenario();
+                let runs_as = (resolved.stack.clone().unwrap_or_default(), plan.arithmetic().name());
+                Self {
+                    runs_as: Some(runs_as),
+                    memory_budget: plan.budgets.memory,
+                    notes: plan.resolved.notes.iter().cloned().chain(doubt(&plan)).collect(),
+                    ..none(Outcome::of(&plan, cache))
+                }
+            }
+        }
+    }
+
+    /// Whether its scenario cannot be at all.
+    const fn is_refused(&self) -> bool {
+        self.runs_as.is_none()
+    }
+
+    /// Its figures, if it fits.
+    fn fits(&self) -> Option<&Results> {
+        self.outcome.results.as_ref().filter(|_| self.outcome.status == Status::Ok)
+    }
+
+    /// By what it is ranked: the less, the better; nothing is worse than not to fit.
+    fn rank(&self, by: By) -> f64 {
+        self.fits().map_or(f64::INFINITY, |results| match by {
+            By::Time => results.iteration_time_s,
+            By::Energy => results.energy_j,
+            By::Memory => results.peak_memory_bytes as f64,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let of = |figure: fn(&Results) -> Value| self.outcome.results.as_ref().map_or(Value::Null, figure);
+        let (stack, precision) = self.runs_as.as_ref().map(|(stack, precision)| (stack, precision)).unzip();
+        json!({
+            "policy": self.policy.id,
+            "status": self.outcome.status.word(),
+            "pareto": self.is_best,
+            "stack": stack,
+            "precision": precision,
+            "iteration_time_s": of(|results| json!(results.iteration_time_s)),
+            "samples_per_s": of(|results| json!(results.samples_per_s)),
+            "energy_j": of(|results| json!(results.energy_j)),
+            "peak_memory_bytes": of(|results| json!(results.peak_memory_bytes)),
+            "memory_budget_bytes": self.memory_budget.map(|bytes| bytes.0),
+            "least_memory_bytes": self.outcome.least_memory.map(|bytes| bytes.0),
+            "reason": self.outcome.reason,
+        })
+    }
+}
+
+/// Marks those that fit and that none which fits beats both in time and in memory.
+fn mark_best(candidates: &mut [Candidate]) {
+    let place = |candidate: &Candidate| {
+        let results = candidate.fits();
+        results.map_or((f64::NAN, f64::NAN), |r| (r.peak_memory_bytes as f64, r.iteration_time_s))
+    };
+    let points: Vec<(f64, f64)> = candidates.iter().map(place).collect();
+    let best = front(&points, BOTH_MINIMISED);
+    // Of equal points the front has one; all of them are as good.
+    let best: Vec<(f64, f64)> = best.into_iter().filter_map(|place| points.get(place).copied()).collect();
+    for (candidate, point) in candidates.iter_mut().zip(&points) {
+        candidate.is_best = best.contains(point);
     }
 }

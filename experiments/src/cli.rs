@@ -1,9 +1,10 @@
 //! The command line: what can be asked for, and which module answers.
 
-mod gone;
-mod plainly;
+use std::error::Error as _;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Error, Parser, Subcommand};
+use haversack_devices::text::nearest;
 
 use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
@@ -71,7 +72,7 @@ enum Command {
 pub fn parse() -> Arguments {
     Arguments::try_parse().unwrap_or_else(|error| {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        gone::said(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly::said(error)).exit()
+        gone(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly(error)).exit()
     })
 }
 
@@ -119,4 +120,157 @@ fn merge(options: &work::MergeOptions) -> Result<(), CommandError> {
         return federate::merge(options);
     }
     sweep::merge(options)
+}
+
+/// Words that are gone, and what to use instead. The last word is the one that is no longer known; where it is in
+/// capitals, it stands for any word that is no flag. The words before it are the beginning of the command line.
+const GONE: [(&str, &str); 7] = [
+    ("kernels", "cargo bench -p haversack-kernels"),
+    ("list kernels", "cargo bench -p haversack-kernels"),
+    ("show --where", "polars.read_parquet or DuckDB on results.parquet"),
+    ("calibrate host", "haversack calibrate probe FILE --as NAME"),
+    ("calibrate --from", "haversack calibrate probe FILE --as NAME"),
+    ("calibrate --table", "haversack show device DEVICE"),
+    ("calibrate DEVICE", "haversack calibrate fit DEVICE"),
+];
+
+/// The error that says so, where `error` is about something that is gone.
+fn gone(error: &Error, line: &[String]) -> Option<Error> {
+    let unknown = unknown(error)?;
+    let (words, instead) = GONE.iter().find(|(words, _)| is_meant(words, unknown, line))?;
+    Some(Error::raw(ErrorKind::InvalidSubcommand, format!("`haversack {words}` is gone: use `{instead}`\n")))
+}
+
+/// What the command line says that is not known.
+fn unknown(error: &Error) -> Option<&str> {
+    let kind = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidValue => ContextKind::InvalidValue,
+        _ => return None,
+    };
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether these words are about what is `unknown` in the command line.
+fn is_meant(words: &str, unknown: &str, line: &[String]) -> bool {
+    let (before, last) = words.rsplit_once(' ').unwrap_or(("", words));
+    let is_any = last.chars().all(char::is_uppercase) && !unknown.starts_with('-');
+    // A word alone is the command.
+    let begins = if before.is_empty() { words } else { before };
+    (last == unknown || is_any) && begins.split_whitespace().zip(line).all(|(word, found)| word == found)
+}
+
+/// What Rust says of a number that is none, and what was expected.
+const NUMBERS: [(&str, &str); 8] = [
+    ("number would be zero for non-zero type", "expected a whole number of at least 1"),
+    ("invalid digit found in string", "expected a whole number"),
+    ("cannot parse integer from empty string", "expected a whole number"),
+    ("number too large to fit in target type", "expected a smaller whole number"),
+    ("number too small to fit in target type", "expected a larger whole number"),
+    ("invalid float literal", "expected a number such as 0.5"),
+    ("cannot parse float from empty string", "expected a number such as 0.5"),
+    ("provided string was not `true` or `false`", "expected true or false"),
+];
+
+/// The error in plain words.
+fn plainly(mut error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::ValueValidation => value(error),
+        ErrorKind::InvalidSubcommand => {
+            keep_likely(&mut error, ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand);
+            error
+        }
+        ErrorKind::UnknownArgument => {
+            keep_likely(&mut error, ContextKind::InvalidArg, ContextKind::SuggestedArg);
+            // That a flag could be passed as a value: nobody names a file so.
+            error.remove(ContextKind::Suggested);
+            error
+        }
+        ErrorKind::InvalidValue => {
+            keep_likely(&mut error, ContextKind::InvalidValue, ContextKind::SuggestedValue);
+            error
+        }
+        _ => error,
+    }
+}
+
+/// A value that its flag cannot have.
+fn value(error: Error) -> Error {
+    let said = error.source().map(ToString::to_string).unwrap_or_default();
+    let Some((_, expected)) = NUMBERS.iter().find(|(known, _)| *known == said) else { return error };
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (argument, found) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let percent = found.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let hint = match percent {
+        Some(percent) if expected.contains("0.5") => format!("; did you mean '{}'?", percent / 100.0),
+        _ => String::new(),
+    };
+    let message =
+        format!("invalid value '{found}' for '{argument}': {expected}{hint}\n\nFor more information, try '--help'.\n");
+    Error::raw(ErrorKind::ValueValidation, message)
+}
+
+/// Takes away what is suggested in the place of what was found, unless it is near.
+fn keep_likely(error: &mut Error, found: ContextKind, suggested: ContextKind) {
+    let texts = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    let is_likely =
+        texts(found).first().is_some_and(|found| nearest(found, texts(suggested).iter().map(String::as_str)).is_some());
+    if !is_likely {
+        error.remove(suggested);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, Command};
+
+    fn meant(words: &str, unknown: &str, line: &str) -> bool {
+        is_meant(words, unknown, &line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_last_word_is_the_unknown_one_and_the_others_begin_the_line() {
+        assert!(meant("kernels", "kernels", "kernels min --compare"));
+        assert!(meant("list kernels", "kernels", "list kernels"));
+        assert!(!meant("list kernels", "kernels", "kernels") && !meant("kernels", "kernels", "list kernels"));
+        assert!(meant("show --where", "--where", "show out --where a=b") && !meant("show --where", "--where", "list"));
+        assert!(meant("calibrate DEVICE", "galaxy-s10", "calibrate galaxy-s10"));
+        assert!(!meant("calibrate DEVICE", "--jobs", "calibrate --jobs") && !meant("calibrate DEVICE", "x", "list x"));
+    }
+
+    fn of(line: &str) -> String {
+        let command = Command::new("t").subcommand(Command::new("calibrate")).arg(
+            Arg::new("jobs").long("jobs").value_name("N").value_parser(clap::value_parser!(std::num::NonZeroUsize)),
+        );
+        let command =
+            command.arg(Arg::new("ratio").long("ratio").value_name("R").value_parser(clap::value_parser!(f64)));
+        plainly(command.try_get_matches_from(line.split(' ')).unwrap_err()).to_string()
+    }
+
+    #[test]
+    fn a_number_that_is_none_says_what_was_expected() {
+        let zero = of("t --jobs 0");
+        assert!(zero.starts_with("error: invalid value '0' for '--jobs <N>': expected a whole number of at least 1\n"));
+        assert!(of("t --jobs two").contains("expected a whole number\n"));
+        assert!(of("t --ratio 50%").contains("expected a number such as 0.5; did you mean '0.5'?"));
+    }
+
+    #[test]
+    fn only_what_is_near_is_suggested() {
+        assert!(!of("t frobnicate").contains("calibrate"));
+        assert!(of("t calibrat").contains("'calibrate'"));
+        assert!(of("t --job 1").contains("'--jobs'") && !of("t --quick").contains("as a value"));
+    }
 }

@@ -4,13 +4,9 @@
 //! what budgets phones leave; the phones of a round learn for real on a stand-in, or nobody learns.
 
 mod budgets;
-mod classes;
 mod costs;
-mod curves;
 mod iteration;
-mod known;
 mod learner;
-mod merge;
 mod on_device;
 mod page;
 mod plans;
@@ -25,6 +21,7 @@ mod tests;
 mod widths;
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haversack_reports::frame::FrameError;
@@ -36,11 +33,12 @@ use crate::error::CommandError;
 use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
-use crate::work::{Identity, Job, Log, OutputFolder, Shard, Steps, Whose, WorkOptions, work_on};
+use crate::work::{
+    Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, command_of, shards_of,
+    work_on,
+};
 use budgets::Budgets;
-use known::Known;
-use learner::Learner;
-pub(crate) use merge::{is_federation, merge};
+use learner::{Known, Learner};
 use rounds::hold;
 pub(crate) use rounds::{Held, held, planning};
 use span::Span;
@@ -189,15 +187,51 @@ fn finish(
 ) -> Result<String, CommandError> {
     tables.write(folder)?;
     let mut outputs: Vec<String> = NAMES.map(str::to_owned).to_vec();
-    curves::figure(&record, &tables).render()?.write(&folder.path(curves::NAME))?;
-    outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", curves::NAME)));
+    page::figure(&record, &tables).render()?.write(&folder.path(page::FIGURE))?;
+    outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", page::FIGURE)));
     outputs.extend(has_learned.then(|| LOG.to_owned()));
-    let text = tables::text(&tables, curves::wanted(&record));
+    let text = page::text(&tables, page::wanted(&record));
     let page = page::page(&record, &tables, &text)?.render().map_err(CommandError::failed)?;
     write_atomically(&folder.path(PAGE), page.as_bytes())?;
     outputs.push(PAGE.to_owned());
     folder.record(record, &outputs)?;
     Ok(format!("{text}{}\n", word(&folder.path(NAMES[ROUNDS]))))
+}
+
+/// Whether a folder holds federations.
+pub(crate) fn is_federation(folder: &Path) -> bool {
+    command_of(folder).as_deref() == Some("federate")
+}
+
+/// Merges the folders of all shards of one specification, to the same bytes as one run.
+///
+/// # Errors
+/// A folder that holds no shard, shards of different specifications, federations that are missing or there twice; all before
+/// anything is written. A folder that cannot be written.
+pub(crate) fn merge(options: &MergeOptions) -> Result<(), CommandError> {
+    let (identity, parts) = shards_of(&options.shards, "federation", "")?;
+    if let Some(part) = parts.iter().find(|part| !part.is_shard) {
+        let folder = part.folder.display();
+        return Err(CommandError::input(format!(
+            "{folder}: holds no shard; expected folders of `federate --shard I/N`"
+        )));
+    }
+    let mut whole: Option<Tables> = None;
+    for Part { folder, .. } in &parts {
+        let tables = Tables::read(folder)?;
+        let Some(whole) = &mut whole else {
+            whole = Some(tables);
+            continue;
+        };
+        let other = |_| CommandError::input(format!("{}: its tables have other columns", folder.display()));
+        whole.append(&tables).map_err(other)?;
+    }
+    let tables =
+        whole.ok_or_else(|| CommandError::input("there is nothing to merge; expected the folders of all shards"))?;
+    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let logs: Vec<PathBuf> = parts.iter().map(|part| part.folder.join(LOG)).filter(|log| log.is_file()).collect();
+    Log::join(&logs, &folder.path(LOG))?;
+    print(&finish(&folder, identity.record(), tables, !logs.is_empty())?)
 }
 
 impl FederateOptions {

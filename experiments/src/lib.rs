@@ -74,6 +74,7 @@ pub mod progress;
 pub mod quantities;
 pub mod replay_command;
 pub mod reproduce;
+mod rows;
 pub mod run;
 pub mod scenario;
 pub mod sensitivity;

@@ -27,14 +27,12 @@
 //! values = [10, 11, 10]
 //! ```
 
-mod file;
-
 use std::fmt;
 
 use haversack_devices::registry::digest;
-use haversack_devices::text::hint;
-
-pub use self::file::{Kind, Measured, MeasuredError, MeasuredSeries, MeasuredValue};
+use haversack_devices::text::{TomlError, hint, read_toml};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// One of the embedded files.
 macro_rules! file {
@@ -124,6 +122,240 @@ impl fmt::Display for Measured {
     }
 }
 
+/// Significant digits that are kept of a measured value.
+const DIGITS: usize = 6;
+
+/// What was measured for one artefact.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[must_use]
+pub struct Measured {
+    /// What was measured, in a line.
+    pub about: String,
+    /// How the values are known.
+    pub kind: Kind,
+    /// The command that measures it.
+    pub command: String,
+    /// The data sets that were learned.
+    pub data: Vec<String>,
+    /// The networks that learned them.
+    pub networks: Vec<String>,
+    /// The seeds, each of which gives one value.
+    pub seeds: Vec<u64>,
+    /// The version of haversack that measured it.
+    pub version: String,
+    /// The values.
+    #[serde(rename = "value")]
+    pub values: Vec<MeasuredValue>,
+    /// Values that came one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<MeasuredSeries>,
+}
+
+/// What was measured again and again while one network learned.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredSeries {
+    /// What code calls it; once in a file.
+    pub id: String,
+    /// The seed that it was measured with.
+    pub seed: u64,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// The values, in their order.
+    pub values: Vec<i64>,
+}
+
+/// How a value is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// By measuring it.
+    Measured,
+}
+
+/// A measured value.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(try_from = "Unchecked")]
+pub struct MeasuredValue {
+    /// What code calls it; once in a file.
+    pub id: String,
+    /// The mean over the seeds.
+    pub value: f64,
+    /// The low end of its 95% interval.
+    pub lo: f64,
+    /// The high end of its 95% interval.
+    pub hi: f64,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// The value with each seed.
+    pub each: Vec<f64>,
+}
+
+/// A value as it stands in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    id: String,
+    value: f64,
+    lo: f64,
+    hi: f64,
+    unit: String,
+    each: Vec<f64>,
+}
+
+impl TryFrom<Unchecked> for MeasuredValue {
+    type Error = String;
+
+    fn try_from(Unchecked { id, value, lo, hi, unit, each }: Unchecked) -> Result<Self, String> {
+        if let Some((name, found)) =
+            [("value", value), ("lo", lo), ("hi", hi)].into_iter().find(|(_, found)| !found.is_finite())
+        {
+            return Err(format!(".{name}: expected a finite number, found {found}"));
+        }
+        if lo > value {
+            return Err(format!(".lo: expected at most the value, {value}, found {lo}"));
+        }
+        if hi < value {
+            return Err(format!(".hi: expected at least the value, {value}, found {hi}"));
+        }
+        if each.is_empty() || each.iter().any(|value| !value.is_finite()) {
+            return Err(".each: expected a finite number for each seed".to_owned());
+        }
+        Ok(Self { id, value, lo, hi, unit, each })
+    }
+}
+
+/// Measured values that cannot be had.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum MeasuredError {
+    /// No file is of this artefact.
+    #[error("nothing is measured for {place}{hint}; `haversack reproduce {place} --full` measures it")]
+    Nothing {
+        /// The `paper/artefact`.
+        place: String,
+        /// The nearest one that something is measured for.
+        hint: String,
+    },
+    /// A file that does not follow the schema.
+    #[error(transparent)]
+    Schema(#[from] TomlError),
+    /// A file that contradicts itself.
+    #[error("{file}:{line}: {message}")]
+    Contradiction {
+        /// The file.
+        file: String,
+        /// The line, from one.
+        line: usize,
+        /// The field, what was expected and what stands there.
+        message: String,
+    },
+    /// A value that was not measured.
+    #[error("no measured value of `{command}` is called `{id}`{hint}")]
+    NoValue {
+        /// The command that measured the others.
+        command: String,
+        /// What was asked for.
+        id: String,
+        /// The nearest one.
+        hint: String,
+    },
+}
+
+impl Measured {
+    /// Reads a file; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that does not follow the schema, a value called as another one, or with another number of seeds than the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, MeasuredError> {
+        let read: Self = read_toml(file, text)?;
+        for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
+            let (seeds, found) = (read.seeds.len(), each.len());
+            let message = if read.values[..place].iter().any(|other| other.id == *id) {
+                format!("`value.{place}.id`: `{id}` stands here twice")
+            } else if found != seeds {
+                format!("`value.{place}.each`: expected {seeds} numbers, one for each seed, found {found}")
+            } else {
+                continue;
+            };
+            return Err(MeasuredError::Contradiction {
+                file: file.to_owned(),
+                line: line_of_value(text, place),
+                message,
+            });
+        }
+        Ok(read)
+    }
+
+    /// The file as it is committed: the same bytes whenever it was measured.
+    pub fn to_text(&self) -> String {
+        // A struct of numbers, words and lists of them is always TOML.
+        let body = toml::to_string(self).unwrap_or_default();
+        format!("# Written by the command below; not to be edited.\n{body}")
+    }
+
+    /// The value called `id`.
+    ///
+    /// # Errors
+    /// No such value, with the nearest one.
+    pub fn value(&self, id: &str) -> Result<&MeasuredValue, MeasuredError> {
+        self.values.iter().find(|value| value.id == id).ok_or_else(|| MeasuredError::NoValue {
+            command: self.command.clone(),
+            id: id.to_owned(),
+            hint: hint(id, self.values.iter().map(|value| value.id.as_str())),
+        })
+    }
+
+    /// The series called `id`.
+    ///
+    /// # Errors
+    /// No such series, with the nearest one.
+    pub fn series(&self, id: &str) -> Result<&MeasuredSeries, MeasuredError> {
+        self.series.iter().find(|series| series.id == id).ok_or_else(|| MeasuredError::NoValue {
+            command: self.command.clone(),
+            id: id.to_owned(),
+            hint: hint(id, self.series.iter().map(|series| series.id.as_str())),
+        })
+    }
+
+    /// Adds a value from what was measured with each seed.
+    pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
+        self.values.push(MeasuredValue::new(id, unit, each));
+    }
+}
+
+impl MeasuredValue {
+    /// The mean of what was measured with each seed, with its interval; six digits are kept.
+    pub fn new(id: impl Into<String>, unit: &str, each: &[f64]) -> Self {
+        let (mean, half) = interval(each);
+        Self {
+            id: id.into(),
+            value: rounded(mean),
+            lo: rounded(mean - half),
+            hi: rounded(mean + half),
+            unit: unit.to_owned(),
+            each: each.iter().copied().map(rounded).collect(),
+        }
+    }
+
+    /// Whether `value` lies within the interval.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.lo..=self.hi).contains(&value)
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    // The text of a float is a float.
+    format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(value, |rounded| rounded + 0.0)
+}
+
+/// The line of the head of value number `place`.
+fn line_of_value(text: &str, place: usize) -> usize {
+    let mut heads = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]");
+    heads.nth(place).map_or(1, |(line, _)| line + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,5 +390,60 @@ mod tests {
     fn what_was_not_measured_says_how_it_is() {
         let error = committed("sage/figure99").unwrap_err().to_string();
         assert!(error.contains("`haversack reproduce sage/figure99 --full` measures it"), "{error}");
+    }
+
+    fn example() -> Measured {
+        let mut measured = Measured {
+            about: "Shares".into(),
+            kind: Kind::Measured,
+            command: "haversack reproduce sage/table1 --full".into(),
+            data: vec!["glyphs".into()],
+            networks: vec!["lenet5".into()],
+            seeds: vec![0, 1, 2],
+            version: "0.1.0".into(),
+            values: Vec::new(),
+            series: vec![MeasuredSeries { id: "s".into(), seed: 1, unit: "bits".into(), values: vec![3, -4] }],
+        };
+        measured.add("share", "%", &[1.0, 2.0, 3.0]);
+        measured.add("b", "", &[2.0 / 3.0; 3]);
+        measured
+    }
+
+    fn refused(from: &str, to: &str) -> String {
+        let text = example().to_text();
+        assert!(text.contains(from), "{text}");
+        Measured::parse("m.toml", &text.replacen(from, to, 1)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_that_was_written_is_read_and_written_again_to_the_same_bytes() {
+        let written = example().to_text();
+        let read = Measured::parse("m.toml", &written).unwrap();
+        assert_eq!((&read, read.to_text()), (&example(), written));
+        // Mean 2, half 4.302653 / √3 = 2.484138: the ends to six digits.
+        let a = read.value("share").unwrap();
+        assert_eq!((a.value, a.lo, a.hi), (2.0, -0.484_138, 4.484_14));
+        assert!(a.holds(4.0) && !a.holds(4.5));
+        assert_eq!(read.value("b").unwrap().each, [0.666_667; 3]);
+        assert_eq!(read.series("s").unwrap().values, [3, -4]);
+        assert!(read.series("t").unwrap_err().to_string().contains("no measured value of"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_field() {
+        // Lines: a comment, seven fields, a blank line, and then the first value's head in line 10.
+        let cases = [
+            ("unit = \"%\"", "units = \"%\"", "m.toml:15: `value.0.units`: unknown key (did you mean `unit`?)"),
+            ("lo = -0.484138", "lo = 3.0", "m.toml:13: `value.0.lo`: expected at most the value, 2, found 3"),
+            ("\"measured\"", "\"guessed\"", "m.toml:3: `kind`: unknown value `guessed`"),
+            ("seeds = [0, 1, 2]", "seeds = [0, 1]", "m.toml:10: `value.0.each`: expected 2 numbers"),
+            ("id = \"b\"", "id = \"share\"", "`value.1.id`: `share` stands here twice"),
+            ("version = \"0.1.0\"\n", "", "`version`: missing key"),
+        ];
+        for (from, to, message) in cases {
+            let error = refused(from, to);
+            assert!(error.contains(message), "{error}");
+        }
+        assert!(example().value("shares").unwrap_err().to_string().contains("did you mean 'share'?"));
     }
 }

@@ -1,24 +1,24 @@
 //! `haversack simulate`: one run, for people or for programs.
 
-mod longest;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::write_atomically;
-use haversack_training::{Observe, PeakReport, Record, RunError, Wall};
+use haversack_training::{Observe, OperatorTime, PeakReport, Record, RunError, Wall};
+use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
 use crate::checked::doubt;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
-use crate::quantities;
-use crate::run::{Plan, PlanError, Results};
+use crate::quantities::{self, Unit, percent};
+use crate::run::{Plan, PlanError, Results, share};
 use crate::scenario::ScenarioFlags;
-use longest::Longest;
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -155,7 +155,7 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
             device.id
         )));
     }
-    let (results, longest) = (Results::new(&plan, &record), longest::of(&plan.graph, &record));
+    let (results, longest) = (Results::new(&plan, &record), longest_of(&plan.graph, &record));
     Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
 }
 
@@ -241,4 +241,72 @@ impl Simulation {
 fn peak_json(peak: &PeakReport) -> Value {
     let largest = peak.largest.iter().map(|held| json!({"name": held.name, "bytes": held.bytes.0, "hold": held.hold}));
     json!({"node": peak.node, "micro_batch": peak.micro_batch, "largest": largest.collect::<Vec<_>>()})
+}
+
+/// Operators that are listed.
+const LISTED: usize = 10;
+
+/// An operator that takes long.
+struct Longest {
+    name: String,
+    kind: &'static str,
+    phase: &'static str,
+    /// How often it ran.
+    times: u64,
+    time: Nanos,
+    /// Of the iteration.
+    share: f64,
+    bound_by: &'static str,
+}
+
+/// The operators of `record`, a run of `graph`, that take longest; of equal ones the first of the graph.
+fn longest_of(graph: &TrainingGraph, record: &Record) -> Vec<Longest> {
+    let mut operators: Vec<&OperatorTime> = record.operators.iter().collect();
+    operators.sort_by_key(|operator| std::cmp::Reverse(operator.time));
+    let named = |operator: &OperatorTime| {
+        let node = graph.nodes.get(operator.node as usize)?;
+        Some(Longest {
+            name: node.name.clone(),
+            kind: node.work.kind.name(),
+            phase: match node.phase {
+                Phase::Forward => "forward",
+                Phase::Backward => "backward",
+                Phase::Update => "update",
+            },
+            times: operator.times,
+            time: operator.time,
+            share: share(operator.time, record.iteration),
+            bound_by: operator.bound_by.longest(),
+        })
+    };
+    operators.into_iter().take(LISTED).filter_map(named).collect()
+}
+
+impl Longest {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "kind": self.kind,
+            "phase": self.phase,
+            "times": self.times,
+            "time_s": self.time.0 as f64 / 1e9,
+            "share": self.share,
+            "bound_by": self.bound_by,
+        })
+    }
+}
+
+/// The operators as a table.
+fn longest_table(longest: &[Longest]) -> String {
+    let unit = Unit::of_times(longest.first().map_or(Nanos::ZERO, |first| first.time));
+    let words = Column::left(0).fitted();
+    let numbers = Column::right(0).fitted().after(2);
+    let columns = [words, words.after(2), words.after(2), numbers, numbers, numbers, words.after(2)];
+    let mut table = TextTable::new(columns).indented(2);
+    table.row(["operator", "kind", "phase", "times", unit.symbol, "share", "bound by"]);
+    for Longest { name, kind, phase, times, time, share, bound_by } in longest {
+        let (times, time) = (times.to_string(), unit.number(time.0 as f64));
+        table.row([name, *kind, *phase, &times, &time, &percent(*share), *bound_by]);
+    }
+    table.to_string()
 }

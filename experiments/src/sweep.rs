@@ -4,11 +4,8 @@
 //! it at the end, sorted by the run's number. Nothing in the results depends on threads, shards or interruptions.
 
 mod class;
-mod dry_run;
 mod found;
 mod front;
-mod identity;
-mod merge;
 mod row;
 mod span;
 mod specification;
@@ -16,27 +13,32 @@ mod summary;
 mod table;
 mod users;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
+use haversack_devices::registry::digest;
 use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
-
-pub use merge::merge;
-pub use row::Row;
-pub use specification::Specification;
-pub(crate) use users::{drawn, matching};
+use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 use crate::output::print;
 use crate::progress::word;
-use crate::scenario::Key;
+use crate::scenario::{Key, PhoneApps, trace_file, workload};
 use crate::source::Source;
-use crate::work::{Identity, Job, Log, OutputFolder, RECORD, Shard, Steps, Whose, WorkOptions, work_on};
+use crate::work::{
+    Identity, Job, Log, MergeOptions, OutputFolder, Part, RECORD, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
+};
 use found::Found;
+
+pub use row::Row;
+pub use specification::Specification;
+pub(crate) use users::{drawn, matching};
 
 /// The table of a sweep, in its folder.
 pub const RESULTS: &str = "results.parquet";
@@ -96,9 +98,9 @@ pub fn sweep(options: &SweepOptions) -> Result<String, CommandError> {
     let specification = Specification::of(&options.specification)?;
     let cache = Cache::new();
     options.work.pool()?.install(|| {
-        let (identity, unsupported) = identity::identity(&specification, options.shard, &cache)?;
+        let (identity, unsupported) = identity(&specification, options.shard, &cache)?;
         if options.dry_run {
-            return Ok(dry_run::text(options, &specification, unsupported));
+            return Ok(summary::dry_run(options, &specification, unsupported));
         }
         let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
         let sweep = Sweep { specification, cache, identity, runs, is_whole: options.shard.is_none() };
@@ -185,7 +187,8 @@ impl<'i> Writer<'i> {
 
     /// Appends a table, whose runs come after those before.
     fn push(&mut self, table: &DataFrame) -> Result<(), CommandError> {
-        self.found.see(table);
+        // A table of no runs has no columns of a scenario.
+        self.found.see(table).unwrap_or_default();
         let (mut parquet, mut csv) = match self.files.take() {
             Some(files) => files,
             None => (
@@ -220,6 +223,109 @@ impl<'i> Writer<'i> {
         self.folder.record(self.identity.record(), &outputs)?;
         Ok(summary::text(&self.found, &files))
     }
+}
+
+/// Merges the folders of all shards of one sweep, to the same bytes as one run.
+///
+/// # Errors
+/// A folder that holds no finished sweep, shards of different sweeps, runs that are missing or there twice; all
+/// before anything is written. A folder that cannot be written.
+pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
+    let (identity, shards) = shards_of(&options.shards, "run", " of the sweep")?;
+    check(&shards)?;
+    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let mut writer = Writer::new(folder, &identity);
+    for group in groups(0..identity.runs()) {
+        writer.push(&gather(&shards, &group)?)?;
+    }
+    print(&writer.finish(true)?)
+}
+
+/// Checks that the tables of the shards have their runs, under the same columns.
+fn check(shards: &[Part<'_>]) -> Result<(), CommandError> {
+    let mut columns = None;
+    for Part { runs, folder, .. } in shards {
+        let path = folder.join(RESULTS);
+        let (number, names) = table::shape(&path).map_err(CommandError::input)?;
+        if number as u64 != runs.end - runs.start {
+            let (path, runs) = (path.display(), runs.end - runs.start);
+            return Err(CommandError::input(format!("{path}: the table has {number} rows; expected {runs}")));
+        }
+        if columns.get_or_insert_with(|| names.clone()) != &names {
+            return Err(other_columns(folder));
+        }
+    }
+    Ok(())
+}
+
+/// The rows of `runs`, from as many shards as have some of them.
+fn gather(shards: &[Part<'_>], runs: &Range<u64>) -> Result<DataFrame, CommandError> {
+    let mut gathered = DataFrame::default();
+    for Part { runs: own, folder, .. } in shards {
+        let (start, end) = (own.start.max(runs.start), own.end.min(runs.end));
+        if start >= end {
+            continue;
+        }
+        let slice = ((start - own.start) as usize, (end - start) as usize);
+        let part = table::read(&folder.join(RESULTS), slice).map_err(CommandError::input)?;
+        if gathered.width() == 0 {
+            gathered = part;
+        } else {
+            gathered.vstack_mut(&part).map_err(|_| other_columns(folder))?;
+        }
+    }
+    gathered.rechunk_mut();
+    Ok(gathered)
+}
+
+fn other_columns(folder: &Path) -> CommandError {
+    CommandError::input(format!("{}: the table has other columns", folder.join(RESULTS).display()))
+}
+
+/// Checks every combination of the specification, and says what all of them read, and of how many runs it is known
+/// that their values do not go together.
+fn identity(
+    specification: &Specification,
+    shard: Option<Shard>,
+    cache: &Cache,
+) -> Result<(Identity, u64), CommandError> {
+    let mut calibrations = BTreeMap::new();
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let unsupported = specification.validate(cache, |resolved| {
+        let (device, stack) = (&resolved.device, &resolved.stack);
+        calibrations.insert(device.id.clone(), device.digest.clone());
+        calibrations.insert(stack.id.clone(), stack.digest.clone());
+        let scenario = &resolved.scenario;
+        let model = Path::new(&scenario.model);
+        let trace = scenario.trace.as_deref().map(|named| trace_file(named).0);
+        let apps = match &scenario.apps {
+            Some(PhoneApps::Table(named)) => Some(trace_file(named).0),
+            _ => None,
+        };
+        let read = [workload::is_file(&scenario.model).then_some(model), trace.as_deref(), apps.as_deref()];
+        for path in read.into_iter().flatten() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if let Entry::Vacant(entry) = files.entry(name) {
+                let bytes =
+                    std::fs::read(path).map_err(|error| CommandError::input(format!("{}: {error}", path.display())))?;
+                entry.insert(digest(&String::from_utf8_lossy(&bytes)));
+            }
+        }
+        Ok(())
+    })?;
+    let whole = json!({
+        "command": "sweep",
+        "version": env!("CARGO_PKG_VERSION"),
+        "specification": specification.to_json(),
+        "runs": specification.runs(),
+        "calibrations": calibrations,
+        "files": files,
+    });
+    let whole = match whole {
+        Value::Object(whole) => whole,
+        _ => Map::new(),
+    };
+    Ok((Identity::of(whole, shard), unsupported))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 
 mod columns;
 mod read;
-mod sort;
 mod user;
 mod write;
 

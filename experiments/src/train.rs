@@ -5,15 +5,12 @@
 //! that a training that was cut off goes on with the same bytes. Scenarios with one seed have the same initial weights
 //! and see the same mini-batches.
 
-mod augment;
 mod course;
 mod curves;
 mod factors;
-mod fit;
 mod pace;
 mod row;
 mod saved;
-mod schedule;
 mod specification;
 mod stand_in;
 mod table;
@@ -29,11 +26,10 @@ use crate::error::CommandError;
 use crate::interrupt;
 use crate::output::print;
 use crate::source::Source;
-use crate::work::{Job, Log, OutputFolder, Steps, Whose, WorkOptions, work_on};
+use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, work_on};
 use course::{Course, Subject};
-pub(crate) use course::{mini_batch, program};
+pub(crate) use course::{mini_batch, program, shape as input_of};
 pub use factors::{Factors, Made};
-pub(crate) use fit::shape as input_of;
 pub use row::Row;
 use saved::{Saved, Shown};
 use specification::Specification;
@@ -95,8 +91,8 @@ pub fn train(options: &TrainOptions) -> Result<Trained, CommandError> {
     let specification = Specification::parse(&file, &text, options.seed)?;
     options.work.pool()?.install(|| {
         let training = Training::new(&specification)?;
-        let of = Value::Object(training.record.clone()).to_string();
-        let whose = Whose { owner: specification::owner(&training.record), of };
+        let identity = Identity::of(training.record.clone(), None);
+        let whose = Whose { owner: identity.owner(), of: identity.to_line() };
         let trained = work_on(&training, &whose, &options.work, options.to_go_on())?;
         Ok(trained.unwrap_or_else(|| Trained { report: String::new(), failure: None }))
     })

@@ -28,3 +28,4 @@ pub(crate) use log::{Log, bits};
 pub(crate) use merge::{Part, shards_of};
 pub use options::{MergeOptions, WorkOptions};
 pub use shard::Shard;
+pub(crate) use shard::places;

@@ -137,9 +137,8 @@ pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
         }));
     }
     for (row, milliseconds) in paper.rows("section3.3") {
-        observations.push(other(row, milliseconds, move |World { device, stack, .. }| {
-            operators::crossing(device, stack, map)
-        }));
+        observations
+            .push(other(row, milliseconds, move |World { device, stack, .. }| operators::crossing(device, stack, map)));
     }
     Ok(observations)
 }

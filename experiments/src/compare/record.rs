@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Keys of a record that hold one thing each.
@@ -14,7 +15,11 @@ const DIGESTS: [&str; 3] = ["calibrations", "reference", "files"];
 const CONSTANTS: &str = "fitted_constants";
 
 /// A value before and after; null where there is none.
-pub(super) type Pair = (Value, Value);
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Pair {
+    pub(super) before: Value,
+    pub(super) after: Value,
+}
 
 /// How two records differ; nothing if one of them is not there.
 #[derive(Default)]
@@ -32,17 +37,14 @@ pub(super) struct RecordChanges {
 impl RecordChanges {
     pub(super) fn new(before: Option<&Value>, after: Option<&Value>) -> Self {
         let (Some(before), Some(after)) = (before, after) else { return Self::default() };
-        let get = |record: &Value, key: &str| record.get(key).cloned().unwrap_or_default();
-        let differ = |(before, after): &Pair| before != after;
-        let plain = PLAIN.iter().map(|key| ((*key).to_owned(), (get(before, key), get(after, key))));
-        let specification = pairs(&map(&get(before, SPECIFICATION)), &map(&get(after, SPECIFICATION)));
-        let digests = DIGESTS.iter().flat_map(|key| pairs(&map(&get(before, key)), &map(&get(after, key))));
-        let constants = [before, after].map(|record| constants(&get(record, CONSTANTS)));
+        let of = |key: &str| [before, after].map(|record| record.get(key).cloned().unwrap_or_default());
+        let plain = PLAIN.iter().map(|key| ((*key).to_owned(), of(key)));
+        let maps = |keys: &[&str]| keys.iter().flat_map(|key| pairs(of(key).map(|value| map(&value)))).collect();
         Self {
-            plain: plain.filter(|(_, pair)| differ(pair)).collect(),
-            specification: specification.into_iter().filter(|(_, pair)| differ(pair)).collect(),
-            digests: digests.filter(|(_, pair)| differ(pair)).collect(),
-            constants: pairs(&constants[0], &constants[1]).into_iter().filter(|(_, pair)| differ(pair)).collect(),
+            plain: changed(plain),
+            specification: changed::<Vec<_>>(maps(&[SPECIFICATION])),
+            digests: changed::<Vec<_>>(maps(&DIGESTS)),
+            constants: changed(pairs(of(CONSTANTS).map(|list| constants(&list)))),
         }
     }
 
@@ -52,9 +54,8 @@ impl RecordChanges {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let pair = |(before, after): &Pair| json!({ "before": before, "after": after });
         let named = |changes: &[(String, Pair)]| -> Map<String, Value> {
-            changes.iter().map(|(name, values)| (name.clone(), pair(values))).collect()
+            changes.iter().map(|(name, pair)| (name.clone(), json!(pair))).collect()
         };
         let mut all = named(&self.plain);
         all.insert(SPECIFICATION.to_owned(), Value::Object(named(&self.specification)));
@@ -79,10 +80,16 @@ fn constants(list: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Every name of either with both values.
-fn pairs(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<(String, Pair)> {
+fn pairs([before, after]: [BTreeMap<String, Value>; 2]) -> Vec<(String, [Value; 2])> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let get = |map: &BTreeMap<String, Value>, name: &String| map.get(name).cloned().unwrap_or_default();
-    names.into_iter().map(|name| (name.clone(), (get(before, name), get(after, name)))).collect()
+    names.into_iter().map(|name| (name.clone(), [get(&before, name), get(&after, name)])).collect()
+}
+
+/// Those whose values differ.
+fn changed<I: IntoIterator<Item = (String, [Value; 2])>>(pairs: I) -> Vec<(String, Pair)> {
+    let differ = pairs.into_iter().filter(|(_, [before, after])| before != after);
+    differ.map(|(name, [before, after])| (name, Pair { before, after })).collect()
 }
 
 #[cfg(test)]
@@ -100,9 +107,10 @@ mod tests {
         };
         let (one, other) = (record("0.1", "2", 10.0), record("0.2", "3", 12.5));
         let changes = RecordChanges::new(Some(&one), Some(&other));
-        assert_eq!(changes.plain, [("version".to_owned(), (json!("0.1"), json!("0.2")))]);
-        assert_eq!(changes.digests, [("b.toml".to_owned(), (json!("2"), json!("3")))]);
-        assert_eq!(changes.constants, [("a.toml gpu.launch (us)".to_owned(), (json!(10.0), json!(12.5)))]);
+        let pair = |name: &str, before, after| (name.to_owned(), Pair { before, after });
+        assert_eq!(changes.plain, [pair("version", json!("0.1"), json!("0.2"))]);
+        assert_eq!(changes.digests, [pair("b.toml", json!("2"), json!("3"))]);
+        assert_eq!(changes.constants, [pair("a.toml gpu.launch (us)", json!(10.0), json!(12.5))]);
         assert_eq!((changes.number(), RecordChanges::new(Some(&one), Some(&one)).number()), (3, 0));
         assert_eq!(RecordChanges::new(Some(&one), None).number(), 0, "beside nothing nothing has changed");
     }

@@ -76,7 +76,7 @@ fn more(text: &mut String, all: usize, shown: usize) {
     }
 }
 
-fn arrow((before, after): &Pair) -> String {
+fn arrow(Pair { before, after }: &Pair) -> String {
     let text = |value: &Value| match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),

@@ -75,18 +75,11 @@ pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<
         _ => cores,
     });
     Scenario {
+        device: kind.id.clone(),
         cores,
-        batch: asked.trained.batch,
-        input: asked.trained.input.clone(),
-        policy: asked.trained.policy.clone(),
-        set: asked.trained.set.clone(),
-        stack: asked.trained.stack.clone(),
-        precision: asked.trained.precision,
         device_set: super::budgets::memory(&asked.setting.memory[usize::from(kind.memory)]),
         memory_budget: budget.map(Budget::Bytes),
-        seed: asked.seed,
-        origins: BTreeMap::new(),
-        ..Scenario::new(&kind.id, &asked.trained.network)
+        ..asked.trained.clone()
     }
 }
 

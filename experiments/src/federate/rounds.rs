@@ -2,11 +2,12 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
+use haversack_federation::population::{MemoryClass, Phone};
+use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
-use haversack_federation::work::Work;
+use haversack_federation::work::{Why, Work};
 
 use super::budgets::Budgets;
-use super::classes::{self, ClassRow};
 use super::costs::{Costs, Planning};
 use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
@@ -98,7 +99,7 @@ pub(super) fn hold(
         learner.say_diverged();
         learner.keep()?;
     }
-    held.classes = classes::of(population.phones(), &asked.setting.memory, &held.clients, &held.exclusions);
+    held.classes = classes_of(population.phones(), &asked.setting.memory, &held.clients, &held.exclusions);
     Ok(held)
 }
 
@@ -106,4 +107,117 @@ pub(super) fn hold(
 fn reached(asked: &Specification, accuracy: Option<f64>) -> bool {
     let target = asked.learning.as_ref().and_then(|learning| learning.target);
     target.zip(accuracy).is_some_and(|(target, accuracy)| accuracy >= target)
+}
+
+/// A memory class of a federation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ClassRow {
+    /// What a phone of it has, in GB.
+    pub(crate) size_gb: f64,
+    /// Its phones.
+    pub(crate) phones: u32,
+    /// Those that were left out since no plan fits what they leave.
+    pub(crate) without_plan: u32,
+    /// Those that were left out since they hold no samples.
+    pub(crate) without_samples: u32,
+    /// Those that were left out since the traces of their memory end too early.
+    pub(crate) without_trace: u32,
+    /// Parts of its phones that were taken in.
+    pub(crate) completed: u32,
+    /// Parts of which the phone was no longer ready.
+    pub(crate) dropped: u32,
+    /// Parts whose process the system ended.
+    pub(crate) killed: u32,
+    /// Parts that nobody waited for.
+    pub(crate) timed_out: u32,
+    /// What all parts took, in joules.
+    pub(crate) energy_j: f64,
+    /// The median of what training might hold, in bytes; `None` where no phone of it took part.
+    pub(crate) budget_bytes: Option<u64>,
+}
+
+/// A row a class, in the order of `classes`.
+fn classes_of(
+    phones: &[Phone],
+    classes: &[MemoryClass],
+    clients: &[ClientRow],
+    exclusions: &[ExclusionRow],
+) -> Vec<ClassRow> {
+    let mut rows: Vec<ClassRow> = classes.iter().map(|class| row(class.size_gb)).collect();
+    let mut budgets: Vec<Vec<u64>> = vec![Vec::new(); rows.len()];
+    phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
+    for ExclusionRow { client, why, .. } in exclusions {
+        let row = &mut rows[usize::from(phones[*client as usize].memory)];
+        *match why {
+            Why::NoPlan => &mut row.without_plan,
+            Why::NoSamples => &mut row.without_samples,
+            Why::NoTrace => &mut row.without_trace,
+        } += 1;
+    }
+    for client in clients {
+        let row = &mut rows[usize::from(client.memory_class)];
+        *match client.outcome {
+            Outcome::Completed => &mut row.completed,
+            Outcome::Dropped => &mut row.dropped,
+            Outcome::Killed => &mut row.killed,
+            Outcome::TimedOut => &mut row.timed_out,
+        } += 1;
+        row.energy_j += client.energy_j;
+        budgets[usize::from(client.memory_class)].push(client.budget_bytes);
+    }
+    for (row, mut budgets) in rows.iter_mut().zip(budgets) {
+        budgets.sort_unstable();
+        row.budget_bytes = budgets.get(budgets.len() / 2).copied();
+    }
+    rows
+}
+
+fn row(size_gb: f64) -> ClassRow {
+    ClassRow { size_gb, ..ClassRow::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_phones_are_counted_by_class() {
+        let phone = |memory, samples| Phone { memory, device: 0, speed: 1.0, down: 1.0, up: 1.0, samples };
+        let phones = [phone(0, 5), phone(1, 5), phone(1, 0), phone(0, 5)];
+        let class = |size_gb| MemoryClass { size_gb, share: 0.5, devices: Vec::new(), speed_spread: 0.0 };
+        let client = |client, memory_class, budget_bytes, outcome| ClientRow {
+            round: 1,
+            client,
+            device: 0,
+            memory_class,
+            budget_bytes,
+            plan: 0,
+            compute_s: 1.0,
+            up_s: 0.0,
+            down_s: 0.0,
+            energy_j: 2.5,
+            outcome,
+        };
+        let clients = [
+            client(1, 1, 30, Outcome::Completed),
+            client(1, 1, 10, Outcome::Killed),
+            client(1, 1, 20, Outcome::TimedOut),
+        ];
+        let left_out = |client, why| ExclusionRow { round: 1, client, why, reason: String::new() };
+        let left_out = [left_out(0, Why::NoPlan), left_out(2, Why::NoSamples), left_out(3, Why::NoTrace)];
+        let found = classes_of(&phones, &[class(4.0), class(8.0)], &clients, &left_out);
+        let small = ClassRow { size_gb: 4.0, phones: 2, without_plan: 1, without_trace: 1, ..ClassRow::default() };
+        let large = ClassRow {
+            size_gb: 8.0,
+            phones: 2,
+            without_samples: 1,
+            completed: 1,
+            killed: 1,
+            timed_out: 1,
+            energy_j: 7.5,
+            budget_bytes: Some(20),
+            ..ClassRow::default()
+        };
+        assert_eq!(found, [small, large]);
+    }
 }

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::specification::Specification;
 use crate::error::CommandError;
+use crate::work;
 
 /// A key that lists values.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,18 +93,7 @@ fn spanned(text: &str) -> Vec<Spanned> {
 
 /// The place of each key's value in federation number `run`.
 fn places(keys: &[Spanned], run: usize) -> Vec<usize> {
-    let mut rest = run;
-    let mut places: Vec<usize> = keys
-        .iter()
-        .rev()
-        .map(|key| {
-            let place = rest % key.values.len().max(1);
-            rest /= key.values.len().max(1);
-            place
-        })
-        .collect();
-    places.reverse();
-    places
+    work::places(run, keys.iter().map(|key| key.values.len()))
 }
 
 /// The text with one value in the place of each list, on the same lines.

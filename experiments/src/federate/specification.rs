@@ -26,7 +26,7 @@ use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};
 use crate::error::CommandError;
-use crate::scenario::{InputShape, workload};
+use crate::scenario::{InputShape, Scenario, workload};
 
 /// A specification.
 #[derive(Clone, Debug)]
@@ -35,7 +35,8 @@ pub(crate) struct Specification {
     pub(super) setting: PopulationSetting,
     pub(super) rules: Rules,
     pub(super) rounds: u32,
-    pub(super) trained: Trained,
+    /// What a phone trains, and with what: an iteration, but for the device and its memory.
+    pub(super) trained: Scenario,
     pub(super) local_epochs: u32,
     /// Batches of a part in the place of epochs.
     pub(super) local_steps: Option<u32>,
@@ -55,24 +56,6 @@ pub(crate) struct Specification {
     /// `None` for time alone.
     pub(super) learning: Option<Learning>,
     pub(super) seed: u64,
-}
-
-/// What a phone trains, and with what: an iteration, but for the device.
-#[derive(Clone, Debug)]
-pub(super) struct Trained {
-    /// The network whose time and memory are simulated.
-    pub(super) network: String,
-    /// The shape of its samples; `None` for its own.
-    pub(super) input: Option<InputShape>,
-    pub(super) batch: u64,
-    pub(super) policy: String,
-    /// The policy's own parameters.
-    pub(super) set: BTreeMap<String, String>,
-    /// The software that trains; `None` for the policy's or the device's own.
-    pub(super) stack: Option<String>,
-    pub(super) precision: Precision,
-    /// The cores that train, as far as a device has them; `None` for the stack's own.
-    pub(super) cores: Option<CoreSelection>,
 }
 
 impl Specification {
@@ -120,16 +103,10 @@ impl Specification {
                 )
             })?,
         };
-        let trained = Trained {
-            network: asked.network.clone(),
-            input,
-            batch,
-            policy,
-            set,
-            stack: asked.stack.clone(),
-            precision,
-            cores: cores(&asked, &place)?,
-        };
+        let seed = seed.or(asked.seed).unwrap_or(0);
+        let (stack, cores) = (asked.stack.clone(), cores(&asked, &place)?);
+        let plain = Scenario::new("", &asked.network);
+        let trained = Scenario { input, batch, policy, set, stack, precision, cores, seed, ..plain };
         Ok(Self {
             phones: asked.population,
             setting,
@@ -147,7 +124,7 @@ impl Specification {
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
             traces: asked.traces.clone(),
             learning: learning(&asked, &place)?,
-            seed: seed.or(asked.seed).unwrap_or(0),
+            seed,
         })
     }
 
@@ -183,7 +160,7 @@ impl Specification {
             "sizes": format!("{:?}", self.sizes), "policy": trained.policy, "set": trained.set, "stack": trained.stack,
             "cores": trained.cores.map(|cores| cores.to_string()), "ready": self.ready, "precision": trained.precision.name(),
             "budget": self.report, "plans": self.plans, "clusters": self.clusters,
-            "network": trained.network, "input": trained.input.as_ref().map(ToString::to_string), "devices": devices,
+            "network": trained.model, "input": trained.input.as_ref().map(ToString::to_string), "devices": devices,
             "link_mbit_per_s": self.setting.link.median_mbit_per_s, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
         let keys = [("command", json!("federate")), ("specification", specification)];

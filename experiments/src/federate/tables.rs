@@ -1,21 +1,18 @@
-//! The tables of a folder: one federation's, or those of several under one another, each with its number and values in front;
-//! and what came of them as text.
+//! The tables of a folder: one federation's, or those of several under one another, each with its number and values in front.
 
 use std::path::Path;
 
-use haversack_devices::units::Nanos;
 use haversack_federation::population::{DeviceKind, MemoryClass};
 use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_reports::frame::{FrameError, read_parquet, write_parquet};
-use polars::prelude::{Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series};
+use polars::prelude::{Column, DataFrame, DataType, PolarsError};
 
-use super::classes::ClassRow;
-use super::rounds::Held;
+use super::rounds::{ClassRow, Held};
 use super::span::Span;
 use super::specification::Specification;
 use crate::error::CommandError;
-use crate::quantities;
+use crate::rows::{Rows, column};
 use crate::work::OutputFolder;
 
 /// The files.
@@ -43,8 +40,7 @@ impl Tables {
         let frames = [rounds(&held.rounds), clients, exclusions(&held.exclusions), classes(&held.classes)];
         let mut tables = Vec::with_capacity(frames.len());
         for frame in frames {
-            let frame = frame.map_err(FrameError::Encode)?;
-            tables.push(if span.is_spanned() { led(&frame, span, run).map_err(FrameError::Encode)? } else { frame });
+            tables.push(if span.is_spanned() { led(&frame?, span, run)? } else { frame? });
         }
         <[DataFrame; 4]>::try_from(tables).map(Self).map_err(|_| CommandError::failed("there are four tables"))
     }
@@ -93,7 +89,7 @@ impl Tables {
 }
 
 /// A table with the number of the federation and the values of its keys in front: numbers where all values of a key are.
-fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, PolarsError> {
+fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameError> {
     let height = frame.height();
     let mut columns: Vec<Column> = vec![column("run", vec![run as u32; height])];
     for (key, (name, value)) in span.keys.iter().zip(span.values(run)) {
@@ -110,86 +106,64 @@ fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, PolarsEr
         });
     }
     columns.extend(frame.columns().iter().cloned());
-    DataFrame::new_infer_height(columns)
-}
-
-fn column<T, Of: ?Sized>(name: &str, values: T) -> Column
-where
-    Series: NamedFrom<T, Of>,
-{
-    Series::new(name.into(), values).into_column()
+    DataFrame::new_infer_height(columns).map_err(FrameError::Encode)
 }
 
 /// A row a round.
-fn rounds(rows: &[RoundRow]) -> PolarsResult<DataFrame> {
-    let number = |name: &str, of: fn(&RoundRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let whole = |name: &str, of: fn(&RoundRow) -> u64| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let real = |name: &str, of: fn(&RoundRow) -> f64| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    DataFrame::new_infer_height(vec![
-        number("round", |row| row.round),
-        real("start_s", |row| row.start_s),
-        real("duration_s", |row| row.duration_s),
-        number("selected", |row| row.selected),
-        number("completed", |row| row.completed),
-        number("dropped", |row| row.dropped),
-        number("killed", |row| row.killed),
-        number("timed_out", |row| row.timed_out),
-        whole("up_bytes", |row| row.up_bytes),
-        whole("down_bytes", |row| row.down_bytes),
-        real("energy_j", |row| row.energy_j),
-        column("accuracy", rows.iter().map(|row| row.accuracy).collect::<Vec<_>>()),
-    ])
+fn rounds(rows: &[RoundRow]) -> Result<DataFrame, FrameError> {
+    Rows::of(rows)
+        .with("round", |row| row.round)
+        .with("start_s", |row| row.start_s)
+        .with("duration_s", |row| row.duration_s)
+        .with("selected", |row| row.selected)
+        .with("completed", |row| row.completed)
+        .with("dropped", |row| row.dropped)
+        .with("killed", |row| row.killed)
+        .with("timed_out", |row| row.timed_out)
+        .with("up_bytes", |row| row.up_bytes)
+        .with("down_bytes", |row| row.down_bytes)
+        .with("energy_j", |row| row.energy_j)
+        .with("accuracy", |row| row.accuracy)
+        .frame()
 }
 
 /// A row a phone of a round.
-fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -> PolarsResult<DataFrame> {
-    let real = |name: &str, of: fn(&ClientRow) -> f64| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let number = |name: &str, of: fn(&ClientRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let classes: Vec<String> = memory.iter().map(|class| format!("{} GB", class.size_gb)).collect();
-    let device = |row: &ClientRow| devices[usize::from(row.device)].id.as_str();
-    DataFrame::new_infer_height(vec![
-        number("round", |row| row.round),
-        number("client", |row| row.client),
-        column("device", rows.iter().map(device).collect::<Vec<_>>()),
-        column(
-            "memory_class",
-            rows.iter().map(|row| classes[usize::from(row.memory_class)].as_str()).collect::<Vec<_>>(),
-        ),
-        column("budget_bytes", rows.iter().map(|row| row.budget_bytes).collect::<Vec<_>>()),
-        number("plan", |row| row.plan),
-        real("compute_s", |row| row.compute_s),
-        real("up_s", |row| row.up_s),
-        real("down_s", |row| row.down_s),
-        column("outcome", rows.iter().map(|row| word(row.outcome)).collect::<Vec<_>>()),
-    ])
+fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -> Result<DataFrame, FrameError> {
+    Rows::of(rows)
+        .with("round", |row| row.round)
+        .with("client", |row| row.client)
+        .with("device", |row| devices[usize::from(row.device)].id.as_str())
+        .with("memory_class", |row| format!("{} GB", memory[usize::from(row.memory_class)].size_gb))
+        .with("budget_bytes", |row| row.budget_bytes)
+        .with("plan", |row| row.plan)
+        .with("compute_s", |row| row.compute_s)
+        .with("up_s", |row| row.up_s)
+        .with("down_s", |row| row.down_s)
+        .with("outcome", |row| word(row.outcome))
+        .frame()
 }
 
 /// A row a phone that is left out.
-fn exclusions(rows: &[ExclusionRow]) -> PolarsResult<DataFrame> {
-    let number = |name: &str, of: fn(&ExclusionRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    DataFrame::new_infer_height(vec![
-        number("round", |row| row.round),
-        number("client", |row| row.client),
-        column("reason", rows.iter().map(|row| row.reason.as_str()).collect::<Vec<_>>()),
-    ])
+fn exclusions(rows: &[ExclusionRow]) -> Result<DataFrame, FrameError> {
+    let frame = Rows::of(rows).with("round", |row| row.round).with("client", |row| row.client);
+    frame.with("reason", |row| row.reason.as_str()).frame()
 }
 
 /// A row a memory class.
-fn classes(rows: &[ClassRow]) -> PolarsResult<DataFrame> {
-    let number = |name: &str, of: fn(&ClassRow) -> u32| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    DataFrame::new_infer_height(vec![
-        column("memory_class", rows.iter().map(|row| format!("{} GB", row.size_gb)).collect::<Vec<_>>()),
-        number("phones", |row| row.phones),
-        number("without_plan", |row| row.without_plan),
-        number("without_samples", |row| row.without_samples),
-        number("without_trace", |row| row.without_trace),
-        number("completed", |row| row.completed),
-        number("dropped", |row| row.dropped),
-        number("killed", |row| row.killed),
-        number("timed_out", |row| row.timed_out),
-        column("energy_j", rows.iter().map(|row| row.energy_j).collect::<Vec<_>>()),
-        column("budget_bytes", rows.iter().map(|row| row.budget_bytes).collect::<Vec<_>>()),
-    ])
+fn classes(rows: &[ClassRow]) -> Result<DataFrame, FrameError> {
+    Rows::of(rows)
+        .with("memory_class", |row| format!("{} GB", row.size_gb))
+        .with("phones", |row| row.phones)
+        .with("without_plan", |row| row.without_plan)
+        .with("without_samples", |row| row.without_samples)
+        .with("without_trace", |row| row.without_trace)
+        .with("completed", |row| row.completed)
+        .with("dropped", |row| row.dropped)
+        .with("killed", |row| row.killed)
+        .with("timed_out", |row| row.timed_out)
+        .with("energy_j", |row| row.energy_j)
+        .with("budget_bytes", |row| row.budget_bytes)
+        .frame()
 }
 
 const fn word(outcome: Outcome) -> &'static str {
@@ -199,62 +173,4 @@ const fn word(outcome: Outcome) -> &'static str {
         Outcome::Killed => "killed",
         Outcome::TimedOut => "timed-out",
     }
-}
-
-/// What came of it, for people; `wanted` updates a round were waited for, where that is one number.
-pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
-    let numbers = |name: &str| tables.numbers(ROUNDS, name).into_iter().map(|number| number.unwrap_or(0.0));
-    let all = |name: &str| numbers(name).sum::<f64>();
-    let time = |seconds: f64| quantities::time(Nanos((seconds * 1e9) as u64));
-    let (rounds, took) = (tables.0[ROUNDS].height(), all("duration_s"));
-    let mut text = String::new();
-    if let Some(last) = tables.numbers(ROUNDS, "run").last().copied().flatten() {
-        let first = tables.numbers(ROUNDS, "run").first().copied().flatten().unwrap_or(0.0);
-        text += &format!("{} federations\n", last - first + 1.0);
-    }
-    let each = time(took / rounds.max(1) as f64);
-    text += &format!("{rounds} rounds in {} of simulated time, {each} each\n", time(took));
-    text += &format!(
-        "{} parts of phones: {} completed, {} timed out, {} dropped, {} killed\n",
-        all("selected"),
-        all("completed"),
-        all("timed_out"),
-        all("dropped"),
-        all("killed")
-    );
-    if let Some(wanted) = wanted {
-        let short = numbers("completed").filter(|completed| *completed < wanted).count();
-        if short > 0 {
-            text += &format!("{short} rounds had fewer than the {wanted} updates that they waited for\n");
-        }
-    }
-    text += &format!("{:.1} kJ of all phones\n", numbers("energy_j").fold(0.0, |sum, energy| sum + energy) / 1e3);
-    let classes = tables.texts(CLASSES, "memory_class");
-    let of_class = |name: &str| tables.numbers(CLASSES, name).into_iter().map(|number| number.unwrap_or(0.0));
-    for (name, why) in [
-        ("without_plan", "no plan fits what they leave"),
-        ("without_samples", "they hold no samples"),
-        ("without_trace", "their users' traces end too early"),
-    ] {
-        let left_out: f64 = of_class(name).sum();
-        if left_out > 0.0 {
-            let mut by_class: Vec<(&str, f64)> = Vec::new();
-            for (class, number) in classes.iter().zip(of_class(name)).filter(|(_, number)| *number > 0.0) {
-                match by_class.iter_mut().find(|(of, _)| of == class) {
-                    Some((_, sum)) => *sum += number,
-                    None => by_class.push((class, number)),
-                }
-            }
-            let by_class: Vec<String> =
-                by_class.iter().map(|(class, number)| format!("{number} with {class}")).collect();
-            text += &format!("{left_out} phones were left out, since {why}: {}\n", by_class.join(", "));
-        }
-    }
-    let accuracy = tables.numbers(ROUNDS, "accuracy");
-    if let Some((row, accuracy)) = accuracy.iter().enumerate().rev().find_map(|(row, found)| Some((row, (*found)?))) {
-        let round = numbers("round").nth(row).unwrap_or(0.0);
-        let whose = if text.contains(" federations\n") { " of the last" } else { "" };
-        text += &format!("accuracy {} after round {round}{whose}\n", quantities::percent(accuracy));
-    }
-    text
 }

@@ -5,17 +5,18 @@ use haversack_federation::work::{Job, LeftOut, WIDTHS, Work};
 
 use super::budgets::Budgets;
 use super::costs::{Costs, Share};
-use super::specification::{Phones, Specification, Trained};
+use super::specification::{Phones, Specification};
 use crate::cache::Cache;
 use crate::error::CommandError;
+use crate::scenario::Scenario;
 
 /// What is asked for, once for each width, widest first; only the full one unless the selector is HeteroFL's.
 pub(super) fn of_each_width(asked: &Specification) -> Vec<Specification> {
     let widths = if asked.rules.selector == SelectorKind::Heterofl { WIDTHS.len() } else { 1 };
     let of_width = |&width: &f64| {
-        let network =
-            if width < 1.0 { format!("{}@{width}", asked.trained.network) } else { asked.trained.network.clone() };
-        Specification { trained: Trained { network, ..asked.trained.clone() }, ..asked.clone() }
+        let model = &asked.trained.model;
+        let model = if width < 1.0 { format!("{model}@{width}") } else { model.clone() };
+        Specification { trained: Scenario { model, ..asked.trained.clone() }, ..asked.clone() }
     };
     WIDTHS[..widths].iter().map(of_width).collect()
 }

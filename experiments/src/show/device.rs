@@ -71,39 +71,26 @@ fn heat(device: &Device) -> String {
     format!("modelled: frequencies fall while the die is above {trip} °C, and it shuts down above {limit} °C")
 }
 
+/// A cell of the table of clusters.
+type Cell = fn(&ClusterConstants) -> String;
+
 fn clusters(device: &Device) -> String {
     let Some(cpu) = device.cpu() else { return String::new() };
     let dram = device.constants.dram.peak.value.0 * 1e-9;
-    let row = |cluster: &ClusterConstants| {
-        let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0);
-        let peak = |rate: f64| three_digits(rate * highest * 1e-9);
-        vec![
-            cluster.class.to_string(),
-            cluster.core.clone(),
-            shortest(cluster.cores.value.0),
-            three_digits(lowest * 1e-6),
-            three_digits(highest * 1e-6),
-            peak(cluster.fp32_rate.value.0),
-            peak(cluster.int8_rate.value.0),
-            shortest(cluster.l1.value.as_f64() / 1024.0),
-            shortest(cluster.l2.value.as_f64() / 1024.0),
-            three_digits(cluster.dram_bandwidth.value.0 * 1e-9),
-            three_digits(cluster.power.value.0),
-        ]
-    };
-    let header = [
-        "class",
-        "core",
-        "cores",
-        "lowest, MHz",
-        "highest, MHz",
-        "FP32, GFLOP/s",
-        "INT8, GOP/s",
-        "L1, KiB",
-        "L2, KiB",
-        "DRAM, GB/s",
-        "power, W",
+    let columns: [(&str, Cell); 11] = [
+        ("class", |of| of.class.to_string()),
+        ("core", |of| of.core.clone()),
+        ("cores", |of| shortest(of.cores.value.0)),
+        ("lowest, MHz", |of| three_digits(of.frequency_lowest.value.0 * 1e-6)),
+        ("highest, MHz", |of| three_digits(of.frequency.value.0 * 1e-6)),
+        ("FP32, GFLOP/s", |of| three_digits(of.fp32_rate.value.0 * of.frequency.value.0 * 1e-9)),
+        ("INT8, GOP/s", |of| three_digits(of.int8_rate.value.0 * of.frequency.value.0 * 1e-9)),
+        ("L1, KiB", |of| shortest(of.l1.value.as_f64() / 1024.0)),
+        ("L2, KiB", |of| shortest(of.l2.value.as_f64() / 1024.0)),
+        ("DRAM, GB/s", |of| three_digits(of.dram_bandwidth.value.0 * 1e-9)),
+        ("power, W", |of| three_digits(of.power.value.0)),
     ];
+    let row = |cluster| columns.iter().map(|(_, cell)| cell(cluster)).collect();
     let rows = device.constants.cpu.iter().map(row).collect();
     let cache = device.constants.cache.as_ref().and_then(|cache| cache.l3.as_ref());
     let cache = cache.map_or_else(String::new, |l3| format!(", L3 of {}", binary(l3.value)));
@@ -113,7 +100,7 @@ fn clusters(device: &Device) -> String {
         |cores| format!(", {} GFLOP/s in FP32 of all cores", three_digits(cores.peak(Precision::Fp32).0 * 1e-9)),
     );
     let title = format!("\nCPU: DRAM of {} GB/s{cache}{peak}; below, of one core\n", three_digits(dram));
-    title + &table(&header, |place| place > 1, rows)
+    title + &table(&columns.map(|(name, _)| name), |place| place > 1, rows)
 }
 
 fn accelerators(device: &Device) -> String {

@@ -7,7 +7,7 @@ use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
 
-use super::{Simulated, longest};
+use super::{Simulated, longest_table};
 use crate::checked::doubt;
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
@@ -117,7 +117,7 @@ impl Simulated {
             let line = format!("  {name:22}{:>6}  {}", percent(share), bar(share));
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        let _ = write!(text, "\nthe operators that take longest\n{}", longest::table(&self.longest));
+        let _ = write!(text, "\nthe operators that take longest\n{}", longest_table(&self.longest));
         text
     }
 

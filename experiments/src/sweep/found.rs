@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 use haversack_devices::units::Bytes;
-use polars::prelude::{ChunkedArray, DataFrame, Float64Type, PolarsResult, StringChunked, UInt64Type};
+use polars::prelude::{DataFrame, PolarsResult};
+use strum::VariantArray;
 
 use crate::run::Status;
 use crate::scenario::{Key, workload};
@@ -14,8 +15,8 @@ use crate::scenario::{Key, workload};
 /// What a sweep found.
 #[derive(Default)]
 pub(super) struct Found {
-    /// How many runs ended in each way, in the order of [`Status::ALL`].
-    pub(super) statuses: [u64; Status::ALL.len()],
+    /// How many runs ended in each way, in the order of [`Status::VARIANTS`].
+    pub(super) statuses: [u64; Status::VARIANTS.len()],
     pub(super) clouds: Vec<Cloud>,
     pub(super) names: HashSet<String>,
 }
@@ -38,6 +39,7 @@ pub(super) const SETTINGS: [&str; 3] = [BATCH, "stack", "precision"];
 const BATCH: &str = "batch";
 
 /// What a policy reached.
+#[derive(Default)]
 pub(super) struct Reached {
     pub(super) policy: String,
     pub(super) runs: u64,
@@ -58,54 +60,32 @@ pub(super) struct Fastest {
     pub(super) memory: Bytes,
 }
 
-/// The columns of a table that are looked at.
-struct Columns<'t> {
-    texts: [&'t StringChunked; 4],
-    /// What is changed of the device, where the sweep changes any.
-    changed: Option<&'t StringChunked>,
-    batch: &'t ChunkedArray<UInt64Type>,
-    settings: [&'t StringChunked; 2],
-    energy: &'t ChunkedArray<Float64Type>,
-    rate: &'t ChunkedArray<Float64Type>,
-    time: &'t ChunkedArray<Float64Type>,
-    memory: &'t ChunkedArray<UInt64Type>,
-    least: &'t ChunkedArray<UInt64Type>,
-}
-
-impl<'t> Columns<'t> {
-    fn of(table: &'t DataFrame) -> PolarsResult<Self> {
+impl Found {
+    /// Takes the runs of `table`, which come after those before.
+    ///
+    /// # Errors
+    /// A column that it lacks, before any run is taken.
+    pub(super) fn see(&mut self, table: &DataFrame) -> PolarsResult<()> {
         let text = |name: &str| table.column(name)?.str();
         let whole = |name: &str| table.column(name)?.u64();
         let real = |name: &str| table.column(name)?.f64();
-        Ok(Self {
-            texts: [text("device")?, text("model")?, text("policy")?, text("status")?],
-            changed: text(Key::DeviceSet.name()).ok(),
-            batch: whole(BATCH)?,
-            settings: [text(SETTINGS[1])?, text(SETTINGS[2])?],
-            energy: real("energy_j")?,
-            rate: real("samples_per_s")?,
-            time: real("iteration_time_s")?,
-            memory: whole("peak_memory_bytes")?,
-            least: whole("least_memory_bytes")?,
-        })
-    }
-}
-
-impl Found {
-    /// Takes the runs of `table`, which come after those before; none if it lacks a column.
-    pub(super) fn see(&mut self, table: &DataFrame) {
-        let Ok(columns) = Columns::of(table) else { return };
+        let telling = [text("device")?, text("model")?, text("policy")?, text("status")?];
+        // What is changed of the device, where the sweep changes any.
+        let changes = text(Key::DeviceSet.name()).ok();
+        let [_, stack, precision] = SETTINGS;
+        let (batches, settings) = (whole(BATCH)?, [text(stack)?, text(precision)?]);
+        let (energies, rates, times) = (real("energy_j")?, real("samples_per_s")?, real("iteration_time_s")?);
+        let (memories, leasts) = (whole("peak_memory_bytes")?, whole("least_memory_bytes")?);
         for row in 0..table.height() {
-            let [Some(device), Some(model), Some(policy), Some(status)] = columns.texts.map(|texts| texts.get(row))
-            else {
+            let [Some(device), Some(model), Some(policy), Some(status)] = telling.map(|texts| texts.get(row)) else {
                 continue;
             };
-            let place = Status::ALL.iter().position(|known| known.word() == status);
+            let place = Status::VARIANTS.iter().position(|known| known.word() == status);
             place.and_then(|place| self.statuses.get_mut(place)).into_iter().for_each(|number| *number += 1);
-            let changed = columns.changed.and_then(|texts| texts.get(row));
+            let changed = changes.and_then(|texts| texts.get(row));
             let device = changed.map_or(Cow::Borrowed(device), |changed| format!("{device} with {changed}").into());
-            let batch = columns.batch.get(row);
-            let [stack, precision] = columns.settings.map(|texts| texts.get(row).map(str::to_owned));
+            let batch = batches.get(row);
+            let [stack, precision] = settings.map(|texts| texts.get(row).map(str::to_owned));
             let cloud = self.cloud(&device, model);
             for (known, setting) in
                 cloud.settings.iter_mut().zip([batch.map(|batch| batch.to_string()), stack, precision])
@@ -114,21 +94,22 @@ impl Found {
             }
             let reached = cloud.policy(policy);
             reached.runs += 1;
-            let (memory, rate) = (columns.memory.get(row).map(Bytes), columns.rate.get(row));
-            let mut least = columns.least.get(row).map(Bytes);
+            let (memory, rate) = (memories.get(row).map(Bytes), rates.get(row));
+            let mut least = leasts.get(row).map(Bytes);
             if let (true, Some(memory), Some(rate)) = (status == Status::Ok.word(), memory, rate) {
                 reached.points.push((memory.megabytes(), rate));
-                if let (Some(energy), Some(batch)) = (columns.energy.get(row), batch) {
+                if let (Some(energy), Some(batch)) = (energies.get(row), batch) {
                     reached.energies.push((memory.megabytes(), energy / batch as f64));
                 }
                 least = Some(memory);
                 if reached.fastest.as_ref().is_none_or(|fastest| rate > fastest.samples_per_s) {
-                    let iteration_time_s = columns.time.get(row).unwrap_or(f64::NAN);
+                    let iteration_time_s = times.get(row).unwrap_or(f64::NAN);
                     reached.fastest = Some(Fastest { samples_per_s: rate, iteration_time_s, memory });
                 }
             }
             reached.least = reached.least.into_iter().chain(least).min();
         }
+        Ok(())
     }
 
     /// What was found of a device and a model.
@@ -160,14 +141,7 @@ impl Cloud {
     }
 
     fn policy(&mut self, policy: &str) -> &mut Reached {
-        let nothing = || Reached {
-            policy: policy.to_owned(),
-            runs: 0,
-            points: Vec::new(),
-            energies: Vec::new(),
-            fastest: None,
-            least: None,
-        };
+        let nothing = || Reached { policy: policy.to_owned(), ..Reached::default() };
         place(&mut self.policies, |reached| reached.policy == policy, nothing)
     }
 }

@@ -9,6 +9,7 @@ use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
 use crate::source::Source;
+use crate::work::places;
 
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;
@@ -74,10 +75,13 @@ impl Specification {
     /// # Errors
     /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse_with(file, text, &users::KEYS)?)
+        Self::parse_beside(file, text, &[])
     }
 
-    fn new((mut document, mut mistakes): (Document, Mistakes)) -> Result<Self, ScenarioError> {
+    /// The same of a text in which `others` are keys of whoever reads it, too.
+    pub(crate) fn parse_beside(file: &str, text: &str, others: &[&'static str]) -> Result<Self, ScenarioError> {
+        let mut mistakes = Mistakes::default();
+        let mut document = Document::parse(file, text, &[&users::KEYS, others].concat(), &mut mistakes)?;
         let members = mistakes.note(expand(&mut document)).unwrap_or_default();
         mistakes.note(users::expand(&mut document));
         let axes: Vec<Vec<Setting>> =
@@ -249,15 +253,7 @@ impl Specification {
 
 /// The place of its value on each axis, for the combination numbered `run`: the first axis varies slowest.
 fn values_of(run: u64, axes: &[&[Setting]]) -> Vec<usize> {
-    let mut rest = run;
-    let mut values: Vec<usize> = Vec::with_capacity(axes.len());
-    for axis in axes.iter().rev() {
-        let steps = axis.len().max(1) as u64;
-        values.push((rest % steps) as usize);
-        rest /= steps;
-    }
-    values.reverse();
-    values
+    places(run as usize, axes.iter().map(|axis| axis.len()))
 }
 
 fn texts(values: &[Placed]) -> Value {

@@ -8,17 +8,15 @@ use haversack_reports::FileError;
 use haversack_reports::frame::FrameError;
 use polars::prelude::{
     Column, DataFrame, DataType, Float64Type, IntoColumn, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder,
-    NamedFrom, ParquetReader, PolarsResult, SerReader, Series, UInt64Type,
+    ParquetReader, PolarsResult, SerReader, UInt64Type,
 };
 use serde_json::{Map, Value, json};
 
 use super::Row;
 use crate::error::CommandError;
+use crate::rows::{Rows, column};
 use crate::run::{PhoneResults, Results};
 use crate::scenario::Cell;
-
-/// The number of the run.
-const RUN: &str = "run";
 
 /// Figures behind the others, in this order.
 const LAST: [&str; 5] = ["exceeds_ram", "micro_batches", "iterations_s", "breakdown", "bound_by"];
@@ -62,16 +60,15 @@ fn of_phones(rows: &[Row]) -> Vec<Column> {
 /// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended; figures of phones
 /// in use where there may be any.
 pub(super) fn table(rows: &[Row], on_phones: bool) -> Result<DataFrame, CommandError> {
-    let mut columns = vec![column(RUN, rows.iter().map(|row| Some(row.run)).collect::<Vec<_>>())];
-    columns.extend(scenarios(rows));
-    columns.extend(figures(rows));
-    if on_phones {
-        columns.extend(of_phones(rows));
-    }
-    columns.push(column("status", rows.iter().map(|row| Some(row.status.word())).collect::<Vec<_>>()));
-    columns.push(column("least_memory_bytes", rows.iter().map(|row| row.least_memory_bytes).collect::<Vec<_>>()));
-    columns.push(column("reason", rows.iter().map(|row| row.reason.as_deref()).collect::<Vec<_>>()));
-    DataFrame::new_infer_height(columns).map_err(|error| CommandError::Frame(FrameError::Encode(error)))
+    let frame = Rows::of(rows)
+        .with("run", |row| row.run)
+        .and(scenarios(rows))
+        .and(figures(rows))
+        .and(if on_phones { of_phones(rows) } else { Vec::new() })
+        .with("status", |row| row.status.word())
+        .with("least_memory_bytes", |row| row.least_memory_bytes)
+        .with("reason", |row| row.reason.as_deref());
+    Ok(frame.frame()?)
 }
 
 /// The columns of the figures that every run has, by the names of their JSON.
@@ -151,13 +148,6 @@ fn of_cells(name: &str, cells: Vec<Cell>) -> Column {
         Some(Cell::Real(_)) => column(name, cells.iter().map(Cell::real).collect::<Vec<_>>()),
         _ => column(name, cells.into_iter().map(Cell::into_text).collect::<Vec<_>>()),
     }
-}
-
-fn column<T, Of: ?Sized>(name: &str, values: T) -> Column
-where
-    Series: NamedFrom<T, Of>,
-{
-    Series::new(name.into(), values).into_column()
 }
 
 /// The rows `slice` of the file at `path`, given by the first one's place and their number.

@@ -9,10 +9,10 @@ use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::{load, load_system};
 use haversack_reports::figure::{Axis, Lines, Series as Line};
-use haversack_reports::frame::write_parquet;
+use haversack_reports::frame::{FrameError, write_parquet};
 use haversack_reports::{Figure, Panel, write_atomically};
 use haversack_traces::row::UtcTime;
-use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
+use polars::prelude::DataFrame;
 use rand::RngExt;
 use rayon::prelude::*;
 use serde_json::json;
@@ -23,6 +23,7 @@ use crate::moment::{Moment, Watched};
 use crate::output::{Format, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::quantities;
+use crate::rows::Rows;
 use crate::scenario::parse_span;
 use crate::sweep::{drawn, matching};
 use crate::trace_table::{Reader, UserApps, place_beside};
@@ -185,25 +186,23 @@ impl Watching<'_> {
 }
 
 /// The table.
-fn frame(budgets: &[Budget]) -> Result<DataFrame, CommandError> {
-    let whole = |name: &str, of: fn(&Budget) -> u64| {
-        Series::new(name.into(), budgets.iter().map(of).collect::<Vec<u64>>()).into_column()
-    };
-    let text = |name: &str, of: fn(&Budget) -> &str| {
-        Series::new(name.into(), budgets.iter().map(of).collect::<Vec<&str>>()).into_column()
-    };
-    let times: Vec<f64> = budgets.iter().map(|budget| budget.time.seconds()).collect();
-    let columns = vec![
-        text("user", |budget| &budget.user),
-        Series::new("time_s".into(), times).into_column(),
-        whole("hour", |budget| budget.hour),
-        whole("available_bytes", |budget| budget.available.0),
-        whole("safe_bytes", |budget| budget.safe.0),
-        whole("predicted_bytes", |budget| budget.predicted.0),
-        whole("apps", |budget| budget.apps),
-        text("front_app", |budget| &budget.front),
-    ];
-    DataFrame::new_infer_height(columns).map_err(CommandError::failed)
+fn frame(budgets: &[Budget]) -> Result<DataFrame, FrameError> {
+    Rows::of(budgets)
+        .with("user", |budget| budget.user.as_str())
+        .with("time_s", |budget| budget.time.seconds())
+        .with("hour", |budget| budget.hour)
+        .with("available_bytes", |budget| budget.available.0)
+        .with("safe_bytes", |budget| budget.safe.0)
+        .with("predicted_bytes", |budget| budget.predicted.0)
+        .with("apps", |budget| budget.apps)
+        .with("front_app", |budget| budget.front.as_str())
+        .frame()
+}
+
+fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values
 }
 
 /// The value that the share `at` of `sorted` values is not above; zero of nothing.
@@ -213,16 +212,10 @@ fn quantile(sorted: &[u64], at: f64) -> u64 {
 }
 
 fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[PathBuf]) -> Result<(), CommandError> {
-    let of = |value: fn(&Budget) -> u64| {
-        let mut values: Vec<u64> = budgets.iter().map(value).collect();
-        values.sort_unstable();
-        [0.1, 0.5, 0.9].map(|share| quantile(&values, share))
-    };
-    let kinds = [
-        ("available", of(|budget| budget.available.0)),
-        ("safe", of(|budget| budget.safe.0)),
-        ("predicted", of(|budget| budget.predicted.0)),
-    ];
+    let kinds = KINDS.map(|(name, value)| {
+        let values = sorted(budgets.iter().map(value));
+        (name, [0.1, 0.5, 0.9].map(|share| quantile(&values, share)))
+    });
     let misses = budgets.iter().filter(|budget| budget.predicted > budget.available).count();
     let share = misses as f64 / budgets.len().max(1) as f64;
     let shown = |file: &Path| file.display().to_string();
@@ -269,8 +262,7 @@ fn figure(title: &str, setting: &str, x: &Axis, groups: &BTreeMap<u64, Vec<&Budg
     KINDS.into_iter().fold(figure, |figure, (kind, value)| {
         let lines = SHARES.into_iter().fold(Lines::new(), |lines, (share, name)| {
             let points = groups.iter().map(|(place, budgets)| {
-                let mut values: Vec<u64> = budgets.iter().map(|budget| value(budget)).collect();
-                values.sort_unstable();
+                let values = sorted(budgets.iter().map(|budget| value(budget)));
                 (*place as f64, quantile(&values, share) as f64 / 1e9)
             });
             lines.series(Line::new(name, points.collect::<Vec<_>>()))
@@ -285,15 +277,10 @@ fn by_user(budgets: &[Budget], setting: &str) -> Figure {
     for budget in budgets {
         users.entry(&budget.user).or_default().push(budget);
     }
-    let median = |budgets: &Vec<&Budget>| {
-        let mut values: Vec<u64> = budgets.iter().map(|budget| budget.available.0).collect();
-        values.sort_unstable();
-        quantile(&values, 0.5)
-    };
-    let mut sorted: Vec<Vec<&Budget>> = users.into_values().collect();
-    sorted.sort_by_key(median);
-    let number = sorted.len();
-    let groups = (1..).zip(sorted).collect();
+    let mut users: Vec<Vec<&Budget>> = users.into_values().collect();
+    users.sort_by_key(|budgets| quantile(&sorted(budgets.iter().map(|budget| budget.available.0)), 0.5));
+    let number = users.len();
+    let groups = (1..).zip(users).collect();
     let x = Axis::new("user, by the median available").range(0.0, number as f64 + 1.0);
     figure("What phones leave to training, user by user", setting, &x, &groups)
 }

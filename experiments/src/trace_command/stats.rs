@@ -1,9 +1,12 @@
 //! `haversack trace stats`: what a table of traces holds, in bounded memory.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use haversack_devices::units::Nanos;
+use haversack_reports::text_table::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Order, Tracker};
 use haversack_traces::row::{AppRow, CounterRow, UtcTime};
 use haversack_traces::state::Availability;
@@ -11,8 +14,8 @@ use haversack_traces::usage::{SessionReader, UsageModel, is_sampled};
 use serde_json::{Value, json};
 
 use super::options::StatsOptions;
+use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
-use super::stats_text;
 use crate::error::CommandError;
 use crate::output::{Format, print, print_json, warn};
 use crate::trace_table::{Holds, Reader};
@@ -29,42 +32,39 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<(), CommandError> {
         Holds::Counters => of_counters(&reader)?,
     };
     match asked.format {
-        Format::Text => print(&stats_text::text(path, &stats)),
+        Format::Text => print(&text(path, &stats)),
         Format::Json => print_json(&stats.to_json(path)),
     }
 }
 
 /// What a table holds.
-pub(super) struct Stats {
-    pub(super) rows: u64,
-    pub(super) samples: u64,
-    pub(super) reversals: u64,
-    pub(super) users: Vec<Coverage>,
-    pub(super) gaps: Gaps,
-    pub(super) of: Of,
+struct Stats {
+    rows: u64,
+    samples: u64,
+    reversals: u64,
+    users: Vec<Coverage>,
+    gaps: Gaps,
+    of: Of,
 }
 
 /// What either table holds beside.
-pub(super) enum Of {
+enum Of {
     Apps(Box<AppStats>),
     Counters(BTreeMap<String, Spread>, Option<Availability>),
 }
 
 /// What a table of apps holds.
 #[derive(Default)]
-pub(super) struct AppStats {
-    pub(super) sources: BTreeMap<&'static str, u64>,
-    pub(super) confidences: BTreeMap<&'static str, u64>,
+struct AppStats {
+    sources: BTreeMap<&'static str, u64>,
+    confidences: BTreeMap<&'static str, u64>,
     /// Rows by `oom_score_adj`.
-    pub(super) adjs: BTreeMap<i16, u64>,
-    /// Processes of a sample, of the sources that have samples.
-    pub(super) processes: Distribution,
-    /// Of these, those in front.
-    pub(super) in_front: Distribution,
-    /// And those that run for nobody who would notice.
-    pub(super) background: Distribution,
+    adjs: BTreeMap<i16, u64>,
+    /// Of samples, of the sources that have some: all processes, those in front, and those that run for nobody who would
+    /// notice.
+    of_sample: [Distribution; 3],
     /// Sessions; `None` if the table has no events.
-    pub(super) sessions: Option<Sessions>,
+    sessions: Option<Sessions>,
 }
 
 /// How often each of some small whole numbers came.
@@ -106,11 +106,11 @@ impl Distribution {
 
 /// The values of a counter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spread {
-    pub(super) count: u64,
-    pub(super) sum: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+struct Spread {
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
 }
 
 impl Spread {
@@ -157,38 +157,27 @@ impl Samples {
     }
 }
 
-/// The processes of the present sample: all, in front, behind.
-#[derive(Default)]
-struct Present {
-    all: u64,
-    in_front: u64,
-    background: u64,
-}
-
-impl Present {
-    fn close(self, stats: &mut AppStats) {
-        if self.all > 0 {
-            stats.processes.add(self.all);
-            stats.in_front.add(self.in_front);
-            stats.background.add(self.background);
-        }
-    }
-}
-
 fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
-    let (mut samples, mut stats, mut present) = (Samples::default(), AppStats::default(), Present::default());
+    let (mut samples, mut stats) = (Samples::default(), AppStats::default());
+    // Of the present sample, as [`AppStats::of_sample`].
+    let mut present = [0; 3];
+    let close = |present: &mut [u64; 3], stats: &mut AppStats| {
+        let present = std::mem::take(present);
+        if present[0] > 0 {
+            stats.of_sample.iter_mut().zip(present).for_each(|(distribution, number)| distribution.add(number));
+        }
+    };
     let mut sessions: Option<SessionReader> = None;
     let mut see = |row: AppRow<'_>| {
         if samples.see(row.user, row.time) {
-            std::mem::take(&mut present).close(&mut stats);
+            close(&mut present, &mut stats);
         }
         *stats.sources.entry(row.source.word()).or_default() += 1;
         *stats.confidences.entry(row.confidence.word()).or_default() += 1;
         *stats.adjs.entry(row.adj.0).or_default() += 1;
         if is_sampled(row.source) {
-            present.all += 1;
-            present.in_front += u64::from(row.adj.is_foreground());
-            present.background += u64::from(row.adj.is_background());
+            let seen = [true, row.adj.is_foreground(), row.adj.is_background()];
+            present.iter_mut().zip(seen).for_each(|(number, seen)| *number += u64::from(seen));
         } else {
             sessions.get_or_insert_default().push(&row);
         }
@@ -196,7 +185,7 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
     for group in reader.groups() {
         reader.apps(&group?, &mut see)?;
     }
-    present.close(&mut stats);
+    close(&mut present, &mut stats);
     if let Some(sessions) = sessions {
         let sessions = Sessions::new(sessions.finish(), pause);
         if sessions.is_interrupted() {
@@ -250,9 +239,9 @@ impl Stats {
                 "sources": apps.sources,
                 "confidence": apps.confidences,
                 "priorities": apps.adjs.iter().map(|(adj, rows)| json!({ "adj": adj, "rows": rows })).collect::<Vec<_>>(),
-                "processes_a_sample": apps.processes.to_json(),
-                "in_front_a_sample": apps.in_front.to_json(),
-                "background_a_sample": apps.background.to_json(),
+                "processes_a_sample": apps.of_sample[0].to_json(),
+                "in_front_a_sample": apps.of_sample[1].to_json(),
+                "background_a_sample": apps.of_sample[2].to_json(),
                 "sessions": apps.sessions.as_ref().map(Sessions::to_json),
             }),
             Of::Counters(counters, availability) => {
@@ -276,4 +265,99 @@ impl Stats {
         }
         value
     }
+}
+
+/// Counters that are written out; of more, only how many.
+const WRITTEN_OUT: usize = 60;
+
+/// The statistics as a text.
+fn text(path: &Path, stats: &Stats) -> String {
+    let mut text = format!("{}: {} rows, {} samples or events", path.display(), stats.rows, stats.samples);
+    if stats.reversals > 0 {
+        // Writing to a text cannot fail.
+        let _ = write!(text, ", {} of them earlier than the one before", stats.reversals);
+    }
+    text.push('\n');
+    match &stats.of {
+        Of::Apps(apps) => text.push_str(&apps_text(apps)),
+        Of::Counters(counters, availability) => {
+            let number = Column::right(18);
+            let mut table = TextTable::new([Column::left(32), Column::right(10), number, number, number]);
+            table.row(["counter", "rows", "least", "mean", "most"]);
+            for (name, of) in counters.iter().take(WRITTEN_OUT) {
+                let [rows, least, most] = [of.count.to_string(), of.min.to_string(), of.max.to_string()];
+                table.row([name.clone(), rows, least, format!("{:.1}", of.mean()), most]);
+            }
+            let _ = write!(text, "\n{table}");
+            if counters.len() > WRITTEN_OUT {
+                let _ = writeln!(text, "and {} more; --format json has them all", counters.len() - WRITTEN_OUT);
+            }
+            if let Some(known) = availability {
+                let share = 100.0 * known.available.seconds() / known.covered.seconds();
+                let _ = writeln!(
+                    text,
+                    "\navailable to training, on a charger and on no mobile network: {share:.1}% of {:.1} h, in {} stretches",
+                    known.covered.seconds() / 3600.0,
+                    known.stretches
+                );
+            }
+        }
+    }
+    text + &gaps("samples or events of a user apart", &stats.gaps) + &coverage(&stats.users)
+}
+
+fn apps_text(apps: &AppStats) -> String {
+    let mut text = String::new();
+    let named = |counts: &BTreeMap<&'static str, u64>| {
+        let mut counts: Vec<(String, u64)> = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        counts.sort_by_key(|(_, count)| Reverse(*count));
+        counts
+    };
+    let scores: Vec<(String, u64)> = apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)).collect();
+    for (title, counts) in [
+        ("rows by source", named(&apps.sources)),
+        ("rows by confidence", named(&apps.confidences)),
+        ("rows by oom_score_adj, the least likely to be killed first", scores),
+    ] {
+        let _ = write!(text, "\n{title}\n{}", shares(&counts));
+    }
+    if apps.of_sample[0].count() > 0 {
+        let [processes, in_front, background] = apps.of_sample.each_ref().map(|of| (of, of.mean()));
+        let rows = [("processes", processes), ("in front", in_front), ("in the background", background)];
+        let _ = write!(text, "\n{}", quantiles("a sample has", rows));
+    }
+    match &apps.sessions {
+        Some(sessions) => text.push_str(&sessions_text(sessions)),
+        None => text.push_str("\nsamples so far apart say nothing of sessions\n"),
+    }
+    text
+}
+
+fn quantiles<const N: usize>(title: &str, rows: [(&str, (&Distribution, f64)); N]) -> TextTable {
+    let mut table = TextTable::new(std::iter::once(Column::left(26)).chain([Column::right(8); 6]));
+    table.row([title, "mean", "p25", "median", "p75", "p90", "most"]);
+    for (name, (of, mean)) in rows {
+        let at = [0.25, 0.5, 0.75, 0.9, 1.0].map(|share| of.quantile(share).unwrap_or_default().to_string());
+        table.row([format!("  {name}"), format!("{mean:.1}")].into_iter().chain(at));
+    }
+    table
+}
+
+fn sessions_text(sessions: &Sessions) -> String {
+    let (count, pause) = (sessions.statistics.count(), sessions.pause.seconds());
+    let mut text = format!("\nsessions ({count}): some app in front, with pauses under {pause} s\n");
+    if sessions.statistics.cut > 0 {
+        let _ =
+            writeln!(text, "  {} of them end with their last row, because no row ends them", sessions.statistics.cut);
+    }
+    let lengths = ("length, s", (&sessions.lengths, sessions.mean_s()));
+    let behind = ("apps behind", (&sessions.background, sessions.background.mean()));
+    text += &quantiles("", [lengths, behind]).to_string();
+    text += "\nsessions by length\n";
+    text += &shares(&from_to(sessions.bins()));
+    text += "\nas FedHybrid counts them\n";
+    for (name, share) in sessions.typical() {
+        let _ = writeln!(text, "  {name:34}{:5.1}%", 100.0 * share);
+    }
+    text
 }

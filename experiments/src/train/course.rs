@@ -5,26 +5,23 @@ use haversack_devices::work::Precision;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::plain;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError};
+use haversack_numerics::{Meter, Program, ProgramError, plain};
 use haversack_training::{Lesson, RunError};
-use haversack_workloads::data::{self, DataSet, Inputs, Part, epoch_order};
-use haversack_workloads::{Network, mixed};
+use haversack_workloads::data::{self, DataSet, Inputs, Part, SampleForm, epoch_order};
+use haversack_workloads::{Network, Op, Role, mixed};
 use serde_json::Value;
 
-use super::augment::Augment;
 use super::factors::Factors;
-use super::fit;
-use super::pace::Pace;
+use super::pace::{Augment, Pace};
 use super::row::Row;
 use super::saved::{Coded, Held, Saved, Values};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::interrupt;
 use crate::run::Plan;
-use crate::scenario::workload::network_with_values;
+use crate::scenario::workload::{self, network_with_values};
 use crate::scenario::{GraphKind, Key, Literal, Origin, Scenario};
 
 /// A scenario that can be learned.
@@ -49,12 +46,12 @@ impl Subject {
         cache: &Cache,
     ) -> Result<Self, CommandError> {
         if scenario.input.is_none() {
-            scenario.set(Key::Input, &Literal::text(fit::shape(&data.form)), Origin::Program)?;
+            scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
         }
         scenario.classes = Some(data.number_of_classes as u64);
         let plan = Plan::new(&scenario, cache)?;
         let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
-        fit::check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
+        check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
         let Scenario { model, input, classes, .. } = plan.scenario();
         let network = network_with_values(model, input.as_ref(), *classes).map_err(|error| wrong(error.to_string()))?;
         let program = program(&network, &plan).map_err(wrong)?;
@@ -325,4 +322,49 @@ fn taken(batch: data::MiniBatch) -> MiniBatch {
         Inputs::Tokens(ids) => Samples::Ids(ids),
     };
     MiniBatch { len: batch.labels.len(), samples, labels: batch.labels }
+}
+
+/// The shape of a sample as a scenario's `input` has it.
+pub(crate) fn shape(form: &SampleForm) -> String {
+    match form {
+        SampleForm::Image(form) => format!("{}x{}x{}", form.channels, form.height, form.width),
+        SampleForm::Tokens { length, .. } => length.to_string(),
+    }
+}
+
+/// Refuses data that `network` cannot take, in words: another number of values, more classes than it tells apart, more
+/// tokens than it knows, fewer samples than a mini-batch, or nothing to measure on.
+fn check(network: &Network, scenario: &Scenario, data: &DataSet) -> Result<(), String> {
+    let model = workload::called(&scenario.model);
+    let is_input =
+        |value: &&haversack_workloads::network::Value| network.storages[value.storage as usize].role == Role::Input;
+    let takes = network.values.iter().find(is_input).map_or(0, |value| value.shape.elements().at(1));
+    let own = data.form.elements() as u64;
+    if takes != own {
+        let shape = shape(&data.form);
+        return Err(format!("`data`: samples of {shape}, which are {own} values; {model} takes {takes}"));
+    }
+    let rows = |is: fn(&Op) -> bool| network.nodes.iter().find(|node| is(&node.op));
+    if let Some(loss) = rows(|op| matches!(op, Op::CrossEntropy)) {
+        let scores = network.shape(loss.inputs[0]).elements().at(1);
+        if (data.number_of_classes as u64) > scores {
+            return Err(format!("`data`: {} classes; {model} tells {scores} apart", data.number_of_classes));
+        }
+    }
+    if let (SampleForm::Tokens { vocabulary, .. }, Some(table)) = (&data.form, rows(|op| matches!(op, Op::Embedding))) {
+        let width = network.shape(table.output).elements().at(1) / takes.max(1);
+        let known = network.parameters[table.parameters[0] as usize].elements / width.max(1);
+        if *vocabulary as u64 > known {
+            return Err(format!("`data`: {vocabulary} different tokens; {model} knows {known}"));
+        }
+    }
+    let (batch, samples) = (scenario.batch, data.train.len());
+    if batch > samples as u64 {
+        return Err(format!("`batch`: {batch} samples; the train part of the data has {samples}"));
+    }
+    match (data.validation.is_empty(), data.test.is_empty()) {
+        (true, _) => Err("`data`: no sample to choose on; expected a larger `validation_share`".to_owned()),
+        (_, true) => Err("`data`: no sample to test on".to_owned()),
+        _ => Ok(()),
+    }
 }

@@ -37,9 +37,14 @@ pub(super) fn figures(
 }
 
 /// What a scenario takes, with the axis of it.
-type Cost = (Quantity, &'static str, &'static str);
-const MEMORY: Cost = (|row| row.peak_memory_bytes as f64 / 1e6, "peak memory", "MB");
-const TIME: Cost = (|row| row.simulated_time_s, "simulated time", "s");
+struct Cost {
+    of: Quantity,
+    name: &'static str,
+    unit: &'static str,
+}
+
+const MEMORY: Cost = Cost { of: |row| row.peak_memory_bytes as f64 / 1e6, name: "peak memory", unit: "MB" };
+const TIME: Cost = Cost { of: |row| row.simulated_time_s, name: "simulated time", unit: "s" };
 
 const EPOCH: Quantity = |row| row.epoch as f64;
 const LOSS: Quantity = |row| row.loss;
@@ -53,7 +58,7 @@ fn learning(figure: Figure, rows: &[Row], specification: &Specification, subject
     let figure = figure
         .panel(panel(Part::Train, EPOCH, LOSS).x(epoch()).y(Axis::new("train loss").from_zero()))
         .panel(panel(Part::Validation, EPOCH, PERCENT).x(epoch()).y(accuracy("validation")))
-        .panel(panel(Part::Test, TIME.0, PERCENT).x(Axis::new(TIME.1).unit(TIME.2)).y(accuracy("test")));
+        .panel(panel(Part::Test, TIME.of, PERCENT).x(Axis::new(TIME.name).unit(TIME.unit)).y(accuracy("test")));
     if specification.seeds.len() == 1 {
         return figure;
     }
@@ -91,11 +96,11 @@ fn curves(rows: &[Row], subjects: &[Subject], part: Part, x: Quantity, y: Quanti
 }
 
 /// What each scenario reaches on the test part in its last epoch with each seed, by what it takes.
-fn cost(rows: &[Row], subjects: &[Subject], (quantity, name, unit): Cost) -> Panel {
+fn cost(rows: &[Row], subjects: &[Subject], cost: Cost) -> Panel {
     let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
     let clouds = (0..).zip(subjects).fold(front, |front, (run, subject)| {
         let rows = last(rows, run, Part::Test);
-        front.cloud(subject.label.as_str(), rows.iter().map(|row| (quantity(row), PERCENT(row))).collect::<Vec<_>>())
+        front.cloud(subject.label.as_str(), rows.iter().map(|row| ((cost.of)(row), PERCENT(row))).collect::<Vec<_>>())
     });
-    Panel::new(clouds).x(Axis::new(name).unit(unit)).y(accuracy("test"))
+    Panel::new(clouds).x(Axis::new(cost.name).unit(cost.unit)).y(accuracy("test"))
 }

@@ -1,6 +1,9 @@
 //! How long and how fast a network learns.
 
-use super::schedule::Schedule;
+use std::str::FromStr;
+
+use haversack_devices::text::hint;
+use haversack_workloads::data::{Augmentation, SampleForm};
 
 /// Epochs and the learning rate of a training that names none: those by which LeNet-5 learns `glyphs`.
 pub(super) const EPOCHS: u32 = 8;
@@ -14,7 +17,7 @@ pub(crate) struct Pace {
     /// The learning rate at its highest.
     pub(crate) learning_rate: f64,
     /// How it changes.
-    pub(super) schedule: Schedule,
+    schedule: Schedule,
     /// The schedule as it was written.
     pub(super) schedule_text: String,
 }
@@ -49,5 +52,209 @@ impl Pace {
     /// The learning rate at step `step`, of `steps` an epoch.
     pub(super) fn rate(&self, step: u64, steps: u64) -> f64 {
         self.learning_rate * self.schedule.factor(step, steps, self.epochs)
+    }
+}
+
+/// What a text of a schedule may be.
+const EXPECTED: &str = "expected constant, cosine or step at=EPOCH,EPOCH by=FACTOR, with warm-up=EPOCHS or without";
+
+/// The shape of a schedule after its warm-up.
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    /// The same rate throughout.
+    Constant,
+    /// Half a cosine, from the whole rate down to none at the end (Loshchilov, Hutter, ICLR 2017).
+    Cosine,
+    /// `by` times the rate after each of the epochs `at`.
+    Step { at: Vec<f64>, by: f64 },
+}
+
+/// A schedule: a shape, and the epochs in which the rate first rises from nothing, evenly.
+#[derive(Clone, Debug, PartialEq)]
+struct Schedule {
+    shape: Shape,
+    warm_up: f64,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self { shape: Shape::Constant, warm_up: 0.0 }
+    }
+}
+
+impl Schedule {
+    /// The factor of the learning rate at step `step`, of `steps` an epoch, in a training of `epochs` epochs.
+    fn factor(&self, step: u64, steps: u64, epochs: u32) -> f64 {
+        let per_epoch = steps.max(1) as f64;
+        let epoch = step as f64 / per_epoch;
+        if epoch < self.warm_up {
+            return (step + 1) as f64 / (self.warm_up * per_epoch).max(1.0);
+        }
+        match &self.shape {
+            Shape::Constant => 1.0,
+            Shape::Cosine => {
+                let left = (f64::from(epochs) - self.warm_up).max(f64::MIN_POSITIVE);
+                0.5 * (1.0 + (std::f64::consts::PI * (epoch - self.warm_up) / left).cos())
+            }
+            Shape::Step { at, by } => at.iter().filter(|&&at| epoch >= at).fold(1.0, |factor, _| factor * by),
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |found: &str| format!("found '{found}'; {EXPECTED}");
+        let mut words = text.split_whitespace();
+        let mut shape = match words.next() {
+            Some("constant") => Shape::Constant,
+            Some("cosine") => Shape::Cosine,
+            Some("step") => Shape::Step { at: Vec::new(), by: 0.1 },
+            other => return Err(wrong(other.unwrap_or_default())),
+        };
+        let mut warm_up = 0.0;
+        for word in words {
+            let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+            let (name, value) = word.split_once('=').ok_or_else(|| wrong(word))?;
+            let numbers: Vec<f64> = value.split(',').map(number).collect::<Option<_>>().ok_or_else(|| wrong(word))?;
+            match (name, &mut shape, numbers.as_slice()) {
+                ("warm-up", _, &[epochs]) => warm_up = epochs,
+                ("by", Shape::Step { by, .. }, &[factor]) => *by = factor,
+                ("at", Shape::Step { at, .. }, epochs) => *at = epochs.to_vec(),
+                _ => return Err(wrong(word)),
+            }
+        }
+        match &shape {
+            Shape::Step { at, .. } if at.is_empty() => Err(wrong(text)),
+            _ => Ok(Self { shape, warm_up }),
+        }
+    }
+}
+
+/// What a text of an augmentation may be.
+const AUGMENT: &str = "`shift=PIXELS`, `flip` or both";
+/// Its words.
+const WORDS: [&str; 2] = ["shift", "flip"];
+
+/// How the images of every epoch are changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Augment {
+    shift: u8,
+    flip: bool,
+    /// As it was written.
+    pub(super) text: String,
+    /// Where it stands, as errors name it.
+    place: String,
+}
+
+impl Augment {
+    /// The augmentation of `text`, which stands at `place`.
+    ///
+    /// # Errors
+    /// A text that is none: what was expected, what was found, and the nearest word.
+    pub(super) fn parse(place: String, text: &str) -> Result<Self, String> {
+        let (mut shift, mut flip) = (0, false);
+        for word in text.split_whitespace() {
+            let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            let pixels = || value.and_then(|value| value.parse().ok()).filter(|&pixels: &u8| pixels > 0);
+            match (name, value) {
+                ("flip", None) => flip = true,
+                ("shift", _) => shift = pixels().ok_or_else(|| found(&place, word, " (PIXELS is 1 to 255)"))?,
+                _ => return Err(found(&place, word, &hint(name, WORDS))),
+            }
+        }
+        if shift == 0 && !flip {
+            return Err(found(&place, text, ""));
+        }
+        Ok(Self { shift, flip, text: text.to_owned(), place })
+    }
+
+    /// Whether samples of `form` can be changed so.
+    ///
+    /// # Errors
+    /// Samples that are no images, and images that a shift may leave nothing of.
+    pub(super) fn check(&self, form: &SampleForm) -> Result<(), String> {
+        let Self { shift, place, .. } = self;
+        match form {
+            SampleForm::Tokens { .. } => Err(format!("{place}: `augment`: expected data of images, found tokens")),
+            SampleForm::Image(form) if usize::from(*shift) >= form.height.min(form.width) => Err(format!(
+                "{place}: `augment`: expected a shift of less than the {}×{} pixels of an image, found {shift}",
+                form.height, form.width
+            )),
+            SampleForm::Image(_) => Ok(()),
+        }
+    }
+
+    /// What happens to the images of epoch number `epoch` with `seed`.
+    pub(super) const fn of(&self, seed: u64, epoch: u64) -> Augmentation {
+        Augmentation { shift: self.shift, mirror: self.flip, seed, epoch }
+    }
+}
+
+fn found(place: &str, word: &str, hint: &str) -> String {
+    format!("{place}: `augment`: expected {AUGMENT}, found '{word}'{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factors(text: &str, steps: &[u64]) -> Vec<f64> {
+        // Ten epochs of four steps.
+        let schedule: Schedule = text.parse().unwrap();
+        steps.iter().map(|&step| (schedule.factor(step, 4, 10) * 1e6).round() / 1e6).collect()
+    }
+
+    #[test]
+    fn rates_follow_their_schedule() {
+        assert_eq!(factors("constant", &[0, 39]), [1.0, 1.0]);
+        // Half of the way the cosine is at a half, a quarter of the way at (1 + √½) / 2 = 0.853553.
+        assert_eq!(factors("cosine", &[0, 10, 20]), [1.0, 0.853_553, 0.5]);
+        // Epoch 6 begins at step 24, epoch 8 at step 32.
+        assert_eq!(factors("step at=6,8 by=0.5", &[23, 24, 32]), [1.0, 0.5, 0.25]);
+        // One epoch of four steps: a quarter more at each. The cosine then has nine epochs: half of them end at step 22.
+        assert_eq!(factors("cosine warm-up=1", &[0, 3, 4, 22]), [0.25, 1.0, 1.0, 0.5]);
+    }
+
+    #[test]
+    fn a_schedule_that_is_none_says_what_is_expected() {
+        for text in
+            ["", "cosin", "step", "step at=", "constant by=2", "cosine warm-up=-1", "step at=1 by=NaN", "cosine 3"]
+        {
+            assert!(text.parse::<Schedule>().unwrap_err().contains("expected constant, cosine or step"), "{text}");
+        }
+    }
+
+    fn parsed(text: &str) -> Result<Augment, String> {
+        Augment::parse("s.toml:8".to_owned(), text)
+    }
+
+    #[test]
+    fn an_augmentation_shifts_flips_or_both() {
+        let both = parsed("shift=4  flip").unwrap().of(3, 7);
+        assert_eq!(both, Augmentation { shift: 4, mirror: true, seed: 3, epoch: 7 });
+        assert!(!parsed("shift=1").unwrap().of(0, 0).mirror);
+        assert_eq!(parsed("flip").unwrap().of(0, 0).shift, 0);
+    }
+
+    #[test]
+    fn what_is_none_says_what_is_expected() {
+        let expected = "s.toml:8: `augment`: expected `shift=PIXELS`, `flip` or both, found";
+        for text in ["", "shift", "shift=", "shift=0", "shift=256", "shift=-1", "flip=1", "crop"] {
+            let error = parsed(text).unwrap_err();
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+        assert!(parsed("flipp").unwrap_err().ends_with("found 'flipp'; did you mean 'flip'?"));
+    }
+
+    #[test]
+    fn tokens_and_images_of_few_pixels_are_refused() {
+        let tokens = SampleForm::Tokens { length: 32, vocabulary: 64 };
+        let error = parsed("flip").unwrap().check(&tokens).unwrap_err();
+        assert_eq!(error, "s.toml:8: `augment`: expected data of images, found tokens");
+        let form = haversack_workloads::data::glyphs::data_set().form;
+        assert_eq!(parsed("shift=31 flip").unwrap().check(&form), Ok(()));
+        assert!(parsed("shift=32").unwrap().check(&form).unwrap_err().contains("less than the 32×32 pixels"));
     }
 }

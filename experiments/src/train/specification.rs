@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
-use super::augment::Augment;
 use super::course::Subject;
-use super::pace::{Pace, WrongPace};
+use super::pace::{Augment, Pace, WrongPace};
 use crate::cache::Cache;
 use crate::error::CommandError;
 use crate::scenario::{Key, Scenario};
 use crate::sweep;
+use crate::work::places;
 
 /// The keys that a scenario has not got.
 const KEYS: [&str; 7] = ["augment", "data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
@@ -51,9 +51,8 @@ impl Specification {
     /// # Errors
     /// Unknown keys, and values that a key cannot have, each with its line.
     pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
-        let (own, scenarios) = split(file, text)?;
-        let own: Own = read_toml(file, &own).map_err(CommandError::input)?;
-        let scenarios = sweep::Specification::parse(file, &scenarios)?;
+        let own: Own = read_toml(file, &own_keys(file, text)?).map_err(CommandError::input)?;
+        let scenarios = sweep::Specification::parse_beside(file, text, &KEYS)?;
         let place = |key: &str| {
             let line = text.lines().position(|line| line.trim_start().starts_with(key)).map_or(0, |line| line + 1);
             format!("{file}:{line}")
@@ -90,17 +89,13 @@ impl Specification {
         (0..self.scenarios.runs())
             .map(|run| {
                 let scenario = self.scenarios.scenario(run)?;
-                let mut rest = run as usize;
-                let mut words = Vec::new();
-                // The last key varies fastest.
-                for (key, values) in axes.iter().rev() {
-                    let value = &values[rest % values.len()];
-                    rest /= values.len();
-                    if values.len() > 1 {
-                        words.push(if *key == Key::Policy { value.clone() } else { format!("{} {value}", key.name()) });
-                    }
-                }
-                words.reverse();
+                let places = places(run as usize, axes.iter().map(|(_, values)| values.len()));
+                let several = axes.iter().zip(places).filter(|((_, values), _)| values.len() > 1);
+                let word = |((key, values), place): (&(Key, Vec<String>), usize)| match key {
+                    Key::Policy => values[place].clone(),
+                    key => format!("{} {}", key.name(), values[place]),
+                };
+                let words: Vec<String> = several.map(word).collect();
                 let label = if words.is_empty() { scenario.policy.clone() } else { words.join(", ") };
                 Ok((label, scenario))
             })
@@ -142,38 +137,25 @@ impl Specification {
     }
 }
 
-/// What of the record says whose the folder is.
-pub(super) fn owner(record: &Map<String, Value>) -> Map<String, Value> {
-    let keys = ["command", "specification"];
-    keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()
-}
-
-/// The text with the training's own keys alone, and that with the others; what is taken out leaves its lines.
-fn split(file: &str, text: &str) -> Result<(String, String), CommandError> {
+/// The text with the training's own keys alone, each on its line; one that is not TOML, and a key that neither a scenario nor
+/// a training has, are refused.
+fn own_keys(file: &str, text: &str) -> Result<String, CommandError> {
     let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
     let table = DeTable::parse(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| line_of(text, span.start)), error.message().to_owned()))?;
-    let (mut own, mut others) = (blank(text), text.as_bytes().to_vec());
+    let mut own: Vec<u8> = text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect();
     for (key, value) in table.get_ref() {
-        let (name, start) = (key.get_ref().as_ref(), key.span().start);
+        let (name, place) = (key.get_ref().as_ref(), key.span().start..value.span().end);
         if KEYS.contains(&name) {
-            let range = start..value.span().end;
-            own[range.clone()].copy_from_slice(&text.as_bytes()[range.clone()]);
-            others[range.clone()].copy_from_slice(&blank(&text[range]));
+            own[place.clone()].copy_from_slice(&text.as_bytes()[place]);
         } else if Key::named(name).is_none() {
             let valid = || Key::ALL.iter().map(|key| key.name()).chain(KEYS);
             let names = valid().collect::<Vec<_>>().join(", ");
             let message = format!("`{name}`: unknown key{}; valid keys are {names}", hint(name, valid()));
-            return Err(wrong(line_of(text, start), message));
+            return Err(wrong(line_of(text, place.start), message));
         }
     }
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| wrong(0, error.to_string()));
-    Ok((text(own)?, text(others)?))
-}
-
-/// As many bytes, all blank but for the ends of lines.
-fn blank(text: &str) -> Vec<u8> {
-    text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect()
+    String::from_utf8(own).map_err(|error| wrong(0, error.to_string()))
 }
 
 #[cfg(test)]

@@ -7,10 +7,9 @@ use haversack_workloads::data::{DataSet, LoadOptions, load};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::augment::Augment;
 use super::course::{Course, Subject};
 use super::factors::Factors;
-use super::pace::Pace;
+use super::pace::{Augment, Pace};
 use super::row::Row;
 use super::saved::{Held, Saved};
 use super::specification::Specification;

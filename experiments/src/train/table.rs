@@ -2,42 +2,32 @@
 
 use std::path::Path;
 
-use haversack_reports::frame::{FrameError, write_parquet};
+use haversack_reports::frame::write_parquet;
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_workloads::data::Part;
-use polars::prelude::{Column as Values, DataFrame, IntoColumn, NamedFrom, Series};
 
 use super::course::Subject;
 use super::row::{Row, name};
 use crate::error::CommandError;
 use crate::measured::interval;
 use crate::progress::word;
+use crate::rows::Rows;
 
 /// Writes the rows to `path`.
 pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(), CommandError> {
-    let whole = |name: &str, of: fn(&Row) -> u64| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let real = |name: &str, of: fn(&Row) -> f64| column(name, rows.iter().map(of).collect::<Vec<_>>());
-    let columns = vec![
-        whole("seed", |row| row.seed),
-        whole("epoch", |row| u64::from(row.epoch)),
-        column("split", rows.iter().map(|row| name(row.split)).collect::<Vec<_>>()),
-        real("loss", |row| row.loss),
-        real("accuracy", |row| row.accuracy),
-        real("simulated_time_s", |row| row.simulated_time_s),
-        real("energy_j", |row| row.energy_j),
-        whole("peak_memory_bytes", |row| row.peak_memory_bytes),
-        whole("run", |row| row.run),
-        column("scenario", rows.iter().map(|row| subjects[row.run as usize].label.as_str()).collect::<Vec<_>>()),
-    ];
-    let frame = DataFrame::new_infer_height(columns).map_err(FrameError::Encode)?;
+    let frame = Rows::of(rows)
+        .with("seed", |row| row.seed)
+        .with("epoch", |row| u64::from(row.epoch))
+        .with("split", |row| name(row.split))
+        .with("loss", |row| row.loss)
+        .with("accuracy", |row| row.accuracy)
+        .with("simulated_time_s", |row| row.simulated_time_s)
+        .with("energy_j", |row| row.energy_j)
+        .with("peak_memory_bytes", |row| row.peak_memory_bytes)
+        .with("run", |row| row.run)
+        .with("scenario", |row| subjects[row.run as usize].label.as_str())
+        .frame()?;
     Ok(write_parquet(path, &frame)?)
-}
-
-fn column<T, Of: ?Sized>(name: &str, values: T) -> Values
-where
-    Series: NamedFrom<T, Of>,
-{
-    Series::new(name.into(), values).into_column()
 }
 
 /// What each scenario has reached in its last epoch, over its seeds.

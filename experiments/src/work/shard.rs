@@ -42,6 +42,19 @@ impl fmt::Display for Shard {
     }
 }
 
+/// The place on each of several axes, of these lengths, of the combination numbered `number`: the first varies slowest.
+pub(crate) fn places(number: usize, lengths: impl DoubleEndedIterator<Item = usize>) -> Vec<usize> {
+    let mut rest = number;
+    let place = |length: usize| {
+        let place = rest % length.max(1);
+        rest /= length.max(1);
+        place
+    };
+    let mut places: Vec<usize> = lengths.rev().map(place).collect();
+    places.reverse();
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use super::Shard;

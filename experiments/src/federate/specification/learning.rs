@@ -18,6 +18,22 @@ const PROXIMAL: f32 = 0.1;
 /// The concentration of the classes by default.
 const ALPHA: f64 = 0.1;
 
+/// Keys that say nothing where nobody learns.
+const OF_LEARNING: [&str; 12] = [
+    "stand_in",
+    "data",
+    "target_accuracy",
+    "aggregator",
+    "alpha",
+    "split",
+    "learning_rate",
+    "proximal",
+    "server_learning_rate",
+    "evaluate_every",
+    "dealt",
+    "store",
+];
+
 /// What is learned, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::federate) struct Learning {
@@ -61,27 +77,12 @@ impl Learning {
 /// What is learned; `None` for time alone.
 pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, CommandError> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
-    let contradicts = |key: &str, given: bool| {
-        if given {
-            Err(place.says(key, &format!("`{key}` needs `mode` learning, but `mode` is timing")))
-        } else {
-            Ok(())
-        }
-    };
     if mode == Mode::Timing {
-        contradicts("stand_in", asked.stand_in.is_some())?;
-        contradicts("data", asked.data.is_some())?;
-        contradicts("target_accuracy", asked.target_accuracy.is_some())?;
-        contradicts("aggregator", asked.aggregator.is_some())?;
-        contradicts("alpha", asked.alpha.is_some())?;
-        contradicts("split", asked.split.is_some())?;
-        contradicts("learning_rate", asked.learning_rate.is_some())?;
-        contradicts("proximal", asked.proximal.is_some())?;
-        contradicts("server_learning_rate", asked.server_learning_rate.is_some())?;
-        contradicts("evaluate_every", asked.evaluate_every.is_some())?;
-        contradicts("dealt", asked.dealt.is_some())?;
-        contradicts("store", asked.store.is_some())?;
-        return Ok(None);
+        let given = toml::from_str::<toml::Table>(place.text).unwrap_or_default();
+        return match OF_LEARNING.into_iter().find(|key| given.contains_key(*key)) {
+            Some(key) => Err(place.says(key, &format!("`{key}` needs `mode` learning, but `mode` is timing"))),
+            None => Ok(None),
+        };
     }
     let Some(stand_in) = asked.stand_in.clone() else {
         return Err(place.says("mode", "`mode` is learning, which needs `stand_in`"));
