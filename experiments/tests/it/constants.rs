@@ -1,8 +1,9 @@
-//! No constant is dead: each one of every device, software stack and operating system, moved by a tenth, changes a number
-//! of one of a fixed list of runs, or is listed with what will use it.
+//! No constant is dead: each name of a constant of devices, software stacks and operating systems, moved by a tenth,
+//! changes a number of one of a fixed list of runs, or is listed with what will use it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 use haversack::cache::Cache;
 use haversack::run::{Plan, Results};
@@ -411,65 +412,79 @@ fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     files
 }
 
-/// Every constant of `file`, each with the worlds in which it alone is moved.
-fn worlds(file: &str, world: &World) -> Vec<(String, Vec<World>)> {
-    let of_file = match file {
-        "device" => Holder::Device,
-        "stack" => Holder::Stack,
-        _ => Holder::System,
-    };
-    let mut all = Vec::new();
-    for (holder, entry) in world.entries().into_iter().filter(|(holder, _)| *holder == of_file) {
+/// The names of the constants of `file`.
+fn names(holder: Holder, world: &World) -> Vec<String> {
+    let entries = world.entries().into_iter().filter(|(of, _)| *of == holder).map(|(_, entry)| entry.name);
+    let curves = if holder == Holder::Device { world.device.constants.dvfs.len() } else { 0 };
+    let of_curve = |curve| ["frequency", "power"].map(|field| format!("dvfs.{curve}.{field}"));
+    entries.chain((0..curves).flat_map(of_curve)).collect()
+}
+
+/// The worlds in which one constant alone is moved.
+fn worlds(holder: Holder, world: &World, name: &str) -> Vec<World> {
+    if let Some((_, entry)) = world.entries().into_iter().find(|(of, entry)| *of == holder && entry.name == name) {
         // A value that makes the file contradict itself is none.
-        let worlds = moves(&entry).into_iter().filter_map(|value| world.with(holder, &entry.name, value).ok());
-        all.push((entry.name.clone(), worlds.collect()));
+        return moves(&entry).into_iter().filter_map(|value| world.with(holder, name, value).ok()).collect();
     }
-    if file == "device" {
-        for curve in 0..world.device.constants.dvfs.len() {
-            let (mut slower, mut hungrier) = (world.clone(), world.clone());
-            slower.device.constants.dvfs[curve].frequency.values.iter_mut().for_each(|point| point.0 *= 0.9);
-            hungrier.device.constants.dvfs[curve].power.values.iter_mut().for_each(|point| point.0 *= 1.1);
-            all.push((format!("dvfs.{curve}.frequency"), vec![slower]));
-            all.push((format!("dvfs.{curve}.power"), vec![hungrier]));
-        }
+    let mut changed = world.clone();
+    let (curve, field) = name["dvfs.".len()..].split_once('.').unwrap();
+    let curve = &mut changed.device.constants.dvfs[curve.parse::<usize>().unwrap()];
+    match field {
+        "frequency" => curve.frequency.values.iter_mut().for_each(|point| point.0 *= 0.9),
+        _ => curve.power.values.iter_mut().for_each(|point| point.0 *= 1.1),
     }
-    all
+    vec![changed]
 }
 
 /// A file of constants.
 struct File {
     /// `device`, `stack` or `system`.
-    holder: &'static str,
+    kind: &'static str,
     id: &'static str,
-    /// What the runs answer where nothing is moved.
-    base: Vec<Option<String>>,
-    /// Each with the worlds in which it alone is moved.
-    constants: Vec<(String, Vec<World>)>,
+    holder: Holder,
+    world: World,
+    /// What each run answers where nothing is moved, once it is asked for.
+    base: Vec<OnceLock<Option<String>>>,
+    names: Vec<String>,
 }
 
 impl File {
-    fn new((holder, id, world): &(&'static str, &'static str, World), runs: &[Run], cache: &Cache) -> Self {
-        let base = runs.par_iter().map(|run| (run.numbers)(world.clone(), cache)).collect();
-        Self { holder, id, base, constants: worlds(holder, world) }
+    fn new((kind, id, world): (&'static str, &'static str, World), runs: &[Run]) -> Self {
+        let holder = match kind {
+            "device" => Holder::Device,
+            "stack" => Holder::Stack,
+            _ => Holder::System,
+        };
+        let names = names(holder, &world);
+        Self { kind, id, holder, world, base: runs.iter().map(|_| OnceLock::new()).collect(), names }
     }
 
-    /// Whether a constant moves no number of any run; those that it is likely to move come first.
-    fn is_dead(&self, (name, worlds): &(String, Vec<World>), runs: &[Run], cache: &Cache) -> bool {
-        let mut order: Vec<usize> = (0..runs.len()).filter(|&at| self.base[at].is_some()).collect();
-        order.sort_by_key(|&at| !runs[at].sections.iter().any(|section| name.starts_with(section)));
-        let moves = |at: &usize| worlds.iter().any(|world| (runs[*at].numbers)(world.clone(), cache) != self.base[*at]);
-        let mover = order.into_iter().find(moves);
+    /// Whether moving the constant changes a number of one of `runs`, by their places.
+    fn moves(&self, name: &str, of: impl IntoIterator<Item = usize>, runs: &[Run], cache: &Cache) -> bool {
+        let worlds = worlds(self.holder, &self.world, name);
+        let mover = of.into_iter().find(|&at| {
+            let numbers = |world: &World| (runs[at].numbers)(world.clone(), cache);
+            // Answered outside the lock: a run that waits may be given another's work.
+            let base = self.base[at].get().cloned().unwrap_or_else(|| numbers(&self.world));
+            let base = self.base[at].get_or_init(|| base);
+            base.is_some() && worlds.iter().any(|world| numbers(world) != *base)
+        });
         // SHOW=1 prints which run each constant moves.
         if std::env::var_os("SHOW").is_some() {
-            println!("{} {} {name}: {}", self.holder, self.id, mover.map_or("NOTHING", |at| runs[at].name));
+            println!("{} {} {name}: {}", self.kind, self.id, mover.map_or("NOTHING", |at| runs[at].name));
         }
-        mover.is_none()
+        mover.is_some()
     }
 
     /// The constant as the lists name it.
     fn listed_as(&self, name: &str) -> String {
-        format!("{} {name}", self.holder)
+        format!("{} {name}", self.kind)
     }
+}
+
+/// The places of the runs that `name` is likely to move, and of the others.
+fn likely(name: &str, runs: &[Run]) -> (Vec<usize>, Vec<usize>) {
+    (0..runs.len()).partition(|&at| runs[at].sections.iter().any(|section| name.starts_with(section)))
 }
 
 #[test]
@@ -478,24 +493,29 @@ fn every_constant_moves_a_number() {
     let unused = UNUSED.iter().map(|(file, pattern, _)| format!("{file} {pattern}"));
     let not_reached = NOT_REACHED.lines().filter(|line| !line.starts_with('#')).map(str::to_owned);
     let listed: Vec<String> = unused.chain(not_reached).collect();
-    let files: Vec<File> = files_of_constants().par_iter().map(|file| File::new(file, &runs, &cache)).collect();
+    let files: Vec<File> = files_of_constants().into_iter().map(|file| File::new(file, &runs)).collect();
 
-    let dead = files.par_iter().flat_map(|file| {
-        let unlisted = file.constants.par_iter().filter(|(name, _)| {
-            let name = file.listed_as(name);
-            !listed.iter().any(|pattern| fits(pattern, &name))
-        });
-        unlisted.filter(|constant| file.is_dead(constant, &runs, &cache)).map(|(name, _)| file.listed_as(name))
+    // A name means the same in every file: the first that has it answers for all.
+    let mut first: BTreeMap<String, (&File, &str)> = BTreeMap::new();
+    for file in &files {
+        for name in &file.names {
+            first.entry(file.listed_as(name)).or_insert((file, name));
+        }
+    }
+    first.retain(|name, _| !listed.iter().any(|pattern| fits(pattern, name)));
+    let dead = first.par_iter().filter(|(_, (file, name))| {
+        let (likely, others) = likely(name, &runs);
+        !file.moves(name, likely.into_iter().chain(others), &runs, &cache)
     });
-    let dead: BTreeSet<String> = dead.collect();
+    let dead: BTreeSet<&String> = dead.map(|(name, _)| name).collect();
     assert!(dead.is_empty(), "moving these by a tenth changes no number of any run: {dead:#?}");
 
-    // What is listed is dead in one file at least; to know of one is enough.
+    // What is listed moves none of its likely runs in one file at least; to know of one is enough.
     let is_used = |pattern: &&String| {
         let named = |file: &File, name: &str| fits(pattern, &file.listed_as(name));
         !files.iter().any(|file| {
-            let mut own = file.constants.iter().filter(|(name, _)| named(file, name));
-            own.any(|constant| file.is_dead(constant, &runs, &cache))
+            let mut own = file.names.iter().filter(|name| named(file, name));
+            own.any(|name| !file.moves(name, likely(name, &runs).0, &runs, &cache))
         })
     };
     let revived: Vec<&String> = listed.par_iter().filter(is_used).collect();
