@@ -60,6 +60,8 @@ pub struct Problem {
     pub calibration: Calibration,
     /// What was observed.
     pub observations: Vec<Observation>,
+    /// How many points beside the present values the search starts from.
+    pub other_starts: u64,
     files: World,
     /// The values that a constant can take where these are few, by place.
     points: Vec<Option<Vec<f64>>>,
@@ -78,7 +80,8 @@ impl Problem {
             return Err(CommandError::failed(format!("{name}: no operating point lies between its bounds")));
         }
         let observations = observed::of(calibration)?;
-        let problem = Self { calibration: calibration.clone(), observations, files, points };
+        let other_starts = if calibration.simulated { 0 } else { OTHER_STARTS };
+        let problem = Self { calibration: calibration.clone(), observations, other_starts, files, points };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();
         problem.with(&bounds(|constant| constant.lower)).map(drop)?;
         problem.with(&bounds(|constant| constant.upper)).map(drop)?;
@@ -181,8 +184,7 @@ impl Problem {
         mut after_start: impl FnMut(),
     ) -> Result<Vec<f64>, CommandError> {
         let mut best = (self.objective(from)?, from.to_vec());
-        let others = if self.calibration.simulated { 0 } else { OTHER_STARTS };
-        for start in 0..=others {
+        for start in 0..=self.other_starts {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
             let reach = if start == 0 { 0.0 } else { REACH };
             let search = Search::new(self, from, free);

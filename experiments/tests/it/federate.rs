@@ -75,7 +75,7 @@ fn it_ends_once_the_accuracy_is_there() {
 
 #[test]
 fn phones_that_can_hold_no_plan_are_counted_and_an_oracle_asks_for_no_memory() {
-    let large = "population = 30\nselector = \"random\"\ncohort = 3\nrounds = 2\nnetwork = \"resnet50\"\nmemory_mix = { 4 = 1.0 }\n\
+    let large = "population = 6\nselector = \"random\"\ncohort = 3\nrounds = 2\nnetwork = \"resnet50\"\nmemory_mix = { 4 = 1.0 }\n\
         samples = 64\nbatch = 64\n";
     let folder = folder(large);
     let said = federate(folder.path(), "--out out");

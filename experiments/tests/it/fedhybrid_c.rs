@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::reproduce_into;
-use haversack_devices::{CpuCores, Frequency, load, load_stack, load_system};
+use haversack_devices::{load, load_stack, load_system};
 
 type Row = BTreeMap<String, String>;
 
@@ -31,47 +31,8 @@ fn numbers(rows: &[Row], wanted: &[(&str, &str)], of: &str) -> Vec<f64> {
     rows.iter().filter(fits).map(|row| number(row, of)).collect()
 }
 
-fn big_four(device: &str) -> CpuCores {
-    load(device).unwrap().cpu().unwrap().choose("big:4".parse().unwrap(), Frequency::Highest).unwrap()
-}
-
 fn close(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 1e-4, "{found}, not {expected}");
-}
-
-#[test]
-fn figure_18_times_are_bytes_over_rates_and_errors_are_of_equal_bytes() {
-    let (rows, _) = run("fedhybrid/figure18");
-    let of = |method: &str| numbers(&rows, &[("panel", "a"), ("method", method)], "value");
-    // The first map has 64 × 112 × 112 values of four bytes.
-    let bytes = 4.0 * 64.0 * 112.0 * 112.0;
-    let cycles: f64 = big_four("galaxy-s22").cores().iter().map(|core| core.frequency.0).sum();
-    let stack = load_stack("mnn-2").unwrap();
-    let codec = stack.constants.codec.as_ref().unwrap();
-    let compress = of("mixed compression");
-    close(compress[0], bytes / (codec.compress_rate.value.0 * cycles) * 1e3);
-    close(of("mixed decompression")[0], bytes / (codec.decompress_rate.value.0 * cycles) * 1e3);
-    // Codes of four bits: an eighth of the values moves on top of them.
-    let bandwidth = load("galaxy-s22").unwrap().dram().bandwidth.0;
-    close(of("quantisation")[0], bytes * 1.125 / bandwidth * 1e3);
-    // The second map has a quarter of the first's positions; each further has half of the values of the one before.
-    close(compress[0], 4.0 * compress[1]);
-    compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
-    // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
-    let convolution = of("convolution");
-    assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
-    convolution[1..].windows(2).for_each(|pair| assert!((pair[0] / pair[1] - 1.0).abs() < 0.2, "{convolution:?}"));
-
-    let of = |method: &str, quantity: &str| {
-        numbers(&rows, &[("panel", "b"), ("method", method), ("quantity", quantity)], "value")
-    };
-    let sizes = of("quantisation", "size").into_iter().zip(of("mixed compression", "size"));
-    // Four bits of 32, and for each channel of so many values at least one group with its own scale.
-    assert!(sizes.clone().all(|(plain, mixed)| mixed <= plain && plain * 8.0 > bytes / 64.0));
-    let variance = "error variance over the map's";
-    let errors = of("quantisation", variance).into_iter().zip(of("mixed compression", variance));
-    // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
-    assert!(errors.take(2).all(|(plain, mixed)| mixed < plain / 2.0));
 }
 
 #[test]

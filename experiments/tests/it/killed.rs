@@ -15,7 +15,7 @@ use crate::support::{call_in, command, stderr};
 use crate::{federate, sweep, train};
 
 /// The moments of a test; `HAVERSACK_KILLS` says how many others.
-const MOMENTS: usize = 5;
+const MOMENTS: usize = 3;
 
 /// Runs `line` once to its end; how long it took.
 fn ends(within: &Path, line: &str) -> Duration {

@@ -59,8 +59,12 @@ impl Map {
 
 /// All maps of one sample on the cores that the readings declare.
 pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>> {
-    let plan = context.plan(&scenario(context, S22, MOBILENET.0, 1, "original")?)?;
-    MAPS.into_par_iter().map(|shape| map(&plan, shape)).collect()
+    maps_on(&context.plan(&scenario(context, S22, MOBILENET.0, 1, "original")?)?)
+}
+
+/// All maps on the machine of `plan`.
+fn maps_on(plan: &Plan) -> Result<Vec<Map>> {
+    MAPS.into_par_iter().map(|shape| map(plan, shape)).collect()
 }
 
 fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map> {
@@ -146,4 +150,49 @@ fn variance(values: &[f32]) -> f64 {
     let count = values.len().max(1) as f64;
     let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
     values.iter().map(|&value| (f64::from(value) - mean).powi(2)).sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::{Frequency, load, load_stack};
+
+    use super::super::super::setting::STACK;
+    use super::*;
+    use crate::cache::Cache;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-4, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn times_are_bytes_over_rates_and_errors_are_of_equal_bytes() {
+        let four = "big:4".parse().unwrap();
+        let scenario = Scenario { stack: Some(STACK.to_owned()), cores: Some(four), ..Scenario::new(S22, MOBILENET.0) };
+        let maps = maps_on(&Plan::new(&scenario, &Cache::new()).unwrap()).unwrap();
+        let of = |time: fn(&Map) -> Nanos| -> Vec<f64> { maps.iter().map(|map| time(map).seconds()).collect() };
+        // The first map has 64 × 112 × 112 values of four bytes.
+        let bytes = 4.0 * 64.0 * 112.0 * 112.0;
+        let cores = load(S22).unwrap().cpu().unwrap().choose(four, Frequency::Highest).unwrap();
+        let cycles: f64 = cores.cores().iter().map(|core| core.frequency.0).sum();
+        let stack = load_stack(STACK).unwrap();
+        let codec = stack.constants.codec.as_ref().unwrap();
+        let compress = of(|map| map.compress);
+        close(compress[0], bytes / (codec.compress_rate.value.0 * cycles));
+        close(of(|map| map.restore)[0], bytes / (codec.decompress_rate.value.0 * cycles));
+        // Codes of four bits: an eighth of the values moves on top of them.
+        close(of(|map| map.quantise)[0], bytes * 1.125 / load(S22).unwrap().dram().bandwidth.0);
+        // The second map has a quarter of the first's positions; each further has half of the values of the one before.
+        close(compress[0], 4.0 * compress[1]);
+        compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
+        // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
+        let convolution = of(|map| map.convolution);
+        assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
+        convolution[1..].windows(2).for_each(|pair| assert!((pair[0] / pair[1] - 1.0).abs() < 0.2, "{convolution:?}"));
+
+        // Four bits of 32, and for each channel of so many values at least one group with its own scale.
+        let bytes_of = |map: &Map| [map.quantised, map.mixed].map(|error| error.bytes as f64);
+        assert!(maps.iter().map(bytes_of).all(|[plain, mixed]| mixed <= plain && plain * 8.0 > bytes / 64.0));
+        // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
+        assert!(maps.iter().take(2).all(|map| map.mixed.variance < map.quantised.variance / 2.0));
+    }
 }
