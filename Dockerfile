@@ -7,7 +7,8 @@ FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-RUN cargo build --locked --profile dist && cp target/dist/haversack /haversack
+RUN cargo build --locked --release --config 'profile.release.lto="thin"' --config 'profile.release.strip="symbols"' \
+    && cp target/release/haversack /haversack
 
 FROM debian:bookworm-slim
 COPY --from=build /haversack /usr/local/bin/haversack

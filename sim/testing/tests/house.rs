@@ -11,11 +11,11 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, FnArg, ImplItem, Item, Meta, Pat, TraitItem, UseTree, Visibility};
 
 /// Lines of code of all crates: neither blank nor comment, up to a file's tests.
-const LINES: usize = 86_800;
+const LINES: usize = 84_600;
 /// Methods of `trait Policy`.
 const HOOKS: usize = 6;
 /// Sections `[profile…]` of the workspace's manifest.
-const PROFILES: usize = 89;
+const PROFILES: usize = 15;
 /// Functions with a tuple for a parameter.
 const TUPLES: usize = 16;
 /// Files that import each other in a circle.
