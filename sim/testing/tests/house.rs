@@ -17,11 +17,11 @@ const HOOKS: usize = 6;
 /// Sections `[profile…]` of the workspace's manifest.
 const PROFILES: usize = 15;
 /// Functions with a tuple for a parameter.
-const TUPLES: usize = 16;
+const TUPLES: usize = 11;
 /// Files that import each other in a circle.
-const CIRCLE: usize = 11;
+const CIRCLE: usize = 3;
 /// `pub` items that no other crate, test, benchmark or example names.
-const UNNAMED: usize = 184;
+const UNNAMED: usize = 180;
 
 /// The path of a module: the names that lead to it from the crate's root.
 type Module = Vec<String>;
