@@ -1,6 +1,6 @@
-//! Answers that a change of structure must leave as they are: a digest of the JSON of `simulate` under each policy, and
-//! of a sweep's table, in scalar arithmetic, which gives the same bytes on every machine. A change of the model writes
-//! them anew with `HAVERSACK_DOCS=update cargo test --test it -- answers`.
+//! Answers that a change of structure must leave as they are: a digest of the JSON of `simulate` under each policy, of a
+//! sweep's table and of the data of an artefact that is declared, in scalar arithmetic, which gives the same bytes on every
+//! machine. A change of the model writes them anew with `HAVERSACK_DOCS=update cargo test --test it -- answers`.
 
 use std::env;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn answer(line: &str) -> String {
 }
 
 #[test]
-fn every_policy_and_a_sweep_answer_as_before() {
+fn every_policy_a_sweep_and_an_artefact_answer_as_before() {
     let mut answers = String::new();
     for entry in POLICIES {
         let line = format!(
@@ -37,6 +37,10 @@ fn every_policy_and_a_sweep_answer_as_before() {
     let table = fs::read(out.join("results.parquet")).unwrap();
     let bytes: String = table.iter().map(|byte| char::from(*byte)).collect();
     writeln!(answers, "sweep {}", digest(&bytes)).unwrap();
+    // Three swept keys: device, network and budget, in this order.
+    let out = folder.path().join("artefact");
+    answer(&format!("reproduce sage/figure13 --out {}", out.display()));
+    writeln!(answers, "sage/figure13 {}", digest(&fs::read_to_string(out.join("sage/figure13.csv")).unwrap())).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/answers.txt");
     if env::var("HAVERSACK_DOCS").is_ok_and(|mode| mode == "update") {
         fs::write(&path, &answers).unwrap();
