@@ -127,7 +127,7 @@ fn merge(options: &work::MergeOptions) -> Result<(), CommandError> {
 const GONE: [(&str, &str); 7] = [
     ("kernels", "cargo bench -p haversack-kernels"),
     ("list kernels", "cargo bench -p haversack-kernels"),
-    ("show --where", "polars.read_parquet or DuckDB on results.parquet"),
+    ("show --where", "polars.read_parquet(\"results.parquet\")"),
     ("calibrate host", "haversack calibrate probe FILE --as NAME"),
     ("calibrate --from", "haversack calibrate probe FILE --as NAME"),
     ("calibrate --table", "haversack show device DEVICE"),
