@@ -34,8 +34,8 @@ const SHORTEST_PART: usize = 3;
 /// ```
 pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found = beginning(found);
-    let scored = valid.into_iter().map(|name| (Likeness::new(&found, name), name));
-    scored.filter(|(likeness, name)| likeness.is_meant(&found, name)).min_by(compare).map(|(_, name)| name)
+    let scored = valid.into_iter().map(|name| Likeness::new(&found, name));
+    scored.filter(|one| one.is_meant(&found)).min_by(Likeness::compare).map(|one| one.name)
 }
 
 /// `; did you mean 'name'?`, or nothing if there is no such name.
@@ -69,37 +69,38 @@ pub fn alternatives<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// How far a name is from what was found.
-struct Likeness {
+struct Likeness<'n> {
+    name: &'n str,
     errors: usize,
     similarity: f64,
 }
 
-impl Likeness {
-    fn new(found: &str, name: &str) -> Self {
-        let name = name.to_lowercase();
-        let similarity = strsim::jaro_winkler(found, &name);
-        Self { errors: strsim::osa_distance(found, &name), similarity }
+impl<'n> Likeness<'n> {
+    fn new(found: &str, name: &'n str) -> Self {
+        let small = name.to_lowercase();
+        let similarity = strsim::jaro_winkler(found, &small);
+        Self { name, errors: strsim::osa_distance(found, &small), similarity }
     }
 
     /// Whether who wrote `found` may have meant `name`.
-    fn is_meant(&self, found: &str, name: &str) -> bool {
-        let (of_name, of_found) = (name.chars().count(), found.chars().count());
+    fn is_meant(&self, found: &str) -> bool {
+        let (of_name, of_found) = (self.name.chars().count(), found.chars().count());
         let (longest, shortest) = (of_name.max(of_found), of_name.min(of_found));
-        let name = name.to_lowercase();
+        let name = self.name.to_lowercase();
         let is_part = name.starts_with(found) || name.ends_with(&format!("-{found}"));
         let is_begun = shortest >= SHORTEST_PART && is_part;
         self.errors == 0 || self.errors <= longest / 3 || is_begun
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        let errors = self.errors.cmp(&other.errors);
+        errors.then(other.similarity.total_cmp(&self.similarity)).then_with(|| self.name.cmp(other.name))
     }
 }
 
 /// What was found, as it is compared.
 fn beginning(found: &str) -> String {
     found.chars().take(LONGEST_NAME).collect::<String>().to_lowercase()
-}
-
-fn compare((a, left): &(Likeness, &str), (b, right): &(Likeness, &str)) -> Ordering {
-    let errors = a.errors.cmp(&b.errors);
-    errors.then(b.similarity.total_cmp(&a.similarity)).then_with(|| left.cmp(right))
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl<'r> Job for Reproducing<'r> {
     const LOG: &'static str = KEPT;
 
     fn working(&self) -> Vec<String> {
-        let written = self.parts.iter().flat_map(|part| folder::names(part.place()));
+        let written = self.parts.iter().flat_map(|part| part.names());
         whole::names(written).into_iter().chain([KEPT.to_owned()]).collect()
     }
 

@@ -63,7 +63,7 @@ pub(super) fn learn(context: &Context<'_>, trainings: &[Training]) -> Result<Vec
         .flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed)))
         .collect();
     let course = |&(Training { stand_in, scenario }, seed): &(&Training, u64)| {
-        stand_in.learn(scenario, seed, (context.cache, context.kept))
+        stand_in.learn(scenario, seed, context.cache, context.kept)
     };
     // First what no other artefact is training, so that nobody waits while there is something to do.
     let begun = |one: &(&Training, u64)| {

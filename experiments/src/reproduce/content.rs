@@ -1,6 +1,7 @@
 //! All that the page, the record and the report are made of.
 
 use super::artefact::Artefact;
+use super::holdings::Sources;
 use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::selection::Selection;
@@ -33,13 +34,12 @@ pub(super) struct Content<'a> {
 
 impl<'a> Content<'a> {
     pub(super) fn new(
-        options: &'a ReproduceOptions,
+        sources: Sources<'a>,
+        calibrations: &'a Calibrations,
         selection: &'a Selection<'_>,
         finished: &'a [Finished<'a>],
-        (calibrations, left_out): (&'a Calibrations, &'a Errors),
-        (reference, readings): (&'a Reference, &'a Readings),
-        artefacts: &[Artefact],
     ) -> Self {
+        let Sources { options, artefacts, left_out, reference, readings } = sources;
         let cells: Vec<ComparedCell> = finished.iter().flat_map(Finished::selected).cloned().collect();
         let mut remarks = remarks(selection, artefacts);
         let has_fit = |paper: &str| cells.iter().any(|cell| cell.paper == paper && cell.role() == Role::Fit);

@@ -15,7 +15,7 @@ const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
 const EXTENSIONS: [&str; 5] = ["csv", "svg", "png", "json", "toml"];
 
 /// The names of an artefact's files, some of which it may not have.
-pub(super) fn names((paper, artefact): (&str, &str)) -> [String; EXTENSIONS.len()] {
+pub(super) fn names(paper: &str, artefact: &str) -> [String; EXTENSIONS.len()] {
     EXTENSIONS.map(|extension| format!("{paper}/{artefact}.{extension}"))
 }
 
@@ -55,7 +55,8 @@ impl Folder {
     /// Writes an artefact's files, and removes a picture and measured values that it had in an earlier run and has no longer.
     pub(super) fn write_artefact(
         &self,
-        (paper, artefact): (&str, &str),
+        paper: &str,
+        artefact: &str,
         figure: Option<&Rendered>,
         measured: Option<&Measured>,
         csv: &str,
@@ -84,7 +85,7 @@ impl Folder {
     ///
     /// # Errors
     /// A file that is there and cannot be read.
-    pub(super) fn figure(&self, (paper, artefact): (&str, &str)) -> Result<Option<String>, FileError> {
+    pub(super) fn figure(&self, paper: &str, artefact: &str) -> Result<Option<String>, FileError> {
         let path = self.root.join(paper).join(format!("{artefact}.svg"));
         match fs::read_to_string(&path) {
             Ok(svg) => Ok(Some(svg)),
@@ -94,9 +95,9 @@ impl Folder {
     }
 
     /// Copies an artefact's files from the folder `from`.
-    pub(super) fn copy_artefact(&self, from: &Path, place: (&str, &str)) -> Result<(), FileError> {
-        create_folder(&self.root.join(place.0))?;
-        for name in names(place) {
+    pub(super) fn copy_artefact(&self, from: &Path, paper: &str, artefact: &str) -> Result<(), FileError> {
+        create_folder(&self.root.join(paper))?;
+        for name in names(paper, artefact) {
             match fs::read(from.join(&name)) {
                 Ok(bytes) => write_atomically(&self.root.join(&name), &bytes)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => absent_or_removed(&self.root.join(&name))?,
@@ -171,9 +172,9 @@ mod tests {
         let text = "about = ''\nkind = 'measured'\ncommand = ''\ndata = []\nnetworks = []\nseeds = []\nversion = ''\nvalue = []\n";
         let measured = Measured::parse("m.toml", text).unwrap();
         let picture = Rendered { svg: "<svg/>".into(), png: vec![1] };
-        folder.write_artefact(("sage", "figure8"), Some(&picture), Some(&measured), "x\n").unwrap();
-        folder.write_artefact(("sage", "figure9"), Some(&picture), Some(&measured), "x\n").unwrap();
-        folder.write_artefact(("sage", "figure8"), None, None, "y\n").unwrap();
+        folder.write_artefact("sage", "figure8", Some(&picture), Some(&measured), "x\n").unwrap();
+        folder.write_artefact("sage", "figure9", Some(&picture), Some(&measured), "x\n").unwrap();
+        folder.write_artefact("sage", "figure8", None, None, "y\n").unwrap();
         let mut names: Vec<String> = fs::read_dir(top.path().join("a/b/sage"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

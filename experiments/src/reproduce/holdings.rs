@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::artefact::Artefact;
+use super::folder;
 use super::options::ReproduceOptions;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
@@ -30,12 +31,13 @@ pub(super) struct Part<'r> {
 }
 
 impl Part<'_> {
-    /// The paper and the artefact.
-    pub(super) const fn place(&self) -> (&str, &str) {
+    /// The names of its files.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
         match &self.work {
-            Work::Run(task) => (task.paper, task.artefact),
-            Work::Kept(finished) => (finished.paper, finished.artefact),
+            Work::Run(task) => folder::names(task.paper, task.artefact),
+            Work::Kept(finished) => folder::names(finished.paper, finished.artefact),
         }
+        .into_iter()
     }
 }
 

@@ -48,10 +48,10 @@ pub fn merge(
     let papers: Vec<&str> = found.iter().map(|(_, finished)| finished.paper).collect();
     let opened = Folder::open(out, &papers).map_err(CommandError::input)?;
     let mut owned = OutputFolder::claim(out, &record::owner(&options), *overwrite)?;
-    let written = found.iter().flat_map(|(_, finished)| folder::names((finished.paper, finished.artefact)));
+    let written = found.iter().flat_map(|(_, finished)| folder::names(finished.paper, finished.artefact));
     owned.begin(&whole::names(written), record::selection(&selection.selectors))?;
     for (from, finished) in &found {
-        opened.copy_artefact(from, (finished.paper, finished.artefact))?;
+        opened.copy_artefact(from, finished.paper, finished.artefact)?;
     }
     let finished: Vec<Finished<'_>> = found.into_iter().map(|(_, finished)| finished).collect();
     print(&Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &[])?)

@@ -83,7 +83,7 @@ fn section(
     let Finished { paper, artefact, about, devices, figure_title, .. } = finished;
     let name = heading(artefact);
     let drawn = |title: &String| -> Result<Option<Drawn>, CommandError> {
-        let svg = folder.figure((paper, artefact))?;
+        let svg = folder.figure(paper, artefact)?;
         Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
     };
     Ok(Section {

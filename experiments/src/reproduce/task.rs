@@ -137,7 +137,8 @@ impl TaskSetting<'_> {
         }
         let table = table.map_or_else(|| cells::table(&finished.cells).map_err(CommandError::failed), Ok)?;
         self.folder.write_artefact(
-            (task.paper, task.artefact),
+            task.paper,
+            task.artefact,
             picture.as_ref(),
             measured.as_deref(),
             &table.to_csv(),

@@ -13,7 +13,6 @@ use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
 use crate::error::CommandError;
 use crate::papers::cells;
-use crate::papers::left_out::Errors;
 use crate::work::OutputFolder;
 
 const PAGE: &str = "index.html";
@@ -41,11 +40,11 @@ impl Whole<'_> {
         owned: &OutputFolder,
         kept: &[usize],
     ) -> Result<Reproduction, CommandError> {
-        let with = (&self.calibrations()?, self.sources.left_out);
-        let content = self.content(self.finished, with);
+        let calibrations = &self.calibrations()?;
+        let content = Content::new(self.sources, calibrations, self.selection, self.finished);
         folder.write(CELLS, &cells::table(&content.cells).map_err(CommandError::failed)?.to_csv())?;
         folder.write(PAGE, &page::page(&content, folder)?.render().map_err(CommandError::failed)?)?;
-        let written = names(self.finished.iter().flat_map(|f| folder::names((f.paper, f.artefact))));
+        let written = names(self.finished.iter().flat_map(|f| folder::names(f.paper, f.artefact)));
         // What took long to find is there for those that failed, until they are run again.
         let has_failed = self.finished.iter().any(|finished| !finished.faults.is_empty());
         let written = written.into_iter().chain((has_failed && self.sources.options.full).then(|| KEPT.to_owned()));
@@ -56,7 +55,7 @@ impl Whole<'_> {
         }
         let asked = self.finished.iter().enumerate().filter(|(place, _)| !kept.contains(place));
         let asked: Vec<Finished<'_>> = asked.map(|(_, finished)| finished.clone()).collect();
-        let mut reproduction = reproduction(&self.content(&asked, with), &asked);
+        let mut reproduction = reproduction(&Content::new(self.sources, calibrations, self.selection, &asked), &asked);
         let (all, out) = (self.finished.len(), self.sources.options.work.out.display());
         reproduction.report += &format!("\n{out} holds {all} artefacts; its {CELLS} and {PAGE} are of all of them\n");
         Ok(reproduction)
@@ -68,11 +67,6 @@ impl Whole<'_> {
             known.find(|model| model.paper == finished.paper && model.id == finished.artefact).copied()
         };
         Calibrations::of(&self.finished.iter().filter_map(model).collect::<Vec<Artefact>>())
-    }
-
-    fn content<'c>(&'c self, finished: &'c [Finished<'c>], with: (&'c Calibrations, &'c Errors)) -> Content<'c> {
-        let Sources { options, artefacts, reference, readings, .. } = self.sources;
-        Content::new(options, self.selection, finished, with, (reference, readings), artefacts)
     }
 }
 

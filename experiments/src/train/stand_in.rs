@@ -106,9 +106,10 @@ impl StandIn {
         &self,
         scenario: &Scenario,
         seed: u64,
-        (cache, kept): (&Cache, &Kept<'_>),
+        cache: &Cache,
+        kept: &Kept<'_>,
     ) -> Result<Arc<Vec<Row>>, CommandError> {
-        let learn = || Ok(self.course(scenario, seed, (cache, kept))?.rows);
+        let learn = || Ok(self.course(scenario, seed, cache, kept)?.rows);
         cache.get(self.key(scenario, seed), || apart(1, learn)?)
     }
 
@@ -120,10 +121,11 @@ impl StandIn {
         &self,
         scenario: &Scenario,
         seed: u64,
-        (cache, kept): (&Cache, &Kept<'_>),
+        cache: &Cache,
+        kept: &Kept<'_>,
     ) -> Result<Arc<Vec<Factors>>, CommandError> {
         let find = || {
-            let learned = self.course(scenario, seed, (cache, kept))?;
+            let learned = self.course(scenario, seed, cache, kept)?;
             Ok(learned.factors)
         };
         cache.get(format!("factors {}", self.key(scenario, seed)), || apart(1, find)?)
@@ -146,12 +148,7 @@ impl StandIn {
         self.seeds.first().copied().unwrap_or_default()
     }
 
-    fn course(
-        &self,
-        scenario: &Scenario,
-        seed: u64,
-        (cache, kept): (&Cache, &Kept<'_>),
-    ) -> Result<Learned, CommandError> {
+    fn course(&self, scenario: &Scenario, seed: u64, cache: &Cache, kept: &Kept<'_>) -> Result<Learned, CommandError> {
         let (loaded, subject) = self.subject(scenario, cache)?;
         let key = self.kept_key(&loaded, &subject, scenario, seed);
         if let Some(found) = kept.get(&key) {

@@ -7,6 +7,8 @@
 //!
 //! Everything is drawn as integers, so that the bytes are the same on every machine.
 
+use std::ops::Range;
+
 use super::draws::Draws;
 use super::set::{Content, DataSet, SampleForm, Samples};
 
@@ -27,14 +29,14 @@ const SEED: u64 = 20;
 
 const START: u16 = 1;
 
-/// Tokens of one kind: the first, and how many.
-type Kind = (u16, u32);
+/// Tokens of one kind.
+type Kind = Range<u16>;
 
-const NAMES: [Kind; 2] = [(2, 4), (6, 4)];
-const BLAME: Kind = (10, 3);
-const PRAISE: Kind = (13, 3);
-const NEGATION: Kind = (16, 2);
-const FILLERS: Kind = (18, 46);
+const NAMES: [Kind; 2] = [2..6, 6..10];
+const BLAME: Kind = 10..13;
+const PRAISE: Kind = 13..16;
+const NEGATION: Kind = 16..18;
+const FILLERS: Kind = 18..64;
 
 /// Of 100 phrases, the number with a negation before the judgement, and the number with one after it.
 const NEGATED_PERCENT: u32 = 30;
@@ -101,7 +103,7 @@ struct Saying {
 
 fn relation(draws: &mut Draws) -> Saying {
     let first = draws.below(2) as usize;
-    let tokens = [NAMES[first], NAMES[1 - first]].map(|kind| one_of(draws, kind)).to_vec();
+    let tokens = [first, 1 - first].map(|name| one_of(draws, NAMES[name].clone())).to_vec();
     Saying { tokens, says: first as u16 }
 }
 
@@ -118,8 +120,8 @@ fn judgement(draws: &mut Draws) -> Saying {
     Saying { tokens, says: good ^ u16::from(negated) }
 }
 
-fn one_of(draws: &mut Draws, (first, number): Kind) -> u16 {
-    first + draws.below(number) as u16
+fn one_of(draws: &mut Draws, kind: Kind) -> u16 {
+    kind.start + draws.below(kind.len() as u32) as u16
 }
 
 /// Puts `said` at `places` from left to right.

@@ -10,8 +10,8 @@ use crate::artefacts::prelude::*;
 const COSTS: [BatchQuantity; 2] = QUANTITIES;
 
 /// Gigabytes that the framework holds, and the cost.
-fn place(&(cost, memory): &(BatchCost, Bytes), (.., value): BatchQuantity) -> (f64, f64) {
-    (memory.as_f64() / 1e9, value(cost))
+fn place(batch: BatchCost, memory: Bytes, cost: BatchQuantity) -> (f64, f64) {
+    (memory.as_f64() / 1e9, (cost.of)(batch))
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -20,9 +20,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     for point in &points {
         let engines = if point.engines == Engines::One { "one" } else { "own" };
         let memory = point.found.map(|(_, memory)| memory.as_f64() / 1e9);
-        let costs = COSTS.map(|(.., value)| point.found.map(|(cost, _)| value(cost)));
+        let costs = COSTS.map(|cost| point.found.map(|(batch, _)| (cost.of)(batch)));
         let is_best = |cost| best(&points, point.engines, cost).iter().any(|other| std::ptr::eq(*other, point));
-        let fronts: Vec<&str> = COSTS.into_iter().filter(|cost| is_best(*cost)).map(|(name, ..)| name).collect();
+        let fronts: Vec<&str> = COSTS.into_iter().filter(|cost| is_best(*cost)).map(|cost| cost.name).collect();
         let case = (engines, point.policy.0, point.stack.as_str(), point.percent);
         outcome.row((case, memory, costs, fronts.join(" and ")))?;
     }
@@ -35,7 +35,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
 fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&PolicyPoint> {
     let own = points.iter().filter(|point| point.engines == engines);
     let (own, places): (Vec<&PolicyPoint>, Vec<(f64, f64)>) =
-        own.filter_map(|point| Some((point, place(point.found.as_ref()?, cost)))).unzip();
+        own.filter_map(|point| point.found.map(|(batch, memory)| (point, place(batch, memory, cost)))).unzip();
     front(&places, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
 }
 
@@ -45,11 +45,11 @@ fn draw(outcome: &mut Outcome, points: &[PolicyPoint]) {
             let mut clouds = Front::new().overall();
             for (policy, label) in POLICIES {
                 let own = points.iter().filter(|point| point.engines == engines && point.policy.0 == policy);
-                let found = own.filter_map(|point| point.found.as_ref());
-                clouds = clouds.cloud(label, found.map(|found| place(found, cost)).collect::<Vec<_>>());
+                let places = own.filter_map(|point| point.found.map(|(batch, memory)| place(batch, memory, cost)));
+                clouds = clouds.cloud(label, places.collect::<Vec<_>>());
             }
             let memory = axis("memory that the framework holds", "GB").log();
-            outcome.panel(title, clouds, memory, axis(&format!("{} of an iteration", cost.0), cost.1).log());
+            outcome.panel(title, clouds, memory, axis(&format!("{} of an iteration", cost.name), cost.unit).log());
         }
     }
 }

@@ -72,7 +72,7 @@ fn measure(context: &Context<'_>) -> Result<Measured> {
     let mut measured = context.measuring(ABOUT, &data, &models);
     let all: Vec<(&StandIn, u64)> =
         stand_ins.iter().flat_map(|one| measured.seeds.iter().map(move |&seed| (one, seed))).collect();
-    let of = |&(one, seed): &(&StandIn, u64)| one.factors(&one.scenario, seed, (context.cache, context.kept));
+    let of = |&(one, seed): &(&StandIn, u64)| one.factors(&one.scenario, seed, context.cache, context.kept);
     let found: Vec<Arc<Vec<Factors>>> = all.par_iter().map(of).collect::<Result<_, _>>()?;
     for (one, of_seeds) in stand_ins.iter().zip(found.chunks_exact(measured.seeds.len())) {
         let model = &one.scenario.model;

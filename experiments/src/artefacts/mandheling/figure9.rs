@@ -12,11 +12,10 @@ const BATCH: u64 = 64;
 const SPARE: f64 = 1.2;
 
 /// A method as the policies name it, for people, and the minutes that the reading `figure9-run` gives it.
-type Watched = (&'static str, &'static str, f64);
-const RUNS: [Watched; 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandheling", 18.0)];
+const RUNS: [(&str, &str, f64); 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandheling", 18.0)];
 
 /// The device after each batch until the minutes are over.
-fn curve(context: &Context<'_>, (method, _, minutes): Watched) -> Result<Vec<HeatPoint>> {
+fn curve(context: &Context<'_>, method: &str, minutes: f64) -> Result<Vec<HeatPoint>> {
     let mut scenario = trained(XIAOMI_10, "vgg16-cifar", method, BATCH);
     scenario.frequency = Frequency::Governor;
     scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
@@ -33,7 +32,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
     let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());
     for (method, name, minutes_of_run) in RUNS {
-        let curve = curve(context, (method, name, minutes_of_run))?;
+        let curve = curve(context, method, minutes_of_run)?;
         for point in &curve {
             let heat = [point.die, point.chassis, point.battery].map(|part| part.0);
             outcome.row((method, point.at.seconds(), heat, gigahertz(point)))?;

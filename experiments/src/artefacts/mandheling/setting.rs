@@ -16,12 +16,19 @@ pub(crate) struct BatchCost {
     pub(crate) energy: Joules,
 }
 
-/// What of a batch is shown: for people, the unit, and its value.
-pub(crate) type BatchQuantity = (&'static str, &'static str, fn(BatchCost) -> f64);
+/// What of a batch is shown.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchQuantity {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) of: fn(BatchCost) -> f64,
+}
 
 /// What is shown of every batch.
-pub(crate) const QUANTITIES: [BatchQuantity; 2] =
-    [("time", "s", |batch| batch.time.seconds()), ("energy", "J", |batch| batch.energy.0)];
+pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
+    BatchQuantity { name: "time", unit: "s", of: |batch| batch.time.seconds() },
+    BatchQuantity { name: "energy", unit: "J", of: |batch| batch.energy.0 },
+];
 
 /// Batches that a mean is of where they differ ...
 const BATCHES: u64 = 8;
