@@ -37,7 +37,8 @@ pub use outcome::Outcome;
 pub use selection::{Selection, UnknownSelector};
 
 use folder::Folder;
-use holdings::{Holdings, Part, Sources, Work};
+use content::Sources;
+use holdings::{Holdings, Part, Work};
 use kept::KEPT;
 use stored::{MadeWith, Stored};
 use task::{Finished, TaskSetting, tasks};

@@ -1,7 +1,6 @@
 //! All that the page, the record and the report are made of.
 
 use super::artefact::Artefact;
-use super::holdings::Sources;
 use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::selection::Selection;
@@ -11,6 +10,16 @@ use crate::papers::left_out::Errors;
 use crate::papers::readings::{Reading, Readings};
 use crate::papers::reference::{COMPARISON, Reference, Role};
 use crate::papers::summary::{Tally, tallies};
+
+/// What every part of a reproduction is of.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'r> {
+    pub(super) options: &'r ReproduceOptions,
+    pub(super) artefacts: &'r [Artefact],
+    pub(super) left_out: &'r Errors,
+    pub(super) reference: &'r Reference,
+    pub(super) readings: &'r Readings,
+}
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {

@@ -2,26 +2,13 @@
 
 use std::path::Path;
 
-use super::artefact::Artefact;
+use super::content::Sources;
 use super::folder;
 use super::options::ReproduceOptions;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
 use crate::error::CommandError;
-use crate::papers::left_out::Errors;
-use crate::papers::readings::Readings;
-use crate::papers::reference::Reference;
-
-/// What every part of a reproduction is of.
-#[derive(Clone, Copy)]
-pub(super) struct Sources<'r> {
-    pub(super) options: &'r ReproduceOptions,
-    pub(super) artefacts: &'r [Artefact],
-    pub(super) left_out: &'r Errors,
-    pub(super) reference: &'r Reference,
-    pub(super) readings: &'r Readings,
-}
 
 /// An artefact of the folder.
 pub(super) struct Part<'r> {

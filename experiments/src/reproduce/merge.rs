@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::artefact::Artefact;
 use super::folder::{self, Folder};
-use super::holdings::Sources;
+use super::content::Sources;
 use super::options::ReproduceOptions;
 use super::print;
 use super::record;

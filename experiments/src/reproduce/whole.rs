@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::artefact::Artefact;
-use super::content::Content;
+use super::content::{Content, Sources};
 use super::folder::{self, Folder};
-use super::holdings::Sources;
 use super::kept::KEPT;
 use super::record::{self, Calibrations};
 use super::selection::Selection;
