@@ -36,8 +36,8 @@ pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use selection::{Selection, UnknownSelector};
 
-use folder::Folder;
 use content::Sources;
+use folder::Folder;
 use holdings::{Holdings, Part, Work};
 use kept::KEPT;
 use stored::{MadeWith, Stored};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::artefact::Artefact;
-use super::folder::{self, Folder};
 use super::content::Sources;
+use super::folder::{self, Folder};
 use super::options::ReproduceOptions;
 use super::print;
 use super::record;
