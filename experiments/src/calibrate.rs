@@ -27,7 +27,7 @@ use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
 use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, print, print_json};
 use haversack_devices::text::alternatives;
 
 /// What stands for every device that can be calibrated.
@@ -53,28 +53,25 @@ enum CalibrateCommand {
 #[command(
     after_help = "Examples:\n  haversack calibrate fit server-core\n  haversack calibrate fit galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate fit server-core --leave-one-out\n  haversack calibrate fit all --leave-one-out --store experiments/left-out.toml"
 )]
-pub struct FitOptions {
+struct FitOptions {
     /// A device of `list devices` that something was observed of, or `all`
     #[arg(value_name = "DEVICE")]
-    pub device: String,
+    device: String,
     /// The software stack [default: the device's own; of `all`, every one]
     #[arg(long, value_name = "ID")]
-    pub stack: Option<String>,
+    stack: Option<String>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    format: Format,
     /// Also fit without each row, and show what the others say of it
     #[arg(long)]
-    pub leave_one_out: bool,
+    leave_one_out: bool,
     /// Write the errors of rows that were left out into FILE, beside those of other devices there
     #[arg(long, value_name = "FILE", requires = "leave_one_out")]
-    pub store: Option<PathBuf>,
-    /// The folder of the networks' ONNX files, for devices that were observed on networks that do not come along
-    #[arg(long, value_name = "DIR")]
-    pub networks: Option<PathBuf>,
+    store: Option<PathBuf>,
     /// The seed of the search's starts
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    seed: u64,
 }
 
 /// Fits and prints, or makes a device file.
@@ -90,7 +87,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
 }
 
 fn run_fit(options: &FitOptions) -> Result<(), CommandError> {
-    let calibrations = asked(options)?;
+    let calibrations = find(&options.device, options.stack.as_deref())?;
     if let Some(path) = &options.store {
         stored_in(path, &calibrations)?;
     }
@@ -120,23 +117,6 @@ fn run_fit(options: &FitOptions) -> Result<(), CommandError> {
             print(&texts.join("\n"))
         }
     }
-}
-
-/// The calibrations that are asked for; of `all`, those whose networks are there.
-fn asked(options: &FitOptions) -> Result<Vec<Calibration>, CommandError> {
-    let mut calibrations = find(&options.device, options.stack.as_deref())?;
-    if options.device == ALL && options.networks.is_none() {
-        calibrations.retain(|calibration| {
-            let is_skipped = calibration.observations.needs_networks();
-            if is_skipped {
-                let title = calibration.title();
-                note(&format!("{title} is skipped: name the folder of its networks' ONNX files by --networks DIR"));
-            }
-            !is_skipped
-        });
-    }
-    calibrations.iter_mut().for_each(|calibration| calibration.networks.clone_from(&options.networks));
-    Ok(calibrations)
 }
 
 /// What is stored at `path` already beside what is to be `replaced`.

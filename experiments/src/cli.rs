@@ -10,7 +10,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::error::CommandError;
 use crate::{
     advise, calibrate, compare, completions, federate, interrupt, list, model_command, replay_command, reproduce,
-    sensitivity, show, simulate, sweep, trace_command, train, work,
+    sensitivity, show, simulate, sweep, trace_command, train, validate, work,
 };
 
 /// The command line of `haversack`.
@@ -38,6 +38,8 @@ enum Command {
     Advise(advise::AdviseOptions),
     /// Moves each constant that a run uses, one at a time, and sorts them by how far its figures move
     Sensitivity(sensitivity::SensitivityOptions),
+    /// Runs what was measured on real machines, and says how far off each number is
+    Validate(validate::ValidateOptions),
     /// Runs a whole grid of scenarios into one table and Pareto fronts
     Sweep(sweep::SweepOptions),
     /// Trains networks for real under each policy: accuracy beside simulated time, memory and energy
@@ -89,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
         Command::Sensitivity(options) => sensitivity::run(options),
+        Command::Validate(options) => validate::run(options),
         Command::Sweep(options) => sweep::run(options),
         Command::Train(options) => train::run(options),
         Command::Federate(options) => federate::run(options),

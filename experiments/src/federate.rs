@@ -16,8 +16,6 @@ mod span;
 mod specification;
 mod stores;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod widths;
 
 use std::ops::Range;
@@ -242,3 +240,7 @@ impl FederateOptions {
         self.specification.to_go_on("federate", &self.work.out, &format!("{seed}{shard}"))
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/federate.rs"]
+mod tests;

@@ -18,12 +18,13 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`], [`completions`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | whether any number of the papers has checked a device under a stack |
 //! | [`artefacts`], [`reproduce`] | what simulates the papers' numbers, and the folder with all of them |
 //! | [`papers`] | the papers' numbers with their status, readings and notes; verdicts on simulated ones |
+//! | `measured_set` | what was measured on real machines, and what to simulate for it |
 //! | [`run`] | plans, and the least budget with which one works |
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
@@ -32,6 +33,7 @@
 //! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
 //! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
 //! | [`measured`] | what training with data has measured |
+//! | `truth` | measured sets and their networks, which come along |
 //! | [`cache`] | what runs share |
 //!
 //! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
@@ -60,11 +62,10 @@ pub mod compare;
 pub mod completions;
 pub mod error;
 pub mod federate;
-#[cfg(test)]
-mod fuzz;
 pub mod interrupt;
 pub mod list;
 pub mod measured;
+mod measured_set;
 pub mod model_command;
 mod moment;
 pub mod output;
@@ -86,6 +87,12 @@ pub mod sweep;
 pub mod trace_command;
 pub mod trace_table;
 pub mod train;
+mod truth;
+pub mod validate;
 pub mod work;
 
 pub use error::CommandError;
+
+#[cfg(test)]
+#[path = "../tests/unit/fuzz.rs"]
+mod fuzz;

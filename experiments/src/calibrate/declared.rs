@@ -6,7 +6,7 @@
 //! others = ["single-core"]              # optional: further devices that were observed, with constants of the stack alone
 //! stack = "pytorch-cpu"
 //! observations = "pytorch-timings"   # also the `source` of the constants in their files
-//! rows = "experiments/reference/server-core.csv"
+//! rows = "experiments/truth/pytorch-cpu/rows.csv"
 //! about = "what the observations are"
 //! simulated = true                   # optional: rows take long, and the search is short
 //! system = "android-testbed"         # optional: the operating system, where constants are of it
@@ -37,7 +37,7 @@ const TEXT: &str = include_str!("../../calibrations.toml");
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Observations {
-    /// Timings of PyTorch on a server core, `reference/server-core.csv`.
+    /// Timings of PyTorch on a server core, `truth/pytorch-cpu`.
     PytorchTimings,
     /// The latencies of Sage's table 1 that may be fitted.
     SageTable1,
@@ -57,10 +57,9 @@ pub enum Observations {
     MandhelingDspEnergy,
     /// The two phones of FedHybrid's figure 2, likewise.
     FedhybridFigure2,
-    /// Steps on an RTX 3090 that users of timm measured, `reference/gpu-steps.csv`, those that may be fitted; the networks
-    /// come as ONNX files.
+    /// Steps on an RTX 3090 that users of timm measured, `truth/rtx-3090`, those that may be fitted.
     GpuSteps,
-    /// Inference on phones and boards that ncnn's users measured, `reference/phone-inference.csv`, on CPUs, likewise.
+    /// Inference on phones and boards that ncnn's users measured, `truth/ncnn-cpu`, likewise.
     PhoneInference,
 }
 
@@ -68,11 +67,6 @@ impl Observations {
     /// The word of the file.
     pub fn name(self) -> &'static str {
         self.into()
-    }
-
-    /// Whether its networks do not come along.
-    pub const fn needs_networks(self) -> bool {
-        matches!(self, Self::GpuSteps)
     }
 }
 
@@ -124,9 +118,6 @@ pub struct Calibration {
     /// Whether every row is simulated, batch by batch, so that the search goes one way only, and not far.
     #[serde(default)]
     pub simulated: bool,
-    /// The folder of the networks' ONNX files, where observations need one.
-    #[serde(skip)]
-    pub networks: Option<std::path::PathBuf>,
     /// The constants.
     #[serde(rename = "constant")]
     pub constants: Vec<Constant>,

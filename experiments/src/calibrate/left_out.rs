@@ -32,13 +32,13 @@ use haversack_reports::files::{FileError, write_atomically};
 use serde::{Deserialize, Serialize};
 
 use super::declared::{self, Calibration, Observations, title};
-use super::observed;
 use super::report::{Report, Residual};
 use crate::error::CommandError;
 use crate::papers::answer::rounded;
 use crate::papers::left_out::{Errors, Known};
 use crate::papers::reference::{Reference, Role};
 use crate::scenario::World;
+use crate::truth;
 
 /// The path of the committed file in the project.
 pub const FILE: &str = "experiments/left-out.toml";
@@ -274,9 +274,8 @@ fn lines<'t>(text: &'t str, head: &'t str) -> impl Iterator<Item = usize> + 't {
 /// The command that stores the errors of `calibration` in the committed file.
 pub fn command(calibration: &Calibration, seed: u64) -> String {
     let Calibration { device, stack, .. } = calibration;
-    let networks = if calibration.observations.needs_networks() { " --networks DIR" } else { "" };
     let seed = if seed == 0 { String::new() } else { format!(" --seed {seed}") };
-    format!("haversack calibrate fit {device} --stack {stack}{networks}{seed} --leave-one-out --store {FILE}")
+    format!("haversack calibrate fit {device} --stack {stack}{seed} --leave-one-out --store {FILE}")
 }
 
 /// The digests of all files that the errors of `calibration` depend on, as they are now.
@@ -292,7 +291,7 @@ pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTree
         digests.insert(device.file, device.digest);
     }
     let file = &calibration.rows;
-    let own = observed::FILES.iter().find(|(own, _)| own == file).map(|(_, text)| digest(text));
+    let own = truth::embedded(file).map(|set| digest(set.rows));
     let of_paper = || reference.digests().iter().find(|(of, _)| of == file).map(|(_, digest)| digest.clone());
     digests.extend(own.or_else(of_paper).map(|digest| (file.clone(), digest)));
     digests.insert(declared::FILE.to_owned(), calibration.digest());

@@ -1,24 +1,15 @@
-//! What calibrations are fitted to, by its name: the rows of papers, and those that users and this project measured.
-
-use haversack_devices::processor::CoreSelection;
-use haversack_devices::work::{MemoryFormat, Precision};
-use haversack_workloads::autograd::{Attention, Optimiser};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+//! What calibrations are fitted to, by its name: the rows of papers, and those of measured sets.
 
 use super::declared::{Calibration, Observations};
 use super::observation::{Measure, Observation, Part};
 use super::papers;
 use crate::cache::Cache;
 use crate::error::CommandError;
+use crate::measured_set::{Row, Set};
+use crate::papers::reference::Role;
 use crate::run::Plan;
-
-/// The texts of the files of rows that are no paper's, by their path in the project.
-pub(super) const FILES: [(&str, &str); 3] = [
-    ("experiments/reference/server-core.csv", include_str!("../../reference/server-core.csv")),
-    ("experiments/reference/gpu-steps.csv", include_str!("../../reference/gpu-steps.csv")),
-    ("experiments/reference/phone-inference.csv", include_str!("../../reference/phone-inference.csv")),
-];
+use crate::scenario::Scenario;
+use crate::truth;
 
 /// The observations that `calibration` names.
 ///
@@ -26,7 +17,9 @@ pub(super) const FILES: [(&str, &str); 3] = [
 /// An embedded file that is wrong, or a scenario that does not run.
 pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
-        Observations::PytorchTimings => pytorch_timings(calibration),
+        Observations::PytorchTimings | Observations::GpuSteps | Observations::PhoneInference => {
+            measured(calibration, Role::Fit)
+        }
         Observations::SageTable1 => papers::sage_table1(calibration),
         Observations::DafTable2 => papers::daf_table2(),
         Observations::MandhelingOperators => papers::mandheling_operators(),
@@ -36,8 +29,6 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandE
         Observations::MandhelingDsp => papers::mandheling_dsp(),
         Observations::MandhelingDspEnergy => papers::mandheling_energy(true),
         Observations::FedhybridFigure2 => papers::fedhybrid_reclaim(),
-        Observations::GpuSteps => gpu_steps(calibration, "fit"),
-        Observations::PhoneInference => phone_inference(calibration, "fit"),
     }
 }
 
@@ -48,116 +39,32 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandE
 /// As [`of`].
 pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
-        Observations::GpuSteps => gpu_steps(calibration, "check"),
-        Observations::PhoneInference => phone_inference(calibration, "check"),
+        Observations::GpuSteps | Observations::PhoneInference => measured(calibration, Role::Check),
         _ => Ok(Vec::new()),
     }
 }
 
-/// The rows of the file that `calibration` is fitted to.
-fn rows<T: DeserializeOwned>(calibration: &Calibration) -> Result<Vec<T>, CommandError> {
-    let file = &calibration.rows;
-    let text = FILES.iter().find(|(own, _)| own == file).map(|(_, text)| *text).unwrap_or_default();
-    let rows = csv::Reader::from_reader(text.as_bytes()).into_deserialize();
-    rows.collect::<Result<_, _>>().map_err(|error| CommandError::failed(format!("{file}: {error}")))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Timing {
-    model: String,
-    batch: u64,
-    phase: Part,
-    seconds: f64,
-    #[serde(rename = "source")]
-    _source: String,
-}
-
-/// Timings of PyTorch on a server core.
-fn pytorch_timings(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+/// The rows of `role` of the measured set that `calibration` names, on its devices.
+fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, CommandError> {
+    let set = truth::embedded(&calibration.rows);
+    let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("there is no {}", calibration.rows)))?)?;
     let cache = Cache::new();
-    let observation = |timing: Timing| {
-        let phase = if timing.phase == Part::Forward { "forward" } else { "backward" };
-        let plan = Plan::new(&calibration.scenario(&timing.model, timing.batch), &cache)?;
-        Ok(Observation::time(format!("{}/{phase}", timing.model), timing.seconds, timing.phase, plan))
+    let observation = |row: Row| {
+        let plan = Plan::new(&Scenario { iterations: 1, ..row.scenario }, &cache)?;
+        let observed = row.measured.unwrap_or_default() * row.quantity.size;
+        let part = match row.quantity.name.as_str() {
+            "forward_s" => Part::Forward,
+            "backward_s" => Part::Backward,
+            _ if calibration.observations == Observations::GpuSteps => {
+                return Ok(Observation { id: row.id, observed, unit: "s", measure: Measure::Run(vec![plan]) });
+            }
+            _ => Part::Iteration,
+        };
+        Ok(Observation::time(row.id, observed, part, plan))
     };
-    rows(calibration)?.into_iter().map(observation).collect()
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Step {
-    network: String,
-    device: String,
-    what: String,
-    layout: String,
-    batch: u64,
-    #[serde(rename = "image_side")]
-    _image_side: u64,
-    step_ms: f64,
-    role: String,
-}
-
-/// Steps on a GPU that users of timm measured: the rows of `role` on the calibration's device, in mixed precision.
-///
-/// # Errors
-/// No folder of networks, or one that lacks a network of a row.
-fn gpu_steps(calibration: &Calibration, role: &str) -> Result<Vec<Observation>, CommandError> {
-    let Some(folder) = &calibration.networks else {
-        return Err(CommandError::input(format!(
-            "{} was observed on networks that do not come along; name the folder of their ONNX files by --networks DIR",
-            calibration.device
-        )));
+    let is_of = |row: &Row| {
+        let device = &row.scenario.device;
+        row.role == role && (*device == calibration.device || calibration.others.contains(device))
     };
-    let cache = Cache::new();
-    let observation = |step: Step| {
-        let network = folder.join(format!("{}.onnx", step.network));
-        let mut scenario = calibration.scenario(&network.display().to_string(), step.batch);
-        (scenario.precision, scenario.optimizer) = (Precision::Fp16, Optimiser::Momentum);
-        scenario.inference = step.what != "training";
-        scenario.iterations = 1;
-        if step.layout == "nhwc" {
-            scenario.memory_format = MemoryFormat::ChannelsLast;
-        }
-        if step.what == "inference-pytorch-2.4" {
-            scenario.attention = Attention::Fused;
-        }
-        let plan = Plan::new(&scenario, &cache)?;
-        let id = format!("{}/{}/{}", step.network, step.what, step.layout);
-        Ok(Observation { id, observed: step.step_ms * 1e-3, unit: "s", measure: Measure::Run(vec![plan]) })
-    };
-    let is_of = |step: &Step| step.device == calibration.device && step.role == role;
-    rows(calibration)?.into_iter().filter(is_of).map(observation).collect()
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Latency {
-    device: String,
-    cores: String,
-    network: String,
-    latency_ms: f64,
-    role: String,
-}
-
-/// Inference that ncnn's users measured: the rows of `role` on the CPUs of the calibration's devices, one picture in half
-/// precision.
-fn phone_inference(calibration: &Calibration, role: &str) -> Result<Vec<Observation>, CommandError> {
-    let cache = Cache::new();
-    let observation = |row: Latency| {
-        // ncnn's `benchmark/resnet50.param` is the published ResNet-50, whose blocks halve maps in their first
-        // convolution, not torchvision's.
-        let network = if row.network == "resnet50" { "resnet50-v1" } else { &row.network };
-        let cores: CoreSelection = row.cores.parse().map_err(CommandError::failed)?;
-        let mut scenario = calibration.scenario(network, 1);
-        (scenario.device, scenario.cores) = (row.device.clone(), Some(cores));
-        (scenario.precision, scenario.inference, scenario.iterations) = (Precision::Fp16, true, 1);
-        let plan = Plan::new(&scenario, &cache)?;
-        let id = format!("{}/{}/{}", row.device, row.cores, row.network);
-        Ok(Observation::time(id, row.latency_ms * 1e-3, Part::Iteration, plan))
-    };
-    let is_of = |row: &Latency| {
-        (row.device == calibration.device || calibration.others.contains(&row.device)) && row.role == role
-    };
-    rows(calibration)?.into_iter().filter(is_of).map(observation).collect()
+    set.rows.into_iter().filter(is_of).map(observation).collect()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use haversack_workloads::{Network, WorkloadError, models, onnx};
 
 use super::InputShape;
+use crate::truth;
 
 /// Whether `model` is a file.
 pub fn is_file(model: &str) -> bool {
@@ -23,6 +24,9 @@ pub fn called(model: &str) -> &str {
 /// An unknown name, a file that is no network, an input that it cannot take.
 pub fn network(model: &str, input: Option<&InputShape>, classes: Option<u64>) -> Result<Network, WorkloadError> {
     let shape = input.map(|input| input.0.as_slice());
+    if let Some(bytes) = truth::network(model) {
+        return onnx::import_bytes(model, bytes, shape);
+    }
     if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build_for(model, shape, classes) }
 }
 

@@ -38,3 +38,4 @@ mod trace;
 mod trace_pictures;
 mod traces_drive_runs;
 mod train;
+mod validate;

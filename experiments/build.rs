@@ -1,0 +1,42 @@
+//! Lists the measured sets that come along (`truth/<set>`) and their networks, so that a new set needs no code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("truth");
+    let (mut sets, mut networks) = (String::new(), String::new());
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", root.display());
+    for set in sorted(&root)?.iter().filter(|path| path.is_dir()) {
+        let name = file_name(set)?;
+        let text = |file: &str| format!("include_str!({:?})", set.join(file).display().to_string());
+        writeln!(sets, "    Embedded {{ name: {name:?}, about: {}, rows: {} }},", text("set.toml"), text("rows.csv"))?;
+        for network in sorted(&set.join("networks"))? {
+            let path = format!("experiments/truth/{name}/networks/{}", file_name(&network)?);
+            writeln!(networks, "    ({path:?}, include_bytes!({:?})),", network.display().to_string())?;
+        }
+        // What is not there would count as changed every time.
+        for folder in [set.clone(), set.join("networks")].iter().filter(|folder| folder.is_dir()) {
+            println!("cargo::rerun-if-changed={}", folder.display());
+        }
+    }
+    let code = format!(
+        "pub(crate) static SETS: &[Embedded] = &[\n{sets}];\nstatic NETWORKS: &[(&str, &[u8])] = &[\n{networks}];\n"
+    );
+    Ok(fs::write(PathBuf::from(env::var("OUT_DIR")?).join("truth.rs"), code)?)
+}
+
+/// What a folder holds, by name; nothing if it is not there.
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn file_name(path: &Path) -> Result<String, Box<dyn Error>> {
+    Ok(path.file_name().ok_or("a path without a name")?.to_string_lossy().into_owned())
+}

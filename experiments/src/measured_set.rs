@@ -1,0 +1,278 @@
+//! A measured set: a folder with `set.toml`, `rows.csv` and `networks/*.onnx`.
+//!
+//! ```toml
+//! kind = "training"                     # what its rows are of
+//! title = "ncnn: inference on CPUs"
+//! source = "where the numbers come from, with a commit"
+//! method = "how they were measured"
+//!
+//! [scenario]                            # keys that all rows have
+//! stack = "ncnn"
+//! ```
+//!
+//! The columns of `rows.csv` are `id`, what tells the rows apart (keys of a scenario), and
+//! `what, unit, value, role, note`; a cell that is empty was not given, and a value that is empty is predicted.
+
+mod quantity;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use csv::StringRecord;
+use haversack_devices::text::{alternatives, hint, nearest, read_toml};
+use serde::Deserialize;
+
+use quantity::Quantity;
+
+use crate::error::CommandError;
+use crate::papers::reference::Role;
+use crate::run::Results;
+use crate::scenario::{Key, Kind as Written, Literal, Origin, Scenario, workload};
+use crate::truth::{Embedded, FOLDER};
+
+/// What a row of training can ask for beside the figures of a run.
+pub(crate) const LARGEST_BATCH: &str = "largest_batch";
+/// The batches that were tried for it, between blanks.
+const BATCHES: &str = "batches";
+/// Columns that every set has, and one that it may have.
+const COLUMNS: [&str; 5] = ["id", "what", "unit", "value", "role"];
+const NOTE: &str = "note";
+
+/// What the rows of a set are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Iterations of training, or inference.
+    Training,
+}
+
+/// `set.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    kind: Kind,
+    title: String,
+    source: String,
+    method: String,
+    #[serde(default)]
+    scenario: BTreeMap<String, toml::Value>,
+}
+
+/// A measured set.
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) title: String,
+    pub(crate) source: String,
+    pub(crate) method: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Something that was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) id: String,
+    pub(crate) quantity: Quantity,
+    /// In the quantity's unit; `None` of what is to be predicted.
+    pub(crate) measured: Option<f64>,
+    pub(crate) role: Role,
+    pub(crate) note: String,
+    /// What runs.
+    pub(crate) scenario: Scenario,
+    /// The batches that were tried, where the largest of them is asked for.
+    pub(crate) batches: Vec<u64>,
+}
+
+/// The name of the set in a folder.
+pub(crate) fn name_of(folder: &Path) -> String {
+    let full = fs::canonicalize(folder);
+    let folder = full.as_deref().unwrap_or(folder);
+    folder.file_name().map_or_else(|| "set".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A place in a file of a set.
+struct Place<'a> {
+    file: &'a Arc<str>,
+    line: usize,
+}
+
+impl Place<'_> {
+    fn error(&self, field: &str, message: &str) -> CommandError {
+        CommandError::input(format!("{}:{}: `{field}`: {message}", self.file, self.line))
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::File { file: Arc::clone(self.file), line: self.line }
+    }
+}
+
+impl Set {
+    /// A set that comes along.
+    ///
+    /// # Errors
+    /// A set that is wrong.
+    pub(crate) fn embedded(set: &Embedded) -> Result<Self, CommandError> {
+        Self::parse(set.name, &Path::new(FOLDER).join(set.name), set.about, set.rows)
+    }
+
+    /// The set in `folder`.
+    ///
+    /// # Errors
+    /// Files that are not there or are wrong, with the line and the column.
+    pub(crate) fn read(folder: &Path) -> Result<Self, CommandError> {
+        let text = |name: &str| {
+            let path = folder.join(name);
+            let expected = "expected a measured set: a folder with set.toml and rows.csv";
+            fs::read_to_string(&path)
+                .map_err(|error| CommandError::input(format!("{}: {error}; {expected}", path.display())))
+        };
+        Self::parse(&name_of(folder), folder, &text("set.toml")?, &text("rows.csv")?)
+    }
+
+    fn parse(name: &str, folder: &Path, about: &str, rows: &str) -> Result<Self, CommandError> {
+        let [about_file, rows_file] = ["set.toml", "rows.csv"].map(|file| folder.join(file).display().to_string());
+        let About { kind, title, source, method, scenario, .. } =
+            read_toml(&about_file, about).map_err(CommandError::input)?;
+        let mut common = Scenario::new("", "");
+        let about_file: Arc<str> = about_file.into();
+        for (name, value) in scenario {
+            let is_its = |line: &str| line.split('=').next().is_some_and(|key| key.trim() == name);
+            let line = about.lines().position(is_its).map_or(0, |before| before + 1);
+            let place = Place { file: &about_file, line };
+            let literal = literal(&value).ok_or_else(|| place.error(&name, "expected one value"))?;
+            set_key(&mut common, &name, &literal, &place, &[])?;
+        }
+        let file: Arc<str> = rows_file.into();
+        let mut reader = csv::Reader::from_reader(rows.as_bytes());
+        let wrong = |error: csv::Error| {
+            let line = error.position().map_or(1, csv::Position::line);
+            CommandError::input(format!("{file}:{line}: {error}"))
+        };
+        let header = Header::new(reader.headers().map_err(wrong)?, &file)?;
+        let mut found = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(wrong)?;
+            let line = record.position().map_or(0, csv::Position::line) as usize;
+            let place = Place { file: &file, line };
+            found.push(header.row(&record, &place, &common, folder)?);
+        }
+        Ok(Self { name: name.to_owned(), kind, title, source, method, rows: found })
+    }
+}
+
+/// A value of `set.toml` as a scenario's file writes it; `None` of a list or a table.
+fn literal(value: &toml::Value) -> Option<Literal> {
+    let (text, kind) = match value {
+        toml::Value::String(text) => (text.clone(), Written::Text),
+        toml::Value::Integer(number) => (number.to_string(), Written::Integer),
+        toml::Value::Float(number) => (number.to_string(), Written::Real),
+        toml::Value::Boolean(on) => (on.to_string(), Written::Boolean),
+        _ => return None,
+    };
+    Some(Literal { text, kind })
+}
+
+/// Sets the key called `name`; `others` are names that are no keys and may stand there.
+fn set_key(
+    scenario: &mut Scenario,
+    name: &str,
+    value: &Literal,
+    place: &Place<'_>,
+    others: &[&str],
+) -> Result<(), CommandError> {
+    let Some(key) = Key::named(name) else {
+        let known = Key::ALL.map(Key::name);
+        let hint = hint(name, known.iter().chain(others).copied());
+        return Err(place.error(name, &format!("no key of a scenario{hint}")));
+    };
+    scenario.set(key, value, place.origin()).map_err(CommandError::Scenario)
+}
+
+/// The columns of `rows.csv`.
+struct Header(Vec<String>);
+
+impl Header {
+    fn new(header: &StringRecord, file: &Arc<str>) -> Result<Self, CommandError> {
+        let columns: Vec<String> = header.iter().map(str::to_owned).collect();
+        let place = Place { file, line: 1 };
+        for needed in COLUMNS {
+            if !columns.iter().any(|column| column == needed) {
+                let near = nearest(needed, columns.iter().map(String::as_str));
+                let near = near.map_or_else(String::new, |near| format!(" (is it '{near}'?)"));
+                return Err(place.error(needed, &format!("no such column{near}; expected {}", COLUMNS.join(", "))));
+            }
+        }
+        Ok(Self(columns))
+    }
+
+    fn row(
+        &self,
+        record: &StringRecord,
+        place: &Place<'_>,
+        common: &Scenario,
+        folder: &Path,
+    ) -> Result<Row, CommandError> {
+        let cell = |name: &str| {
+            let at = self.0.iter().position(|column| column == name);
+            at.and_then(|at| record.get(at)).unwrap_or_default().trim()
+        };
+        let what = cell("what");
+        let known = figures();
+        if !known.iter().any(|name| name == what) {
+            let hint = hint(what, known.iter().map(String::as_str));
+            return Err(place.error("what", &format!("no run gives '{what}'{hint}")));
+        }
+        let quantity = Quantity::new(what, cell("unit")).map_err(|expected| place.error("unit", &expected))?;
+        let measured =
+            match cell("value") {
+                "" => None,
+                text => {
+                    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                    Some(number.ok_or_else(|| {
+                        place.error("value", &format!("expected a number or nothing, found '{text}'"))
+                    })?)
+                }
+            };
+        let role = cell("role");
+        let role = role.parse::<Role>().map_err(|()| {
+            let roles = Role::ALL.map(|role| role.to_string());
+            let roles = || roles.iter().map(String::as_str);
+            place.error("role", &format!("expected {}, found '{role}'{}", alternatives(roles()), hint(role, roles())))
+        })?;
+        let mut scenario = common.clone();
+        let given = self.0.iter().zip(record).filter(|(column, cell)| {
+            !cell.trim().is_empty()
+                && !COLUMNS.contains(&column.as_str())
+                && ![NOTE, BATCHES].contains(&column.as_str())
+        });
+        for (column, cell) in given {
+            set_key(&mut scenario, column, &Literal::text(cell.trim()), place, &[BATCHES, NOTE])?;
+        }
+        if workload::is_file(&scenario.model) {
+            scenario.model = folder.join(&scenario.model).display().to_string();
+        }
+        scenario.complete(place.origin())?;
+        let batch = |text: &str| {
+            let number = text.parse::<u64>().ok().filter(|&number| number > 0);
+            number
+                .ok_or_else(|| place.error(BATCHES, &format!("expected whole numbers between blanks, found '{text}'")))
+        };
+        let batches: Vec<u64> = cell(BATCHES).split_whitespace().map(batch).collect::<Result<_, _>>()?;
+        if what == LARGEST_BATCH && batches.is_empty() {
+            return Err(place.error(BATCHES, "missing; expected the batches that were tried, between blanks"));
+        }
+        // What was measured ran: only the largest batch, and a phone in use, are matters of a device's memory.
+        scenario.ignore_ram |= what != LARGEST_BATCH && scenario.system.is_none();
+        let (id, note) = (cell("id").to_owned(), cell(NOTE).to_owned());
+        Ok(Row { id, quantity, measured, role, note, scenario, batches })
+    }
+}
+
+/// The figures of a run that are one number, and what else can be asked for.
+fn figures() -> Vec<String> {
+    let figures = Results::zero().to_json().into_iter().filter(|(_, value)| value.is_number());
+    figures.map(|(name, _)| name).chain([LARGEST_BATCH.to_owned()]).collect()
+}

@@ -1,0 +1,158 @@
+//! `haversack validate`: runs every row of measured sets, and says how far off each is.
+//!
+//! ```text
+//! set.toml, rows.csv ─► Set        what was measured, how, and on which scenario
+//!                        │
+//!                      answers     what the simulator says of each row, each scenario run once
+//!                        │
+//!                      Report      errors by quantity and role: text, JSON, validation.csv, a picture
+//! ```
+
+mod answer;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use haversack_devices::text::{alternatives, hint};
+use haversack_reports::write_atomically;
+use serde_json::{Map, Value, json};
+
+use answer::answers;
+use report::Report;
+
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::measured_set::{Row, Set, name_of};
+use crate::output::{Format, print, print_json};
+use crate::papers::reference::Role;
+use crate::truth::SETS;
+use crate::work::OutputFolder;
+
+/// The table of all rows.
+const TABLE: &str = "validation.csv";
+
+/// What is validated.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  haversack validate\n  haversack validate ncnn-cpu --role check\n  haversack validate my-measurements --out validated"
+)]
+pub struct ValidateOptions {
+    /// Measured sets that come along, by name, or folders with `set.toml` and `rows.csv` [default: all that come along]
+    #[arg(value_name = "SET|DIR")]
+    pub sets: Vec<String>,
+    /// Only rows of this quantity, such as iteration_time_s
+    #[arg(long, value_name = "QUANTITY")]
+    pub what: Option<String>,
+    /// Only rows of this role
+    #[arg(long, value_name = "fit|check|withheld", value_parser = role)]
+    pub role: Option<Role>,
+    /// Lists the sets, and runs nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Writes `validation.csv` and a picture of each set to DIR
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Deletes what the folder lists of another command or other sets
+    #[arg(long, requires = "out")]
+    pub overwrite: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+fn role(word: &str) -> Result<Role, String> {
+    word.parse().map_err(|()| {
+        let roles = Role::ALL.map(|role| role.to_string());
+        let roles = || roles.iter().map(String::as_str);
+        format!("expected {}{}", alternatives(roles()), hint(word, roles()))
+    })
+}
+
+/// Runs the rows and prints how far off they are.
+///
+/// # Errors
+/// A set that nobody has or that is wrong; a folder that cannot be written. What is far off is an answer.
+pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
+    let mut sets = asked(&options.sets)?;
+    if let Some(what) = &options.what {
+        let known = || sets.iter().flat_map(|set| &set.rows).map(|row| row.quantity.name.as_str());
+        if !known().any(|name| name == what) {
+            return Err(CommandError::input(format!("--what: no row is of '{what}'{}", hint(what, known()))));
+        }
+    }
+    for set in &mut sets {
+        let is_wanted = |row: &Row| {
+            options.what.as_ref().is_none_or(|what| *what == row.quantity.name)
+                && options.role.is_none_or(|role| role == row.role)
+        };
+        set.rows.retain(is_wanted);
+    }
+    if options.list {
+        return match options.format {
+            Format::Text => print(&report::list(&sets)),
+            Format::Json => print_json(&sets.iter().map(report::about).collect()),
+        };
+    }
+    let claim = |out: &PathBuf| OutputFolder::claim(out, &owner(options), options.overwrite);
+    let owned = options.out.as_ref().map(claim).transpose()?;
+    let cache = Cache::new();
+    let reports = sets.into_iter().map(|set| Ok(Report { answers: answers(&set, &cache)?, set }));
+    let reports: Vec<Report> = reports.collect::<Result<_, CommandError>>()?;
+    if let Some(folder) = &owned {
+        write(folder, owner(options), &reports)?;
+    }
+    match options.format {
+        Format::Text => print(&reports.iter().map(Report::text).collect::<Vec<_>>().join("\n")),
+        Format::Json => print_json(&reports.iter().map(Report::json).collect()),
+    }
+}
+
+/// The sets that are asked for; all that come along without a name.
+fn asked(names: &[String]) -> Result<Vec<Set>, CommandError> {
+    if names.is_empty() {
+        return SETS.iter().map(Set::embedded).collect();
+    }
+    let one = |name: &String| {
+        if let Some(set) = SETS.iter().find(|set| set.name == name) {
+            return Set::embedded(set);
+        }
+        if Path::new(name).is_dir() {
+            return Set::read(Path::new(name));
+        }
+        let known = || SETS.iter().map(|set| set.name);
+        let sets = alternatives(known());
+        Err(CommandError::input(format!(
+            "no measured set and no folder '{name}'{}; sets are {sets}",
+            hint(name, known())
+        )))
+    };
+    names.iter().map(one).collect()
+}
+
+/// Who a folder of results belongs to.
+fn owner(options: &ValidateOptions) -> Map<String, Value> {
+    let sets = options.sets.iter().map(|name| name_of(Path::new(name)));
+    Map::from_iter([
+        ("command".to_owned(), json!("validate")),
+        ("sets".to_owned(), sets.collect()),
+        ("what".to_owned(), json!(options.what)),
+        ("role".to_owned(), json!(options.role.map(|role| role.to_string()))),
+    ])
+}
+
+/// Writes the table, the pictures and the record.
+fn write(folder: &OutputFolder, mut record: Map<String, Value>, reports: &[Report]) -> Result<(), CommandError> {
+    let table = report::table(reports).map_err(CommandError::failed)?;
+    write_atomically(&folder.path(TABLE), table.to_csv().as_bytes())?;
+    let mut outputs = vec![TABLE.to_owned()];
+    for report in reports {
+        if let Some(picture) = report.picture() {
+            let name = &report.set.name;
+            picture.render()?.write(&folder.path(name))?;
+            outputs.extend(["svg", "png"].map(|extension| format!("{name}.{extension}")));
+        }
+    }
+    record.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
+    Ok(folder.record(record, &outputs)?)
+}

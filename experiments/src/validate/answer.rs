@@ -1,0 +1,95 @@
+//! What the simulator says of the rows of a set: each scenario runs once, however many rows ask for its figures.
+
+use indexmap::IndexMap;
+use rayon::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::cache::Cache;
+use crate::error::CommandError;
+use crate::measured_set::{LARGEST_BATCH, Row, Set};
+use crate::progress::{Amount, Progress};
+use crate::run::{Outcome, Plan, PlanError, Status};
+use crate::scenario::{Key, Scenario, ScenarioError};
+
+/// A row's number in its unit, or why it has none.
+pub(super) type Answer = Result<f64, String>;
+
+/// The answers to the rows of `set`, in their order.
+///
+/// # Errors
+/// A network that does not load. All else that keeps a row from an answer is its reason.
+pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandError> {
+    let mut runs: IndexMap<String, &Row> = IndexMap::new();
+    let run_of = |row: &Row| format!("{} {:?}", row.scenario.fingerprint(Key::ALL), row.batches);
+    for row in &set.rows {
+        runs.entry(run_of(row)).or_insert(row);
+    }
+    let bar = Progress::new(Amount::Number("scenarios"), runs.len() as u64, 0);
+    let run = |row: &&Row| {
+        let figures = if row.batches.is_empty() { figures(&row.scenario, cache) } else { largest(row, cache) };
+        bar.inc(1);
+        figures
+    };
+    let rows: Vec<&Row> = runs.values().copied().collect();
+    let found: Vec<Found> = rows.par_iter().map(run).collect::<Result<_, _>>()?;
+    bar.finish();
+    let answer = |row: &Row| {
+        let figures = runs
+            .get_index_of(&run_of(row))
+            .map_or(Err(String::new()), |place| found[place].as_ref().map_err(Clone::clone))?;
+        let name = &row.quantity.name;
+        let value = figures.get(name).and_then(Value::as_f64);
+        value.map(|value| value / row.quantity.size).ok_or_else(|| format!("the run gives no {name}"))
+    };
+    Ok(set.rows.iter().map(answer).collect())
+}
+
+/// The figures of a run by their names, or why there are none.
+type Found = Result<Map<String, Value>, String>;
+
+/// What `scenario` comes to.
+fn figures(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
+    let plan = match planned(scenario, cache)? {
+        Ok(plan) => plan,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let outcome = Outcome::of(&plan, cache);
+    let reason = || outcome.reason.clone().unwrap_or_else(|| outcome.status.word().to_owned());
+    Ok(outcome.results.as_ref().map(crate::run::Results::to_json).ok_or_else(reason))
+}
+
+/// The plan of `scenario`, or why there is none.
+fn planned(scenario: &Scenario, cache: &Cache) -> Result<Result<Plan, String>, CommandError> {
+    match Plan::new(scenario, cache) {
+        Ok(plan) => Ok(Ok(plan)),
+        Err(PlanError::Scenario(error)) if error.field == Key::Model.name() => Err(CommandError::Scenario(error)),
+        Err(PlanError::Scenario(error)) => Ok(Err(words(&error))),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+/// What is wrong with a scenario, without the place.
+fn words(error: &ScenarioError) -> String {
+    format!("`{}`: {}", error.field, error.fault)
+}
+
+/// The largest of the row's batches that its device holds; zero if it holds none.
+fn largest(row: &Row, cache: &Cache) -> Result<Found, CommandError> {
+    let mut batches = row.batches.clone();
+    batches.sort_unstable();
+    let mut holds = 0;
+    for batch in batches {
+        let scenario = Scenario { batch, ..row.scenario.clone() };
+        let plan = match planned(&scenario, cache)? {
+            Ok(plan) => plan,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let outcome = Outcome::of(&plan, cache);
+        match outcome.status {
+            Status::Ok => holds = batch,
+            Status::Infeasible | Status::Killed => break,
+            Status::Unsupported | Status::Error => return Ok(Err(outcome.reason.unwrap_or_default())),
+        }
+    }
+    Ok(Ok(Map::from_iter([(LARGEST_BATCH.to_owned(), Value::from(holds))])))
+}

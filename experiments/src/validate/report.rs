@@ -1,0 +1,302 @@
+//! How far off the rows of a set are: by quantity and role, row by row, and as a picture.
+
+use haversack_reports::figure::{Axis, Lines, Series, Stroke};
+use haversack_reports::table::{Table, WidthError, three_digits};
+use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Figure, Panel};
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use crate::measured_set::{Row, Set};
+use crate::papers::reference::Role;
+use crate::quantities::{counted, mean, median, percent, range};
+
+/// A set and what the simulator says of it.
+pub(super) struct Report {
+    pub(super) set: Set,
+    /// One a row.
+    pub(super) answers: Vec<Answer>,
+}
+
+/// Rows of one quantity and one role.
+struct Tally<'r> {
+    quantity: String,
+    role: Role,
+    rows: usize,
+    compared: Vec<Compared<'r>>,
+}
+
+/// A row that was measured and has an answer.
+struct Compared<'r> {
+    row: &'r Row,
+    measured: f64,
+    simulated: f64,
+}
+
+impl Compared<'_> {
+    /// (simulated − measured) / measured; the difference where nothing was measured.
+    fn error(&self) -> f64 {
+        let difference = self.simulated - self.measured;
+        if self.measured == 0.0 { difference } else { difference / self.measured }
+    }
+}
+
+/// What tables call the quantity of a row: inference is one of its own.
+fn quantity(row: &Row) -> String {
+    let inference = if row.scenario.inference { " (inference)" } else { "" };
+    format!("{}{inference}", row.quantity.name)
+}
+
+impl Tally<'_> {
+    fn errors(&self) -> Vec<f64> {
+        self.compared.iter().map(|one| one.error().abs()).collect()
+    }
+
+    fn farthest(&self) -> Option<&Compared<'_>> {
+        self.compared.iter().max_by(|a, b| a.error().abs().total_cmp(&b.error().abs()))
+    }
+
+    /// How alike the orders of measured and simulated values are (Spearman); `None` of fewer than three.
+    fn rank(&self) -> Option<f64> {
+        let of = |value: fn(&Compared<'_>) -> f64| ranks(&self.compared.iter().map(value).collect::<Vec<_>>());
+        (self.compared.len() > 2).then(|| correlation(&of(|one| one.measured), &of(|one| one.simulated)))
+    }
+
+    fn json(&self) -> Value {
+        let (errors, signed) = (self.errors(), self.compared.iter().map(Compared::error).collect::<Vec<_>>());
+        json!({
+            "what": self.quantity, "role": self.role.to_string(), "rows": self.rows, "compared": errors.len(),
+            "mean_error": mean(&errors), "median_error": median(errors), "bias": mean(&signed), "rank": self.rank(),
+            "farthest": self.farthest().map(|one| one.row.id.as_str()),
+        })
+    }
+}
+
+/// The rank of each value; equal ones share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
+    let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
+    values.iter().map(|&value| below(value) + (equal(value) - 1.0) / 2.0).collect()
+}
+
+/// Pearson's correlation; zero where either is the same throughout.
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let centred = |values: &[f64]| {
+        let mean = mean(values).unwrap_or_default();
+        values.iter().map(|value| value - mean).collect::<Vec<f64>>()
+    };
+    let (a, b) = (centred(a), centred(b));
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let spread = (product(&a, &a) * product(&b, &b)).sqrt();
+    if spread > 0.0 { product(&a, &b) / spread } else { 0.0 }
+}
+
+impl Report {
+    fn rows(&self) -> impl Iterator<Item = (&Row, &Answer)> {
+        self.set.rows.iter().zip(&self.answers)
+    }
+
+    /// By quantity, in the order of the rows, and by role.
+    fn tallies(&self) -> Vec<Tally<'_>> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.set.rows.iter().map(quantity) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let tally = |name: &String, role: Role| {
+            let own = || self.rows().filter(|(row, _)| row.role == role && quantity(row) == *name);
+            let compared = own().filter_map(|(row, answer)| {
+                let (measured, simulated) = (row.measured?, answer.as_ref().ok().copied()?);
+                Some(Compared { row, measured, simulated })
+            });
+            Tally { quantity: name.clone(), role, rows: own().count(), compared: compared.collect() }
+        };
+        let all = names.iter().flat_map(|name| Role::ALL.map(|role| tally(name, role)));
+        all.filter(|tally| tally.rows > 0).collect()
+    }
+
+    /// For people: a line a quantity and role, and what has no answer.
+    pub(super) fn text(&self) -> String {
+        let Set { name, title, source, rows, .. } = &self.set;
+        let head = format!("{name}: {title}\n  from {source}\n");
+        if rows.is_empty() {
+            return format!("{head}  no row\n");
+        }
+        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
+        let columns = [words, words.after(2), numbers, numbers, numbers, numbers, numbers, words.after(2)];
+        let mut table = TextTable::new(columns).indented(2);
+        table.row(["quantity", "role", "rows", "mean off", "median", "bias", "rank", "farthest off"]);
+        for tally in self.tallies() {
+            let errors = tally.errors();
+            let bias = mean(&tally.compared.iter().map(Compared::error).collect::<Vec<_>>());
+            let bias = bias.map_or_else(String::new, |bias| {
+                format!("{}{}", if bias < 0.0 { "-" } else { "+" }, percent(bias.abs()))
+            });
+            let farthest = tally.farthest().map_or_else(
+                || {
+                    if tally.compared.is_empty() && tally.role == Role::Withheld {
+                        "predicted".to_owned()
+                    } else {
+                        String::new()
+                    }
+                },
+                |one| {
+                    format!(
+                        "{}: {} for {} {}",
+                        one.row.id,
+                        three_digits(one.simulated),
+                        three_digits(one.measured),
+                        one.row.quantity.unit
+                    )
+                },
+            );
+            table.row([
+                tally.quantity.clone(),
+                tally.role.to_string(),
+                tally.rows.to_string(),
+                mean(&errors).map(percent).unwrap_or_default(),
+                median(errors).map(percent).unwrap_or_default(),
+                bias,
+                tally.rank().map(|rank| format!("{rank:.2}")).unwrap_or_default(),
+                farthest.trim_end().to_owned(),
+            ]);
+        }
+        format!("{head}{table}{}", self.unanswered())
+    }
+
+    /// The reasons of rows without an answer, each once.
+    fn unanswered(&self) -> String {
+        let mut reasons: Vec<(&str, usize, &str)> = Vec::new();
+        for (row, reason) in self.rows().filter_map(|(row, answer)| Some((row, answer.as_ref().err()?))) {
+            match reasons.iter_mut().find(|(known, ..)| known == reason) {
+                Some((_, rows, _)) => *rows += 1,
+                None => reasons.push((reason, 1, &row.id)),
+            }
+        }
+        let line = |&(reason, rows, id): &(&str, usize, &str)| {
+            let more = if rows > 1 { format!(" and {} more", rows - 1) } else { String::new() };
+            format!("  no answer to {id}{more}: {reason}\n")
+        };
+        reasons.iter().map(line).collect()
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Value {
+        let mut about = about(&self.set);
+        let row = |(row, answer): (&Row, &Answer)| {
+            let simulated = answer.as_ref().ok().copied();
+            json!({
+                "id": row.id, "what": row.quantity.name, "unit": row.quantity.unit, "measured": row.measured,
+                "simulated": simulated, "error": error(row, simulated), "role": row.role.to_string(),
+                "reason": answer.as_ref().err(), "note": row.note,
+            })
+        };
+        about["rows"] = self.rows().map(row).collect();
+        about["quantities"] = self.tallies().iter().map(Tally::json).collect();
+        about
+    }
+
+    /// What was simulated against what was measured, a panel a quantity; `None` where nothing was compared.
+    pub(super) fn picture(&self) -> Option<Figure> {
+        let tallies: Vec<Tally<'_>> = self.tallies().into_iter().filter(|tally| !tally.compared.is_empty()).collect();
+        let mut names: Vec<&str> = tallies.iter().map(|tally| tally.quantity.as_str()).collect();
+        names.dedup();
+        let panels = names.iter().map(|name| panel(tallies.iter().filter(|tally| tally.quantity == *name)));
+        let figure = Figure::new(self.set.title.as_str()).note(format!("measured: {}", self.set.source));
+        (!names.is_empty()).then(|| panels.fold(figure, Figure::panel))
+    }
+}
+
+/// A panel of one quantity: a mark a row, and the line on which both are the same.
+fn panel<'t>(tallies: impl Iterator<Item = &'t Tally<'t>>) -> Panel {
+    let (mut lines, mut all, mut title, mut unit) = (Lines::new(), Vec::new(), "", "");
+    for tally in tallies {
+        // A logarithm shows nothing at or below zero.
+        let shown: Vec<&Compared<'_>> =
+            tally.compared.iter().filter(|one| one.measured > 0.0 && one.simulated > 0.0).collect();
+        let points: Vec<(f64, f64)> = shown.iter().map(|one| (one.measured, one.simulated)).collect();
+        let labels: Vec<String> = shown
+            .iter()
+            .map(|one| {
+                format!(
+                    "{}, {} for {} {}",
+                    one.row.id,
+                    three_digits(one.simulated),
+                    three_digits(one.measured),
+                    one.row.quantity.unit
+                )
+            })
+            .collect();
+        all.extend(points.iter().flat_map(|&(measured, simulated)| [measured, simulated]));
+        lines = lines.series(Series::new(tally.role.to_string(), points).labels(labels).stroke(Stroke::None));
+        (title, unit) = (&tally.quantity, shown.first().map_or(unit, |one| &one.row.quantity.unit));
+    }
+    if let Some((least, most)) = range(all) {
+        lines = lines.series(Series::new("as measured", [(least, least), (most, most)]).unmarked());
+    }
+    let axis = |label: &str| if unit.is_empty() { Axis::new(label).log() } else { Axis::new(label).unit(unit).log() };
+    Panel::new(lines).title(title).x(axis("measured")).y(axis("simulated"))
+}
+
+/// The error of a row; `None` where it was not measured or has no answer.
+fn error(row: &Row, simulated: Option<f64>) -> Option<f64> {
+    let (measured, simulated) = (row.measured?, simulated?);
+    Some(Compared { row, measured, simulated }.error())
+}
+
+/// The rows of all sets, in their order.
+///
+/// # Errors
+/// None: every row has a cell for each column.
+pub(super) fn table(reports: &[Report]) -> Result<Table, WidthError> {
+    let mut table = Table::new(["set", "id", "what", "unit", "measured", "simulated", "error", "role", "reason"]);
+    for report in reports {
+        for (row, answer) in report.rows() {
+            let simulated = answer.as_ref().ok().copied();
+            table.push([
+                report.set.name.as_str().into(),
+                row.id.as_str().into(),
+                row.quantity.name.as_str().into(),
+                row.quantity.unit.as_str().into(),
+                row.measured.into(),
+                simulated.into(),
+                error(row, simulated).into(),
+                row.role.to_string().into(),
+                answer.as_ref().err().map(String::as_str).into(),
+            ])?;
+        }
+    }
+    Ok(table)
+}
+
+/// What a set is of.
+pub(super) fn about(set: &Set) -> Value {
+    let kind: &str = set.kind.into();
+    json!({ "set": set.name, "kind": kind, "title": set.title, "source": set.source, "method": set.method })
+}
+
+/// The sets, a line each.
+pub(super) fn list(sets: &[Set]) -> String {
+    let mut table =
+        TextTable::new([Column::left(0).fitted(), Column::left(0).fitted().after(2), Column::left(0).after(2)]);
+    for Set { name, title, rows, .. } in sets {
+        let of = |role: Role| rows.iter().filter(|row| row.role == role).count();
+        let roles = Role::ALL.map(|role| format!("{} {role}", of(role))).join(", ");
+        table.row([name.clone(), title.clone(), format!("{} ({roles})", counted(rows.len(), "row", "rows"))]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_equal_values_are_shared_and_an_order_turned_round_is_minus_one() {
+        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [1.5, 0.0, 1.5]);
+        let (up, down) = (ranks(&[1.0, 10.0, 100.0]), ranks(&[3.0, 2.0, 1.0]));
+        assert_eq!((correlation(&up, &up), correlation(&up, &down)), (1.0, -1.0));
+        assert_eq!(correlation(&up, &[1.0; 3]), 0.0);
+    }
+}

@@ -1,0 +1,120 @@
+//! `validate`: what it says of measured sets, how it refuses wrong ones, and how far off the committed ones are.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::support::{call, call_in, json, keys, refusal, stderr, stdout};
+
+const SET: &str = "kind = \"training\"\ntitle = \"two phones\"\nsource = \"nobody\"\nmethod = \"none\"\n\n\
+    [scenario]\npolicy = \"original\"\nstack = \"ncnn\"\ninference = true\n";
+const HEAD: &str = "id,device,model,batch,what,unit,value,role,note\n";
+
+fn folder(about: &str, rows: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("set")).unwrap();
+    fs::write(folder.path().join("set/set.toml"), about).unwrap();
+    fs::write(folder.path().join("set/rows.csv"), rows).unwrap();
+    folder
+}
+
+fn refused(about: &str, rows: &str) -> String {
+    refusal(&call_in(folder(about, rows).path(), &["validate", "set"]), 2)
+}
+
+fn table(path: &Path) -> Vec<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(path).unwrap();
+    reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn a_row_that_cannot_run_says_why_and_the_others_go_on() {
+    let rows = format!(
+        "{HEAD}a,pixel-6,resnet18,1,iteration_time_s,ms,100,check,\nb,no-phone,resnet18,1,iteration_time_s,s,0.1,check,\n\
+         c,pixel-6,resnet18,1,iteration_time_s,s,,withheld,\nd,pixel-6,resnet18,1,samples_per_s,,10,fit,\n"
+    );
+    let folder = folder(SET, &rows);
+    let output = call_in(folder.path(), &["validate", "set", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("no answer to b: `device`"), "{}", stdout(&output));
+    let table = table(&folder.path().join("out/validation.csv"));
+    assert_eq!(table[0], ["set", "id", "what", "unit", "measured", "simulated", "error", "role", "reason"]);
+    let number = |row: usize, column: usize| table[row][column].parse::<f64>().unwrap();
+    // In milliseconds, and in seconds where nothing was measured; a number has no unit.
+    assert!((number(1, 5) / 1e3 - number(3, 5)).abs() < 1e-12);
+    assert!((number(1, 6) - (number(1, 5) - 100.0) / 100.0).abs() < 1e-12 && table[3][6].is_empty());
+    assert!(table[2][5].is_empty() && table[2][8].contains("no-phone"), "{:?}", table[2]);
+    assert!((number(4, 5) * number(3, 5) - 1.0).abs() < 1e-9);
+    assert!(fs::read_to_string(folder.path().join("out/set.svg")).unwrap().contains("a, "));
+    assert!(folder.path().join("out/set.png").is_file());
+    // The same again replaces its own files, and other rows are another folder.
+    assert_eq!(call_in(folder.path(), &["validate", "set", "--out", "out"]).status.code(), Some(0));
+    let other = call_in(folder.path(), &["validate", "set", "--role", "fit", "--out", "out"]);
+    assert!(refusal(&other, 2).contains("--overwrite"));
+}
+
+#[test]
+fn what_is_wrong_with_a_set_is_said_with_its_line_and_column() {
+    let row = |what: &str, unit: &str, value: &str, role: &str| {
+        format!("{HEAD}a,pixel-6,resnet18,1,{what},{unit},{value},{role},\n")
+    };
+    let good = row("iteration_time_s", "s", "0.1", "fit");
+    for (about, rows, expected) in [
+        (SET, good.replace("what", "whta"), "rows.csv:1: `what`: no such column (is it 'whta'?)"),
+        (
+            SET,
+            row("iteration_tim_s", "s", "0.1", "fit"),
+            "rows.csv:2: `what`: no run gives 'iteration_tim_s'; did you mean 'iteration_time_s'?",
+        ),
+        (SET, row("iteration_time_s", "MiB", "0.1", "fit"), "rows.csv:2: `unit`: 'MiB', expected s, ms"),
+        (
+            SET,
+            row("iteration_time_s", "s", "fast", "fit"),
+            "rows.csv:2: `value`: expected a number or nothing, found 'fast'",
+        ),
+        (SET, row("iteration_time_s", "s", "0.1", "chekc"), "did you mean 'check'?"),
+        (SET, good.replace("batch", "bacth"), "rows.csv:2: `bacth`: no key of a scenario; did you mean 'batch'?"),
+        (SET, good.replace("resnet18", "networks/none.onnx"), "none.onnx"),
+        (SET, row("largest_batch", "", "4", "fit"), "`batches`: missing"),
+        (&SET.replace("training", "traning"), good.clone(), "set.toml:1"),
+        (
+            &SET.replace("stack", "stakc"),
+            good.clone(),
+            "set.toml:8: `stakc`: no key of a scenario; did you mean 'stack'?",
+        ),
+    ] {
+        let message = refused(about, &rows);
+        assert!(message.contains(expected), "{message}\n{expected}");
+    }
+    assert!(refusal(&call("validate ncnn-cp"), 2).contains("did you mean 'ncnn-cpu'?"));
+    assert!(refusal(&call("validate ncnn-cpu --what iteration_time"), 2).contains("did you mean 'iteration_time_s'?"));
+}
+
+#[test]
+fn the_sets_that_come_along_are_listed_and_one_without_rows_says_so() {
+    let listed = stdout(&call("validate --list"));
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let expected = ["ncnn-cpu", "pytorch-cpu", "rtx-3090", "rtx-4090"];
+    assert_eq!(names, expected);
+    assert!(stdout(&call("validate rtx-4090")).contains("no row"));
+    let answer = json(&call("validate pytorch-cpu --role fit --format json"));
+    assert_eq!(keys(&answer[0]["quantities"][0]).len(), 9);
+    assert_eq!(answer[0]["rows"].as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn committed_sets_are_no_further_off_than_they_were() {
+    // Mean errors of rows of role check, and one percentage point of room.
+    for (set, what, before) in [
+        ("ncnn-cpu", "iteration_time_s (inference)", 0.165),
+        ("rtx-3090", "iteration_time_s", 0.108),
+        ("rtx-3090", "iteration_time_s (inference)", 0.059),
+    ] {
+        let answer = json(&call(&format!("validate {set} --role check --format json")));
+        let quantities = answer[0]["quantities"].as_array().unwrap();
+        let found = quantities.iter().find(|found| found["what"] == what).unwrap();
+        let error = found["mean_error"].as_f64().unwrap();
+        assert!(error <= before + 0.01, "{set}, {what}: {error}");
+    }
+}
