@@ -33,10 +33,9 @@ pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandEr
     let rows: Vec<&Row> = runs.values().copied().collect();
     let found: Vec<Found> = rows.par_iter().map(run).collect::<Result<_, _>>()?;
     bar.finish();
+    let found: IndexMap<String, Found> = runs.into_keys().zip(found).collect();
     let answer = |row: &Row| {
-        let figures = runs
-            .get_index_of(&run_of(row))
-            .map_or(Err(String::new()), |place| found[place].as_ref().map_err(Clone::clone))?;
+        let figures = found[&run_of(row)].as_ref().map_err(Clone::clone)?;
         let name = &row.quantity.name;
         let value = figures.get(name).and_then(Value::as_f64);
         value.map(|value| value / row.quantity.size).ok_or_else(|| format!("the run gives no {name}"))

@@ -39,6 +39,14 @@ impl Compared<'_> {
         let difference = self.simulated - self.measured;
         if self.measured == 0.0 { difference } else { difference / self.measured }
     }
+
+    /// Both values with their unit.
+    fn words(&self) -> String {
+        let Self { row, measured, simulated } = self;
+        let words =
+            format!("{}: {} for {} {}", row.id, three_digits(*simulated), three_digits(*measured), row.quantity.unit);
+        words.trim_end().to_owned()
+    }
 }
 
 /// What tables call the quantity of a row: inference is one of its own.
@@ -133,24 +141,11 @@ impl Report {
             let bias = bias.map_or_else(String::new, |bias| {
                 format!("{}{}", if bias < 0.0 { "-" } else { "+" }, percent(bias.abs()))
             });
-            let farthest = tally.farthest().map_or_else(
-                || {
-                    if tally.compared.is_empty() && tally.role == Role::Withheld {
-                        "predicted".to_owned()
-                    } else {
-                        String::new()
-                    }
-                },
-                |one| {
-                    format!(
-                        "{}: {} for {} {}",
-                        one.row.id,
-                        three_digits(one.simulated),
-                        three_digits(one.measured),
-                        one.row.quantity.unit
-                    )
-                },
-            );
+            let farthest = match tally.farthest() {
+                Some(farthest) => farthest.words(),
+                None if tally.role == Role::Withheld => "predicted".to_owned(),
+                None => String::new(),
+            };
             table.row([
                 tally.quantity.clone(),
                 tally.role.to_string(),
@@ -159,7 +154,7 @@ impl Report {
                 median(errors).map(percent).unwrap_or_default(),
                 bias,
                 tally.rank().map(|rank| format!("{rank:.2}")).unwrap_or_default(),
-                farthest.trim_end().to_owned(),
+                farthest,
             ]);
         }
         format!("{head}{table}{}", self.unanswered())
@@ -216,18 +211,7 @@ fn panel<'t>(tallies: impl Iterator<Item = &'t Tally<'t>>) -> Panel {
         let shown: Vec<&Compared<'_>> =
             tally.compared.iter().filter(|one| one.measured > 0.0 && one.simulated > 0.0).collect();
         let points: Vec<(f64, f64)> = shown.iter().map(|one| (one.measured, one.simulated)).collect();
-        let labels: Vec<String> = shown
-            .iter()
-            .map(|one| {
-                format!(
-                    "{}, {} for {} {}",
-                    one.row.id,
-                    three_digits(one.simulated),
-                    three_digits(one.measured),
-                    one.row.quantity.unit
-                )
-            })
-            .collect();
+        let labels: Vec<String> = shown.iter().map(|one| one.words()).collect();
         all.extend(points.iter().flat_map(|&(measured, simulated)| [measured, simulated]));
         lines = lines.series(Series::new(tally.role.to_string(), points).labels(labels).stroke(Stroke::None));
         (title, unit) = (&tally.quantity, shown.first().map_or(unit, |one| &one.row.quantity.unit));

@@ -46,12 +46,24 @@ fn a_row_that_cannot_run_says_why_and_the_others_go_on() {
     assert!((number(1, 6) - (number(1, 5) - 100.0) / 100.0).abs() < 1e-12 && table[3][6].is_empty());
     assert!(table[2][5].is_empty() && table[2][8].contains("no-phone"), "{:?}", table[2]);
     assert!((number(4, 5) * number(3, 5) - 1.0).abs() < 1e-9);
-    assert!(fs::read_to_string(folder.path().join("out/set.svg")).unwrap().contains("a, "));
+    assert!(fs::read_to_string(folder.path().join("out/set.svg")).unwrap().contains("a: "));
     assert!(folder.path().join("out/set.png").is_file());
     // The same again replaces its own files, and other rows are another folder.
     assert_eq!(call_in(folder.path(), &["validate", "set", "--out", "out"]).status.code(), Some(0));
     let other = call_in(folder.path(), &["validate", "set", "--role", "fit", "--out", "out"]);
     assert!(refusal(&other, 2).contains("--overwrite"));
+}
+
+#[test]
+fn what_was_measured_ran_and_only_the_largest_batch_asks_what_the_device_holds() {
+    // A batch of 256 is more than the phone's memory, one of 4 is not.
+    let about = SET.replace("stack = \"ncnn\"\ninference = true\n", "");
+    let rows = "id,device,model,batch,batches,what,unit,value,role\na,galaxy-s10,vgg16,256,,iteration_time_s,s,,withheld\n\
+        b,galaxy-s10,vgg16,1,256 4,largest_batch,,4,check\n";
+    let answer = json(&call_in(folder(&about, rows).path(), &["validate", "set", "--format", "json"]));
+    let simulated = |row: usize| answer[0]["rows"][row]["simulated"].as_f64();
+    assert!(simulated(0).unwrap() > 0.0, "{answer}");
+    assert_eq!((simulated(1), answer[0]["rows"][1]["error"].as_f64()), (Some(4.0), Some(0.0)));
 }
 
 #[test]
@@ -114,6 +126,8 @@ fn committed_sets_are_no_further_off_than_they_were() {
         let answer = json(&call(&format!("validate {set} --role check --format json")));
         let quantities = answer[0]["quantities"].as_array().unwrap();
         let found = quantities.iter().find(|found| found["what"] == what).unwrap();
+        // A row without an answer would make the others look nearer.
+        assert_eq!(found["compared"], found["rows"], "{set}, {what}");
         let error = found["mean_error"].as_f64().unwrap();
         assert!(error <= before + 0.01, "{set}, {what}: {error}");
     }
