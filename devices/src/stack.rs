@@ -68,6 +68,11 @@ section! {
         pub index_ops_per_access: Constant<Count>,
         /// Framework cost of an operator, beside its launches.
         pub operator_overhead: Constant<Nanos>,
+        /// The same as scalar work of the host's fastest core, in millionths of a CoreMark iteration; `operator_overhead` is for
+        /// hosts whose CoreMark is not known.
+        pub operator_work: Option<Constant<Factor>>,
+        /// The framework's work for each launch, likewise; none where it is not given.
+        pub launch_work: Option<Constant<Factor>>,
         /// The cost of a launch in multiples of the device's figure.
         pub launch_factor: Constant<Factor>,
         /// A single-kernel convolution or product takes this multiple of the im2col or transposed form. Applied by
@@ -114,6 +119,8 @@ section! {
         pub grouped_channels_last: Constant<Factor>,
         /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations, copies.
         pub bandwidth: Constant<Fraction>,
+        /// The longer side of its smallest tile; as small as any where it is not given.
+        pub least_tile: Option<Constant<Count>>,
         /// Kernels of an update, and the bytes that they move as a multiple of the operands.
         pub update_launches: Constant<Count>,
         /// See `update_launches`.
@@ -176,15 +183,29 @@ section! {
         /// Outputs on the side of a tile of Winograd's algorithm, F(4×4, 3×3) for 4, by which packed layouts compute dense 3×3
         /// convolutions of stride 1; they do not where it is not given.
         pub winograd_tile: Option<Constant<Count>>,
+        /// The same where a network is prepared once and run many times; training, whose weights change, does without.
+        pub session_tile: Option<Constant<Count>>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
         /// The host's time to prepare an operator, where a graph is prepared anew for every batch of training; none is where
         /// it is not given. Inference pays for neither this nor first touches: a session is prepared once and run many times
         /// (MNN's wiki, session; TensorFlow Lite's `AllocateTensors`).
         pub preparation: Option<Constant<Nanos>>,
-        /// The kernel's work on each page of what forward's operators make, in millionths of a CoreMark iteration, where
+        /// The same as scalar work, in millionths of a CoreMark iteration; `preparation` is for cores whose CoreMark is not
+        /// known.
+        pub preparation_work: Option<Constant<Factor>>,
+        /// The kernel's work on each page that is touched for the first time, in millionths of a CoreMark iteration, where
         /// the allocator maps memory anew for every batch of training; it keeps its pages where it is not given.
         pub first_touch: Option<Constant<Factor>>,
+        /// The share of what forward's operators make that lies in such pages; all of it where it is not given.
+        pub fresh_share: Option<Constant<Fraction>>,
+        /// Threads that have no part in an operator spin until they have, and so busy the cores: the share of that which the
+        /// system's kernel takes, which they give the core to again and again. They sleep where it is not given.
+        pub yielding: Option<Constant<Fraction>>,
+        /// What a core draws on which a thread spins, as a share of one that runs a vector kernel; as much where it is not given.
+        pub spinning_power: Option<Constant<Fraction>>,
+        /// The share of DRAM's bandwidth, together and of a core alone, that its kernels reach; all of it where it is not given.
+        pub bandwidth: Option<Constant<Fraction>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,
         /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
@@ -201,7 +222,7 @@ section! {
         /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
         /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
         pub sweep_work: Option<Constant<Factor>>,
-        /// Whether element-wise maps and updates are vector code all the same, so that their efficiency counts.
+        /// Whether element-wise maps, reductions and updates are vector code all the same, so that their efficiency counts.
         #[serde(default)]
         pub vector_maps: bool,
         /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
@@ -301,17 +322,23 @@ section! {
         pub name: String,
         /// Choices and doubts that a reader should know.
         pub remark: Option<String>,
-        /// `eager`, `decomposed`, `optimised`, `expressions` or `inference`.
+        /// `eager`, `decomposed`, `optimised`, `commands`, `expressions` or `inference`.
         pub graph: StackGraph,
         /// What is folded into products where networks are run and not trained; they are prepared for that, with their
         /// weights in the format of the run. Without it only a stack whose graph is `eager` runs them, as they are.
         pub folds: Option<Vec<Fold>>,
-        /// `exact` or `caching`.
+        /// `exact`, `caching` or `pool`.
         pub allocator: StackAllocator,
         /// Bytes an element of a dropout mask.
         pub dropout_mask: Constant<Bytes>,
         /// Allocations are rounded up to a multiple of this.
         pub allocation_rounding: Constant<Bytes>,
+        /// Whether an activation in place saves its result, where others save a copy of its input.
+        #[serde(default)]
+        pub saves_results: bool,
+        /// What a process that trains holds beside tensors: the context of a GPU, libraries, an interpreter. It counts against
+        /// the device's memory; nothing where it is not given.
+        pub process: Option<Constant<Bytes>>,
         /// On a GPU.
         pub gpu: Option<StackOnGpu>,
         /// On a CPU.
@@ -346,6 +373,11 @@ impl Stack {
     /// The stack on a DSP, if it has kernels for one.
     pub fn dsp(&self) -> Option<&StackOnDsp> {
         self.constants.dsp.as_ref()
+    }
+
+    /// What a process that trains holds beside tensors.
+    pub fn process(&self) -> Bytes {
+        self.constants.process.as_ref().map_or(Bytes::ZERO, |process| process.value)
     }
 
     /// Whether it has kernels for a CPU or a GPU of `device`, and runs on the one that is there.
@@ -392,6 +424,7 @@ const DIVISORS: &[&str] = &[
     "dsp.library.product_efficiency",
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
+    "cpu.session_tile",
     "cpu.frame",
     "planning.server",
     "planning.link",
@@ -448,6 +481,8 @@ pub enum StackGraph {
     Decomposed,
     /// The same, optimised as far as a run asks for (Sage).
     Optimised,
+    /// The commands that MNN 1.1 makes of its expressions.
+    Commands,
     /// MNN's expressions, with their layout transformations.
     Expressions,
     /// None: the stack runs networks and does not train them.
@@ -465,6 +500,8 @@ pub enum StackAllocator {
     Exact,
     /// PyTorch's caching allocator.
     Caching,
+    /// MNN's pool, which splits and merges its blocks.
+    Pool,
 }
 
 impl Visit for StackAllocator {}

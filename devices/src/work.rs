@@ -224,6 +224,12 @@ pub struct Work {
     /// Bytes that a product moves before it multiplies, to lay out its operands: gathered windows, transformed tiles.
     /// They are no part of the traffic.
     pub laid_out: Bytes,
+    /// Bytes that one thread moves for that while the others wait.
+    pub laid_out_alone: Bytes,
+    /// The operand that each tile of a product reads again; zero where that is not known.
+    pub reread: Bytes,
+    /// Whether a copy moves whole rows, and not element by element.
+    pub by_rows: bool,
     /// Arithmetic of Winograd's transforms, beside that of the products.
     pub transforms: Flops,
     /// How the maps of pictures lie in memory.
@@ -238,6 +244,8 @@ pub struct Work {
     pub atomics: u64,
     /// Independent outputs that can be computed at once.
     pub parallelism: f64,
+    /// The parts that it is handed out in to threads; zero where those are its outputs.
+    pub parts: u64,
     /// Samples that it works on; 1 where it is not of samples.
     pub samples: u64,
     /// The layer, of a dense product.
@@ -255,6 +263,9 @@ impl Work {
             traffic: Traffic::default(),
             passes: Bytes::ZERO,
             laid_out: Bytes::ZERO,
+            laid_out_alone: Bytes::ZERO,
+            reread: Bytes::ZERO,
+            by_rows: false,
             transforms: Flops::ZERO,
             memory_format: MemoryFormat::default(),
             working_set: Bytes::ZERO,
@@ -262,6 +273,7 @@ impl Work {
             barriers: 0,
             atomics: 0,
             parallelism: 1.0,
+            parts: 0,
             samples: 1,
             product: None,
         }

@@ -12,6 +12,7 @@ mod results;
 use std::sync::Arc;
 
 use haversack_devices::System;
+use haversack_devices::device::Form;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::{Policy, PolicyError, original, registry};
@@ -140,12 +141,24 @@ impl Plan {
     /// The memory of the device that its system leaves, where the run has it for itself and keeps to it: on a phone in use
     /// the system's model shares it out.
     pub fn device_memory(&self) -> Option<Bytes> {
-        (self.resolved.phone.is_none() && !self.scenario().ignore_ram).then(|| self.resolved.device.available())
+        (self.resolved.phone.is_none() && !self.scenario().ignore_ram).then(|| self.left())
+    }
+
+    /// What the device's system and the process itself leave for tensors.
+    fn left(&self) -> Bytes {
+        self.resolved.device.available().saturating_sub(self.resolved.stack.process())
+    }
+
+    /// The memory that `record` is of as the device's system sees it. A board's GPU has its memory from the system that all
+    /// share, which ends a process before the framework learns that its cached blocks are wanted.
+    pub fn footprint(&self, record: &Record) -> Bytes {
+        let shares = self.resolved.device.constants.form == Some(Form::Board);
+        if shares { record.reserved } else { record.peak_memory }
     }
 
     /// Whether a run of so much memory takes more than the device has, which one that has it for itself may.
-    pub fn exceeds_ram(&self, peak: Bytes) -> bool {
-        self.resolved.phone.is_none() && peak > self.resolved.device.available()
+    pub fn exceeds_ram(&self, taken: Bytes) -> bool {
+        self.resolved.phone.is_none() && taken > self.left()
     }
 
     /// Simulates the run within the device's own memory. What counts is what is allocated: cached segments are given back
@@ -206,12 +219,15 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
     let graph = match resolved.graph {
         GraphKind::Computable(variant) => lower(network, variant, scenario.optimizer, scenario.gradients)?,
         GraphKind::Integer(id) => return mixed::rewrite(network, mixed::algorithm(id)?, scenario.optimizer),
-        GraphKind::Expressions => express(network, scenario.optimizer)?,
+        GraphKind::Expressions(version) => express(network, scenario.optimizer, version)?,
         GraphKind::Eager { dropout_mask_bytes } => {
             let (optimiser, attention) = (scenario.optimizer, scenario.attention);
             let folds = resolved.prepares();
             let rules = EagerRules { dropout_mask_bytes, optimiser, attention, folds: folds.unwrap_or_default() };
             match (scenario.inference, folds) {
+                (false, _) if resolved.stack.constants.saves_results => {
+                    differentiate(&network.saving_results(), rules)?
+                }
                 (false, _) => differentiate(network, rules)?,
                 (true, None) => forward_alone(network, rules),
                 (true, Some(_)) => return Ok(forward_alone(network, rules).stored_at(scenario.precision)),

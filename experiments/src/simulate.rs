@@ -147,7 +147,7 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     }
     remarks.extend(late_walls(&plan, &record));
     remarks.extend(short_trace(&plan, &record));
-    if plan.scenario().ignore_ram && plan.exceeds_ram(record.peak_memory) {
+    if plan.scenario().ignore_ram && plan.exceeds_ram(plan.footprint(&record)) {
         let (peak, device) = (record.peak_memory, &plan.resolved.device);
         remarks.push(Remark::Warning(format!(
             "{peak} are more than the {} that {} leaves",

@@ -4,7 +4,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::network::Network;
 use haversack_workloads::operator::{Part, Unary, Window};
@@ -46,7 +46,7 @@ fn nodes(blocks: u64) -> usize {
     let first = eager.nodes.iter().find(|node| node.phase == Phase::Update).unwrap().inputs[1];
     assert!(eager.without_gradients(|tensor| tensor == first).nodes.len() < eager.nodes.len());
     let lowered = Variant::ALL.map(|variant| lower(&network, variant, Optimiser::Sgd, Gradients::Kept).unwrap());
-    let expressed = express(&network, Optimiser::Sgd).unwrap();
+    let expressed = express(&network, Optimiser::Sgd, Version::V2).unwrap();
     // Integer algorithms translate few functions.
     let rectified = deep(blocks, &[Unary::Relu; 4]);
     let rewritten = mixed::rewrite(&rectified, mixed::algorithm("niti").unwrap(), Optimiser::Sgd).unwrap();

@@ -198,6 +198,8 @@ impl<'a> Differentiator<'a> {
         };
         let work = NodeWork {
             passes: self.passes_forward(node),
+            // A frame around a map leaves its rows whole.
+            by_rows: matches!(node.op, Op::Take(Taking::PadAround)),
             ..NodeWork::computing(kind_of(node), flops, at_once(node, elements))
         };
         self.writer.write(&node.module, inputs, outputs, work);

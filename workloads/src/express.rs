@@ -16,6 +16,7 @@
 //!
 //! [`OperatorKind::Layout`]: haversack_devices::work::OperatorKind::Layout
 
+mod commands;
 mod expression;
 mod forward;
 mod gradient;
@@ -29,6 +30,17 @@ use crate::operator::Op;
 use crate::training_graph::TrainingGraph;
 use writer::ExpressionWriter;
 
+/// Which of MNN's versions trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// 1.1 (2020), on a fork of which Mandheling builds: every expression as the commands that its geometry makes of it, those
+    /// that lay out the operands of products with their workspace, and how many threads have a part in each
+    /// ([`commands`](self)).
+    V1,
+    /// 2.3: one operator an expression.
+    V2,
+}
+
 /// The graph of expressions that MNN trains on a CPU.
 ///
 /// Gradients that no trained weight needs are never evaluated and are left out, as are conversions to the order that a
@@ -36,7 +48,7 @@ use writer::ExpressionWriter;
 ///
 /// # Errors
 /// A network without a loss.
-pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph, WorkloadError> {
+pub fn express(network: &Network, optimiser: Optimiser, version: Version) -> Result<TrainingGraph, WorkloadError> {
     let loss = network.loss()?;
     if let Some(node) = network.nodes.iter().find(|node| matches!(node.op, Op::Recurrent { .. })) {
         let module = node.module.clone();
@@ -44,7 +56,7 @@ pub fn express(network: &Network, optimiser: Optimiser) -> Result<TrainingGraph,
         let (algorithm, operator) = ("MNN's training".to_owned(), node.op.name());
         return Err(WorkloadError::NoTranslation { algorithm, operator, module, translated });
     }
-    let mut expressions = ExpressionWriter::new(network)?;
+    let mut expressions = ExpressionWriter::new(network, version)?;
     for (id, node) in (0..).zip(&network.nodes) {
         (expressions.writer.origin, expressions.writer.makes) = (Some(id), MapKind::made_by(&node.op));
         expressions.forward(node);

@@ -136,6 +136,19 @@ impl Network {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
+    /// The same where an activation in place saves its result, as PyTorch 1.6 does, and no copy of its input.
+    #[must_use]
+    pub fn saving_results(&self) -> Self {
+        let mut network = self.clone();
+        for node in &mut network.nodes {
+            let result = network.values[node.output as usize].storage;
+            if matches!(node.op, Op::Unary { in_place: true, .. }) {
+                node.saved.iter_mut().for_each(|saved| *saved = result);
+            }
+        }
+        network
+    }
+
     /// The loss.
     ///
     /// # Errors

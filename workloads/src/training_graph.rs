@@ -228,6 +228,18 @@ pub struct NodeWork {
     pub precision: Option<Precision>,
     /// The layer, of a dense product.
     pub product: Option<Product>,
+    /// The parts that it is handed out in, of which no thread has less than one; zero where that is its outputs.
+    pub parts: Extent,
+    /// Whether a copy moves whole rows, and not element by element.
+    pub by_rows: bool,
+    /// Bytes that are moved by all threads to lay out a product's operands and its result.
+    pub laid_out: Extent,
+    /// Those that one thread moves for all.
+    pub laid_out_alone: Extent,
+    /// The operand that each tile of a product reads again; zero where that is not known.
+    pub reread: Extent,
+    /// Bytes that it makes in memory that is mapped anew.
+    pub fresh: Extent,
 }
 
 impl NodeWork {
@@ -247,6 +259,12 @@ impl NodeWork {
             columns: 0,
             precision: None,
             product: None,
+            parts: Extent::ZERO,
+            by_rows: false,
+            laid_out: Extent::ZERO,
+            laid_out_alone: Extent::ZERO,
+            reread: Extent::ZERO,
+            fresh: Extent::ZERO,
         }
     }
 
@@ -280,7 +298,10 @@ impl NodeWork {
             integer_ops: self.index_translations.at(samples) as f64 * kernels.index_ops,
             traffic: Traffic { dram, shared: Bytes::ZERO },
             passes: Bytes(self.passes.at(samples)),
-            laid_out: Bytes::ZERO,
+            laid_out: Bytes(self.laid_out.at(samples)),
+            laid_out_alone: Bytes(self.laid_out_alone.at(samples)),
+            reread: Bytes(self.reread.at(samples)),
+            by_rows: self.by_rows,
             transforms: Flops::ZERO,
             memory_format: kernels.memory_format,
             working_set: dram,
@@ -288,6 +309,7 @@ impl NodeWork {
             barriers: 0,
             atomics: 0,
             parallelism: self.parallelism.at(samples) as f64,
+            parts: self.parts.at(samples),
             samples,
             product: self.product,
         };

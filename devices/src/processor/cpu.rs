@@ -14,9 +14,6 @@ use crate::work::{OperatorKind, Precision, ProductRole, Work};
 
 pub(crate) use cluster::Cluster;
 
-/// A page of memory.
-const PAGE: Bytes = Bytes(4096);
-
 /// A core of a cluster at its operating frequency.
 #[derive(Clone, Debug)]
 pub struct Core {
@@ -62,13 +59,13 @@ impl Core {
         self.cluster.rate(precision, int8) * self.frequency
     }
 
-    /// Seconds of the arithmetic of `work` with the share `vector` of the lanes filled; a stack's scalar code runs as
-    /// fast as the core runs branchy scalar code.
-    fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> f64 {
+    /// Seconds of the operations of `work` and of the integers that find places for it, with the share `vector` of the lanes
+    /// filled; a stack's scalar code runs as fast as the core runs branchy scalar code.
+    fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> [f64; 2] {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
         let sweeps = match work.kind {
-            OperatorKind::Reduction | OperatorKind::Gather => true,
-            OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
+            OperatorKind::Gather => true,
+            OperatorKind::Reduction | OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
             _ => false,
         };
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
@@ -80,7 +77,7 @@ impl Core {
                 work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * vector)
             }
         };
-        operations + indices
+        [operations, indices]
     }
 
     /// Seconds of the transforms of `work`, which run as element-wise maps do.
@@ -94,8 +91,14 @@ impl Core {
         (self.cluster.constants.vector.value.0 / precision.bytes().0.max(1)).max(1)
     }
 
+    /// What it draws by kernels of `stack` from DRAM of which `share` is its own.
+    fn dram_rate(&self, share: f64, stack: &StackOnCpu) -> f64 {
+        let reached = stack.bandwidth.as_ref().map_or(1.0, |share| share.value.0);
+        self.cluster.constants.dram_bandwidth.value.0.min(share) * reached
+    }
+
     /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
-    fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64) -> (f64, bool) {
+    fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64, stack: &StackOnCpu) -> (f64, bool) {
         let cluster = &self.cluster;
         if share <= cluster.constants.l1.value.as_f64() {
             ((cluster.constants.l1_rate.value * self.frequency).0, false)
@@ -103,7 +106,7 @@ impl Core {
             ((cluster.constants.l2_rate.value * self.frequency).0, false)
         } else {
             let l3 = (cluster.constants.l3_rate.value * self.frequency).0;
-            if in_l3 { (l3, false) } else { (cluster.constants.dram_bandwidth.value.0.min(l3).min(dram_share), true) }
+            if in_l3 { (l3, false) } else { (self.dram_rate(dram_share, stack).min(l3), true) }
         }
     }
 }
@@ -293,11 +296,10 @@ impl CpuCores {
         self.cores.iter().map(|core| core.power).sum()
     }
 
-    /// The kernel's time to bring in the pages of `bytes` that are touched for the first time, where `stack` maps memory
-    /// anew for every batch; nothing on cores whose CoreMark is not known.
-    pub fn first_touch(&self, bytes: Bytes, stack: &StackOnCpu) -> Nanos {
-        let pages = (bytes.as_f64() / PAGE.as_f64()).ceil();
-        let iterations = stack.first_touch.as_ref().map_or(0.0, |each| pages * each.value.0 * 1e-6);
+    /// The kernel's time to bring in `pages` that are touched for the first time, where `stack` maps memory anew for every
+    /// batch; nothing on cores whose CoreMark is not known.
+    pub fn first_touch(&self, pages: u64, stack: &StackOnCpu) -> Nanos {
+        let iterations = stack.first_touch.as_ref().map_or(0.0, |each| pages as f64 * each.value.0 * 1e-6);
         self.scalar_time(iterations).unwrap_or_default()
     }
 
@@ -307,62 +309,128 @@ impl CpuCores {
     /// packed layouts hands out whole vectors of output channels, and starting threads and waiting for them costs. A
     /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
     /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, from the
-    /// one DRAM that all cores share: each draws its even part of what DRAM gives, and no more than it can alone. What
-    /// it lays out before it multiplies is another step, which no arithmetic hides.
+    /// one DRAM that all cores share, unless an operand is known that a cache holds: each draws its even part of what DRAM
+    /// gives, and no more than it can alone. What it lays out before it multiplies is another step, which no arithmetic
+    /// hides; a part of that may be one thread's, for which the others wait.
     /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
         }
-        let outputs = work.parallelism.max(1.0);
         let (used, parts) = self.split(work, stack);
-        let sharers = used as f64;
-        let in_l3 = work.working_set <= self.l3;
-        let bytes = work.traffic.dram.as_f64() / parts;
-        let laid_out = work.laid_out.as_f64() / parts;
-        let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
-        let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
-        let tiles = work.flops.0 * traffic;
-        let (mut slowest, mut moved, mut filled) = (0.0_f64, 0.0, 0.0);
-        let mut stalls = Stalls::default();
+        let mut slowest = Part::default();
+        let (mut moved, mut filled) = (0.0, 0.0);
         for core in self.cores.iter().take(used) {
-            let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
-            let vector = (outputs / parts / lanes.max(1.0)).min(1.0);
-            let compute = core.arithmetic(work, stack, vector) * computed(work, stack) / parts;
-            let share = work.working_set.as_f64() / parts;
-            let dram_share = self.dram.bandwidth.0 / sharers;
-            let (bandwidth, from_dram) = core.bandwidth(share, in_l3, dram_share);
-            let irregular = stack.irregular_rate.as_ref().filter(|_| work.kind == OperatorKind::Layout);
-            let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
-            let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
-            let (alone, limit) = longest([(compute, Limit::Arithmetic), (bytes / bandwidth.min(core_path), limit)]);
-            let tile_bandwidth = core.cluster.constants.dram_bandwidth.value.0.min(dram_share);
-            let tiled = tiles / parts / tile_bandwidth;
-            let (bandwidth, laid_in_dram) = core.bandwidth(laid_out, work.laid_out <= self.l3, dram_share);
-            let laying = laid_out / bandwidth + laying(work, core.frequency, stack) / parts;
-            let transforming = core.transforms(work, stack) / parts;
-            let all = alone + tiled + laying + transforming;
-            if all > slowest {
-                slowest = all;
-                stalls = Stalls::default();
-                stalls.add(limit, alone);
-                stalls.add(Limit::Dram, tiled);
-                stalls.add(if laid_in_dram { Limit::Dram } else { Limit::Caches }, laying);
-                stalls.add(Limit::Arithmetic, transforming);
+            let part = self.part(work, stack, core, parts, used as f64);
+            (moved, filled) = (moved + part.dram, filled + part.filled);
+            if part.seconds > slowest.seconds {
+                slowest = part;
             }
-            let streamed = if from_dram { work.traffic.dram.as_f64() } else { 0.0 };
-            moved += (tiles + streamed + if laid_in_dram { work.laid_out.as_f64() } else { 0.0 }) / sharers;
-            filled += vector;
         }
+        let alone = self.alone(work, stack);
+        let mut stalls = slowest.stalls;
+        stalls.add(alone.1, alone.0);
+        let preparation = self.preparation(stack) * u64::from(work.launches);
+        let serial = alone.0 + if used == 1 { slowest.seconds } else { 0.0 };
+        moved += if alone.1 == Limit::Dram { work.laid_out_alone.as_f64() } else { 0.0 };
         Cost {
-            launch: self.dispatch(work, stack) + stack.preparation.as_ref().map_or(Nanos::ZERO, |each| each.value),
+            launch: self.dispatch(work, stack) + preparation,
+            preparation,
+            touching: Nanos::ZERO,
             ahead: false,
-            busy: Nanos::from_seconds(slowest),
+            busy: Nanos::from_seconds(slowest.seconds + alone.0),
+            serial: Nanos::from_seconds(serial),
             dram: Bytes(moved.round() as u64),
             occupancy: filled / self.cores.len().max(1) as f64,
             stalls,
         }
     }
+
+    /// What `core` takes for one of `parts` equal parts of `work` beside `sharers` that use DRAM.
+    fn part(&self, work: &Work, stack: &StackOnCpu, core: &Core, parts: f64, sharers: f64) -> Part {
+        let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
+        let vector = (work.parallelism.max(1.0) / parts / lanes.max(1.0)).min(1.0);
+        let each = computed(work, stack) / parts;
+        let [operations, indices] = core.arithmetic(work, stack, vector).map(|seconds| seconds * each);
+        let streams = |bytes: Bytes| {
+            core.bandwidth(bytes.as_f64() / parts, bytes <= self.l3, self.dram.bandwidth.0 / sharers, stack)
+        };
+        let (bandwidth, from_dram) = streams(work.working_set);
+        let irregular = stack.irregular_rate.as_ref().filter(|_| work.kind == OperatorKind::Layout && !work.by_rows);
+        let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
+        let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
+        let moving = work.traffic.dram.as_f64() / parts / bandwidth.min(core_path);
+        let (once, limit) = longest([(operations + indices, Limit::Arithmetic), (moving, limit)]);
+        let tiles = self.tiles(work, stack, core, self.dram.bandwidth.0 / sharers);
+        let tiled = tiles.bytes / parts / tiles.rate;
+        let laid_out = work.laid_out.as_f64();
+        let (bandwidth, laid_in_dram) = streams(work.laid_out);
+        let laying = laid_out / parts / bandwidth + laying(work, core.frequency, stack) / parts;
+        let transforming = core.transforms(work, stack) / parts;
+        let mut stalls = Stalls::default();
+        stalls.add(limit, once);
+        if limit == Limit::Arithmetic && indices > 0.0 {
+            stalls.add(Limit::Indices, once * indices / (operations + indices));
+        }
+        stalls.add(if tiles.in_dram { Limit::Dram } else { Limit::Caches }, tiled);
+        stalls.add(if laid_in_dram { Limit::Dram } else { Limit::Caches }, laying);
+        let streamed = if from_dram { work.traffic.dram.as_f64() } else { 0.0 };
+        let dram = if tiles.in_dram { tiles.bytes } else { 0.0 } + streamed + if laid_in_dram { laid_out } else { 0.0 };
+        Part { seconds: once + tiled + laying + transforming, dram: dram / sharers, filled: vector, stalls }
+    }
+
+    /// What the tiles of a product read again, and from where: an operand that a core's own cache holds costs nothing beside the
+    /// arithmetic, one that is not known comes from DRAM.
+    fn tiles(&self, work: &Work, stack: &StackOnCpu, core: &Core, dram_share: f64) -> Tiles {
+        let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
+        let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
+        let bytes = work.flops.0 * traffic;
+        let weights = work.product.filter(|product| product.role == ProductRole::Forward && product.is_dense());
+        let weights = weights.map_or(0, |of| of.inputs * of.outputs * of.taps[0] * of.taps[1]);
+        let operand = if work.reread > Bytes::ZERO { work.reread } else { work.precision.bytes() * weights };
+        let cluster = &core.cluster.constants;
+        match operand {
+            Bytes(0) => Tiles { bytes, rate: core.dram_rate(dram_share, stack), in_dram: true },
+            _ if operand <= cluster.l2.value => Tiles { bytes: 0.0, rate: f64::INFINITY, in_dram: false },
+            _ if operand <= self.l3 => {
+                Tiles { bytes, rate: (cluster.l3_rate.value * core.frequency).0, in_dram: false }
+            }
+            _ => Tiles { bytes, rate: core.dram_rate(dram_share, stack), in_dram: true },
+        }
+    }
+
+    /// What the fastest core lays out for all, in seconds, and what that is bound by.
+    fn alone(&self, work: &Work, stack: &StackOnCpu) -> (f64, Limit) {
+        let bytes = work.laid_out_alone;
+        let Some(core) = self.cores.first().filter(|_| bytes > Bytes::ZERO) else { return (0.0, Limit::Arithmetic) };
+        let (bandwidth, in_dram) = core.bandwidth(bytes.as_f64(), bytes <= self.l3, self.dram.bandwidth.0, stack);
+        (bytes.as_f64() / bandwidth, if in_dram { Limit::Dram } else { Limit::Caches })
+    }
+
+    /// What one thread takes to prepare an operator.
+    fn preparation(&self, stack: &StackOnCpu) -> Nanos {
+        let work = stack.preparation_work.as_ref().and_then(|work| self.scalar_time(work.value.0 * 1e-6));
+        work.or(stack.preparation.as_ref().map(|each| each.value)).unwrap_or_default()
+    }
+}
+
+/// What a core takes for its part of an operator.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    seconds: f64,
+    /// Bytes that DRAM moves for it.
+    dram: f64,
+    /// The share of its lanes that it fills.
+    filled: f64,
+    stalls: Stalls,
+}
+
+/// What the tiles of a product read again.
+struct Tiles {
+    bytes: f64,
+    /// Bytes a second that the level gives which holds it.
+    rate: f64,
+    in_dram: bool,
 }
 
 // Convolutions over maps that lie in frames, and what products spend on laying out their operands.
@@ -416,7 +484,13 @@ impl CpuCores {
         }
         // A float cast saturates, and turns not-a-number into zero.
         let used = (work.parallelism as usize).clamp(1, threads);
-        (used, used as f64)
+        match work.parts {
+            0 => (used, used as f64),
+            parts => {
+                let used = (parts as usize).min(used);
+                (used, parts as f64 / parts.div_ceil(used as u64) as f64)
+            }
+        }
     }
 
     /// What it costs to start an operator: its dispatch, and for each of its steps the threads. A product that lays out its

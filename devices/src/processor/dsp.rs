@@ -131,11 +131,11 @@ impl Offloader {
         stalls.add(limit, seconds - missed);
         Cost {
             launch: self.stack.operator_overhead.value,
-            ahead: false,
             busy: Nanos::from_seconds(seconds),
             dram: Bytes(moved.round() as u64),
             occupancy: 1.0,
             stalls,
+            ..Cost::default()
         }
     }
 

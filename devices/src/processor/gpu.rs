@@ -19,12 +19,15 @@ use crate::device::{Device, GpuConstants};
 use crate::processor::stalls::{Limit, longest};
 use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::StackOnGpu;
-use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Interval, Nanos};
+use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Fraction, Interval, Nanos};
 use crate::work::{Precision, Work};
 
 /// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
 /// taken for the mobile GPUs, whose makers do not publish it.
 const PIPELINE: f64 = 4.0;
+
+/// CoreMark iterations of some seconds.
+const MANY: f64 = 1e5;
 
 /// H(k) ≈ ln k + γ, the expected number of new minima in k values in random order.
 const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
@@ -39,12 +42,16 @@ pub struct Gpu {
     resident_blocks: Count,
     shared_bandwidth: BytesPerSecond,
     dram: Dram,
+    /// CoreMark iterations a second of the host's fastest core, if that is known.
+    host: Option<f64>,
 }
 
 impl Device {
     /// The GPU model, if the device has a GPU.
     pub fn gpu(&self) -> Option<Gpu> {
-        Some(Gpu::new(self.constants.gpu.as_ref()?, self.dram()))
+        let core = self.core_for(Fraction(1.0)).and_then(|core| core.scalar_time(MANY));
+        let host = core.map(|time| MANY / time.seconds());
+        Some(Gpu { host, ..Gpu::new(self.constants.gpu.as_ref()?, self.dram()) })
     }
 }
 
@@ -58,6 +65,7 @@ impl Gpu {
             shared_bandwidth: constants.shared_rate.value * constants.clock.value * units,
             constants: Arc::new(constants.clone()),
             dram,
+            host: None,
         }
     }
 
@@ -115,13 +123,14 @@ impl Gpu {
             stalls.add(run.busy.1, run.busy.0);
             let launch = self.launching(work.launches + run.kernels, stack);
             let busy = Nanos::from_seconds(run.busy.0);
-            return Cost { launch, ahead: true, busy, dram: run.dram, occupancy, stalls };
+            return Cost { launch, ahead: true, busy, dram: run.dram, occupancy, stalls, ..Cost::default() };
         }
         let (peak, tensor) = self.peak(work);
         let starved = if tensor { stack.tensor_factor.value.0 } else { 1.0 };
         let issued = self.issue_rate(occupancy);
         let rate = peak.0 * stack.efficiency.of(work.kind).0 * starved * issued;
-        let arithmetic = work.flops.0 / rate + work.integer_ops / (self.integer_rate() * issued);
+        let indices = work.integer_ops / (self.integer_rate() * issued);
+        let arithmetic = work.flops.0 / rate + indices;
         let barriers = self.barriers(work, stack);
         let (bandwidth, dram) = self.served_by(work.working_set, work.traffic.dram);
         let bytes = work.traffic.dram.as_f64() / bandwidth.0;
@@ -134,11 +143,14 @@ impl Gpu {
         ]);
         let mut stalls = Stalls::default();
         match limit {
-            Limit::Arithmetic => stalls.add(Limit::Waiting, barriers),
+            Limit::Arithmetic => {
+                stalls.add(Limit::Waiting, barriers);
+                stalls.add(Limit::Indices, indices);
+            }
             other => stalls.add(other, busy),
         }
         let launch = self.launching(work.launches, stack);
-        Cost { launch, ahead: false, busy: Nanos::from_seconds(busy), dram, occupancy, stalls }
+        Cost { launch, busy: Nanos::from_seconds(busy), dram, occupancy, stalls, ..Cost::default() }
     }
 
     /// Seconds that the barriers of `work` take, wave by wave.
@@ -148,8 +160,13 @@ impl Gpu {
 
     /// What the framework and a number of `launches` take.
     fn launching(&self, launches: u32, stack: &StackOnGpu) -> Nanos {
-        let launches = f64::from(launches) * self.constants.launch.value.seconds();
-        stack.operator_overhead.value + Nanos::from_seconds(launches * stack.launch_factor.value.0)
+        let count = f64::from(launches);
+        let launches = Nanos::from_seconds(count * self.constants.launch.value.seconds() * stack.launch_factor.value.0);
+        let (Some(speed), Some(work)) = (self.host, &stack.operator_work) else {
+            return launches + stack.operator_overhead.value;
+        };
+        let each = stack.launch_work.as_ref().map_or(0.0, |work| work.value.0);
+        launches + Nanos::from_seconds((work.value.0 + count * each) * 1e-6 / speed)
     }
 
     /// The bandwidth that serves `bytes` of traffic within `working_set`, and how many of them DRAM moves.

@@ -30,10 +30,17 @@ pub use stalls::Stalls;
 pub struct Cost {
     /// Time before the processor computes: framework and launches.
     pub launch: Nanos,
+    /// What of `launch` prepares the operator, where a graph is prepared anew for every batch: its place in memory, and pages
+    /// that are mapped anew.
+    pub preparation: Nanos,
+    /// What of `preparation` the system's kernel takes to bring pages in.
+    pub touching: Nanos,
     /// Whether the host spends that time while the processor still works on what was launched before.
     pub ahead: bool,
     /// Time that it computes, or waits for its own bytes, when it runs alone.
     pub busy: Nanos,
+    /// What of `busy` one thread of a CPU works in while the others have no part in it.
+    pub serial: Nanos,
     /// Bytes that a shared DRAM moves for it during `busy`; none where a cache holds the working set.
     pub dram: Bytes,
     /// The share of the processor's lanes that the work can fill.
@@ -51,12 +58,15 @@ impl Cost {
     /// What a `share` of the work costs, from 0 to 1.
     pub fn part(&self, share: f64) -> Self {
         let of = |time: Nanos| Nanos((time.0 as f64 * share) as u64);
-        let Stalls { dram, caches, waiting } = self.stalls;
+        let Stalls { dram, caches, waiting, indices } = self.stalls;
         Self {
             launch: of(self.launch),
+            preparation: of(self.preparation),
+            touching: of(self.touching),
             busy: of(self.busy),
+            serial: of(self.serial),
             dram: Bytes((self.dram.as_f64() * share) as u64),
-            stalls: Stalls { dram: of(dram), caches: of(caches), waiting: of(waiting) },
+            stalls: Stalls { dram: of(dram), caches: of(caches), waiting: of(waiting), indices: of(indices) },
             ..*self
         }
     }

@@ -14,6 +14,8 @@ pub struct Stalls {
     pub caches: Nanos,
     /// Barriers, contended atomics, and whatever works in the processor's place.
     pub waiting: Nanos,
+    /// Integers that find the places of elements, in generic kernels.
+    pub indices: Nanos,
 }
 
 impl Stalls {
@@ -24,6 +26,7 @@ impl Stalls {
             Limit::Dram => &mut self.dram,
             Limit::Caches => &mut self.caches,
             Limit::Waiting => &mut self.waiting,
+            Limit::Indices => &mut self.indices,
         };
         *part = Nanos(part.0.saturating_add(Nanos::from_seconds(seconds).0));
     }
@@ -32,14 +35,24 @@ impl Stalls {
 impl Add for Stalls {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { dram: self.dram + other.dram, caches: self.caches + other.caches, waiting: self.waiting + other.waiting }
+        Self {
+            dram: self.dram + other.dram,
+            caches: self.caches + other.caches,
+            waiting: self.waiting + other.waiting,
+            indices: self.indices + other.indices,
+        }
     }
 }
 
 impl Mul<u64> for Stalls {
     type Output = Self;
     fn mul(self, times: u64) -> Self {
-        Self { dram: self.dram * times, caches: self.caches * times, waiting: self.waiting * times }
+        Self {
+            dram: self.dram * times,
+            caches: self.caches * times,
+            waiting: self.waiting * times,
+            indices: self.indices * times,
+        }
     }
 }
 
@@ -50,6 +63,7 @@ pub(crate) enum Limit {
     Dram,
     Caches,
     Waiting,
+    Indices,
 }
 
 /// The longest of terms that run at once; of equal ones the first.

@@ -113,11 +113,11 @@ fn a_stack_and_a_system_have_bases_too() {
     let overhead = load_stack(&stack).unwrap().constants.cpu.unwrap().operator_overhead;
     assert_eq!(overhead.value, Nanos(7_000));
     // An empty array drops a section and a constant, each of which another file may do without.
-    let less = "base = \"mnn\"\nname = \"Less\"\ngpu = []\n[cpu]\npreparation = []\n";
+    let less = "base = \"mnn\"\nname = \"Less\"\ngpu = []\n[cpu]\npreparation_work = []\n";
     let less = load_stack(&folder.put("less.toml", less)).unwrap();
     let whole = load_stack("mnn").unwrap();
-    assert!(whole.gpu().is_some() && whole.cpu().unwrap().preparation.is_some());
-    assert!(less.gpu().is_none() && less.cpu().unwrap().preparation.is_none());
+    assert!(whole.gpu().is_some() && whole.cpu().unwrap().preparation_work.is_some());
+    assert!(less.gpu().is_none() && less.cpu().unwrap().preparation_work.is_none());
     assert!(less.cpu().unwrap().first_touch.is_some());
     // What cannot be done without is missed.
     let none = folder.put("none.toml", "base = \"mnn\"\nname = \"None\"\ncpu.operator_overhead = []\n");

@@ -61,6 +61,10 @@ pub enum Observations {
     GpuSteps,
     /// Inference on phones and boards that ncnn's users measured, `truth/ncnn-cpu`, likewise.
     PhoneInference,
+    /// Training steps under MNN on two phones, `truth/mnn-phones`, likewise.
+    MnnPhones,
+    /// Training steps under PyTorch on a board, `truth/jetson-tx2`, likewise.
+    JetsonTx2,
 }
 
 impl Observations {

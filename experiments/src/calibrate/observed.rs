@@ -17,9 +17,11 @@ use crate::truth;
 /// An embedded file that is wrong, or a scenario that does not run.
 pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
-        Observations::PytorchTimings | Observations::GpuSteps | Observations::PhoneInference => {
-            measured(calibration, Role::Fit)
-        }
+        Observations::PytorchTimings
+        | Observations::GpuSteps
+        | Observations::PhoneInference
+        | Observations::MnnPhones
+        | Observations::JetsonTx2 => measured(calibration, Role::Fit),
         Observations::SageTable1 => papers::sage_table1(calibration),
         Observations::DafTable2 => papers::daf_table2(),
         Observations::MandhelingOperators => papers::mandheling_operators(),
@@ -39,7 +41,9 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandE
 /// As [`of`].
 pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
     match calibration.observations {
-        Observations::GpuSteps | Observations::PhoneInference => measured(calibration, Role::Check),
+        Observations::GpuSteps | Observations::PhoneInference | Observations::MnnPhones | Observations::JetsonTx2 => {
+            measured(calibration, Role::Check)
+        }
         _ => Ok(Vec::new()),
     }
 }
@@ -55,7 +59,7 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, C
         let part = match row.quantity.name.as_str() {
             "forward_s" => Part::Forward,
             "backward_s" => Part::Backward,
-            _ if calibration.observations == Observations::GpuSteps => {
+            _ if matches!(calibration.observations, Observations::GpuSteps | Observations::JetsonTx2) => {
                 return Ok(Observation { id: row.id, observed, unit: "s", measure: Measure::Run(vec![plan]) });
             }
             _ => Part::Iteration,
@@ -64,7 +68,9 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, C
     };
     let is_of = |row: &Row| {
         let device = &row.scenario.device;
-        row.role == role && (*device == calibration.device || calibration.others.contains(device))
+        let steps = matches!(calibration.observations, Observations::MnnPhones | Observations::JetsonTx2);
+        let is_step = row.quantity.name == "iteration_time_s" && !row.scenario.inference;
+        row.role == role && (!steps || is_step) && (*device == calibration.device || calibration.others.contains(device))
     };
     set.rows.into_iter().filter(is_of).map(observation).collect()
 }

@@ -66,7 +66,7 @@ figures! {
     reserved_bytes: u64 = run.record.reserved.0;
     /// Whether what is resident is more at its peak than the device's system leaves, which only a run may take that ignores it.
     #[serde(default)]
-    exceeds_ram: bool = run.plan.exceeds_ram(run.record.peak_memory);
+    exceeds_ram: bool = run.plan.exceeds_ram(run.plan.footprint(run.record));
     /// The most that saved tensors take, in the form in which they are stored.
     saved_peak_bytes: u64 = run.record.peak_saved.0;
     /// The most that is in flight to and from a CPU that packs.
@@ -101,6 +101,16 @@ figures! {
     phone: Option<PhoneResults> = PhoneResults::of(run.record);
     /// Energy of the iteration.
     energy_j: f64 = run.record.energy.0;
+    /// The mean power of the iteration, above the idle device.
+    mean_power_w: f64 = run.record.energy.0 / seconds(run.record.iteration).max(f64::MIN_POSITIVE);
+    /// What the process holds beside tensors: the context of a GPU, libraries, an interpreter.
+    process_bytes: u64 = run.plan.resolved.stack.process().0;
+    /// Seconds of the process on cores in a second, spinning or at work.
+    busy_cores: f64 = run.record.threads.all / seconds(run.record.iteration).max(f64::MIN_POSITIVE);
+    /// What of these the system's kernel takes.
+    kernel_share: f64 = run.record.threads.kernel / run.record.threads.all.max(f64::MIN_POSITIVE);
+    /// Pages that the iteration touches for the first time.
+    minor_faults: u64 = run.record.minor_faults;
     /// The share of the time spent computing again.
     recompute_share: f64 = run.record.recompute_share();
     /// Samples of each micro-batch.
@@ -129,7 +139,7 @@ impl Results {
     }
 
     /// The names of what can bound a time, in order.
-    pub fn bounds() -> [&'static str; 5] {
+    pub fn bounds() -> [&'static str; 8] {
         BoundBy::default().parts().map(|(name, _)| name)
     }
 

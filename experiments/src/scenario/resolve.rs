@@ -12,6 +12,7 @@ use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
 use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
 use haversack_workloads::autograd::Attention;
+use haversack_workloads::express::Version;
 use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, WorkloadError, mixed};
@@ -34,8 +35,8 @@ pub enum GraphKind {
     },
     /// Sage's, of computable operations.
     Computable(Variant),
-    /// MNN's expressions.
-    Expressions,
+    /// MNN's expressions, of one of its versions.
+    Expressions(Version),
     /// The eager one, rewritten for integer training by an algorithm.
     Integer(&'static str),
 }
@@ -142,11 +143,12 @@ impl Scenario {
         let graph = self.graph_kind(&stack, algorithm)?;
         scenario.graph = match graph {
             GraphKind::Computable(variant) => Some(variant),
-            GraphKind::Eager { .. } | GraphKind::Expressions | GraphKind::Integer(_) => None,
+            GraphKind::Eager { .. } | GraphKind::Expressions(_) | GraphKind::Integer(_) => None,
         };
         let own_allocator = match stack.constants.allocator {
             StackAllocator::Exact => AllocatorKind::Exact,
             StackAllocator::Caching => AllocatorKind::Caching,
+            StackAllocator::Pool => AllocatorKind::Pool,
         };
         scenario.allocator = Some(self.allocator.unwrap_or(own_allocator));
         if scenario.cores.is_none() {
@@ -260,7 +262,7 @@ impl Scenario {
             return Ok(whole);
         }
         match stack.constants.graph {
-            StackGraph::Eager | StackGraph::Expressions => {}
+            StackGraph::Eager | StackGraph::Commands | StackGraph::Expressions => {}
             StackGraph::Inference => {
                 let stack = &stack.id;
                 let message = format!(
@@ -285,7 +287,8 @@ impl Scenario {
             return Err(self.error(Key::Gradients, eager("gradients are kept until the update")));
         }
         Ok(match stack.constants.graph {
-            StackGraph::Expressions => GraphKind::Expressions,
+            StackGraph::Commands => GraphKind::Expressions(Version::V1),
+            StackGraph::Expressions => GraphKind::Expressions(Version::V2),
             _ => whole,
         })
     }

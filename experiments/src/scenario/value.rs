@@ -117,8 +117,8 @@ impl Cell {
 pub(super) const OPTIMISERS: [(&str, Optimiser); 3] =
     [("sgd", Optimiser::Sgd), ("momentum", Optimiser::Momentum), ("adam", Optimiser::Adam)];
 pub(super) const GRADIENTS: [(&str, Gradients); 2] = [("kept", Gradients::Kept), ("streamed", Gradients::Streamed)];
-pub(super) const ALLOCATORS: [(&str, AllocatorKind); 2] =
-    [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching)];
+pub(super) const ALLOCATORS: [(&str, AllocatorKind); 3] =
+    [("exact", AllocatorKind::Exact), ("caching", AllocatorKind::Caching), ("pool", AllocatorKind::Pool)];
 pub(super) const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
 pub(super) const ATTENTION: [(&str, Attention); 2] = [("math", Attention::Math), ("fused", Attention::Fused)];
 

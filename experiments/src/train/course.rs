@@ -78,7 +78,7 @@ pub(crate) fn program(network: &Network, plan: &Plan) -> Result<Program, String>
             let rewritten = mixed::rewritten(network, algorithm, scenario.optimizer);
             Program::of_integers(network, rewritten.map_err(|error| error.to_string())?)
         }
-        GraphKind::Computable(_) | GraphKind::Expressions => {
+        GraphKind::Computable(_) | GraphKind::Expressions(_) => {
             let stack = scenario.stack.clone().unwrap_or_default();
             return Err(format!(
                 "`stack`: {stack} runs a graph of its own, which carries no data; expected pytorch-cpu, pytorch-cuda or mnn-2-eager"

@@ -78,13 +78,15 @@ fn largest(row: &Row, cache: &Cache) -> Result<Found, CommandError> {
     batches.sort_unstable();
     let mut holds = 0;
     for batch in batches {
-        let scenario = Scenario { batch, ..row.scenario.clone() };
+        // It runs whether it fits or not, and says which.
+        let scenario = Scenario { batch, ignore_ram: true, ..row.scenario.clone() };
         let plan = match planned(&scenario, cache)? {
             Ok(plan) => plan,
             Err(reason) => return Ok(Err(reason)),
         };
         let outcome = Outcome::of(&plan, cache);
         match outcome.status {
+            Status::Ok if outcome.results.as_ref().is_some_and(|results| results.exceeds_ram) => break,
             Status::Ok => holds = batch,
             Status::Infeasible | Status::Killed => break,
             Status::Unsupported | Status::Error => return Ok(Err(outcome.reason.unwrap_or_default())),

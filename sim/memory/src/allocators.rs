@@ -5,11 +5,13 @@
 //! here answers both.
 
 mod caching;
+mod pool;
 
 use haversack_devices::units::Bytes;
 use thiserror::Error;
 
 pub use caching::CachingAllocator;
+pub use pool::PoolAllocator;
 
 /// A piece of memory given out; give it back with [`Allocator::free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +40,14 @@ pub trait Allocator {
     /// Where the budget does not hold them.
     fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError>;
 
+    /// Gives `size` bytes for what outlives an iteration's maps; from memory of its own, where the allocator keeps the two apart.
+    ///
+    /// # Errors
+    /// Where the budget does not hold them.
+    fn allocate_apart(&mut self, size: Bytes) -> Result<Allocation, AllocationError> {
+        self.allocate(size)
+    }
+
     /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
     fn free(&mut self, allocation: Allocation);
 
@@ -52,6 +62,11 @@ pub trait Allocator {
 
     /// Bytes held from the system.
     fn reserved(&self) -> Bytes;
+
+    /// Bytes that are in memory for it: of one that never has what is free back, all that it holds.
+    fn resident(&self) -> Bytes {
+        self.allocated()
+    }
 }
 
 /// An allocator without rounding, caching or fragments: reserved equals allocated.

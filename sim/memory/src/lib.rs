@@ -30,4 +30,4 @@ pub mod allocators;
 pub mod pages;
 pub mod phone;
 
-pub use allocators::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
+pub use allocators::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator, PoolAllocator};

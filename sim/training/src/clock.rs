@@ -12,7 +12,7 @@ use haversack_workloads::{NodeId, Phase, TensorId};
 
 use crate::error::RunError;
 use crate::job::Observe;
-use crate::record::{BoundBy, Breakdown, OperatorTimes, Record};
+use crate::record::{BoundBy, Breakdown, OperatorTimes, Record, ThreadTime};
 use crate::tensors::Tensors;
 use crate::timeline::{Draw, PackingSpan, Span, SpanKind, Timeline};
 
@@ -64,9 +64,53 @@ pub(crate) struct Clock {
     usage: Usage,
     /// When the processors' power last changed, and how long everything had been busy by then.
     repowered: (Nanos, Usage),
+    workers: Workers,
     /// Where the time of the micro-batch under way went.
     part: Breakdown,
     spent: Spent,
+}
+
+/// The threads of the process that trains, and what they do while others work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Workers {
+    /// Of an operator on the CPU.
+    pub(crate) threads: f64,
+    /// Of the time in which they spin, what the system's kernel takes; they sleep where it is not given.
+    pub(crate) yielding: Option<f64>,
+    /// What a core draws on which a thread spins, and one that prepares a graph, as shares of one that runs a vector kernel.
+    pub(crate) spinning: f64,
+    pub(crate) scalar: f64,
+    /// Of the time in which an accelerator works, what the host's thread polls.
+    pub(crate) polling: f64,
+}
+
+impl Workers {
+    /// The seconds of all threads in the time `span` in which a kernel of `cost` ran, and what of them the system's kernel took.
+    fn times(&self, cost: &Cost, span: Nanos, on_cpu: bool) -> ThreadTime {
+        let [launch, preparation] = [cost.launch, cost.preparation].map(|time| time.min(span).seconds());
+        let touching = cost.touching.seconds();
+        if !on_cpu {
+            let all = launch + (span.seconds() - launch) * self.polling;
+            return ThreadTime { all, kernel: touching };
+        }
+        let serial = (launch - preparation + cost.serial.seconds()).clamp(0.0, span.seconds() - preparation);
+        let parallel = span.seconds() - preparation - serial;
+        let idle = serial * (self.threads - 1.0);
+        let all = preparation + serial + parallel * self.threads;
+        match self.yielding {
+            Some(share) => ThreadTime { all: all + idle, kernel: touching + idle * share },
+            None => ThreadTime { all, kernel: touching },
+        }
+    }
+
+    /// The time in which all cores at work would draw what is drawn in the time `span` in which a kernel of `cost` ran.
+    fn drawing(&self, cost: &Cost, span: Nanos) -> Nanos {
+        let ThreadTime { all, .. } = Self { yielding: None, ..*self }.times(cost, span, true);
+        let preparation = cost.preparation.min(span).seconds();
+        let idle = span.seconds() * self.threads - all - preparation * (self.threads - 1.0);
+        let spins = if self.yielding.is_some() { idle.max(0.0) * self.spinning } else { 0.0 };
+        Nanos::from_seconds((all - preparation * (1.0 - self.scalar) + spins) / self.threads).min(span)
+    }
 }
 
 /// What an iteration has been charged so far.
@@ -82,6 +126,7 @@ struct Spent {
     energy: Joules,
     /// What processors were bound by while they ran anything.
     bound_by: BoundBy,
+    threads: ThreadTime,
     /// How long each operator took, where that is recorded.
     operators: Option<OperatorTimes>,
     timeline: Option<Timeline>,
@@ -89,7 +134,7 @@ struct Spent {
 
 impl Clock {
     /// At the beginning of a run whose DRAM moves `bandwidth`.
-    pub(crate) fn new(bandwidth: BytesPerSecond) -> Result<Self, RunError> {
+    pub(crate) fn new(bandwidth: BytesPerSecond, workers: Workers) -> Result<Self, RunError> {
         Ok(Self {
             now: Nanos::ZERO,
             events: EventQueue::new(),
@@ -102,6 +147,7 @@ impl Clock {
             power: Power::default(),
             usage: Usage::default(),
             repowered: (Nanos::ZERO, Usage::default()),
+            workers,
             part: Breakdown::default(),
             spent: Spent::default(),
         })
@@ -145,6 +191,7 @@ impl Clock {
         let waited = record.iteration.saturating_sub(spent.bound_by.total());
         record.bound_by = spent.bound_by;
         record.bound_by.waiting += waited;
+        record.threads = spent.threads;
         record.operators = spent.operators.map(OperatorTimes::into_run).unwrap_or_default();
         self.usage.span = record.iteration;
         record.energy = spent.energy + self.energy_since_repowered();
@@ -276,10 +323,12 @@ impl Clock {
         self.part.runnable += stall.runnable;
     }
 
-    /// The time since `start` was for an operator of the schedule, launched in `launch`.
-    pub(crate) fn charge_operator(&mut self, start: Nanos, kind: OperatorKind, launch: Nanos) {
-        self.part.launch += launch;
-        self.part.add(kind, (self.now - start).saturating_sub(launch));
+    /// The time since `start` was for an operator of the schedule, of `cost`.
+    pub(crate) fn charge_operator(&mut self, start: Nanos, kind: OperatorKind, cost: &Cost) {
+        let preparation = cost.preparation.min(cost.launch);
+        self.part.preparation += preparation;
+        *if cost.ahead { &mut self.part.host } else { &mut self.part.launch } += cost.launch - preparation;
+        self.part.add(kind, (self.now - start).saturating_sub(cost.launch));
     }
 
     /// The time since `start` was for an operator that is computed again.
@@ -311,10 +360,17 @@ impl Clock {
 
     /// A processor has run a kernel of `cost` since `start`.
     pub(crate) fn was_busy(&mut self, on: ProcessorKind, start: Nanos, cost: &Cost) {
-        self.spent.bound_by += BoundBy::of(cost, self.now - start);
-        // On a CPU the framework's own work is the CPU's too.
-        let before = if on == ProcessorKind::Cpu { Nanos::ZERO } else { cost.launch };
-        let busy = (self.now - start).saturating_sub(before);
+        let span = self.now - start;
+        self.spent.bound_by += BoundBy::of(cost, span);
+        let on_cpu = on == ProcessorKind::Cpu;
+        let threads = self.workers.times(cost, span, on_cpu);
+        self.spent.threads += threads;
+        // On a CPU the framework's own work is the CPU's too; where some of its cores sleep, they count as so much less of it.
+        let busy = if on_cpu && self.workers.threads > 1.0 {
+            self.workers.drawing(cost, span)
+        } else {
+            span.saturating_sub(if on_cpu { Nanos::ZERO } else { cost.launch })
+        };
         self.use_processor(on, busy, cost.dram);
     }
 

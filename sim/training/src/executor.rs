@@ -17,7 +17,7 @@ mod walk;
 use haversack_devices::processor::{Cost, CpuCores, Power, Stalls};
 use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_kernels::KernelError;
-use haversack_memory::{Allocator, CachingAllocator, ExactAllocator};
+use haversack_memory::{Allocator, CachingAllocator, ExactAllocator, PoolAllocator};
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
 use haversack_policies::planning::PlanAhead;
@@ -98,6 +98,7 @@ impl<'a> Executor<'a> {
         let allocator: Box<dyn Allocator> = match job.allocator {
             AllocatorKind::Exact => Box::new(ExactAllocator::new(Bytes::MAX)),
             AllocatorKind::Caching => Box::new(CachingAllocator::new(Bytes::MAX)),
+            AllocatorKind::Pool => Box::new(PoolAllocator::new(Bytes::MAX)),
         };
         let limits = Limits {
             memory: memory_budget(machine, job, Nanos::ZERO),
@@ -139,7 +140,7 @@ impl<'a> Executor<'a> {
             planner,
             plan: IterationPlan::new(schedule.micro_batch),
             costs: RunCosts::new(machine, graph, schedule.precision.unwrap_or(job.precision), rules, codec),
-            clock: Clock::new(machine.device.dram().bandwidth)?,
+            clock: Clock::new(machine.device.dram().bandwidth, machine.workers())?,
             tensors,
             lanes: Lanes::new(
                 machine.packing_cores().filter(|_| cpu_packs).map(PackerLane::new),
@@ -378,9 +379,9 @@ impl<'a> Executor<'a> {
 
     /// Keeps the peaks; `node` is under way.
     fn note_memory(&mut self, node: NodeId) {
-        let allocated = self.tensors.allocated();
-        if allocated > self.record.peak_memory {
-            self.record.peak_memory = allocated;
+        let resident = self.tensors.resident();
+        if resident > self.record.peak_memory {
+            self.record.peak_memory = resident;
             if self.job.observe.peak {
                 self.record.peak = Some(self.report_peak(node));
             }

@@ -58,6 +58,8 @@ pub enum AllocatorKind {
     Exact,
     /// PyTorch's caching allocator.
     Caching,
+    /// MNN's pool.
+    Pool,
 }
 
 /// What to record beside the results.

@@ -73,7 +73,7 @@ pub use machine::{Machine, MachineError, Trains};
 pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use record::{
     BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
-    StoredForms, ThreadStates, TrainerKill,
+    StoredForms, ThreadStates, ThreadTime, TrainerKill,
 };
 pub use run::{least_memory, least_that_works, simulate, train};
 pub use setting::with_setting;

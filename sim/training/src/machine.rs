@@ -11,11 +11,14 @@ use haversack_devices::stack::Stack;
 use haversack_devices::storage::ScalarSpeed;
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Flops, Nanos};
 use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Traffic, Work};
+use haversack_memory::phone::PAGE;
 use haversack_policies::planning::{Operations, Planner, Planning};
 use haversack_policies::setting::Swapping;
 use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
 use thiserror::Error;
+
+use crate::clock::Workers;
 
 /// Why a device and a stack make no machine.
 #[derive(Debug, Error)]
@@ -119,7 +122,11 @@ impl Machine {
     /// tensors are there, as they are in inference (MNN's and TensorFlow Lite's sessions).
     pub fn prepared_before(mut self) -> Self {
         if let Processor::Cpu(_, on_cpu) = &mut self.processor {
-            (on_cpu.preparation, on_cpu.first_touch) = (None, None);
+            (on_cpu.preparation, on_cpu.preparation_work, on_cpu.first_touch) = (None, None, None);
+            // A session that is prepared once has its weights transformed, too.
+            if let Some(side) = &on_cpu.session_tile {
+                (self.kernels.packed, self.kernels.winograd_tile) = (true, side.value.0 as u64);
+            }
         }
         Self { prepared: true, ..self }
     }
@@ -215,16 +222,41 @@ impl Machine {
         self.cost_reading_less(graph, id, samples, precision, Bytes::ZERO)
     }
 
-    /// The first touch of what node `id` makes, where memory is mapped anew for every batch. Forward's tensors lie in
-    /// fresh pages, since few are freed before its end; what comes after finds theirs.
-    fn first_touch(&self, graph: &TrainingGraph, id: usize, samples: u64) -> Nanos {
+    /// Pages of what node `id` makes that are touched for the first time, where memory is mapped anew for every batch: what the
+    /// graph says, and forward's tensors, or a share of them, since few are freed before its end; what comes after finds
+    /// theirs.
+    pub(crate) fn fresh_pages(&self, graph: &TrainingGraph, id: usize, samples: u64) -> u64 {
         let node = &graph.nodes[id];
-        let Processor::Cpu(cores, on_cpu) = &self.processor else { return Nanos::ZERO };
-        if node.phase != Phase::Forward || node.work.launches == 0 {
-            return Nanos::ZERO;
+        let Processor::Cpu(_, on_cpu) = &self.processor else { return 0 };
+        if on_cpu.first_touch.is_none() || node.work.launches == 0 {
+            return 0;
         }
-        let bytes = node.outputs.iter().map(|&output| graph.tensor(output).bytes.at(samples)).sum();
-        cores.first_touch(Bytes(bytes), on_cpu)
+        let made = if node.phase == Phase::Forward {
+            let bytes: u64 = node.outputs.iter().map(|&output| graph.tensor(output).bytes.at(samples)).sum();
+            (bytes as f64 * on_cpu.fresh_share.as_ref().map_or(1.0, |share| share.value.0)) as u64
+        } else {
+            0
+        };
+        (made + node.work.fresh.at(samples)).div_ceil(PAGE)
+    }
+
+    /// The threads that train.
+    pub(crate) fn workers(&self) -> Workers {
+        let polling = self.stack.constants.housekeeping.as_ref();
+        let polling = match (&self.dsp, self.stack.dsp()) {
+            (Some(_), Some(on_dsp)) => on_dsp.waiting_share.value.0,
+            _ => polling.map_or(0.0, |housekeeping| housekeeping.polling.value.0),
+        };
+        match &self.processor {
+            Processor::Cpu(cores, on_cpu) => Workers {
+                threads: cores.cores().len().max(1) as f64,
+                yielding: on_cpu.yielding.as_ref().map(|share| share.value.0),
+                spinning: on_cpu.spinning_power.as_ref().map_or(1.0, |share| share.value.0),
+                scalar: 1.0 / self.device.constants.power.vector_factor.value.0,
+                polling,
+            },
+            Processor::Gpu(..) => Workers { threads: 1.0, polling, ..Workers::default() },
+        }
     }
 
     /// The same where it reads `less` bytes fewer from memory than the graph says.
@@ -239,7 +271,10 @@ impl Machine {
         let mut work = graph.nodes[id].work.at(samples, precision, self.kernels);
         work.traffic.dram = work.traffic.dram.saturating_sub(less);
         let cost = self.processor.cost(&work);
-        Cost { launch: cost.launch + self.first_touch(graph, id, samples), ..cost }
+        let Processor::Cpu(cores, on_cpu) = &self.processor else { return cost };
+        let touching = cores.first_touch(self.fresh_pages(graph, id, samples), on_cpu);
+        let [launch, preparation] = [cost.launch, cost.preparation].map(|before| before + touching);
+        Cost { launch, preparation, touching, ..cost }
     }
 
     /// Workspace that a library takes while it runs node `id`: the transformed tiles of Winograd's algorithm.

@@ -1,5 +1,7 @@
 //! What a run yields.
 
+use std::ops::AddAssign;
+
 use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_memory::pages::Fragmentation;
@@ -45,7 +47,7 @@ macro_rules! breakdown {
 }
 
 breakdown! {
-    /// Launching kernels and the framework's own work.
+    /// Launching kernels, and the framework's own work between them.
     launch,
     /// Computing dropped tensors again, launches included.
     recompute,
@@ -59,8 +61,10 @@ breakdown! {
     paging,
     /// Crossing between the CPU and the DSP: calls, and the copies of tensors.
     crossing,
-    /// Preparing subgraphs of the DSP.
+    /// Preparing a graph anew for the batch, and subgraphs of the DSP.
     preparation,
+    /// The host, for whose next launch an accelerator waits.
+    host,
     /// Waiting for a new plan: its making, and the way there and back where a server makes it.
     planning,
     /// Compressing tensors and getting them back.
@@ -118,6 +122,21 @@ impl Breakdown {
 
 fn slot(kind: OperatorKind) -> usize {
     OperatorKind::ALL.iter().position(|&k| k == kind).unwrap_or(0)
+}
+
+/// Seconds of the threads of the process that trains.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadTime {
+    /// In which they were on a core, spinning or at work.
+    pub all: f64,
+    /// Of these, in the system's kernel: pages that are brought in, and threads that spin and give their core away.
+    pub kernel: f64,
+}
+
+impl AddAssign for ThreadTime {
+    fn add_assign(&mut self, other: Self) {
+        (self.all, self.kernel) = (self.all + other.all, self.kernel + other.kernel);
+    }
 }
 
 /// A tensor at the peak.
@@ -192,6 +211,10 @@ pub struct Record {
     pub breakdown: Breakdown,
     /// What it was bound by.
     pub bound_by: BoundBy,
+    /// How long its threads were on cores.
+    pub threads: ThreadTime,
+    /// Pages that were touched for the first time.
+    pub minor_faults: u64,
     /// How long each operator took, in the order of the graph; empty where it was not asked for.
     pub operators: Vec<OperatorTime>,
     /// What is resident at the peak, where it was asked for.

@@ -332,6 +332,11 @@ impl<'g> Tensors<'g> {
         self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
     }
 
+    /// Bytes that are in memory for tensors, the arena's pages included.
+    pub(crate) fn resident(&self) -> Bytes {
+        self.allocator.resident() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
+    }
+
     /// Forward begins; what is in memory at the first beginning of an iteration is kept.
     pub(crate) fn note_baseline(&mut self) {
         if self.baseline == Bytes::ZERO {

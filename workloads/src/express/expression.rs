@@ -9,12 +9,24 @@ use crate::training_graph::{Need, TensorId};
 pub(super) type VariableId = u32;
 
 /// How a tensor lies in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum DataFormat {
     /// Row-major, channels before positions (NCHW).
     Rows,
     /// Blocks of four channels side by side at each position (NC4HW4); channels are padded to a multiple of four.
     Blocks,
+    /// Positions before channels, as a product of matrices makes them; whoever reads it is told that it lies in blocks.
+    Columns,
+}
+
+impl DataFormat {
+    /// What readers are told.
+    pub(super) const fn told(self) -> Self {
+        match self {
+            Self::Columns => Self::Blocks,
+            other => other,
+        }
+    }
 }
 
 /// What a tensor is read as: a shape, and the order of its elements.
@@ -100,6 +112,8 @@ pub(super) enum Operation {
     Gather,
     /// The same memory under another shape.
     Reshape,
+    /// The same memory, around which its reader finds zeros.
+    Pad,
     /// A copy into another format, or to other places, as the label says.
     Rearrange(&'static str),
     /// A copy of a part.

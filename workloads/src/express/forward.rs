@@ -2,10 +2,11 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
+use super::Version;
 use super::expression::{DataFormat, Function, Layout, Operation, VariableId};
 use super::writer::{ExpressionWriter, Shown};
 use crate::network::{OperatorNode, ValueId};
-use crate::operator::{Copying, Op, Unary};
+use crate::operator::{Copying, Op, Taking, Unary};
 use crate::shape::{Extent, Shape};
 use crate::training_graph::{Element, Need};
 
@@ -50,17 +51,25 @@ impl ExpressionWriter<'_> {
                 let x = self.in_rows(x);
                 self.reduce(false, x, shape)
             }
+            Op::Take(Taking::PadAround) => self.padded(x, shape),
             Op::Take(_) => {
                 let x = self.in_rows(x);
                 self.rearrange("raster", x, Layout::rows(shape))
             }
-            Op::Unary { function, .. } => self.unary(node, function, x),
+            Op::Unary { function, .. } => {
+                let x = self.as_told(x);
+                self.unary(node, function, x)
+            }
             Op::Add | Op::Subtract | Op::Mul => {
                 let other = self.read(node.inputs[1]);
                 let sides = self.in_one_format(x, other);
                 self.step(if node.op == Op::Mul { Operation::Multiply } else { Operation::Add }, &sides)
             }
             Op::Concat { .. } => self.concat(node, shape),
+            // 1.1 takes the maximum of blocks, by vectors.
+            Op::MaxPool(window) if self.version == Version::V1 => {
+                self.pool(OperatorKind::ElementWise, x, &shape, window.taps())
+            }
             Op::MaxPool(window) => self.pool(OperatorKind::Gather, x, &shape, window.taps()),
             Op::AveragePool { window, .. } => self.pool(OperatorKind::Reduction, x, &shape, window.taps()),
             Op::GlobalAveragePool { .. } => self.mean(x, shape),
@@ -106,11 +115,14 @@ impl ExpressionWriter<'_> {
 
     /// Blocks if one of `variables` lies in blocks, otherwise rows.
     fn format_of(&self, variables: &[VariableId]) -> DataFormat {
-        let blocks = variables.iter().any(|&variable| self.variable(variable).format == DataFormat::Blocks);
+        let blocks = variables.iter().any(|&variable| self.variable(variable).format.told() == DataFormat::Blocks);
         if blocks { DataFormat::Blocks } else { DataFormat::Rows }
     }
 
     fn convolution(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
+        if let Some(product) = self.gathers() {
+            return self.gathered_convolution(node, x, shape, &product);
+        }
         let x = self.in_format(x, DataFormat::Blocks);
         let weights = node.parameters.iter().take(2).map(|&parameter| self.weights[parameter as usize]);
         let inputs: Vec<_> = std::iter::once(x).chain(weights).collect();
@@ -118,9 +130,21 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Convolution, &inputs, y)
     }
 
+    /// `x` with zeros around its positions, which no kernel reads: windows are clipped to the map.
+    fn padded(&mut self, x: VariableId, shape: Shape) -> VariableId {
+        let seen = self.variable(x);
+        let (tensor, format, trains) = (seen.tensor, seen.format, seen.trains);
+        let y = self.look(tensor, Layout { shape, format });
+        self.variables[y as usize].trains = trains;
+        self.record(Operation::Pad, &[x], y)
+    }
+
     /// A convolution of one position: rows are seen as pictures of one pixel, whose channels are the features.
     fn linear(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
         let rows = self.in_rows(x);
+        if self.version == Version::V1 {
+            return self.matrix_product(node, rows, shape);
+        }
         let pixels = as_pixels(&self.shape(rows));
         let x = self.reshape(rows, pixels);
         let y = self.convolution(node, x, as_pixels(&shape));
@@ -174,6 +198,9 @@ impl ExpressionWriter<'_> {
     fn concat(&mut self, node: &OperatorNode, shape: Shape) -> VariableId {
         let parts: Vec<_> = node.inputs.iter().map(|&part| self.read(part)).collect();
         let format = self.format_of(&parts);
+        if parts.iter().any(|&part| self.variable(part).format == DataFormat::Columns) {
+            return self.join_columns(&parts, Layout { shape, format });
+        }
         let parts: Vec<_> = parts.into_iter().map(|part| self.in_format(part, format)).collect();
         self.join(&parts, Layout { shape, format })
     }
@@ -195,6 +222,7 @@ impl ExpressionWriter<'_> {
         }
         let whole = node.inputs[0];
         let x = self.read(whole);
+        let x = self.as_told(x);
         let (shape, format) = (self.network.shape(node.output).clone(), self.variable(x).format);
         let parts: Vec<ValueId> = self.parts.get(&whole).cloned().unwrap_or_default();
         let of_all: Extent = parts.iter().map(|&part| self.network.shape(part).elements()).sum();
@@ -247,7 +275,7 @@ impl ExpressionWriter<'_> {
     }
 
     /// Parts one after the other.
-    fn join(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
+    pub(super) fn join(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
         let y = self.map("concat", OperatorKind::Layout, parts, layout);
         self.record(Operation::Concat, parts, y)
     }
@@ -293,7 +321,7 @@ fn as_pixels(shape: &Shape) -> Shape {
 impl ExpressionWriter<'_> {
     /// Batch normalisation as the module writes it in training: in rows, whatever order it is given.
     pub(super) fn batch_norm(&mut self, node: &OperatorNode, x: VariableId) -> VariableId {
-        let format = self.variable(x).format;
+        let format = self.variable(x).format.told();
         let rows = self.in_rows(x);
         let channels = Shape::fixed(&[self.shape(x).size(1)]);
         let (y, [mean, variance]) = self.normalise(node, rows, channels.clone());
@@ -323,6 +351,10 @@ impl ExpressionWriter<'_> {
         let safe = self.step(Operation::Offset, &[variance]);
         let deviation = self.apply(Function::Sqrt, safe);
         let inverse = self.apply(Function::Reciprocal, deviation);
+        // 1.1 has no gradient of a reciprocal, so that none flows through the variance (`UnaryGrad.cpp`).
+        if self.version == Version::V1 {
+            self.variables[inverse as usize].trains = false;
+        }
         for statistic in [mean, variance, safe, deviation, inverse] {
             self.variables[statistic as usize].need = Need::Statistics;
         }
@@ -344,6 +376,7 @@ impl ExpressionWriter<'_> {
 
     /// A mask of `shape`, drawn anew, times `x`.
     pub(super) fn dropped(&mut self, x: VariableId, shape: Shape) -> VariableId {
+        let x = self.as_told(x);
         let format = if shape == self.shape(x) { self.variable(x).format } else { DataFormat::Rows };
         let mask = self.map("mask", OperatorKind::ElementWise, &[], Layout { shape, format });
         self.tensor(mask).element = Element::Whole;

@@ -5,7 +5,8 @@
 
 use haversack_devices::work::{OperatorKind, ProductRole};
 
-use super::expression::{Expression, Function, Layout, Operation, VariableId};
+use super::Version;
+use super::expression::{DataFormat, Expression, Function, Layout, Operation, VariableId};
 use super::writer::ExpressionWriter;
 use crate::autograd::Optimiser;
 use crate::network::{FP32, ValueId};
@@ -28,6 +29,10 @@ impl ExpressionWriter<'_> {
                 let tensor = self.tensor(gradient);
                 (tensor.role, tensor.name) = (Role::ParameterGradient, format!("{}.gradient", parameter.name));
             }
+        }
+        if self.version == Version::V1 {
+            self.writer.origin = None;
+            self.copy_gradients();
         }
     }
 
@@ -72,6 +77,7 @@ impl ExpressionWriter<'_> {
                 self.sweep("add", &[zeros, share])
             }
             Operation::Softmax => self.map("softmax", OperatorKind::Reduction, &[y, dy], Layout::rows(self.shape(x))),
+            Operation::Pool { kind: OperatorKind::ElementWise, flops } => self.through_maximum(x, y, dy, flops),
             Operation::Pool { kind, flops } => {
                 let elements = self.elements(x);
                 let dx = self.make("pool", Layout::blocks(self.shape(x)));
@@ -92,16 +98,28 @@ impl ExpressionWriter<'_> {
                 let tensor = self.variable(dy).tensor;
                 self.look(tensor, Layout::rows(self.shape(x)))
             }
-            Operation::Rearrange(label) => self.map(label, OperatorKind::Layout, &[dy], self.layout(x)),
+            Operation::Pad => {
+                let (tensor, format) = (self.variable(dy).tensor, self.variable(dy).format);
+                self.look(tensor, Layout { shape: self.shape(x), format })
+            }
+            Operation::Rearrange(label) => match (self.variable(x).format, self.variable(dy).format) {
+                // Where a transposition came of a product, its readers' gradient is gathered as it lies.
+                (DataFormat::Columns, _) => dy,
+                _ => self.moved(label, dy, self.layout(x)),
+            },
             Operation::Slice => {
                 let zeros = self.zeros_like(x);
                 self.map("slice_write", OperatorKind::Layout, &[zeros, dy], self.layout(x))
             }
             Operation::Concat => {
                 let wanted: Vec<_> = inputs.iter().copied().filter(|&part| self.variable(part).trains).collect();
-                let make = |&part: &u32| self.make("split", self.layout(part));
+                let make = |&part: &u32| {
+                    let format = self.variable(part).format.told();
+                    self.make("split", Layout { format, ..self.layout(part) })
+                };
                 let made: Vec<_> = wanted.iter().map(make).collect();
                 self.push("split", OperatorKind::Layout, &[dy], &made);
+                self.by_rows(made.len() as u64);
                 return wanted.into_iter().zip(made).for_each(|(part, dx)| self.give(part, dx));
             }
             Operation::Split => return,
@@ -112,21 +130,35 @@ impl ExpressionWriter<'_> {
     /// The input's gradient is a transposed convolution, the weight's a product with the input, the bias's a sum in rows.
     fn through_convolution(&mut self, inputs: &[VariableId], dy: VariableId) {
         let (x, weight) = (inputs[0], inputs[1]);
+        if let Some(product) = self.gathers() {
+            return self.through_gathered(inputs, dy, &product);
+        }
+        let dy = if self.version == Version::V1 { self.in_format(dy, DataFormat::Blocks) } else { dy };
         if self.variable(x).trains {
             let (role, shape) = (ProductRole::InputGradient, self.shape(x));
             let dx = self.product("input_gradient", role, &[dy, weight], Layout::blocks(shape));
             self.give(x, dx);
         }
-        if self.variable(weight).trains {
+        if self.variable(weight).trains && self.version == Version::V1 {
+            self.tap_by_tap(x, weight, dy);
+        } else if self.variable(weight).trains {
             let (role, shape) = (ProductRole::WeightGradient, self.shape(weight));
             let made = self.product("weight_gradient", role, &[x, dy], Layout::rows(shape));
             self.give(weight, made);
         }
         if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            let rows = self.map("convert", OperatorKind::Layout, &[dy], Layout::rows(self.shape(dy)));
-            let made = self.map("reduce_sum", OperatorKind::Reduction, &[rows], self.layout(bias));
-            self.give(bias, made);
+            self.give_bias(bias, dy);
         }
+    }
+
+    /// The gradient of a bias: the sum of `dy`, in rows.
+    pub(super) fn give_bias(&mut self, bias: VariableId, dy: VariableId) {
+        let rows = match self.variable(dy).format {
+            DataFormat::Rows if self.version == Version::V1 => dy,
+            _ => self.moved("convert", dy, Layout::rows(self.shape(dy))),
+        };
+        let made = self.sum("reduce_sum", rows, self.layout(bias));
+        self.give(bias, made);
     }
 
     /// Two products with transposed operands, without copies.
@@ -137,6 +169,7 @@ impl ExpressionWriter<'_> {
             if self.variable(wanted).trains {
                 let label = if role == ProductRole::WeightGradient { "weight_gradient" } else { "input_gradient" };
                 let made = self.product(label, role, &[dy, other], Layout::rows(self.shape(wanted)));
+                self.lay_out_matrix(other, made);
                 self.give(wanted, made);
             }
         }
@@ -187,6 +220,22 @@ impl ExpressionWriter<'_> {
             Function::Other => {
                 let slope = self.sweep("slope", &[x]);
                 self.sweep("multiply", &[slope, dy])
+            }
+            // (sign(x) + 1) · ½ · dy.
+            Function::Relu if self.version == Version::V1 => {
+                let mask = self.signs(x, "sign");
+                let mask = self.chain(mask, &["add_constant", "scale"]);
+                self.sweep("multiply", &[mask, dy])
+            }
+            // (sign(x) + 1) · (sign(6 − x) + 1) · dy · ¼.
+            Function::Relu6 if self.version == Version::V1 => {
+                let above = self.signs(x, "sign");
+                let above = self.sweep("add_constant", &[above]);
+                let below = self.signs(x, "subtract");
+                let below = self.chain(below, &["sign", "add_constant"]);
+                let mask = self.sweep("multiply", &[above, below]);
+                let passed = self.sweep("multiply", &[mask, dy]);
+                self.sweep("scale", &[passed])
             }
             // relu(sign(x)) · dy.
             Function::Relu => {
@@ -258,13 +307,13 @@ impl ExpressionWriter<'_> {
             return;
         }
         let fits = self.elements(gradient) == self.elements(side);
-        let summed = |this: &mut Self| this.map("reduce_sum", OperatorKind::Reduction, &[gradient], this.layout(side));
+        let summed = |this: &mut Self| this.sum("reduce_sum", gradient, this.layout(side));
         let fitted = if fits { gradient } else { summed(self) };
         self.give(side, fitted);
     }
 
     /// Adds `gradient` to what other readers of `x` have given.
-    fn give(&mut self, x: VariableId, gradient: VariableId) {
+    pub(super) fn give(&mut self, x: VariableId, gradient: VariableId) {
         if self.variable(x).trains {
             let total = match self.gradients[x as usize] {
                 None => gradient,
@@ -318,6 +367,9 @@ impl ExpressionWriter<'_> {
             let work = self.push(&name, OperatorKind::Optimiser, &inputs, &outputs);
             work.flops = elements * (sweeps.unary + sweeps.binary);
             work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            if self.version == Version::V1 {
+                self.renew(elements * FP32, sweeps.unary + sweeps.binary);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
+use super::Version;
 use super::expression::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId};
 use crate::autograd::{EagerRules, differentiate};
 use crate::error::WorkloadError;
@@ -40,16 +41,19 @@ pub(super) struct ExpressionWriter<'a> {
     pub(super) weights: Vec<VariableId>,
     /// The parts that are cut from each value, in order.
     pub(super) parts: HashMap<ValueId, Vec<ValueId>>,
+    pub(super) version: Version,
     /// What each tensor was converted to, as it was seen.
-    conversions: HashMap<(TensorId, Shape), VariableId>,
+    conversions: HashMap<(TensorId, Shape, DataFormat), VariableId>,
+    /// What each tensor was broadcast to.
+    pub(super) broadcasts: HashMap<(TensorId, Shape), VariableId>,
     /// The tensor of each storage that forward does not make.
     leaves: Vec<Option<TensorId>>,
     /// What the eager graph says of each operator's product in forward: it is the same layer.
-    layers: Vec<Option<NodeWork>>,
+    pub(super) layers: Vec<Option<NodeWork>>,
 }
 
 impl<'a> ExpressionWriter<'a> {
-    pub(super) fn new(network: &'a Network) -> Result<Self, WorkloadError> {
+    pub(super) fn new(network: &'a Network, version: Version) -> Result<Self, WorkloadError> {
         let mut layers = vec![None; network.nodes.len()];
         let eager = differentiate(network, EagerRules::default())?;
         for node in eager.nodes.iter().filter(|node| node.phase == Phase::Forward && node.work.is_product()) {
@@ -74,7 +78,9 @@ impl<'a> ExpressionWriter<'a> {
             shown: vec![None; network.values.len()],
             weights: Vec::new(),
             parts,
+            version,
             conversions: HashMap::new(),
+            broadcasts: HashMap::new(),
             leaves,
             layers,
         };
@@ -186,7 +192,12 @@ impl<'a> ExpressionWriter<'a> {
     /// An element-wise node, as large as the largest of its inputs.
     pub(super) fn sweep(&mut self, label: &str, inputs: &[VariableId]) -> VariableId {
         let model = self.largest(inputs).unwrap_or(inputs[0]);
-        self.map(label, OperatorKind::ElementWise, inputs, self.layout(model))
+        let layout = self.layout(model);
+        if self.version == Version::V2 {
+            return self.map(label, OperatorKind::ElementWise, inputs, layout);
+        }
+        let inputs: Vec<_> = inputs.iter().map(|&input| self.broadcast(input, &layout)).collect();
+        self.map(label, OperatorKind::ElementWise, &inputs, layout)
     }
 
     /// The variable with the most elements, those of a batch before those that do not depend on it.
@@ -276,13 +287,13 @@ impl ExpressionWriter<'_> {
     /// The mean, or the sum, of `x` over the axes that `shape` lacks.
     pub(super) fn reduce(&mut self, mean: bool, x: VariableId, shape: Shape) -> VariableId {
         let label = if mean { "reduce_mean" } else { "reduce_sum" };
-        let y = self.map(label, OperatorKind::Reduction, &[x], Layout::rows(shape));
+        let y = self.sum(label, x, Layout::rows(shape));
         self.record(Operation::Reduce { mean }, &[x], y)
     }
 
     /// A copy of `x` in `layout`.
     pub(super) fn rearrange(&mut self, label: &'static str, x: VariableId, layout: Layout) -> VariableId {
-        let y = self.map(label, OperatorKind::Layout, &[x], layout);
+        let y = self.moved(label, x, layout);
         self.record(Operation::Rearrange(label), &[x], y)
     }
 
@@ -292,13 +303,21 @@ impl ExpressionWriter<'_> {
         if found.format == format {
             return x;
         }
-        let looked_at = (found.tensor, found.shape.clone());
+        let looked_at = (found.tensor, found.shape.clone(), format);
         if let Some(&known) = self.conversions.get(&looked_at) {
             return known;
         }
+        // What a product has made is transposed to rows first.
+        let between = found.format == DataFormat::Columns && format == DataFormat::Blocks;
+        let x = if between { self.in_rows(x) } else { x };
         let converted = self.rearrange("convert", x, Layout { shape: looked_at.1.clone(), format });
         self.conversions.insert(looked_at, converted);
         converted
+    }
+
+    /// `x` as its readers are told that it lies.
+    pub(super) fn as_told(&mut self, x: VariableId) -> VariableId {
+        self.in_format(x, self.variable(x).format.told())
     }
 
     /// `x` in rows.

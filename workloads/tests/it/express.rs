@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use haversack_devices::work::OperatorKind::{self, Convolution, DepthwiseConvolution, ElementWise, Gemm, Layout};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::counts::count;
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
 use haversack_workloads::operator::{Part, Unary, Window};
@@ -15,7 +15,7 @@ use haversack_workloads::{Extent, Phase, Role, Shape, TensorId, TrainingGraph};
 use crate::saved_bytes;
 
 fn expressed(network: &Network) -> TrainingGraph {
-    express(network, Optimiser::Sgd).unwrap()
+    express(network, Optimiser::Sgd, Version::V2).unwrap()
 }
 
 fn of_model(id: &str) -> TrainingGraph {
@@ -103,7 +103,7 @@ fn every_trained_weight_has_one_gradient_and_one_update() {
     for (optimiser, states) in [(Optimiser::Sgd, 1), (Optimiser::Momentum, 1), (Optimiser::Adam, 2)] {
         for model in MODELS {
             let network = models::build(model.id, None).unwrap();
-            let graph = express(&network, optimiser).unwrap();
+            let graph = express(&network, optimiser, Version::V2).unwrap();
             let trained: Vec<u64> = network.parameters.iter().filter(|p| p.trainable).map(|p| p.elements).collect();
             let of = |role: Role| graph.tensors.iter().filter(|tensor| tensor.role == role).count();
             assert_eq!(of(Role::ParameterGradient), trained.len(), "{}", model.id);
@@ -397,7 +397,7 @@ fn a_sum_is_as_large_as_its_larger_side() {
 #[test]
 fn an_update_sweeps_a_weight_six_or_fourteen_times() {
     for (optimiser, sweeps, moved) in [(Optimiser::Sgd, 6, 15), (Optimiser::Adam, 14, 33)] {
-        let graph = express(&conv_bn_relu6(), optimiser).unwrap();
+        let graph = express(&conv_bn_relu6(), optimiser, Version::V2).unwrap();
         let update = graph.nodes.iter().find(|node| node.name == "linear.weight.update").unwrap();
         // 8 × 5 weights. Descent: decay 1 + 1, momentum 2 + 1, weight 1; three sweeps move two values and three move
         // three = 15. Adam: decay 1 + 1, first moment 2 + 1, second 3 + 1, root, ε, quotient and rate 4, weight 1 = 14,
@@ -459,6 +459,6 @@ fn a_network_without_a_loss_is_refused() {
     let mut n = Network::new("endless");
     let x = n.input(&[6]);
     n.linear("only", x, 2, true).unwrap();
-    let message = express(&n, Optimiser::Sgd).unwrap_err().to_string();
+    let message = express(&n, Optimiser::Sgd, Version::V2).unwrap_err().to_string();
     assert_eq!(message, "network 'endless' has no loss: nothing to differentiate");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use haversack_devices::work::OperatorKind;
 use haversack_workloads::MapKind::{self, Attention, Dense, Normalised, Rectified, Smooth};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::models;
 use haversack_workloads::{Phase, TrainingGraph};
@@ -29,7 +29,7 @@ fn every_framework_s_graph_knows_what_made_its_maps() {
         let network = models::build(id, None).unwrap();
         let eager = differentiate(&network, EagerRules::default()).unwrap();
         assert_eq!(saved(&eager), in_whole.iter().copied().collect(), "{id}");
-        let expressed = express(&network, Optimiser::Sgd).unwrap();
+        let expressed = express(&network, Optimiser::Sgd, Version::V2).unwrap();
         let lowered = lower(&network, Variant::Direct, Optimiser::Sgd, Gradients::Kept).unwrap();
         for graph in [expressed, lowered] {
             assert_eq!(saved(&graph), in_pieces.iter().copied().collect(), "{id}");
@@ -41,7 +41,7 @@ fn every_framework_s_graph_knows_what_made_its_maps() {
 fn what_is_laid_out_anew_is_of_the_kind_that_it_was() {
     // MNN converts what a convolution reads: the maps of ResNet-8's ReLUs stay rectified, the pictures no operator's.
     let network = models::build("resnet8-cifar", None).unwrap();
-    let graph = express(&network, Optimiser::Sgd).unwrap();
+    let graph = express(&network, Optimiser::Sgd, Version::V2).unwrap();
     let kinds = graph.map_kinds();
     let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
     let converted: BTreeSet<_> = forward

@@ -3,7 +3,7 @@
 
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::counts::count;
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::operator::Unary;
 use haversack_workloads::{Network, Phase, Role, models};
@@ -66,7 +66,7 @@ fn silu_keeps_its_input_and_sigmoid_its_output() {
         let sage = lower(&n, Variant::Direct, Optimiser::Sgd, Gradients::Kept).unwrap();
         let sigmoids = sage.nodes.iter().filter(|node| node.name == "f.sigmoid").count();
         assert_eq!(sigmoids, if function == Unary::Silu { 2 } else { 1 });
-        let mnn = express(&n, Optimiser::Sgd).unwrap();
+        let mnn = express(&n, Optimiser::Sgd, Version::V2).unwrap();
         let steps: Vec<_> =
             mnn.nodes.iter().filter(|node| node.name.starts_with("f.")).map(|node| &node.name).collect();
         let own = ["f.sigmoid", "f.multiply", "f.multiply", "f.multiply", "f.one_minus", "f.multiply", "f.multiply"];

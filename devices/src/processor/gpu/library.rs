@@ -110,7 +110,7 @@ impl Gpu {
         let arithmetic = operations * faster / self.integer_rate();
         let dram = work.traffic.dram + work.passes;
         let bytes = dram.as_f64() / self.dram.bandwidth.0;
-        Run { busy: longest([(arithmetic, Limit::Arithmetic), (bytes, Limit::Dram)]), dram, kernels: 0 }
+        Run { busy: longest([(arithmetic, Limit::Indices), (bytes, Limit::Dram)]), dram, kernels: 0 }
     }
 
     /// A product by the fastest kernel.
@@ -118,7 +118,7 @@ impl Gpu {
         let convolves = work.kind != OperatorKind::Gemm;
         let matrices = product.matrices(work.samples);
         let general = Units { rate: self.general_rate(work, stack), tensor: false };
-        let simple = self.fastest_tile(work, product, matrices, &general);
+        let simple = self.fastest_tile(work, product, matrices, &general, library);
         let Some(peak) = self.tensor_peak(work) else { return simple };
         let share = match (convolves, product.role) {
             (false, _) => &library.tensor_gemm,
@@ -139,7 +139,7 @@ impl Gpu {
         if slow {
             tensor.rate /= library.grouped_channels_last.value.0;
         }
-        let mut fast = self.fastest_tile(work, product, matrices, &tensor);
+        let mut fast = self.fastest_tile(work, product, matrices, &tensor, library);
         if convolves && !channels_last && !is_matrix_product(work, product) {
             // Read in one layout and written in the other.
             let moved = Bytes(2 * maps(work, product));
@@ -173,14 +173,15 @@ impl Gpu {
     }
 
     /// The fastest of the tiles, each with its sum whole or split so that the units are full.
-    fn fastest_tile(&self, work: &Work, product: &Product, matrices: Matrices, on: &Units) -> Run {
+    fn fastest_tile(&self, work: &Work, product: &Product, matrices: Matrices, on: &Units, library: &Library) -> Run {
         let parts = self.constants.units.value.0.max(1.0);
         // Winograd's algorithm and a direct kernel's penalty change the arithmetic of every tile alike.
         let exact = 2.0 * product.multiply_adds(work.samples).max(1.0);
         let scale = work.flops.0 / exact;
         let matrices = if on.tensor { padded(product, matrices) } else { matrices };
         let mut fastest: Option<Run> = None;
-        for tile in TILES {
+        let least = library.least_tile.as_ref().map_or(0, |side| side.value.0 as u64);
+        for tile in TILES.into_iter().filter(|tile| tile.0.max(tile.1) >= least) {
             let across = matrices.rows.div_ceil(tile.0) * matrices.columns.div_ceil(tile.1);
             let tiles = (matrices.count * across) as f64;
             let fill = (parts / tiles).floor().max(1.0).min((matrices.depth / STEP).ceil().max(1.0));

@@ -59,11 +59,11 @@ impl KernelTime {
     pub fn cost(&self) -> Cost {
         Cost {
             launch: Nanos::from_seconds((self.overhead + self.launch).0),
-            ahead: false,
             busy: Nanos::from_seconds(self.busy.0),
             dram: self.dram,
             occupancy: 1.0,
             stalls: self.stalls,
+            ..Cost::default()
         }
     }
 }

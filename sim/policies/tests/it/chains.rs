@@ -58,19 +58,10 @@ fn node(name: String, phase: Phase, inputs: Vec<TensorId>, outputs: &[TensorId],
     let need = if phase == Phase::Backward { Need::Values } else { Need::Shape };
     let saved = inputs.iter().map(|&tensor| Saved { tensor, need, by_module: true }).collect();
     let work = NodeWork {
-        kind: if layout { OperatorKind::Layout } else { OperatorKind::ElementWise },
-        flops: Extent::ZERO,
-        index_translations: Extent::ZERO,
         dram: Extent::per_sample(kilobytes * 1000),
-        passes: Extent::ZERO,
-        full_precision: false,
         parallelism: Extent::fixed(1 << 30),
-        launches: 1,
-        single_kernel: false,
-        winograd: false,
         columns: 64,
-        precision: None,
-        product: None,
+        ..NodeWork::new(if layout { OperatorKind::Layout } else { OperatorKind::ElementWise })
     };
     let outputs = outputs.to_vec();
     Node { inputs, outputs, saved, ..Node::new(name, phase, work) }

@@ -208,6 +208,9 @@ impl Executor<'_> {
         let cost = self.run_on(id, cost, on)?;
         self.clock.note_operator(id, began, &cost);
         self.compute(id, kind == SpanKind::Recomputed)?;
+        if on == ProcessorKind::Cpu {
+            self.record.minor_faults += self.costs.machine().fresh_pages(self.tensors.graph(), id as usize, samples);
+        }
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.
@@ -218,7 +221,7 @@ impl Executor<'_> {
         if kind == SpanKind::Recomputed {
             self.clock.charge_recomputation(began, node.work.kind);
         } else {
-            self.clock.charge_operator(began, node.work.kind, cost.launch);
+            self.clock.charge_operator(began, node.work.kind, &cost);
         }
         self.clock.draw_node(id, began, kind, on, &self.tensors);
         Ok(())

@@ -13,14 +13,20 @@ use haversack_workloads::NodeId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct BoundBy {
-    /// Operations of a processor.
+    /// Operations of a processor that the network asks for.
     pub arithmetic: Nanos,
+    /// Integers by which generic kernels find the places of elements.
+    pub index_arithmetic: Nanos,
     /// Bytes that DRAM moves, and what else takes them from it at the time.
     pub dram: Nanos,
     /// Bytes that a cache or shared memory moves.
     pub caches: Nanos,
-    /// Launching kernels and the framework's own work.
+    /// Launching kernels, and a framework's own work between them.
     pub launches: Nanos,
+    /// Preparing the graph anew for a batch.
+    pub preparation: Nanos,
+    /// The host, for whose next launch an accelerator waits.
+    pub host: Nanos,
     /// Waiting: for flash, for cores that pack, for another processor and its subgraphs, for pages, at barriers, and for
     /// contended atomics.
     pub waiting: Nanos,
@@ -29,28 +35,33 @@ pub struct BoundBy {
 impl BoundBy {
     /// The parts of the time `took` in which a kernel of `cost` ran.
     pub(crate) fn of(cost: &Cost, took: Nanos) -> Self {
-        let Stalls { dram, caches, waiting } = cost.stalls;
+        let Stalls { dram, caches, waiting, indices } = cost.stalls;
         let mut left = took;
         let mut part = |wanted: Nanos| {
             let part = wanted.min(left);
             left -= part;
             part
         };
-        let launches = part(cost.launch);
+        let preparation = part(cost.preparation);
+        let before = part(cost.launch.saturating_sub(cost.preparation));
+        let (launches, host) = if cost.ahead { (Nanos::ZERO, before) } else { (before, Nanos::ZERO) };
         // Whoever takes longer than alone waits for DRAM, the only thing that several share.
         let shared = took.saturating_sub(cost.alone());
         let dram = part(Nanos(dram.0.saturating_add(shared.0)));
-        let (caches, waiting) = (part(caches), part(waiting));
-        Self { arithmetic: left, dram, caches, launches, waiting }
+        let (caches, waiting, index_arithmetic) = (part(caches), part(waiting), part(indices));
+        Self { arithmetic: left, index_arithmetic, dram, caches, launches, preparation, host, waiting }
     }
 
     /// All parts by name, in a fixed order.
-    pub const fn parts(&self) -> [(&'static str, Nanos); 5] {
+    pub const fn parts(&self) -> [(&'static str, Nanos); 8] {
         [
             ("arithmetic", self.arithmetic),
+            ("index-arithmetic", self.index_arithmetic),
             ("dram", self.dram),
             ("caches", self.caches),
             ("launches", self.launches),
+            ("preparation", self.preparation),
+            ("host", self.host),
             ("waiting", self.waiting),
         ]
     }
@@ -70,9 +81,12 @@ impl BoundBy {
 impl AddAssign for BoundBy {
     fn add_assign(&mut self, other: Self) {
         self.arithmetic += other.arithmetic;
+        self.index_arithmetic += other.index_arithmetic;
         self.dram += other.dram;
         self.caches += other.caches;
         self.launches += other.launches;
+        self.preparation += other.preparation;
+        self.host += other.host;
         self.waiting += other.waiting;
     }
 }
@@ -123,12 +137,12 @@ mod tests {
 
     #[test]
     fn what_takes_longer_than_alone_waits_for_dram() {
-        let stalls = Stalls { dram: Nanos(30), caches: Nanos::ZERO, waiting: Nanos(20) };
+        let stalls = Stalls { dram: Nanos(30), waiting: Nanos(20), ..Stalls::default() };
         let cost = Cost { launch: Nanos(10), busy: Nanos(100), stalls, ..Cost::default() };
         // Alone it takes 110: 10 of launch, 30 of DRAM, 20 of barriers, the other 50 are arithmetic. In 150 others have
         // taken 40 of DRAM's time.
         let alone = BoundBy::of(&cost, Nanos(110));
-        let parts = [50, 30, 0, 10, 20].map(Nanos);
+        let parts = [50, 0, 30, 0, 10, 0, 0, 20].map(Nanos);
         assert_eq!(alone.parts().map(|(_, time)| time), parts);
         assert_eq!((alone.longest(), alone.total()), ("arithmetic", Nanos(110)));
         let shared = BoundBy::of(&cost, Nanos(150));

@@ -3,7 +3,7 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{Effects, PageError};
 use haversack_policies::{Form, Storage};
-use haversack_workloads::{Extent, NodeId, TensorId};
+use haversack_workloads::{Extent, NodeId, Role, TensorId};
 
 use super::{Change, NoPlace, StoreError, Stored, Tensors};
 
@@ -11,7 +11,8 @@ impl Tensors<'_> {
     /// Brings a tensor into memory whole: with what is stored of it, if anything is.
     pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), NoPlace> {
         let size = self.size(tensor);
-        let block = self.allocator.allocate(size)?;
+        let is_map = matches!(self.graph.tensor(tensor).role, Role::Activation | Role::Gradient);
+        let block = if is_map { self.allocator.allocate(size)? } else { self.allocator.allocate_apart(size)? };
         if let Some(values) = &mut self.values {
             values.admit(tensor, self.samples, self.arena.as_ref())?;
         }

@@ -8,7 +8,7 @@ use haversack_policies::fedhybrid::survey;
 use haversack_policies::restore::Layouts;
 use haversack_training::{Job, Machine, with_setting};
 use haversack_workloads::autograd::Optimiser;
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, TrainingGraph, WorkloadError};
 use rayon::prelude::*;
@@ -69,7 +69,7 @@ fn maps_on(plan: &Plan) -> Result<Vec<Map>> {
 
 fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map> {
     let machine = plan.machine();
-    let graph = express(&network(shape)?, Optimiser::default())?;
+    let graph = express(&network(shape)?, Optimiser::default(), Version::V2)?;
     let job = Job { graph: &graph, batch: 1, ..plan.job() };
     let values = shape.iter().map(|&size| size as u64).product::<u64>();
     let surveyed = with_setting(machine, &job, |setting| survey(setting, Layouts::Overlooked));

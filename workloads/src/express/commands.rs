@@ -1,0 +1,335 @@
+//! The commands of MNN 1.1: what the geometry of an expression makes of it before a kernel runs.
+//!
+//! A dense convolution gathers its windows into a matrix that exists, and multiplies: its operands are packed for that, one of
+//! them by a single thread (`CPUMatMul.cpp`), and its result is unpacked with positions before channels, from where the next
+//! reader transposes it. The gradient of its input is a product that is scattered back and summed, that of its weight a
+//! product of windows gathered anew; of a depthwise convolution tap by tap (`GeometryConv2D.cpp`,
+//! `GeometryConv2DBackPropFilter.cpp`). A pooling's gradient compares every place of its windows with the maximum, map by map
+//! (`GeometryPoolGrad.cpp`). What a sum broadcasts is written out, and a sum over a batch and positions takes two steps
+//! (`GeometryBinary.cpp`, `GeometryReduce.cpp`). Copies are shared out by their boxes, conversions by samples: one box is one
+//! thread's (`CPURaster.cpp`). An update makes new weights by a handful of small graphs, each copied out (`SGD.cpp`).
+//!
+//! Source: alibaba/MNN 1.1.0.
+
+use haversack_devices::work::{OperatorKind, Product, ProductRole};
+
+use super::Version;
+use super::expression::{DataFormat, Layout, Operation, VariableId};
+use super::writer::ExpressionWriter;
+use crate::network::OperatorNode;
+use crate::shape::{Extent, Shape};
+use crate::training_graph::{NodeWork, Role};
+
+/// Copies of a weight that an update makes in memory of their own: the momentum, and the new weight (`SGD.cpp`, `fix`).
+const COPIES: u64 = 2;
+/// Copies of all that it moves beside its sweeps: of those, and of the gradient with its decay.
+const MOVES: u64 = 3;
+
+impl ExpressionWriter<'_> {
+    /// What the node that was pushed last asks of a processor.
+    fn last(&mut self) -> &mut NodeWork {
+        let place = self.writer.graph.nodes.len() - 1;
+        &mut self.writer.graph.nodes[place].work
+    }
+
+    /// The node that was pushed last copies whole rows, by at most `parts` threads; one box is one thread's.
+    pub(super) fn by_rows(&mut self, parts: u64) {
+        if self.version == Version::V1 {
+            let work = self.last();
+            (work.by_rows, work.parts) = (true, Extent::fixed(parts));
+        }
+    }
+
+    /// A copy of `x` in `layout`: a conversion is shared out by samples, a transposition is one thread's, and every element
+    /// has a place of its own.
+    pub(super) fn moved(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
+        let from = self.variable(x).format;
+        let y = self.map(label, OperatorKind::Layout, &[x], layout);
+        if self.version == Version::V1 {
+            let converts = label == "convert" && from != DataFormat::Columns;
+            let work = self.last();
+            work.by_rows = converts;
+            work.parts = if converts { Extent::per_sample(1) } else { Extent::fixed(1) };
+        }
+        y
+    }
+
+    /// `x` written out as `layout` has it, once for all readers; a number stays one.
+    pub(super) fn broadcast(&mut self, x: VariableId, layout: &Layout) -> VariableId {
+        let (of_x, elements) = (self.elements(x), layout.shape.elements());
+        if of_x == elements || of_x == Extent::fixed(1) {
+            return x;
+        }
+        let key = (self.variable(x).tensor, layout.shape.clone());
+        if let Some(&known) = self.broadcasts.get(&key) {
+            return known;
+        }
+        let y = self.map("broadcast", OperatorKind::Layout, &[x], layout.clone());
+        self.by_rows(1);
+        self.variables[y as usize].need = self.variable(x).need;
+        self.broadcasts.insert(key, y);
+        y
+    }
+
+    /// The sum of `x` over what `layout` lacks: over the batch by one thread, map on map, and then over positions.
+    pub(super) fn sum(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
+        let shape = self.shape(x);
+        let over_batch = shape.is_batched() && !layout.shape.is_batched() && shape.rank() > 1;
+        if self.version == Version::V2 || !over_batch {
+            return self.map(label, OperatorKind::Reduction, &[x], layout);
+        }
+        let mut rest = shape;
+        rest.0.iter_mut().filter(|dim| dim.batched).for_each(|dim| (dim.size, dim.batched) = (1, false));
+        let bytes = self.bytes(x) * 3;
+        let summed = self.map(label, OperatorKind::Reduction, &[x], Layout::rows(rest));
+        let work = self.last();
+        (work.parts, work.dram) = (Extent::fixed(1), bytes);
+        self.map(label, OperatorKind::Reduction, &[summed], layout)
+    }
+
+    /// The current layer, if its operands are gathered into matrices.
+    pub(super) fn gathers(&self) -> Option<Product> {
+        let layer = self.writer.origin.and_then(|origin| self.layers[origin as usize])?;
+        let product = layer.product.filter(|product| product.groups == 1)?;
+        (self.version == Version::V1 && layer.kind == OperatorKind::Convolution).then_some(product)
+    }
+
+    /// A dense convolution as a product of gathered windows.
+    pub(super) fn gathered_convolution(
+        &mut self,
+        node: &OperatorNode,
+        x: VariableId,
+        shape: Shape,
+        product: &Product,
+    ) -> VariableId {
+        let parameters = node.parameters.iter().take(2).map(|&parameter| self.weights[parameter as usize]);
+        let parameters: Vec<_> = parameters.collect();
+        let windows = self.windows(x, product);
+        let operands: Vec<_> = std::iter::once(windows).chain(parameters.iter().copied()).collect();
+        let layout = Layout { shape, format: DataFormat::Columns };
+        let y = self.product("convolution", ProductRole::Forward, &operands, layout);
+        let [of_windows, of_weight, of_y] = [windows, parameters[0], y].map(|variable| self.bytes(variable));
+        let work = self.last();
+        work.laid_out = of_y * 2;
+        work.laid_out_alone = (of_windows + of_weight) * 2;
+        work.reread = of_weight;
+        self.workspace(of_windows + of_weight + of_y);
+        let inputs: Vec<_> = std::iter::once(x).chain(parameters).collect();
+        self.record(Operation::Convolution, &inputs, y)
+    }
+
+    /// The windows of `x`, side by side; blocks are laid out in rows on the way.
+    fn windows(&mut self, x: VariableId, product: &Product) -> VariableId {
+        let x = self.as_told(x);
+        let taps = product.taps[0] * product.taps[1];
+        let positions = product.output_size[0] * product.output_size[1];
+        let windows = self.make("windows", Layout::rows(self.over(x, &[product.inputs * taps, positions])));
+        let unpacked = if self.variable(x).format == DataFormat::Blocks { self.bytes(x) * 2 } else { Extent::ZERO };
+        let bytes = self.bytes(windows) * 2 + unpacked;
+        self.push("windows", OperatorKind::Layout, &[x], &[windows]);
+        let work = self.last();
+        (work.dram, work.by_rows, work.parts) = (bytes, true, Extent::per_sample(taps));
+        windows
+    }
+
+    /// A shape with the batch of `x` and these sizes.
+    fn over(&self, x: VariableId, sizes: &[u64]) -> Shape {
+        let mut shape = Shape::batched(sizes);
+        shape.0[0] = self.variable(x).shape.dim(0);
+        shape
+    }
+
+    /// Memory that the node that was pushed last takes while it runs.
+    fn workspace(&mut self, bytes: Extent) {
+        let workspace = self.make("workspace", Layout::rows(Shape::default()));
+        let tensor = self.variable(workspace).tensor;
+        self.tensor(workspace).bytes = bytes;
+        let place = self.writer.graph.nodes.len() - 1;
+        self.writer.graph.nodes[place].outputs.push(tensor);
+    }
+
+    /// The gradients of a dense convolution.
+    pub(super) fn through_gathered(&mut self, inputs: &[VariableId], dy: VariableId, product: &Product) {
+        let (x, weight) = (inputs[0], inputs[1]);
+        let gathered = self.gather(dy);
+        let [of_weight, of_dy] = [weight, gathered].map(|variable| self.bytes(variable));
+        let taps = product.taps[0] * product.taps[1];
+        let positions = product.output_size[0] * product.output_size[1];
+        if self.variable(x).trains {
+            let layout = Layout::rows(self.over(x, &[product.inputs * taps, positions]));
+            let operands = [weight, gathered];
+            let windows = self.product("input_gradient", ProductRole::InputGradient, &operands, layout);
+            let of_windows = self.bytes(windows);
+            let work = self.last();
+            work.laid_out = of_windows * 2;
+            work.laid_out_alone = (of_dy + of_weight) * 2;
+            work.reread = of_dy;
+            self.workspace(of_windows + of_weight + of_dy);
+            let dx = self.scatter(x, windows, product);
+            self.give(x, dx);
+        }
+        if self.variable(weight).trains {
+            let windows = self.windows(x, product);
+            let (role, layout) = (ProductRole::WeightGradient, Layout::rows(self.shape(weight)));
+            let made = self.product("weight_gradient", role, &[windows, gathered], layout);
+            let of_windows = self.bytes(windows);
+            let work = self.last();
+            work.laid_out = of_windows * 2;
+            work.laid_out_alone = of_dy * 2;
+            work.reread = of_dy;
+            self.workspace(of_windows + of_weight + of_dy);
+            self.give(weight, made);
+        }
+        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
+            self.give_bias(bias, dy);
+        }
+    }
+
+    /// `dy` with channels before samples, as products read it.
+    fn gather(&mut self, dy: VariableId) -> VariableId {
+        let unpacked = if self.variable(dy).format == DataFormat::Blocks { self.bytes(dy) * 2 } else { Extent::ZERO };
+        let gathered = self.map("gather", OperatorKind::Layout, &[dy], Layout::rows(self.shape(dy)));
+        self.by_rows(1);
+        self.last().dram += unpacked;
+        gathered
+    }
+
+    /// The gradient of `x` from those of its windows: each is added where it came from, tap by tap in maps of their own.
+    fn scatter(&mut self, x: VariableId, windows: VariableId, product: &Product) -> VariableId {
+        let taps = product.taps[0] * product.taps[1];
+        let places = product.input_size[0] * product.input_size[1];
+        let spread = self.make("scatter", Layout::rows(self.over(x, &[taps, product.inputs * places])));
+        let (moved, zeroed) = (self.bytes(windows) * 2, self.bytes(spread));
+        self.push("scatter", OperatorKind::Layout, &[windows], &[spread]);
+        let work = self.last();
+        (work.dram, work.by_rows, work.parts) = (moved, true, Extent::per_sample(taps));
+        work.laid_out_alone = if taps > 1 { zeroed } else { Extent::ZERO };
+        let dx = self.map("reduce_sum", OperatorKind::Reduction, &[spread], Layout::rows(self.shape(x)));
+        let work = self.last();
+        work.parts = Extent::per_sample(1);
+        work.dram = if taps > 1 { zeroed * 3 } else { zeroed * 2 };
+        // What made `x` in columns gathers its gradient as it lies.
+        let format = self.variable(x).format;
+        if format == DataFormat::Blocks { self.moved("convert", dx, self.layout(x)) } else { dx }
+    }
+
+    /// The gradient of a depthwise convolution's weight: of every tap a map of the input's samples, their product with `dy`,
+    /// and its sum.
+    pub(super) fn tap_by_tap(&mut self, x: VariableId, weight: VariableId, dy: VariableId) {
+        let Some(layer) = self.writer.origin.and_then(|origin| self.layers[origin as usize]) else { return };
+        let Some(product) = layer.product else { return };
+        let [x, dy] = [x, dy].map(|variable| self.in_rows(variable));
+        let channels = Layout::rows(Shape::fixed(&[self.shape(dy).size(1)]));
+        let taps = product.taps[0] * product.taps[1];
+        let mut sums = Vec::new();
+        for _ in 0..taps {
+            let sampled = self.sample(x, Layout::rows(self.shape(dy)));
+            let multiplied = self.sweep("multiply", &[sampled, dy]);
+            sums.push(self.map("reduce_sum", OperatorKind::Reduction, &[multiplied], channels.clone()));
+        }
+        let made = self.map("raster", OperatorKind::Layout, &sums, Layout::rows(self.shape(weight)));
+        self.by_rows(taps);
+        self.give(weight, made);
+    }
+
+    /// One place of every window of `x`, by one thread.
+    fn sample(&mut self, x: VariableId, layout: Layout) -> VariableId {
+        let y = self.make("sample", layout);
+        let bytes = self.bytes(y) * 2;
+        self.push("sample", OperatorKind::Layout, &[x], &[y]);
+        let work = self.last();
+        (work.dram, work.by_rows, work.parts) = (bytes, true, Extent::fixed(1));
+        y
+    }
+
+    /// The gradient of a maximum: of every place of the windows whether it is the maximum, as a number, times `dy`, put back
+    /// where it came from; and the sum of those maps. `flops` counts the places.
+    pub(super) fn through_maximum(
+        &mut self,
+        x: VariableId,
+        y: VariableId,
+        dy: VariableId,
+        flops: Extent,
+    ) -> VariableId {
+        let (small, large) = (self.layout(y), self.layout(x));
+        let outputs = small.shape.elements();
+        let places = (flops.fixed + flops.per_sample) / (outputs.fixed + outputs.per_sample).max(1);
+        let dy = self.in_format(dy, DataFormat::Blocks);
+        let mut spread = Vec::new();
+        for _ in 0..places {
+            let sampled = self.sample(x, small.clone());
+            let mut mask = sampled;
+            for (label, other) in [("greater_equal", Some(y)), ("cast", None)] {
+                let operands: Vec<_> = std::iter::once(mask).chain(other).collect();
+                mask = self.map(label, OperatorKind::ElementWise, &operands, small.clone());
+                self.last().parts = Extent::fixed(1);
+            }
+            let passed = self.sweep("multiply", &[mask, dy]);
+            let placed = self.map("spread", OperatorKind::Layout, &[passed], large.clone());
+            self.by_rows(1);
+            spread.push(placed);
+        }
+        let bytes = self.bytes(x) * 3 * places;
+        let dx = self.map("eltwise_sum", OperatorKind::ElementWise, &spread, large);
+        self.last().dram = bytes;
+        dx
+    }
+
+    /// Parts that a product has made, joined: each element has a place of its own, and blocks are made of rows.
+    pub(super) fn join_columns(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
+        let y = self.join(parts, layout);
+        let bytes = self.bytes(y) * 2;
+        let work = self.last();
+        (work.laid_out, work.parts) = (bytes, Extent::fixed(parts.len() as u64));
+        y
+    }
+
+    /// A linear layer: a product of matrices, and the sum with a bias that is written out.
+    pub(super) fn matrix_product(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
+        let parameters: Vec<_> = node.parameters.iter().map(|&parameter| self.weights[parameter as usize]).collect();
+        let operands = [x, parameters[0]];
+        let y = self.product("matmul", ProductRole::Forward, &operands, Layout::rows(shape));
+        self.lay_out_matrix(parameters[0], y);
+        let y = self.record(Operation::Product, &operands, y);
+        parameters.get(1).map_or(y, |&bias| self.step(Operation::Add, &[y, bias]))
+    }
+
+    /// The product that was pushed last packs `operand` by one thread, and unpacks `result`.
+    pub(super) fn lay_out_matrix(&mut self, operand: VariableId, result: VariableId) {
+        if self.version == Version::V2 {
+            return;
+        }
+        let [of_operand, of_result] = [operand, result].map(|variable| self.bytes(variable));
+        let work = self.last();
+        work.laid_out = of_result * 2;
+        work.laid_out_alone = of_operand * 2;
+        work.reread = of_operand;
+        self.workspace(of_operand + of_result);
+    }
+
+    /// All gradients are copied out of the pool before any weight is renewed (`SGD.cpp`, `_Const`).
+    pub(super) fn copy_gradients(&mut self) {
+        for place in 0..self.weights.len() {
+            let weight = self.weights[place] as usize;
+            let Some(gradient) = self.gradients[weight] else { continue };
+            let copy = self.map("gradient", OperatorKind::Layout, &[gradient], self.layout(gradient));
+            self.by_rows(1);
+            let bytes = self.bytes(copy);
+            self.last().fresh = bytes;
+            // One of them is the gradient from here on.
+            let name = std::mem::replace(&mut self.tensor(gradient).name, "gradient in the pool".to_owned());
+            self.tensor(gradient).role = Role::Gradient;
+            let tensor = self.tensor(copy);
+            (tensor.role, tensor.name) = (Role::ParameterGradient, name);
+            self.gradients[weight] = Some(copy);
+        }
+    }
+
+    /// The update that was pushed last, of a weight of `bytes`, is made by as many commands as it has sweeps.
+    pub(super) fn renew(&mut self, bytes: Extent, sweeps: u64) {
+        let work = self.last();
+        work.dram += bytes * (2 * MOVES);
+        work.fresh = bytes * COPIES;
+        work.launches = sweeps as u32;
+    }
+}
