@@ -10,10 +10,12 @@
 //! stack = "ncnn"
 //! ```
 //!
-//! The columns of `rows.csv` are `id`, what tells the rows apart (keys of a scenario), and
-//! `what, unit, value, role, note`; a cell that is empty was not given, and a value that is empty is predicted.
+//! The columns of `rows.csv` are `id`, what tells the rows apart (keys of a scenario, or what an input or output of storage
+//! and a window of stalls are made of: [`subject`]), and `what, unit, value, role, note`; a cell that is empty was not given,
+//! and a value that is empty is predicted.
 
 mod quantity;
+mod subject;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +27,7 @@ use haversack_devices::text::{alternatives, hint, nearest, read_toml};
 use serde::Deserialize;
 
 use quantity::Quantity;
+pub(crate) use subject::{Data, Subject, Target, Transfers, Window};
 
 use crate::error::CommandError;
 use crate::papers::reference::Role;
@@ -47,6 +50,10 @@ const NOTE: &str = "note";
 pub(crate) enum Kind {
     /// Iterations of training, or inference.
     Training,
+    /// Inputs and outputs of flash and of compressed memory.
+    Storage,
+    /// Stalls for memory in windows of a recording.
+    Stall,
 }
 
 /// `set.toml`.
@@ -57,6 +64,8 @@ struct About {
     title: String,
     source: String,
     method: String,
+    /// Of stalls, the device that stands in for the one that was recorded.
+    device: Option<String>,
     #[serde(default)]
     scenario: BTreeMap<String, toml::Value>,
 }
@@ -80,10 +89,17 @@ pub(crate) struct Row {
     pub(crate) measured: Option<f64>,
     pub(crate) role: Role,
     pub(crate) note: String,
-    /// What runs.
-    pub(crate) scenario: Scenario,
-    /// The batches that were tried, where the largest of them is asked for.
-    pub(crate) batches: Vec<u64>,
+    pub(crate) subject: Subject,
+}
+
+impl Row {
+    /// What runs, of a row of training.
+    pub(crate) fn scenario(&self) -> Option<&Scenario> {
+        match &self.subject {
+            Subject::Training { scenario, .. } => Some(scenario),
+            Subject::Storage(_) | Subject::Stall(_) => None,
+        }
+    }
 }
 
 /// The name of the set in a folder.
@@ -134,7 +150,7 @@ impl Set {
 
     fn parse(name: &str, folder: &Path, about: &str, rows: &str) -> Result<Self, CommandError> {
         let [about_file, rows_file] = ["set.toml", "rows.csv"].map(|file| folder.join(file).display().to_string());
-        let About { kind, title, source, method, scenario, .. } =
+        let About { kind, title, source, method, device, scenario } =
             read_toml(&about_file, about).map_err(CommandError::input)?;
         let mut common = Scenario::new("", "");
         let about_file: Arc<str> = about_file.into();
@@ -151,13 +167,15 @@ impl Set {
             let line = error.position().map_or(1, csv::Position::line);
             CommandError::input(format!("{file}:{line}: {error}"))
         };
-        let header = Header::new(reader.headers().map_err(wrong)?, &file)?;
+        let columns = reader.headers().map_err(wrong)?;
+        let header = Header { names: columns.iter().map(str::to_owned).collect(), kind, common, device };
+        header.check(&file)?;
         let mut found = Vec::new();
         for record in reader.records() {
             let record = record.map_err(wrong)?;
             let line = record.position().map_or(0, csv::Position::line) as usize;
             let place = Place { file: &file, line };
-            found.push(header.row(&record, &place, &common, folder)?);
+            found.push(header.row(&record, &place, folder)?);
         }
         Ok(Self { name: name.to_owned(), kind, title, source, method, rows: found })
     }
@@ -191,36 +209,43 @@ fn set_key(
     scenario.set(key, value, place.origin()).map_err(CommandError::Scenario)
 }
 
-/// The columns of `rows.csv`.
-struct Header(Vec<String>);
+/// The columns of `rows.csv`, and what all rows share.
+struct Header {
+    names: Vec<String>,
+    kind: Kind,
+    /// The keys that all scenarios have.
+    common: Scenario,
+    device: Option<String>,
+}
 
 impl Header {
-    fn new(header: &StringRecord, file: &Arc<str>) -> Result<Self, CommandError> {
-        let columns: Vec<String> = header.iter().map(str::to_owned).collect();
+    /// Checks that the columns that a row needs are there.
+    fn check(&self, file: &Arc<str>) -> Result<(), CommandError> {
         let place = Place { file, line: 1 };
-        for needed in COLUMNS {
-            if !columns.iter().any(|column| column == needed) {
-                let near = nearest(needed, columns.iter().map(String::as_str));
+        let of_kind: &[&str] = match self.kind {
+            Kind::Training => &[],
+            Kind::Storage => &Transfers::COLUMNS,
+            Kind::Stall => &Window::COLUMNS,
+        };
+        let needed: Vec<&str> = COLUMNS.iter().chain(of_kind).copied().collect();
+        for name in &needed {
+            if !self.names.iter().any(|column| column == name) {
+                let near = nearest(name, self.names.iter().map(String::as_str));
                 let near = near.map_or_else(String::new, |near| format!(" (is it '{near}'?)"));
-                return Err(place.error(needed, &format!("no such column{near}; expected {}", COLUMNS.join(", "))));
+                return Err(place.error(name, &format!("no such column{near}; expected {}", needed.join(", "))));
             }
         }
-        Ok(Self(columns))
+        if self.kind == Kind::Stall && self.device.is_none() {
+            return Err(place.error("device", "missing from set.toml; expected the device that stands in"));
+        }
+        Ok(())
     }
 
-    fn row(
-        &self,
-        record: &StringRecord,
-        place: &Place<'_>,
-        common: &Scenario,
-        folder: &Path,
-    ) -> Result<Row, CommandError> {
-        let cell = |name: &str| {
-            let at = self.0.iter().position(|column| column == name);
-            at.and_then(|at| record.get(at)).unwrap_or_default().trim()
-        };
+    fn row(&self, record: &StringRecord, place: &Place<'_>, folder: &Path) -> Result<Row, CommandError> {
+        let cells = Cells { header: self, record, place };
+        let cell = |name: &str| cells.get(name);
         let what = cell("what");
-        let known = figures();
+        let known = figures(self.kind);
         if !known.iter().any(|name| name == what) {
             let hint = hint(what, known.iter().map(String::as_str));
             return Err(place.error("what", &format!("no run gives '{what}'{hint}")));
@@ -242,8 +267,26 @@ impl Header {
             let roles = || roles.iter().map(String::as_str);
             place.error("role", &format!("expected {}, found '{role}'{}", alternatives(roles()), hint(role, roles())))
         })?;
-        let mut scenario = common.clone();
-        let given = self.0.iter().zip(record).filter(|(column, cell)| {
+        let subject = match self.kind {
+            Kind::Training => self.training(record, &cells, what, folder)?,
+            Kind::Storage => Subject::Storage(Transfers::read(&cells)?),
+            Kind::Stall => Subject::Stall(Window::read(&cells, self.device.as_deref().unwrap_or_default())?),
+        };
+        let (id, note) = (cell("id").to_owned(), cell(NOTE).to_owned());
+        Ok(Row { id, quantity, measured, role, note, subject })
+    }
+
+    /// The scenario of a row of training.
+    fn training(
+        &self,
+        record: &StringRecord,
+        cells: &Cells<'_>,
+        what: &str,
+        folder: &Path,
+    ) -> Result<Subject, CommandError> {
+        let place = cells.place;
+        let mut scenario = self.common.clone();
+        let given = self.names.iter().zip(record).filter(|(column, cell)| {
             !cell.trim().is_empty()
                 && !COLUMNS.contains(&column.as_str())
                 && ![NOTE, BATCHES].contains(&column.as_str())
@@ -260,19 +303,66 @@ impl Header {
             number
                 .ok_or_else(|| place.error(BATCHES, &format!("expected whole numbers between blanks, found '{text}'")))
         };
-        let batches: Vec<u64> = cell(BATCHES).split_whitespace().map(batch).collect::<Result<_, _>>()?;
+        let batches: Vec<u64> = cells.get(BATCHES).split_whitespace().map(batch).collect::<Result<_, _>>()?;
         if what == LARGEST_BATCH && batches.is_empty() {
             return Err(place.error(BATCHES, "missing; expected the batches that were tried, between blanks"));
         }
         // What was measured ran: only the largest batch, and a phone in use, are matters of a device's memory.
         scenario.ignore_ram |= what != LARGEST_BATCH && scenario.system.is_none();
-        let (id, note) = (cell("id").to_owned(), cell(NOTE).to_owned());
-        Ok(Row { id, quantity, measured, role, note, scenario, batches })
+        Ok(Subject::Training { scenario: Box::new(scenario), batches })
     }
 }
 
-/// The figures of a run that are one number, and what else can be asked for.
-fn figures() -> Vec<String> {
-    let figures = Results::zero().to_json().into_iter().filter(|(_, value)| value.is_number());
-    figures.map(|(name, _)| name).chain([LARGEST_BATCH.to_owned()]).collect()
+/// The cells of a row by their columns.
+struct Cells<'a> {
+    header: &'a Header,
+    record: &'a StringRecord,
+    place: &'a Place<'a>,
+}
+
+impl Cells<'_> {
+    /// The text of a cell; nothing where there is no such column.
+    fn get(&self, name: &str) -> &str {
+        let at = self.header.names.iter().position(|column| column == name);
+        at.and_then(|at| self.record.get(at)).unwrap_or_default().trim()
+    }
+
+    /// A number of a cell.
+    fn number(&self, name: &str) -> Result<f64, CommandError> {
+        let text = self.get(name);
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| self.place.error(name, &format!("expected a number, found '{text}'")))
+    }
+
+    /// A whole number above zero.
+    fn count(&self, name: &str) -> Result<u64, CommandError> {
+        let text = self.get(name);
+        let number = text.parse::<u64>().ok().filter(|&number| number > 0);
+        number.ok_or_else(|| self.place.error(name, &format!("expected a whole number above zero, found '{text}'")))
+    }
+
+    /// One of some words.
+    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, CommandError> {
+        let text = self.get(name);
+        let found = words.iter().find(|(word, _)| *word == text);
+        found.map(|(_, meant)| *meant).ok_or_else(|| {
+            let known = || words.iter().map(|(word, _)| *word);
+            let said = known().map(|word| if word.is_empty() { "nothing" } else { word });
+            let expected = alternatives(said.collect::<Vec<_>>().into_iter());
+            self.place.error(name, &format!("expected {expected}, found '{text}'{}", hint(text, known())))
+        })
+    }
+}
+
+/// What a row of a kind can ask for: of training the figures of a run that are one number, and the largest batch.
+fn figures(kind: Kind) -> Vec<String> {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    match kind {
+        Kind::Training => {
+            let figures = Results::zero().to_json().into_iter().filter(|(_, value)| value.is_number());
+            figures.map(|(name, _)| name).chain([LARGEST_BATCH.to_owned()]).collect()
+        }
+        Kind::Storage => names(&Transfers::FIGURES),
+        Kind::Stall => names(&Window::FIGURES),
+    }
 }

@@ -9,6 +9,7 @@
 //! ```
 
 mod answer;
+mod memory;
 mod report;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::observation::{Measure, Observation, Part};
 use super::papers;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::measured_set::{Row, Set};
+use crate::measured_set::{Row, Set, Subject};
 use crate::papers::reference::Role;
 use crate::run::Plan;
 use crate::scenario::Scenario;
@@ -54,7 +54,10 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, C
     let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("there is no {}", calibration.rows)))?)?;
     let cache = Cache::new();
     let observation = |row: Row| {
-        let plan = Plan::new(&Scenario { iterations: 1, ..row.scenario }, &cache)?;
+        let Subject::Training { scenario, .. } = row.subject else {
+            return Err(CommandError::failed(format!("{} is not of training", row.id)));
+        };
+        let plan = Plan::new(&Scenario { iterations: 1, ..*scenario }, &cache)?;
         let observed = row.measured.unwrap_or_default() * row.quantity.size;
         let part = match row.quantity.name.as_str() {
             "forward_s" => Part::Forward,
@@ -67,10 +70,13 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, C
         Ok(Observation::time(row.id, observed, part, plan))
     };
     let is_of = |row: &Row| {
-        let device = &row.scenario.device;
+        let Some(scenario) = row.scenario() else { return false };
+        let device = &scenario.device;
         let steps = matches!(calibration.observations, Observations::MnnPhones | Observations::JetsonTx2);
-        let is_step = row.quantity.name == "iteration_time_s" && !row.scenario.inference;
-        row.role == role && (!steps || is_step) && (*device == calibration.device || calibration.others.contains(device))
+        let is_step = row.quantity.name == "iteration_time_s" && !scenario.inference;
+        row.role == role
+            && (!steps || is_step)
+            && (*device == calibration.device || calibration.others.contains(device))
     };
     set.rows.into_iter().filter(is_of).map(observation).collect()
 }

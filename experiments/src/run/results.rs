@@ -5,6 +5,8 @@ use haversack_memory::phone::PAGE;
 use haversack_training::{BoundBy, Breakdown, PhoneReport, Record, Stalls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::statistics::Statistics;
 
 use super::Plan;
 use crate::scenario::Covered;
@@ -48,7 +50,7 @@ macro_rules! figures {
 
 figures! {
     run;
-    /// The whole iteration.
+    /// The whole iteration; with the times, the energy and their parts below the mean of the iterations after the first.
     iteration_time_s: f64 = seconds(run.record.iteration);
     /// From the samples to the loss.
     forward_s: f64 = seconds(run.record.forward);
@@ -75,6 +77,8 @@ figures! {
     fragmentation_bytes: u64 = run.record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0));
     /// The mean of all iterations of the run.
     mean_iteration_s: f64 = run.mean_iteration();
+    /// Half of the width of the interval in which the mean of the iterations after the first is with 95%; `None` below three.
+    iteration_spread: Option<f64> = spread(&run.record.iterations);
     /// Every iteration of the run.
     iterations_s: Vec<f64> = run.record.iterations.iter().copied().map(seconds).collect();
     /// How long the run went on after the end of the trace of a user, whose last values were held; zero without one.
@@ -171,6 +175,14 @@ const fn pages(pages: u64) -> u64 {
 /// Whole nanoseconds over a power of ten: the nearest float, which prints as short as it can.
 fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
+}
+
+/// Half of the width of a 95% interval of the mean of `iterations` after the first (Student's t).
+fn spread(iterations: &[Nanos]) -> Option<f64> {
+    let later: Vec<f64> = iterations.get(1..)?.iter().copied().map(seconds).collect();
+    let freedom = (later.len().checked_sub(1)).filter(|_| iterations.len() >= 3)? as f64;
+    let wide = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
+    Some(wide * later.as_slice().std_dev() / (later.len() as f64).sqrt())
 }
 
 /// The share of `whole` that `part` is; zero of nothing.

@@ -4,9 +4,10 @@ use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
+use super::memory;
 use crate::cache::Cache;
 use crate::error::CommandError;
-use crate::measured_set::{LARGEST_BATCH, Row, Set};
+use crate::measured_set::{LARGEST_BATCH, Row, Set, Subject};
 use crate::progress::{Amount, Progress};
 use crate::run::{Outcome, Plan, PlanError, Status};
 use crate::scenario::{Key, Scenario, ScenarioError};
@@ -20,15 +21,24 @@ pub(super) type Answer = Result<f64, String>;
 /// A network that does not load. All else that keeps a row from an answer is its reason.
 pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandError> {
     let mut runs: IndexMap<String, &Row> = IndexMap::new();
-    let run_of = |row: &Row| format!("{} {:?}", row.scenario.fingerprint(Key::ALL), row.batches);
+    let run_of = |row: &Row| match &row.subject {
+        Subject::Training { scenario, batches } => format!("{} {batches:?}", scenario.fingerprint(Key::ALL)),
+        Subject::Storage(transfers) => format!("{transfers:?}"),
+        Subject::Stall(window) => format!("{window:?}"),
+    };
     for row in &set.rows {
         runs.entry(run_of(row)).or_insert(row);
     }
     let bar = Progress::new(Amount::Number("scenarios"), runs.len() as u64, 0);
     let run = |row: &&Row| {
-        let figures = if row.batches.is_empty() { figures(&row.scenario, cache) } else { largest(row, cache) };
+        let found = match &row.subject {
+            Subject::Training { scenario, batches } if batches.is_empty() => figures(scenario, cache),
+            Subject::Training { scenario, batches } => largest(scenario, batches, cache),
+            Subject::Storage(transfers) => Ok(memory::transfers(transfers)),
+            Subject::Stall(window) => Ok(memory::window(window)),
+        };
         bar.inc(1);
-        figures
+        found
     };
     let rows: Vec<&Row> = runs.values().copied().collect();
     let found: Vec<Found> = rows.par_iter().map(run).collect::<Result<_, _>>()?;
@@ -38,13 +48,13 @@ pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandEr
         let figures = found[&run_of(row)].as_ref().map_err(Clone::clone)?;
         let name = &row.quantity.name;
         let value = figures.get(name).and_then(Value::as_f64);
-        value.map(|value| value / row.quantity.size).ok_or_else(|| format!("the run gives no {name}"))
+        value.map(|value| value / row.quantity.size).ok_or_else(|| format!("the simulator gives no {name} of it"))
     };
     Ok(set.rows.iter().map(answer).collect())
 }
 
 /// The figures of a run by their names, or why there are none.
-type Found = Result<Map<String, Value>, String>;
+pub(super) type Found = Result<Map<String, Value>, String>;
 
 /// What `scenario` comes to.
 fn figures(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
@@ -72,14 +82,14 @@ fn words(error: &ScenarioError) -> String {
     format!("`{}`: {}", error.field, error.fault)
 }
 
-/// The largest of the row's batches that its device holds; zero if it holds none.
-fn largest(row: &Row, cache: &Cache) -> Result<Found, CommandError> {
-    let mut batches = row.batches.clone();
+/// The largest of `batches` that the device holds; zero if it holds none.
+fn largest(scenario: &Scenario, batches: &[u64], cache: &Cache) -> Result<Found, CommandError> {
+    let mut batches = batches.to_vec();
     batches.sort_unstable();
     let mut holds = 0;
     for batch in batches {
         // It runs whether it fits or not, and says which.
-        let scenario = Scenario { batch, ignore_ram: true, ..row.scenario.clone() };
+        let scenario = Scenario { batch, ignore_ram: true, ..scenario.clone() };
         let plan = match planned(&scenario, cache)? {
             Ok(plan) => plan,
             Err(reason) => return Ok(Err(reason)),

@@ -51,8 +51,8 @@ impl Compared<'_> {
 
 /// What tables call the quantity of a row: inference is one of its own.
 fn quantity(row: &Row) -> String {
-    let inference = if row.scenario.inference { " (inference)" } else { "" };
-    format!("{}{inference}", row.quantity.name)
+    let of_inference = row.scenario().is_some_and(|scenario| scenario.inference);
+    format!("{}{}", row.quantity.name, if of_inference { " (inference)" } else { "" })
 }
 
 impl Tally<'_> {

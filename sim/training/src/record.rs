@@ -14,10 +14,12 @@ use haversack_workloads::TensorId;
 use crate::timeline::Timeline;
 
 mod bound;
+mod mean;
 mod phone;
 
 pub(crate) use bound::OperatorTimes;
 pub use bound::{BoundBy, OperatorTime};
+pub(crate) use mean::Taken;
 pub(crate) use phone::Watch;
 pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};
 
@@ -173,7 +175,8 @@ pub struct StoredForms {
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The whole iteration.
+    /// The whole iteration; with the times and the energy below, of a run the mean of those after the first, and of an only one
+    /// that.
     pub iteration: Nanos,
     /// From the samples to the loss, over all micro-batches.
     pub forward: Nanos,

@@ -13,13 +13,14 @@ use crate::job::{Job, Observe};
 use crate::lesson::Lesson;
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
-use crate::record::Record;
+use crate::record::{Record, Taken};
 use crate::setting::{Told, with_codec};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;
 
-/// Runs `job` on `machine` under `policy`; the record is that of the last iteration.
+/// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means of those
+/// after the first.
 ///
 /// # Errors
 /// [`RunError`]: memory that the policy cannot free, an illegal answer of the policy, a malformed graph.
@@ -73,10 +74,11 @@ fn run<T>(
         executor.learn_from(lesson);
     }
     let mut record = Record::default();
-    let mut times = Vec::new();
+    let (mut times, mut taken) = (Vec::new(), Taken::default());
     for iteration in iterations {
         begin(&mut executor, iteration);
         record = executor.iteration(micro_batch)?;
+        taken.note(&record, times.len());
         times.push(record.iteration);
         if let Some(share) = governors.after(&record, executor.cores())? {
             executor.allow(share);
@@ -89,6 +91,7 @@ fn run<T>(
         lesson.update += times.len() as u64;
         executor.learned(lesson);
     }
+    taken.into_means(&mut record);
     record.heat = governors.into_seen();
     record.iterations = times;
     (record.ended, record.planned, record.plans) = executor.into_end();

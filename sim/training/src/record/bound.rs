@@ -52,6 +52,11 @@ impl BoundBy {
         Self { arithmetic: left, index_arithmetic, dram, caches, launches, preparation, host, waiting }
     }
 
+    pub(crate) fn times_mut(&mut self) -> impl Iterator<Item = &mut Nanos> {
+        let Self { arithmetic, index_arithmetic, dram, caches, launches, preparation, host, waiting } = self;
+        [arithmetic, index_arithmetic, dram, caches, launches, preparation, host, waiting].into_iter()
+    }
+
     /// All parts by name, in a fixed order.
     pub const fn parts(&self) -> [(&'static str, Nanos); 8] {
         [
