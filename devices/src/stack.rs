@@ -185,6 +185,9 @@ section! {
         pub winograd_tile: Option<Constant<Count>>,
         /// The same where a network is prepared once and run many times; training, whose weights change, does without.
         pub session_tile: Option<Constant<Count>>,
+        /// Rows of the left matrix in a tile of a product: threads have whole tiles, so that few rows are few threads' work. All
+        /// have a part in every product where it is not given, or where there is one row.
+        pub tile_rows: Option<Constant<Count>>,
         /// As on the GPU.
         pub direct_penalty: Constant<Factor>,
         /// The host's time to prepare an operator, where a graph is prepared anew for every batch of training; none is where
@@ -222,9 +225,12 @@ section! {
         /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
         /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
         pub sweep_work: Option<Constant<Factor>>,
-        /// Whether element-wise maps, reductions and updates are vector code all the same, so that their efficiency counts.
+        /// Whether element-wise maps and updates are vector code all the same, so that their efficiency counts.
         #[serde(default)]
         pub vector_maps: bool,
+        /// The same of reductions.
+        #[serde(default)]
+        pub vector_reductions: bool,
         /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
         /// stream where it is not given.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,
@@ -425,6 +431,7 @@ const DIVISORS: &[&str] = &[
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
     "cpu.session_tile",
+    "cpu.tile_rows",
     "cpu.frame",
     "planning.server",
     "planning.link",

@@ -65,7 +65,8 @@ impl Core {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
         let sweeps = match work.kind {
             OperatorKind::Gather => true,
-            OperatorKind::Reduction | OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
+            OperatorKind::Reduction => !stack.vector_reductions,
+            OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
             _ => false,
         };
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
@@ -356,7 +357,8 @@ impl CpuCores {
             core.bandwidth(bytes.as_f64() / parts, bytes <= self.l3, self.dram.bandwidth.0 / sharers, stack)
         };
         let (bandwidth, from_dram) = streams(work.working_set);
-        let irregular = stack.irregular_rate.as_ref().filter(|_| work.kind == OperatorKind::Layout && !work.by_rows);
+        let scatters = work.kind == OperatorKind::Layout && !work.by_rows && work.working_set > self.l3;
+        let irregular = stack.irregular_rate.as_ref().filter(|_| scatters);
         let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
         let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
         let moving = work.traffic.dram.as_f64() / parts / bandwidth.min(core_path);
@@ -484,7 +486,13 @@ impl CpuCores {
         }
         // A float cast saturates, and turns not-a-number into zero.
         let used = (work.parallelism as usize).clamp(1, threads);
-        match work.parts {
+        let tiles = stack.tile_rows.as_ref().zip(work.product).filter(|(_, product)| product.is_dense());
+        let tiles = tiles.map_or(0, |(rows, product)| match product.matrices(work.samples).rows {
+            // A vector is multiplied column by column.
+            1 => 0,
+            all => all.div_ceil((rows.value.0 as u64).max(1)),
+        });
+        match if work.parts > 0 { work.parts } else { tiles } {
             0 => (used, used as f64),
             parts => {
                 let used = (parts as usize).min(used);

@@ -245,7 +245,8 @@ fn the_program_prints_the_same_bytes_twice() {
 fn what_cannot_be_calibrated_is_refused_with_what_can() {
     let can = "only server-core under pytorch-cpu, galaxy-s10 under sage-opencl, jetson-agx-xavier under pytorch-cuda, \
                xiaomi-10 under mandheling, xiaomi-11-pro under mnn, xiaomi-11-pro under mandheling, galaxy-s22 under \
-               mnn-2, rtx-3090 under pytorch-cuda or jetson-agx-orin-64gb under ncnn can be calibrated";
+               mnn-2, rtx-3090 under pytorch-cuda, jetson-agx-orin-64gb under ncnn, xiaomi-mi9 \
+               under mnn or jetson-tx2 under pytorch-cuda-1.6 can be calibrated";
     for (line, also) in [
         ("calibrate fit pixel-6", "nothing was observed of pixel-6"),
         ("calibrate fit server-cor", "did you mean `server-core`?"),

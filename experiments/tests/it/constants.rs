@@ -391,6 +391,8 @@ fn fits(pattern: &str, name: &str) -> bool {
 fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     let home = |stack: &str| match stack {
         "pytorch-cuda" => "jetson-agx-xavier",
+        "pytorch-cuda-1.6" => "jetson-tx2",
+        "mnn" => "xiaomi-mi9",
         "pytorch-cpu" => "server-core",
         "sage-opencl" => "galaxy-s10",
         "tflite" => "xiaomi-10",

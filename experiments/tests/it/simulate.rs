@@ -30,6 +30,7 @@ fn json_has_the_keys_that_scripts_rely_on() {
         "staging_bytes",
         "fragmentation_bytes",
         "mean_iteration_s",
+        "iteration_spread",
         "iterations_s",
         "trace_held_s",
         "trace_assumed_share",
@@ -41,6 +42,11 @@ fn json_has_the_keys_that_scripts_rely_on() {
         "kills",
         "apps_killed",
         "energy_j",
+        "mean_power_w",
+        "process_bytes",
+        "busy_cores",
+        "kernel_share",
+        "minor_faults",
         "recompute_share",
         "micro_batches",
         "breakdown",
@@ -215,7 +221,7 @@ fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
     assert!(!phone.rsplit(" are ").next().unwrap().contains("pytorch-cuda"), "{phone}");
     let card = on("rtx-3090", "mnn");
     assert!(card.contains("runs on GPUs of Arm and GPUs of Qualcomm"), "{card}");
-    assert!(card.ends_with("are ncnn, pytorch-cuda, sage-opencl\n"), "{card}");
+    assert!(card.ends_with("are ncnn, pytorch-cuda-1.6, pytorch-cuda, sage-opencl\n"), "{card}");
     // The instructions of its cores are those of phones.
     assert!(on("server-core", "mandheling").contains("runs on arm64 cores; server-core has x86-64 cores"));
 }

@@ -107,7 +107,16 @@ fn what_is_wrong_with_a_set_is_said_with_its_line_and_column() {
 fn the_sets_that_come_along_are_listed_and_one_without_rows_says_so() {
     let listed = stdout(&call("validate --list"));
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let expected = ["ncnn-cpu", "pytorch-cpu", "rtx-3090", "rtx-4090"];
+    let expected = [
+        "android-stalls",
+        "jetson-tx2",
+        "mnn-phones",
+        "ncnn-cpu",
+        "pixel-4-storage",
+        "pytorch-cpu",
+        "rtx-3090",
+        "rtx-4090",
+    ];
     assert_eq!(names, expected);
     assert!(stdout(&call("validate rtx-4090")).contains("no row"));
     let answer = json(&call("validate pytorch-cpu --role fit --format json"));

@@ -24,6 +24,8 @@ use crate::training_graph::{NodeWork, Role};
 const COPIES: u64 = 2;
 /// Copies of all that it moves beside its sweeps: of those, and of the gradient with its decay.
 const MOVES: u64 = 3;
+/// Rows of a tile.
+const TILE: u64 = 12;
 
 impl ExpressionWriter<'_> {
     /// What the node that was pushed last asks of a processor.
@@ -161,6 +163,7 @@ impl ExpressionWriter<'_> {
             let windows = self.product("input_gradient", ProductRole::InputGradient, &operands, layout);
             let of_windows = self.bytes(windows);
             let work = self.last();
+            work.parts = tiles(product);
             work.laid_out = of_windows * 2;
             work.laid_out_alone = (of_dy + of_weight) * 2;
             work.reread = of_dy;
@@ -174,6 +177,7 @@ impl ExpressionWriter<'_> {
             let made = self.product("weight_gradient", role, &[windows, gathered], layout);
             let of_windows = self.bytes(windows);
             let work = self.last();
+            work.parts = tiles(product);
             work.laid_out = of_windows * 2;
             work.laid_out_alone = of_dy * 2;
             work.reread = of_dy;
@@ -332,4 +336,10 @@ impl ExpressionWriter<'_> {
         work.fresh = bytes * COPIES;
         work.launches = sweeps as u32;
     }
+}
+
+/// The parts that a gradient's product is handed out in: its rows are the input's channels, place by place of the window, and
+/// threads have tiles of twelve (`MNNGetMatMulPackMode`).
+fn tiles(product: &Product) -> Extent {
+    Extent::fixed((product.inputs * product.taps[0] * product.taps[1]).div_ceil(TILE))
 }
