@@ -102,6 +102,12 @@ impl Schema for DeviceConstants {
         Ok(())
     }
 
+    fn follow(&mut self, name: &str, ratio: f64) {
+        if let Some(gpu) = &mut self.gpu {
+            gpu.follow(name, ratio);
+        }
+    }
+
     fn contradiction(&self) -> Option<Contradiction> {
         if self.cpu.is_empty() && self.gpu.is_none() {
             return against("", "a device needs a [[cpu]] cluster or a [gpu]");
@@ -117,6 +123,46 @@ impl Schema for DeviceConstants {
     }
 }
 
+/// A data sheet rounds; what is further from the product of its parts than this share is another GPU's.
+const ROUNDED: f64 = 0.01;
+
+impl GpuConstants {
+    /// A peak is what units do in a cycle, times their number and their clock; the clock is that of the cache, too.
+    fn follow(&mut self, name: &str, ratio: f64) {
+        let general = [Some(&mut self.fp32_peak), Some(&mut self.fp16_peak), Some(&mut self.int8_peak)];
+        let tensor =
+            [self.fp16_tensor_peak.as_mut(), self.fp16_tensor_peak_fp32_sums.as_mut(), self.int8_tensor_peak.as_mut()];
+        let moved = match name {
+            "gpu.units" | "gpu.clock" => general.into_iter().chain(tensor).collect(),
+            "gpu.fp32_rate" => general.into_iter().collect::<Vec<_>>(),
+            _ => Vec::new(),
+        };
+        for peak in moved.into_iter().flatten() {
+            peak.value.0 *= ratio;
+        }
+        if let (Some(bandwidth), "gpu.clock") = (&mut self.l2_bandwidth, name) {
+            bandwidth.value.0 *= ratio;
+        }
+        if name == "gpu.fp32_peak" {
+            self.fp32_rate.value.0 *= ratio;
+        }
+    }
+
+    /// A peak that units, clock and rate do not give, with the arithmetic.
+    fn contradiction(&self) -> Option<String> {
+        let [units, clock, rate] = [self.units.value.0, self.clock.value.0, self.fp32_rate.value.0];
+        let (peak, product) = (self.fp32_peak.value.0, units * clock * rate);
+        let is_rounded = rate == 0.0 || (peak / product - 1.0).abs() <= ROUNDED;
+        (!is_rounded).then(|| {
+            let [clock, peak, product] = [clock * 1e-6, peak * 1e-9, product * 1e-9];
+            format!(
+                "fp32_peak, {peak:.1} GFLOP/s, is not units × clock × fp32_rate: {units} × {clock} MHz × {rate} FLOP/cycle = \
+                 {product:.1} GFLOP/s"
+            )
+        })
+    }
+}
+
 /// Limits that stand above what they limit.
 fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
     if let Some(storage) = &constants.storage {
@@ -124,6 +170,9 @@ fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
         if reserved >= slots {
             return against("storage", format!("reserved_slots, {reserved}, leaves none of the queue's {slots} slots"));
         }
+    }
+    if let Some(message) = constants.gpu.as_ref().and_then(GpuConstants::contradiction) {
+        return against("gpu", message);
     }
     for cluster in &constants.cpu {
         let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0 * 1e-6);

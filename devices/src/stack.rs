@@ -231,8 +231,8 @@ section! {
         /// The same of reductions.
         #[serde(default)]
         pub vector_reductions: bool,
-        /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one; as fast as a
-        /// stream where it is not given.
+        /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one through DRAM; as fast
+        /// as a stream where it is not given.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,
     }
 }

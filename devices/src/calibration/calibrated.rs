@@ -43,6 +43,9 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     /// What types cannot say: the section that is wrong, and why; `None` if all is well.
     fn contradiction(&self) -> Option<Contradiction>;
 
+    /// Moves what follows from the constant called `name`, which is `ratio` times what it was.
+    fn follow(&mut self, _name: &str, _ratio: f64) {}
+
     /// What it is, in one line for a listing.
     fn line(&self) -> String;
 
@@ -177,7 +180,8 @@ impl<T: Schema> Calibrated<T> {
     }
 
     /// Overrides a constant by its dotted name (`gpu.launch`, `cpu.0.power`) or an ending of it that only one has;
-    /// `value` is in the unit of the file. Models already taken from it keep the old value.
+    /// `value` is in the unit of the file. What [follows](Schema::follow) from it moves along; models already taken from it
+    /// keep the old value.
     ///
     /// # Errors
     /// An unknown or ambiguous name; a value that is out of range or makes the calibration contradict itself, which
@@ -185,15 +189,19 @@ impl<T: Schema> Calibrated<T> {
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), CalibrationError> {
         let full = self.full_name(name)?;
         let mut constants = self.constants.clone();
-        let mut outcome = Ok(());
+        let (mut outcome, mut before) = (Ok(()), 0.0);
         constants.visit("", &mut |candidate, constant| {
             if candidate == full {
+                before = constant.entry(candidate, "").value;
                 outcome = constant.replace(value);
             }
         });
         let refused = |field: &str, message: String| Err(TomlError::of_program(&self.file, field, message).into());
         if let Err(expected) = outcome {
             return refused(&full, format!("{value} is out of range; expected {expected}"));
+        }
+        if before > 0.0 && value > 0.0 {
+            constants.follow(&full, value / before);
         }
         if let Some((section, message)) = constants.contradiction() {
             return refused(&section, message);

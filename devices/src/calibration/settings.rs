@@ -47,10 +47,25 @@ impl<T: Schema> Calibrated<T> {
         for (name, value) in sections {
             changed.constants.take_section(name, value).map_err(|message| refused(name, message))?;
         }
+        // A peak decides what a cycle does where that is not given, so that it is set after all that it follows from.
+        numbers.sort_by_key(|(name, _)| name.ends_with("_peak"));
+        let mut given = Vec::new();
         for (name, value) in numbers {
             let unit = changed.unit_of(name)?;
             let value = in_unit(value, unit).map_err(|message| refused(name, message))?;
             changed.set(name, value)?;
+            given.push((changed.full_name(name)?, value));
+        }
+        for entry in changed.entries() {
+            let moved = given
+                .iter()
+                .find(|(name, value)| *name == entry.name && (value - entry.value).abs() > 1e-9 * value.abs());
+            if let Some((name, value)) = moved {
+                let [asked, follows] = [*value, entry.value].map(|number| format!("{number:.6} {}", entry.unit));
+                return Err(
+                    refused(name, format!("{asked} contradicts the others: {follows} follows from them")).into()
+                );
+            }
         }
         if let Some((section, message)) = changed.constants.contradiction() {
             return Err(refused(&section, message).into());
@@ -133,6 +148,22 @@ mod tests {
         assert_eq!(changed.id, plain.id);
         assert!(changed.file != plain.file && changed.file.ends_with("with ram=6 GiB"), "{}", changed.file);
         assert_eq!(device(&[]).unwrap().file, plain.file);
+    }
+
+    #[test]
+    fn peaks_follow_from_units_clock_and_rate() {
+        let peak = |pairs: &[(&str, &str)]| device(pairs).unwrap().constants.gpu.unwrap().fp16_peak.value.0;
+        let base = peak(&[]);
+        for (name, twice) in [("gpu.units", "8"), ("gpu.clock", "1636"), ("gpu.fp32_rate", "1024")] {
+            assert!((peak(&[(name, twice)]) / base - 2.0).abs() < 1e-9, "{name}");
+        }
+        let gpu = device(&[("gpu.fp32_peak", "3350")]).unwrap().constants.gpu.unwrap();
+        assert!((gpu.fp32_rate.value.0 - 1024.0).abs() < 1e-9, "{:?}", gpu.fp32_rate);
+        let both = refusal(&[("gpu.fp32_peak", "1675"), ("gpu.fp32_rate", "512"), ("gpu.units", "8")]);
+        assert!(both.contains("contradicts the others: 256.000000 FLOP/cycle follows"), "{both}");
+        let text = "base = \"galaxy-s22\"\n[gpu]\nunits = { value = 8, unit = \"count\", kind = \"measured\", source = \"haversack\" }";
+        let file = Device::parse("x", "x.toml", text).unwrap_err().to_string();
+        assert!(file.contains("8 × 818 MHz × 512 FLOP/cycle = 3350.5 GFLOP/s"), "{file}");
     }
 
     #[test]

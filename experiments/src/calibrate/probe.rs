@@ -248,7 +248,8 @@ fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<(), CommandError> 
     taken.constants(probed, source, &[0]);
     let of = |key: &str| probed.number(&format!("gpu.{key}"));
     let clock = of("clock_hz").unwrap_or(base.clock.value.0);
-    if let Some((peak, units)) = of("fp32_peak_flops_per_s").zip(of("units")) {
+    let units = of("units").unwrap_or(base.units.value.0);
+    if let Some(peak) = of("fp32_peak_flops_per_s") {
         let how = measured(source, "the peak over units and clock");
         taken.file.set("gpu.fp32_rate", peak / units / clock, "FLOP/cycle", how);
         let ratio = guessed(&taken.base.id, "not probed: as many times fp32 as there");

@@ -19,6 +19,7 @@ mod killed;
 mod left_out;
 mod mandheling;
 mod mistakes;
+mod monotone;
 mod parity;
 mod peak_memory;
 mod probe;
