@@ -2,7 +2,7 @@
 
 use haversack_devices::units::Nanos;
 
-use crate::scenario::{BudgetReference, Scenario};
+use crate::scenario::Scenario;
 
 /// Parameters of a policy by name.
 pub(super) type Set<'a> = &'a [(&'a str, &'a str)];
@@ -10,8 +10,7 @@ pub(super) type Set<'a> = &'a [(&'a str, &'a str)];
 /// A scenario of `model` on `device` under `policy`, with a mini-batch of `batch` samples. A budget in percent is of what
 /// training needs on the policy's own stack: a paper compares policies on one engine.
 pub(super) fn trained(device: &str, model: &str, policy: &str, batch: u64) -> Scenario {
-    let budget_reference = BudgetReference::Own;
-    Scenario { policy: policy.to_owned(), batch, budget_reference, ..Scenario::new(device, model) }
+    Scenario { policy: policy.to_owned(), batch, ..Scenario::new(device, model) }
 }
 
 /// `scenario` under another policy, with its parameters.

@@ -85,13 +85,16 @@ fn original(resolved: &Resolved) -> Scenario {
     let (placed, origins) = (asked.placed.clone(), asked.origins.clone());
     let same = Scenario { classes: asked.classes, iterations: 1, placed, origins, ..same };
     match asked.budget_reference {
-        BudgetReference::Device => same,
+        BudgetReference::StackDefault => same,
         BudgetReference::Own => Scenario {
             stack: asked.stack.clone(),
             precision: asked.precision,
             graph: asked.graph,
             gradients: asked.gradients,
             allocator: asked.allocator,
+            memory_format: asked.memory_format,
+            attention: asked.attention,
+            inference: asked.inference,
             cores: asked.cores,
             frequency: asked.frequency,
             ..same

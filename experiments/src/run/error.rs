@@ -74,7 +74,7 @@ impl Plan {
                 LeastBudget::Memory(bytes) if bytes > memory => format!(
                     "the least memory that works is {bytes}: a smaller batch needs less, or a policy that saves memory"
                 ),
-                least => least.advice(),
+                least => least.advice(&self.budgets),
             });
         }
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
@@ -85,7 +85,7 @@ impl Plan {
             let advice = format!("the least time budget that works is {least}");
             return PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None };
         }
-        self.infeasible(what, cause, cache, LeastBudget::advice)
+        self.infeasible(what, cause, cache, |least| least.advice(&self.budgets))
     }
 
     /// That nothing fits, and what `advice` says of the least budget that works.

@@ -1,7 +1,7 @@
 //! The least budget with which a plan works.
 
 use haversack_devices::units::Bytes;
-use haversack_training::{Job, Observe, RunError, least_memory, least_that_works, simulate};
+use haversack_training::{Budgets, Job, Observe, RunError, least_memory, least_that_works, simulate};
 
 use super::Plan;
 use crate::cache::Cache;
@@ -36,14 +36,16 @@ impl LeastBudget {
         }
     }
 
-    /// The sentence that tells the user.
-    pub fn advice(self) -> String {
-        let (kind, flag) = match self {
-            Self::Memory(_) => ("memory", "memory-budget"),
-            Self::Activations(_) => ("activation", "activation-budget"),
+    /// The sentence that tells the user, and how far below it `budgets` are where no wall is.
+    pub fn advice(self, budgets: &Budgets) -> String {
+        let (kind, flag, given) = match self {
+            Self::Memory(_) => ("memory", "memory-budget", budgets.memory),
+            Self::Activations(_) => ("activation", "activation-budget", budgets.activations),
         };
         let bytes = self.bytes();
-        format!("the least {kind} budget that works is {bytes} (--{flag} {})", size_text(bytes))
+        let missing = given.map(|given| bytes.saturating_sub(given)).filter(|missing| *missing > Bytes::ZERO);
+        let short = missing.map(|missing| format!("it is {missing} short: ")).unwrap_or_default();
+        format!("{short}the least {kind} budget that works is {bytes} (--{flag} {})", size_text(bytes))
     }
 }
 

@@ -295,8 +295,8 @@ keys! {
     BudgetReference budget_reference: BudgetReference = BudgetReference::default();
         Takes::Text, "WHOSE", IfGiven;
         "what percentages are of, which is what the policy original needs for the same model, input, batch and \
-         optimizer: device, in fp32 on the device's default stack, or own, on the policy's own stack in its own \
-         precision [default: device]";
+         optimizer: own, on the policy's own stack in its own precision, or stack-default, in fp32 on the device's default \
+         stack [default: own]";
         |given| word(given, &BudgetReference::WORDS)
             => |whose| unless_default(whose, |whose| name_of(whose, &BudgetReference::WORDS));
     /// Budgets that take the place of the first ones during every iteration.

@@ -170,15 +170,15 @@ impl Budget {
 /// What budgets in percent are of: what the policy `original` needs for the same model, input, batch and optimiser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BudgetReference {
-    /// In fp32 on the device's default stack: the same bytes for every policy.
-    #[default]
-    Device,
     /// On the policy's own stack, in its own precision and graph.
+    #[default]
     Own,
+    /// In fp32 on the device's default stack: the same bytes for every policy.
+    StackDefault,
 }
 
 impl BudgetReference {
-    pub(super) const WORDS: [(&'static str, Self); 2] = [("device", Self::Device), ("own", Self::Own)];
+    pub(super) const WORDS: [(&'static str, Self); 2] = [("own", Self::Own), ("stack-default", Self::StackDefault)];
 }
 
 impl FromStr for Budget {

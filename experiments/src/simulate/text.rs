@@ -174,7 +174,7 @@ impl Simulated {
     fn reference(&self) -> String {
         let device = &self.plan.resolved.device.constants;
         match self.plan.scenario().budget_reference {
-            BudgetReference::Device => format!("fp32, stack {}", device.default_stack),
+            BudgetReference::StackDefault => format!("fp32, stack {}", device.default_stack),
             BudgetReference::Own => "its own precision and stack".to_owned(),
         }
     }

@@ -94,29 +94,59 @@ fn the_whole_of_what_original_needs_is_enough_and_less_is_not() {
 }
 
 #[test]
-fn a_percentage_is_of_the_same_bytes_for_every_policy_unless_it_is_said_to_be_of_its_own() {
-    let scenario = |flags: &str| {
+fn a_percentage_is_of_the_own_stack_and_format_unless_it_is_to_be_of_the_same_bytes_for_every_policy() {
+    let own = |flags: &str| {
         let line = "simulate --device galaxy-s10 --model lenet5 --batch 8 --format json --memory-budget 300%";
         json(&call(&format!("{line} {flags}")))["scenario"].clone()
     };
+    let scenario = |flags: &str| own(&format!("{flags} --budget-reference stack-default"));
     let device = scenario("--policy original");
     let reference = device["reference_bytes"].as_u64().unwrap();
     // Three times as much, and of the whole need there is no other reference.
     assert_eq!(device["memory_budget_bytes"].as_u64(), Some(3 * reference));
-    assert_eq!((&device["activation_reference_bytes"], device.get("budget_reference")), (&Value::Null, None));
+    let words = (&device["activation_reference_bytes"], &device["budget_reference"]);
+    assert_eq!(words, (&Value::Null, &Value::from("stack-default")));
     for other in ["--policy mnn-fp32", "--policy sage --precision fp16", "--policy daf --stack pytorch-cpu"] {
         assert_eq!(scenario(other)["reference_bytes"].as_u64(), Some(reference), "{other}");
     }
     // Half of each number is less, and MNN's own stack is another.
-    let own = |flags: &str| scenario(&format!("{flags} --budget-reference own"));
     let halves = own("--policy sage --precision fp16");
-    assert_eq!(halves["budget_reference"], "own");
+    assert_eq!(halves.get("budget_reference"), None);
     assert!(halves["reference_bytes"].as_u64() < Some(reference));
     assert_ne!(own("--policy mnn-fp32")["reference_bytes"].as_u64(), Some(reference));
     // What is needed may be more than a GPU addresses, half of the Xiaomi's 8 GiB.
     let line = "simulate --device xiaomi-11-pro --model resnet50 --batch 64 --policy sage --memory-budget 60%";
     let large = json(&call(&format!("{line} --format json")))["scenario"].clone();
     assert!(large["reference_bytes"].as_u64() > Some(4 << 30), "{large}");
+}
+
+#[test]
+fn all_that_original_needs_is_enough_for_it_on_every_stack() {
+    let mut run = 0;
+    for device in ["xiaomi-10", "galaxy-s22", "jetson-tx2", "rtx-3090", "server-core"] {
+        for stack in haversack_devices::list_stacks().unwrap() {
+            for model in ["lenet5", "mobilenetv2"] {
+                let line = format!("simulate --device {device} --stack {} --model {model} --batch 8", stack.id);
+                if !call(&line).status.success() {
+                    continue;
+                }
+                let within = call(&format!("{line} --memory-budget 100% --iterations 3"));
+                assert!(within.status.success(), "{line}: {}", stderr(&within));
+                run += 1;
+            }
+        }
+    }
+    assert!(run > 20, "{run}");
+}
+
+#[test]
+fn what_is_short_is_what_the_least_budget_has_more() {
+    let line = "simulate --device galaxy-s10 --model resnet18-cifar --batch 32 --policy sage --memory-budget 20MB";
+    let message = refusal(&call(line), 3);
+    let (missing, least) = message.split_once(" short: the least memory budget that works is ").unwrap();
+    let number = |text: &str| text.trim().split(' ').next().unwrap().parse::<f64>().unwrap();
+    let missing = number(missing.rsplit("it is ").next().unwrap());
+    assert!((number(least) - missing - 20.0).abs() < 0.2, "{message}");
 }
 
 #[test]

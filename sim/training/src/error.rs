@@ -19,7 +19,7 @@ use crate::tensors::StoreError;
 pub enum RunError {
     /// The policy has nothing left to give back.
     #[error(
-        "out of memory at {node}: {shortfall} short of a budget of {budget}, and the policy has nothing left to give back"
+        "out of memory at {node}: {shortfall} beyond a budget of {budget}, and the policy has nothing left to give back"
     )]
     OutOfMemory {
         /// The operator that wanted memory.
