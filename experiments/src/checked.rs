@@ -1,11 +1,66 @@
-//! Whether any number of the papers has ever checked a device under a software stack.
+//! What has ever checked a device under a software stack: rows of measured sets, and numbers of the papers.
 
+use haversack_devices::device::Form;
+use haversack_devices::load;
+use serde::Deserialize;
+
+use crate::measured_set::Set;
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
+use crate::quantities::percent;
 use crate::run::Plan;
+use crate::truth::SETS;
 
 /// Verdicts of rows that compare what was simulated with what was reported.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
+
+/// How far off the rows of the measured sets are that come along, by set, quantity and role; a test keeps it as `validate` has
+/// it.
+const ERRORS: &str = include_str!("../truth/errors.csv");
+
+/// A line of [`ERRORS`].
+#[derive(Deserialize)]
+struct Tally {
+    set: String,
+    what: String,
+    role: String,
+    rows: u64,
+    mean_error: f64,
+}
+
+/// What is said of a quantity.
+const QUANTITIES: [(&str, bool, &str); 3] = [
+    ("iteration_time_s", false, "training steps"),
+    ("peak_memory_bytes", false, "peak memory"),
+    ("iteration_time_s (inference)", true, "inference"),
+];
+
+/// How far off measured rows of `stack` on devices of this `form` are, of training or of `inference`; `None` where there are none.
+fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
+    let is_of = |set: &Set| {
+        set.rows.iter().filter_map(|row| row.scenario()).any(|scenario| {
+            let device = || load(&scenario.device).ok().and_then(|device| device.constants.form);
+            scenario.stack.as_deref() == Some(stack) && scenario.inference == inference && device() == Some(form)
+        })
+    };
+    let set =
+        SETS.iter().filter(|set| set.about.contains(stack)).find_map(|set| Set::embedded(set).ok().filter(is_of))?;
+    let tallies = || csv::Reader::from_reader(ERRORS.as_bytes()).into_deserialize::<Tally>().filter_map(Result::ok);
+    let of = |what: &str, role: &str| {
+        tallies().find(|tally| tally.set == set.name && tally.what == what && tally.role == role)
+    };
+    let told = QUANTITIES.into_iter().filter(|(_, infers, _)| *infers == inference).filter_map(|(what, _, words)| {
+        let (tally, fitted) =
+            of(what, "check").map(|tally| (tally, false)).or_else(|| Some((of(what, "fit")?, true)))?;
+        let kind = if fitted { "fitted " } else { "" };
+        Some(format!("{words} {} off in the mean of {} {kind}rows", percent(tally.mean_error), tally.rows))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| {
+        let form: &str = form.into();
+        format!("measured under {stack} on a {form}: {}; see `haversack validate {}`", told.join(", "), set.name)
+    })
+}
 
 /// Whether a row of the committed results compares a reported number with one that rests on both.
 pub fn checked(device: &str, stack: &str) -> bool {
@@ -22,10 +77,15 @@ pub fn checked(device: &str, stack: &str) -> bool {
         })
 }
 
-/// What to say under the results of `plan` if nothing has checked where it runs; `None` if something has.
+/// What to say under the results of `plan`: how far off measured runs of its stack on such a device are, or that nothing has
+/// checked where it runs; `None` if numbers of papers have.
 pub fn doubt(plan: &Plan) -> Option<String> {
     let scenario = plan.scenario();
     let (device, stack) = (&scenario.device, scenario.stack.as_deref().unwrap_or_default());
+    let form = plan.resolved.device.constants.form;
+    if let Some(told) = form.and_then(|form| measured(stack, form, scenario.inference)) {
+        return Some(told);
+    }
     let is_idealised = plan.resolved.device.constants.soc == "idealised";
     (!is_idealised && !checked(device, stack)).then(|| {
         format!(

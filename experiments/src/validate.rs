@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haversack_devices::text::{alternatives, hint};
-use haversack_reports::write_atomically;
+use haversack_reports::table::Table;
+use haversack_reports::{Panel, write_atomically};
 use serde_json::{Map, Value, json};
 
 use answer::answers;
@@ -107,6 +108,20 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
         Format::Text => print(&reports.iter().map(Report::text).collect::<Vec<_>>().join("\n")),
         Format::Json => print_json(&reports.iter().map(Report::json).collect()),
     }
+}
+
+/// How far off the sets that come along are, by quantity and role; and of each set a panel of its first quantity.
+///
+/// # Errors
+/// A set that does not load.
+pub(crate) fn overview(cache: &Cache) -> Result<(Table, Vec<Panel>), CommandError> {
+    let reports = SETS.iter().map(|set| {
+        let set = Set::embedded(set)?;
+        Ok(Report { answers: answers(&set, cache)?, set })
+    });
+    let reports: Vec<Report> = reports.collect::<Result<_, CommandError>>()?;
+    let panels = reports.iter().filter_map(Report::glance).collect();
+    Ok((report::errors(&reports).map_err(CommandError::failed)?, panels))
 }
 
 /// The sets that are asked for; all that come along without a name.

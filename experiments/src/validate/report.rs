@@ -194,12 +194,24 @@ impl Report {
 
     /// What was simulated against what was measured, a panel a quantity; `None` where nothing was compared.
     pub(super) fn picture(&self) -> Option<Figure> {
+        let panels = self.panels();
+        let figure = Figure::new(self.set.title.as_str()).note(format!("measured: {}", self.set.source));
+        (!panels.is_empty()).then(|| panels.into_iter().fold(figure, Figure::panel))
+    }
+
+    /// A panel for each quantity of which a row was compared.
+    fn panels(&self) -> Vec<Panel> {
         let tallies: Vec<Tally<'_>> = self.tallies().into_iter().filter(|tally| !tally.compared.is_empty()).collect();
         let mut names: Vec<&str> = tallies.iter().map(|tally| tally.quantity.as_str()).collect();
         names.dedup();
-        let panels = names.iter().map(|name| panel(tallies.iter().filter(|tally| tally.quantity == *name)));
-        let figure = Figure::new(self.set.title.as_str()).note(format!("measured: {}", self.set.source));
-        (!names.is_empty()).then(|| panels.fold(figure, Figure::panel))
+        names.iter().map(|name| panel(tallies.iter().filter(|tally| tally.quantity == *name))).collect()
+    }
+
+    /// The first of its quantities, with the set's name; `None` where nothing was compared.
+    pub(super) fn glance(&self) -> Option<Panel> {
+        let panel = self.panels().into_iter().next()?;
+        let title = format!("{}, {}", self.set.name, panel.title.as_deref().unwrap_or_default());
+        Some(panel.title(title).apart())
     }
 }
 
@@ -248,6 +260,30 @@ pub(super) fn table(reports: &[Report]) -> Result<Table, WidthError> {
                 error(row, simulated).into(),
                 row.role.to_string().into(),
                 answer.as_ref().err().map(String::as_str).into(),
+            ])?;
+        }
+    }
+    Ok(table)
+}
+
+/// How far off the rows of all sets are, by quantity and role.
+///
+/// # Errors
+/// None: every row has a cell for each column.
+pub(super) fn errors(reports: &[Report]) -> Result<Table, WidthError> {
+    let mut table = Table::new(["set", "what", "role", "rows", "mean_error", "median_error", "bias", "rank"]);
+    for report in reports {
+        for tally in report.tallies() {
+            let signed: Vec<f64> = tally.compared.iter().map(Compared::error).collect();
+            table.push([
+                report.set.name.as_str().into(),
+                tally.quantity.as_str().into(),
+                tally.role.to_string().into(),
+                (tally.rows as u64).into(),
+                mean(&tally.errors()).into(),
+                median(tally.errors()).into(),
+                mean(&signed).into(),
+                tally.rank().into(),
             ])?;
         }
     }

@@ -391,7 +391,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     let home = |stack: &str| match stack {
         "pytorch-cuda" => "jetson-agx-xavier",
-        "pytorch-cuda-1.6" => "jetson-tx2",
+        "pytorch-cuda-1.6" => "jetson-agx-xavier",
         "mnn" => "xiaomi-mi9",
         "pytorch-cpu" => "server-core",
         "sage-opencl" => "galaxy-s10",
