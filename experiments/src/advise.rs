@@ -23,7 +23,7 @@ use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
 use crate::quantities::{self, Unit};
 use crate::run::{Outcome, Plan, Results, Status};
-use crate::scenario::{Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
+use crate::scenario::{Budget, BudgetReference, Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
 
 /// What `advise` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -107,8 +107,14 @@ pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
 }
 
 impl Advice {
-    fn new(scenario: Scenario, by: By) -> Result<Self, CommandError> {
+    fn new(mut scenario: Scenario, by: By) -> Result<Self, CommandError> {
         let cache = Cache::new();
+        // All have the same bytes, whatever their stacks, so that they can be ranked.
+        let is_percentage = |budget: Option<Budget>| matches!(budget, Some(Budget::Percent(_)));
+        let has_percentage = is_percentage(scenario.memory_budget) || is_percentage(scenario.activation_budget);
+        if has_percentage && !scenario.origins.contains_key(&Key::BudgetReference) {
+            scenario.budget_reference = BudgetReference::StackDefault;
+        }
         let run = |place: usize| {
             let policy = POLICIES[place];
             Candidate::run(policy, &Scenario { policy: policy.id.to_owned(), ..scenario.clone() }, &cache)

@@ -172,10 +172,12 @@ impl Simulated {
 
     /// How `original` runs that percentages are of.
     fn reference(&self) -> String {
-        let device = &self.plan.resolved.device.constants;
-        match self.plan.scenario().budget_reference {
-            BudgetReference::StackDefault => format!("fp32, stack {}", device.default_stack),
-            BudgetReference::Own => "its own precision and stack".to_owned(),
+        let (scenario, stack) = (self.plan.scenario(), &self.plan.resolved.device.constants.default_stack);
+        match scenario.budget_reference {
+            BudgetReference::StackDefault => format!("fp32, stack {stack}"),
+            BudgetReference::Own => {
+                format!("{}, stack {}", scenario.precision, scenario.stack.as_ref().unwrap_or(stack))
+            }
         }
     }
 

@@ -40,11 +40,6 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("device", "dsp.queue", "calls of the DSP that wait for each other"),
     ("device", "gpu.round_trip", "atomics that wait for their answer, by counts of kernels"),
     ("stack", "gpu.compile", "the compiling of kernels before the first batch, which Sage's section 3.2.3 shows alone"),
-    (
-        "stack",
-        "housekeeping.polling",
-        "whether the host's thread spins or sleeps: with schedutil's headroom one that spins nine tenths of its time has the highest frequency, too",
-    ),
     ("stack", "allocation_rounding", "allocators that round, beside the caching one, which has its own rules"),
 ];
 

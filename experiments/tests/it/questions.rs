@@ -274,7 +274,8 @@ fn the_constants_that_matter_are_those_that_move_the_run() {
     // What does not run at all comes first: DRAM faster than the engine counts.
     let moves = |constant: &Value| constant["iteration_time_moves"].as_f64();
     let first = constants.iter().find(|constant| moves(constant).is_some()).unwrap();
-    assert_eq!(first["key"], "gpu.fp32_peak", "nothing matters more");
+    let of_peak = ["gpu.clock", "gpu.fp32_peak", "gpu.fp32_rate", "gpu.units"];
+    assert!(of_peak.iter().any(|key| first["key"] == *key), "nothing matters more: {first}");
     let moves: Vec<f64> = constants.iter().map(|one| moves(one).unwrap_or(f64::INFINITY)).collect();
     assert!(moves.windows(2).all(|pair| pair[0] >= pair[1]), "{moves:?}");
     assert!(found["unmoved"].as_u64().unwrap() > 0);

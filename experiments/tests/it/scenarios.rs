@@ -148,7 +148,8 @@ fn keys_that_came_later_are_shown_only_if_they_were_given() {
     };
     // 22 keys, and of both budgets the bytes and those of their reference.
     assert_eq!(names("").len(), 26);
-    let given = names("trainer_adj = 0\napps = \"none\"\nbudget_reference = \"own\"\nbudget_walls = \"1s=50%\"");
+    let given =
+        names("trainer_adj = 0\napps = \"none\"\nbudget_reference = \"stack-default\"\nbudget_walls = \"1s=50%\"");
     let later: Vec<&&str> = given.iter().filter(|name| !names("").contains(name)).collect();
     assert_eq!(later, [&"trainer_adj", &"apps", &"budget_reference", &"budget_walls"]);
 }

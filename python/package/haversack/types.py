@@ -223,6 +223,7 @@ class Breakdown(TypedDict):
     paging: float
     crossing: float
     preparation: float
+    host: float
     planning: float
     compression: float
     swapping: float
@@ -231,14 +232,20 @@ class Breakdown(TypedDict):
     runnable: float
 
 
-class BoundBy(TypedDict):
-    """Shares of an iteration by what bounds them; they sum to one."""
-
-    arithmetic: float
-    dram: float
-    caches: float
-    launches: float
-    waiting: float
+BoundBy = TypedDict(
+    "BoundBy",
+    {
+        "arithmetic": float,
+        "index-arithmetic": float,
+        "dram": float,
+        "caches": float,
+        "launches": float,
+        "preparation": float,
+        "host": float,
+        "waiting": float,
+    },
+)
+"""Shares of an iteration by what bounds them; they sum to one."""
 
 
 class Simulation(TypedDict, total=False):
@@ -257,6 +264,7 @@ class Simulation(TypedDict, total=False):
     staging_bytes: int
     fragmentation_bytes: int
     mean_iteration_s: float
+    iteration_spread: Optional[float]
     iterations_s: List[float]
     trace_held_s: float
     trace_assumed_share: Optional[float]
@@ -269,6 +277,11 @@ class Simulation(TypedDict, total=False):
     apps_killed: int
     phone: Dict[str, Any]
     energy_j: float
+    mean_power_w: float
+    process_bytes: int
+    busy_cores: float
+    kernel_share: float
+    minor_faults: int
     recompute_share: float
     micro_batches: List[int]
     breakdown: Breakdown

@@ -8,7 +8,8 @@ use super::{BoundBy, Breakdown, Record, ThreadTime};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken {
     iterations: u64,
-    phases: [Nanos; 4],
+    iteration: Nanos,
+    phases: [Nanos; 3],
     breakdown: Breakdown,
     bound_by: BoundBy,
     energy: Joules,
@@ -24,7 +25,8 @@ impl Taken {
             *self = Self::default();
         }
         self.iterations += 1;
-        let phases = [record.iteration, record.forward, record.backward, record.update];
+        self.iteration += record.iteration;
+        let phases = [record.forward, record.backward, record.update];
         self.phases.iter_mut().zip(phases).for_each(|(sum, more)| *sum += more);
         self.breakdown.merge(&record.breakdown);
         self.bound_by += record.bound_by;
@@ -40,10 +42,12 @@ impl Taken {
         if count < 2 {
             return;
         }
-        let [iteration, forward, backward, update] = self.phases.map(|sum| Nanos(sum.0 / count));
+        let iteration = Nanos(self.iteration.0 / count);
+        share(self.phases.iter_mut(), iteration, count);
         share(self.breakdown.times_mut(), iteration, count);
         share(self.bound_by.times_mut(), iteration, count);
-        (record.iteration, record.forward, record.backward, record.update) = (iteration, forward, backward, update);
+        record.iteration = iteration;
+        [record.forward, record.backward, record.update] = self.phases;
         (record.breakdown, record.bound_by) = (self.breakdown, self.bound_by);
         record.energy = self.energy * (1.0 / count as f64);
         let [all, kernel] = [self.threads.all, self.threads.kernel].map(|sum| sum / count as f64);

@@ -23,7 +23,7 @@ pub(crate) fn on<'a>(phone: &'a Phone, graph: &'a TrainingGraph, iterations: u32
 pub(crate) fn check(record: &Record, place: &str) {
     check_sums(record, place);
     let phone = record.phone.as_ref().unwrap();
-    assert_eq!(phone.iteration.time, record.iteration, "{place}: the last iteration");
+    assert_eq!(Some(&phone.iteration.time), record.iterations.last(), "{place}: the last iteration");
     assert_eq!(phone.run.time, record.iterations.iter().copied().sum(), "{place}: all iterations");
     for span in [phone.iteration, phone.run] {
         let ThreadStates { running, sleeping, runnable } = span.states;
@@ -32,7 +32,9 @@ pub(crate) fn check(record: &Record, place: &str) {
         let most = span.unavailable_peak;
         assert!(span.unavailable_mean <= most && most <= phone.managed, "{place}: unavailable");
     }
-    if phone.kills.iter().all(|kill| kill.iteration as usize + 1 < record.iterations.len()) {
+    // Of a third iteration on the record has means.
+    let number = record.iterations.len();
+    if number <= 2 && phone.kills.iter().all(|kill| kill.iteration as usize + 1 < number) {
         assert_eq!(phone.iteration.states.sleeping, record.breakdown.refault, "{place}: asleep");
         assert_eq!(phone.iteration.states.runnable, record.breakdown.runnable, "{place}: runnable");
     }

@@ -145,8 +145,11 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
         let record = run(&phone, &graph, first.iteration + 1).unwrap();
         check(&record, reason.name());
         let lost: Nanos = record.phone.as_ref().unwrap().kills.iter().map(|kill| kill.lost).sum();
-        assert_eq!(record.breakdown.discarded, lost, "{reason:?}");
-        assert!(lost >= AGAIN && record.iteration >= lost + ITERATION + FIRST * (PEAK / PAGE), "{reason:?}");
+        // Means of the iterations after the first, of which the last alone loses anything.
+        let after = (record.iterations.len() as u64 - 1).max(1);
+        assert!(record.breakdown.discarded.0.abs_diff(lost.0 / after) <= 64, "{reason:?}");
+        let last = *record.iterations.last().unwrap();
+        assert!(lost >= AGAIN && last >= lost + ITERATION + FIRST * (PEAK / PAGE), "{reason:?}");
         let before = run(&phone, &graph, first.iteration).unwrap();
         assert_eq!((&record.iterations[..killed], before.phone.unwrap().kills.len()), (&before.iterations[..], 0));
     }
@@ -254,7 +257,8 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
             last = kill.until;
         }
         let of_last: Nanos = seen.kills.iter().filter(|kill| kill.iteration == 3).map(|kill| kill.lost).sum();
-        assert!(record.breakdown.discarded >= of_last, "{place}");
+        // A third of it in the mean of the three iterations after the first.
+        assert!(3 * record.breakdown.discarded.0 + 3 >= of_last.0, "{place}");
         assert_eq!(format!("{record:?}"), format!("{:?}", run().unwrap()), "{place}: twice");
     }
     assert!(worked > 100 && killed > 10 && evicted > 30, "{worked} {killed} {evicted}");

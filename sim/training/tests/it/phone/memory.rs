@@ -72,7 +72,7 @@ fn what_is_evicted_is_read_again_page_by_page() {
     let graph = layer();
     for ram in [27, 24, 20, 16] {
         let phone = with_even_flash(ram);
-        for iterations in [1, 3] {
+        for iterations in [1, 2] {
             let place = format!("{ram} MiB, {iterations}");
             let record = run(&phone, &graph, iterations).unwrap();
             check(&record, &place);
@@ -108,8 +108,8 @@ fn what_is_in_zram_is_decompressed_by_the_thread() {
     let refaults = seen.refaults();
     assert!(refaults > 0 && seen.read_from_flash() == 0 && seen.counters.pgscan_direct == 0, "{seen:?}");
     // The fault of 0.7 and decompression of 3.5 µs, on the core.
-    assert_eq!(record.iteration, ITERATION + Nanos(4_200) * refaults);
-    assert_eq!(seen.states.running, record.iteration);
+    assert_eq!(seen.time, ITERATION + Nanos(4_200) * refaults);
+    assert_eq!(seen.states.running, seen.time);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn an_app_in_front_takes_memory_and_lives() {
     // When it has gone, what was evicted is read once more, and then all is as before.
     let later = run(&phone, &graph, 400).unwrap();
     assert!(later.iterations.iter().copied().sum::<Nanos>() > ms(6_000));
-    assert_eq!(later.iteration, ITERATION);
+    assert_eq!(later.iterations.last(), Some(&ITERATION));
 }
 
 #[test]
@@ -346,5 +346,5 @@ fn what_a_recording_holds_takes_memory_on_the_clock_of_the_run() {
     assert_eq!((seen.apps_killed, seen.kills.len()), (0, 0));
     let later = run(&phone, &graph, 400).unwrap();
     assert!(later.ended > ms(6_000) && later.ended == later.iterations.iter().copied().sum());
-    assert_eq!(later.iteration, ITERATION);
+    assert_eq!(later.iterations.last(), Some(&ITERATION));
 }

@@ -63,7 +63,7 @@ fn counters_and_stalls_add_up_to_what_the_phone_reports() {
     let some: f64 =
         spans.zip(&shares).map(|(span, event)| span.seconds() * event["args"]["some_percent"].as_f64().unwrap()).sum();
     assert!((some / 100.0 - seen.pressure.some.seconds()).abs() < 1e-9, "{some}");
-    assert_eq!(track.samples.last().unwrap().at, record.iteration);
+    assert_eq!(Some(&track.samples.last().unwrap().at), record.iterations.last());
     assert!(track.samples.iter().all(|sample| sample.unavailable > Bytes::ZERO));
     // Who looks changes nothing.
     let unseen = run(&phone, &graph, 3, false);
