@@ -348,7 +348,7 @@ impl Cells<'_> {
         found.map(|(_, meant)| *meant).ok_or_else(|| {
             let known = || words.iter().map(|(word, _)| *word);
             let said = known().map(|word| if word.is_empty() { "nothing" } else { word });
-            let expected = alternatives(said.collect::<Vec<_>>().into_iter());
+            let expected = alternatives(said);
             self.place.error(name, &format!("expected {expected}, found '{text}'{}", hint(text, known())))
         })
     }

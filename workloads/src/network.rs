@@ -137,7 +137,6 @@ impl Network {
     }
 
     /// The same where an activation in place saves its result, as PyTorch 1.6 does, and no copy of its input.
-    #[must_use]
     pub fn saving_results(&self) -> Self {
         let mut network = self.clone();
         for node in &mut network.nodes {

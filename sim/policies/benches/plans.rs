@@ -15,14 +15,14 @@ use haversack_policies::planning::Room;
 use haversack_training::{Job, simulate, with_setting};
 use haversack_workloads::TrainingGraph;
 use haversack_workloads::autograd::Optimiser;
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::models;
 
 /// Each plan is made so often; the fastest counts.
 const TIMES: usize = 20;
 
 fn main() {
-    let model = |id: &str| express(&models::build(id, None).unwrap(), Optimiser::Sgd).unwrap();
+    let model = |id: &str| express(&models::build(id, None).unwrap(), Optimiser::Sgd, Version::V2).unwrap();
     let graphs: [(&str, TrainingGraph); 6] = [
         ("chain of 500", chains::network(500, 4)),
         ("chain of 5000", chains::network(5_000, 4)),

@@ -13,7 +13,7 @@ use haversack_memory::phone::{Backing, Settings};
 use haversack_policies::registry;
 use haversack_training::phone::{AppState, OtherMemory, Phone, SystemMemory, Trainer};
 use haversack_training::{Job, Machine, Trains, simulate};
-use haversack_workloads::express::express;
+use haversack_workloads::express::{Version, express};
 use haversack_workloads::models;
 use haversack_workloads::training_graph::Optimiser;
 
@@ -76,7 +76,7 @@ fn phone() -> Phone {
 
 fn main() {
     let iterations = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(6);
-    let graph = express(&models::build("mobilenetv2", None).unwrap(), Optimiser::Sgd).unwrap();
+    let graph = express(&models::build("mobilenetv2", None).unwrap(), Optimiser::Sgd, Version::V2).unwrap();
     let cores = Some("big:4".parse().unwrap());
     let (device, stack) = (load("galaxy-s22").unwrap(), load_stack("mnn-2").unwrap());
     let machine = Machine::new(device, stack, Trains::Cpu, cores, Frequency::Highest).unwrap();
