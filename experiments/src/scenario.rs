@@ -26,7 +26,8 @@ pub use document::{Document, Field, Item};
 pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
 pub use flags::ScenarioFlags;
-pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, LARGEST_BATCH, Placed, Scenario, Takes};
+pub(crate) use key::LARGEST_BATCH;
+pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, Placed, Scenario, Takes};
 pub(crate) use phone::phone_in_use;
 pub use quantity::{
     Budget, BudgetReference, BudgetWalls, InputShape, QuantityError, Step, parse_size, parse_span, parse_time,

@@ -32,7 +32,7 @@ pub const DEFAULT_BATCH: u64 = 32;
 /// training then goes on with.
 pub const DEFAULT_ITERATIONS: u32 = 2;
 /// Larger mini-batches are typing errors on anything that is modelled here.
-pub const LARGEST_BATCH: u64 = 65_536;
+pub(crate) const LARGEST_BATCH: u64 = 65_536;
 
 /// The words with which a sweep names several devices or policies.
 const GROUPS: [&str; 4] = ["all", "phones", "boards", "gpus"];

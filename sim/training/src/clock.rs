@@ -12,6 +12,7 @@ use haversack_workloads::{NodeId, Phase, TensorId};
 
 use crate::error::RunError;
 use crate::job::Observe;
+use crate::machine::Workers;
 use crate::record::{BoundBy, Breakdown, OperatorTimes, Record, ThreadTime};
 use crate::tensors::Tensors;
 use crate::timeline::{Draw, PackingSpan, Span, SpanKind, Timeline};
@@ -68,20 +69,6 @@ pub(crate) struct Clock {
     /// Where the time of the micro-batch under way went.
     part: Breakdown,
     spent: Spent,
-}
-
-/// The threads of the process that trains, and what they do while others work.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Workers {
-    /// Of an operator on the CPU.
-    pub(crate) threads: f64,
-    /// Of the time in which they spin, what the system's kernel takes; they sleep where it is not given.
-    pub(crate) yielding: Option<f64>,
-    /// What a core draws on which a thread spins, and one that prepares a graph, as shares of one that runs a vector kernel.
-    pub(crate) spinning: f64,
-    pub(crate) scalar: f64,
-    /// Of the time in which an accelerator works, what the host's thread polls.
-    pub(crate) polling: f64,
 }
 
 impl Workers {

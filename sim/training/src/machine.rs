@@ -18,8 +18,6 @@ use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Phase, TrainingGraph};
 use thiserror::Error;
 
-use crate::clock::Workers;
-
 /// Why a device and a stack make no machine.
 #[derive(Debug, Error)]
 pub enum MachineError {
@@ -61,6 +59,20 @@ pub struct Machine {
     prepared: bool,
     /// What it was made with.
     chosen: (Trains, Option<CoreSelection>, Frequency),
+}
+
+/// The threads of the process that trains, and what they do while others work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Workers {
+    /// Of an operator on the CPU.
+    pub(crate) threads: f64,
+    /// Of the time in which they spin, what the system's kernel takes; they sleep where it is not given.
+    pub(crate) yielding: Option<f64>,
+    /// What a core draws on which a thread spins, and one that prepares a graph, as shares of one that runs a vector kernel.
+    pub(crate) spinning: f64,
+    pub(crate) scalar: f64,
+    /// Of the time in which an accelerator works, what the host's thread polls.
+    pub(crate) polling: f64,
 }
 
 impl Machine {
