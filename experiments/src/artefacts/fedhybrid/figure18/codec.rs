@@ -186,7 +186,8 @@ mod tests {
         compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
         // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
         let convolution = of(|map| map.convolution);
-        assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
+        // The first has four times the second's work, and the same preparation.
+        assert!(convolution[0] > 3.0 * convolution[1], "{convolution:?}");
         convolution[1..].windows(2).for_each(|pair| assert!((pair[0] / pair[1] - 1.0).abs() < 0.2, "{convolution:?}"));
 
         // Four bits of 32, and for each channel of so many values at least one group with its own scale.
