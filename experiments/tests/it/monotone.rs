@@ -47,6 +47,9 @@ fn more_of_anything_makes_no_step_longer() {
             let is_of_device = moved["file"].as_str().unwrap().contains(device.id);
             let of_more = is_of_device && MORE.iter().any(|ending| key.ends_with(ending));
             let [down, up] = ["down", "up"].map(|side| &moved[side]["results"]);
+            // A share beyond one cannot be; more of a GPU always can.
+            let can_be = !key.starts_with("gpu.") || up.is_object();
+            assert!(!of_more || can_be, "{} {key}: {moved}", device.id);
             for results in [down, up].into_iter().filter(|results| results.is_object()) {
                 assert!(results["energy_j"].as_f64() >= Some(0.0), "{} {key}: {results}", device.id);
             }
