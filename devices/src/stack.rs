@@ -83,7 +83,8 @@ section! {
         /// Winograd's algorithm divides the products of a dense 3×3 convolution of stride 1 by this; 1 if the
         /// stack does not use it.
         pub winograd_saving: Constant<Factor>,
-        /// Bytes of workspace for each byte that such a convolution reads and writes: its transformed tiles.
+        /// Values in a transformed tile for each output of it, of maps and weights that are kept as workspace: 4 in
+        /// F(2×2, 3×3), 2.25 in F(4×4, 3×3); 0 if none is kept.
         pub winograd_workspace: Constant<Factor>,
         /// Memory that the stack's libraries hold from the first operator on.
         pub library_workspace: Constant<Bytes>,

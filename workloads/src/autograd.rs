@@ -196,8 +196,10 @@ impl<'a> Differentiator<'a> {
             _ if node.flops.is_zero() => elements,
             _ => node.flops,
         };
+        let copied = self.copied_forward(node);
         let work = NodeWork {
-            passes: self.passes_forward(node),
+            passes: self.passes_forward(node) + copied * 2,
+            copied,
             // A frame around a map leaves its rows whole.
             by_rows: matches!(node.op, Op::Take(Taking::PadAround)),
             ..NodeWork::computing(kind_of(node), flops, at_once(node, elements))
@@ -211,19 +213,18 @@ impl<'a> Differentiator<'a> {
         let bytes = |value| self.network.shape(value).elements() * FP32;
         match node.op {
             Op::BatchNorm { .. } if !self.infers => bytes(node.inputs[0]),
-            Op::Convolution { .. } => {
-                let bias = if node.parameters.len() > 1 { bytes(node.output) * 2 } else { Extent::ZERO };
-                bias + self.copied(node.inputs[0])
-            }
+            Op::Convolution { .. } if node.parameters.len() > 1 => bytes(node.output) * 2,
             _ => Extent::ZERO,
         }
     }
 
-    /// Bytes that are read and written before a convolution reads `value`: a part of a map is copied first
-    /// (`input.contiguous()` of PyTorch's convolutions; the slices of ncnn).
-    fn copied(&self, value: ValueId) -> Extent {
-        let is_part = self.parts[value as usize] && !self.network.value(value).contiguous;
-        if is_part { self.network.shape(value).elements() * (2 * FP32) } else { Extent::ZERO }
+    /// Bytes of its input that a convolution copies first: a part of a map (`input.contiguous()` of PyTorch's
+    /// convolutions; the slices of ncnn).
+    fn copied_forward(&self, node: &OperatorNode) -> Extent {
+        let input = node.inputs[0];
+        let is_part = self.parts[input as usize] && !self.network.value(input).contiguous;
+        let copies = matches!(node.op, Op::Convolution { .. });
+        if copies && is_part { self.network.shape(input).elements() * FP32 } else { Extent::ZERO }
     }
 
     fn update(&mut self, optimiser: Optimiser) {

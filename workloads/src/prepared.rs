@@ -48,7 +48,7 @@ impl TrainingGraph {
             for node in &mut self.nodes {
                 let bytes = |&tensor: &u32| self.tensors[tensor as usize].bytes;
                 node.work.dram = node.inputs.iter().chain(&node.outputs).map(bytes).sum();
-                node.work.passes = node.work.passes.times(1, 2);
+                node.work.halve_parts();
             }
         }
         self

@@ -43,6 +43,13 @@ impl Extent {
         Self { fixed: self.fixed * numerator / denominator, per_sample: self.per_sample * numerator / denominator }
     }
 
+    /// What is left without `part`; `None` if nothing is.
+    pub(crate) fn less(self, part: Self) -> Option<Self> {
+        let (fixed, per_sample) = (self.fixed.checked_sub(part.fixed)?, self.per_sample.checked_sub(part.per_sample)?);
+        let left = Self { fixed, per_sample };
+        (!left.is_zero()).then_some(left)
+    }
+
     /// The larger of each part.
     pub fn max(self, other: Self) -> Self {
         Self { fixed: self.fixed.max(other.fixed), per_sample: self.per_sample.max(other.per_sample) }

@@ -211,6 +211,10 @@ pub struct NodeWork {
     pub dram: Extent,
     /// Bytes that an eager framework's kernels move beside these, where the operator takes several passes.
     pub passes: Extent,
+    /// Bytes of its operands that it does not touch: what else is in a map of which it reads a part.
+    pub unread: Extent,
+    /// Bytes of such a part that it holds as a map of its own meanwhile.
+    pub copied: Extent,
     /// Whether mixed precision leaves it in fp32.
     pub full_precision: bool,
     /// Independent outputs.
@@ -251,6 +255,8 @@ impl NodeWork {
             index_translations: Extent::ZERO,
             dram: Extent::ZERO,
             passes: Extent::ZERO,
+            unread: Extent::ZERO,
+            copied: Extent::ZERO,
             full_precision: false,
             parallelism: Extent::ZERO,
             launches: 1,
@@ -273,6 +279,13 @@ impl NodeWork {
         Self { flops, parallelism: outputs, ..Self::new(kind) }
     }
 
+    /// Elements of half the size: what moves beside whole operands halves.
+    pub(crate) fn halve_parts(&mut self) {
+        for bytes in [&mut self.passes, &mut self.unread, &mut self.copied] {
+            *bytes = bytes.times(1, 2);
+        }
+    }
+
     /// Whether it multiplies matrices or convolves.
     pub const fn is_product(&self) -> bool {
         matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
@@ -287,7 +300,7 @@ impl NodeWork {
 
     /// The work for a batch of `samples` with kernels that cost `kernels`.
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
-        let dram = Bytes(self.dram.at(samples));
+        let dram = Bytes(self.dram.at(samples) - self.unread.at(samples));
         let precision = self.precision.unwrap_or(precision);
         let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
         let saving = if self.uses_winograd(precision, kernels) { kernels.winograd_saving } else { 1.0 };
@@ -461,7 +474,7 @@ impl TrainingGraph {
             let bytes = |tensor: &TensorId| graph.tensors[*tensor as usize].bytes;
             node.work.dram = node.inputs.iter().chain(&node.outputs).map(bytes).sum();
             if !node.work.full_precision {
-                node.work.passes = node.work.passes.times(1, 2);
+                node.work.halve_parts();
             }
             node.work.passes += casts(node, &graph.tensors);
         }

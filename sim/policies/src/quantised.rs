@@ -260,10 +260,12 @@ pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
             }
         }
     }
-    let size = |tensor: TensorId| graph.tensor(tensor).bytes.at(samples);
+    // As allocators of GPU frameworks give it out.
+    let size = |tensor: TensorId| graph.tensor(tensor).bytes.at(samples).next_multiple_of(512);
     // Samples stay until their part has ended, whoever reads them last.
     let stays = |role: Role| role.is_state() || matches!(role, Role::Input | Role::Target);
-    let state = graph.bytes_of(stays).at(samples);
+    let state: u64 =
+        (0..).zip(&graph.tensors).filter(|(_, held)| stays(held.role)).map(|(tensor, _)| size(tensor)).sum();
     let mut live = 0;
     let mut resident = vec![false; graph.tensors.len()];
     let mut peak = 0;

@@ -10,7 +10,7 @@ use haversack_devices::processor::{
 use haversack_devices::stack::Stack;
 use haversack_devices::storage::ScalarSpeed;
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Flops, Nanos};
-use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Traffic, Work};
+use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, Traffic, Work};
 use haversack_memory::phone::PAGE;
 use haversack_policies::planning::{Operations, Planner, Planning};
 use haversack_policies::setting::Swapping;
@@ -289,14 +289,16 @@ impl Machine {
         Cost { launch, preparation, touching, ..cost }
     }
 
-    /// Workspace that a library takes while it runs node `id`: the transformed tiles of Winograd's algorithm.
+    /// Workspace that a library takes while it runs node `id`: the operand that is copied for it, and the transformed
+    /// tiles of Winograd's algorithm, of its maps and of its weights.
     pub fn workspace(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Bytes {
         let Processor::Gpu(_, on_gpu) = &self.processor else { return Bytes::ZERO };
-        let node = &graph.nodes[id];
-        if !node.work.uses_winograd(node.work.precision.unwrap_or(precision), self.kernels) {
-            return Bytes::ZERO;
-        }
-        Bytes((node.work.dram.at(samples) as f64 * on_gpu.winograd_workspace.value.0) as u64)
+        let work = &graph.nodes[id].work;
+        let precision = work.precision.unwrap_or(precision);
+        let of_output = on_gpu.winograd_workspace.value.0;
+        let tiles = work.product.filter(|_| of_output > 1.0 && work.uses_winograd(precision, self.kernels));
+        let tiles = tiles.map_or(Bytes::ZERO, |product| winograd_tiles(&product, of_output, samples, precision));
+        Bytes(work.copied.at(samples)) + tiles
     }
 
     /// Memory that the stack's libraries hold from the first operator on.
@@ -408,4 +410,15 @@ impl Machine {
         let cores = little.or_else(|| cpu.choose(CoreSelection::All, Frequency::Highest).ok())?;
         ScalarSpeed::of(&cores)
     }
+}
+
+/// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its outputs:
+/// 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.
+fn winograd_tiles(product: &Product, of_output: f64, samples: u64, precision: Precision) -> Bytes {
+    let taps = 3;
+    let side = ((taps - 1) as f64 / (of_output.sqrt() - 1.0)).round() as u64;
+    let values = (side + taps - 1).pow(2);
+    let tiles: u64 = product.output_size.iter().map(|length| length.div_ceil(side)).product();
+    let maps = samples * tiles * (product.inputs + product.outputs);
+    Bytes(values * (maps + product.inputs * product.outputs) * precision.bytes().0)
 }

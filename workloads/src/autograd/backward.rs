@@ -36,6 +36,7 @@ impl Differentiator<'_> {
         }
         let by_module = !node.op.is_functional();
         self.describe_passes(node, first);
+        self.describe_parts(node, gradient, first);
         for made in &mut self.writer.graph.nodes[first..] {
             let saved = (0..).zip(&node.saved).filter(|(_, saved)| made.inputs.contains(saved));
             made.saved =
@@ -63,7 +64,26 @@ impl Differentiator<'_> {
         for made in &mut graph.nodes[first..] {
             let trains = |&output: &TensorId| graph.tensors[output as usize].role == Role::ParameterGradient;
             let trains = made.outputs.iter().any(trains);
-            made.work.passes = of_norm + if trains { of_bias } else { Extent::ZERO };
+            made.work.passes += of_norm + if trains { of_bias } else { Extent::ZERO };
+        }
+    }
+
+    /// Notes, among the nodes from `first` on, of a gradient that is a part of a concatenation's: the rest is not read,
+    /// and the libraries of convolutions and normalisations are given a copy (`grad_output.contiguous()`).
+    fn describe_parts(&mut self, node: &OperatorNode, gradient: TensorId, first: usize) {
+        let (part, whole) =
+            (self.network.shape(node.output).elements() * FP32, self.writer.graph.tensor(gradient).bytes);
+        let Some(unread) = whole.less(part) else { return };
+        let copies =
+            matches!(node.op, Op::Convolution { .. } | Op::TransposedConvolution { .. } | Op::BatchNorm { .. });
+        let readers = self.writer.graph.nodes[first..].iter_mut().filter(|made| made.inputs.contains(&gradient));
+        for (place, made) in readers.enumerate() {
+            made.work.unread += unread;
+            if copies {
+                made.work.copied += part;
+                // The same copy serves the second product.
+                made.work.passes += if place == 0 { part * 2 } else { Extent::ZERO };
+            }
         }
     }
 
@@ -102,8 +122,8 @@ impl Differentiator<'_> {
         if !trained.is_empty() {
             let elements = Extent::fixed(weight.elements);
             let work = if weight.trainable {
-                let passes = if matches!(node.op, Op::Linear) { Extent::ZERO } else { self.copied(input) };
-                NodeWork { passes, ..NodeWork::computing(kind_of(node), node.flops, elements) }
+                let copied = self.copied_forward(node);
+                NodeWork { copied, passes: copied * 2, ..NodeWork::computing(kind_of(node), node.flops, elements) }
             } else {
                 // A trained bias with a frozen weight needs no product.
                 let summed = self.network.shape(node.output).elements();

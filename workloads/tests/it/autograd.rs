@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::counts::count;
 use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
+use haversack_workloads::operator::{Unary, Window};
+use haversack_workloads::training_graph::KernelCost;
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph};
 
 use crate::saved_bytes;
@@ -157,4 +159,31 @@ fn max_pooling_looks_at_every_position_and_scatters_once_a_window() {
     // 3 x 3 windows at stride 2 over 64 x 111 x 111, rounded up: 64 x 55 x 55 = 193 600 outputs of nine each.
     assert_eq!(pool(Phase::Forward), Extent::per_sample(193_600 * 9));
     assert_eq!(pool(Phase::Backward), Extent::per_sample(193_600));
+}
+
+#[test]
+fn a_part_of_a_concatenations_gradient_is_copied_for_a_convolution_and_read_by_itself() {
+    let mut n = Network::new("fire");
+    let x = n.input(&[3, 4, 4]);
+    let x = n.convolution("squeeze", x, 4, Window::square(1, 1, 0), 1, false).unwrap();
+    let parts = [("left", 2), ("right", 6)]
+        .map(|(name, channels)| n.convolution(name, x, channels, Window::square(1, 1, 0), 1, false).unwrap());
+    let x = n.concat("cat", &parts, 1).unwrap();
+    let x = n.unary("relu", x, Unary::Relu);
+    let x = n.flatten("flatten", x).unwrap();
+    let target = n.target(1);
+    n.cross_entropy("loss", x, target).unwrap();
+    let graph = eager(&n);
+    let map = |channels: u64| channels * 4 * 4 * 4;
+    let of = |name: &str| &graph.nodes.iter().find(|node| node.name == name).unwrap().work;
+    let moved = |name: &str| of(name).at(1, Precision::Fp32, KernelCost::NONE).traffic.dram.0;
+    // Weights, what it reads of the gradient of eight channels, and the squeezed map or its gradient.
+    assert_eq!(moved("left.weight_gradient"), 4 * 2 * 4 + map(2) + map(4));
+    assert_eq!(moved("right.input_gradient"), 4 * 6 * 4 + map(6) + map(4));
+    // One copy, which is read and written, serves both products.
+    let copied = ["left.weight_gradient", "left.input_gradient"].map(|name| (of(name).copied, of(name).passes));
+    assert_eq!(copied.map(|(held, _)| held), [Extent::per_sample(map(2)); 2]);
+    assert_eq!(copied.map(|(_, passes)| passes), [Extent::per_sample(2 * map(2)), Extent::ZERO]);
+    // The whole gradient is no part.
+    assert_eq!((of("relu").copied, of("relu").unread), (Extent::ZERO, Extent::ZERO));
 }

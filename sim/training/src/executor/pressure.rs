@@ -57,8 +57,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Frees memory for the allocator: lanes finish what leaves memory by itself, the arena gives steps back if there
-    /// is one, or the policy something else.
+    /// Frees memory for the allocator: lanes finish what leaves memory by itself, what was unpacked for later is dropped,
+    /// the arena gives steps back if there is one, or the policy something else.
     fn relieve(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         if self.lanes.packer.as_ref().is_some_and(|packer| packer.in_flight() > 0) {
             return Ok(self.await_packer(|packer| packer.in_flight() == 0)?);
@@ -66,6 +66,9 @@ impl Executor<'_> {
         let writes = self.lanes.flash.writes();
         if writes > 0 {
             return Ok(self.await_flash(|flash| flash.writes() < writes)?);
+        }
+        if self.drop_unpacked_ahead(node) {
+            return Ok(());
         }
         let reserved = self.tensors.reserved_by_arena();
         if reserved > Bytes::ZERO {

@@ -121,6 +121,19 @@ impl Executor<'_> {
         self.send_to_unpack(tensor)
     }
 
+    /// Drops the copy of a tensor that was unpacked before `id` for a later reader; `false` if there is none.
+    pub(super) fn drop_unpacked_ahead(&mut self, id: NodeId) -> bool {
+        let unpacked = |&tensor: &TensorId| {
+            let is_packed = matches!(self.tensors.storage(tensor), Some(storage) if storage != Storage::Flash);
+            is_packed && self.tensors.is_whole(tensor) && !self.tensors.is_locked(tensor)
+        };
+        if self.clock.phase() != Phase::Backward {
+            return false;
+        }
+        let found = self.ahead(id).flat_map(|(_, node)| node.inputs.iter().copied()).find(unpacked);
+        found.inspect(|&tensor| self.tensors.drop_whole(tensor)).is_some()
+    }
+
     /// Has flash read what backward reads soon, if there is room.
     pub(super) fn read_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
         let flash = &self.lanes.flash;

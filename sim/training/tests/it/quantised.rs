@@ -67,8 +67,13 @@ fn every_policy_keeps_the_books() {
                 }
                 // Nothing but state is left between two iterations: the second starts from where the first did and gets
                 // as far. What it saves is the arena's system calls.
-                assert_eq!(first.peak_growth, second.peak_growth, "{place}: growth");
-                assert_eq!(first.peak_memory, second.peak_memory, "{place}: peak");
+                // A caching allocator may find a larger block in its cache, of which it does not split off the last MiB.
+                let close = |one: Bytes, other: Bytes| {
+                    let kept = if allocator == AllocatorKind::Caching { 1 << 20 } else { 0 };
+                    one.0.abs_diff(other.0) <= kept
+                };
+                assert!(close(first.peak_growth, second.peak_growth), "{place}: growth");
+                assert!(close(first.peak_memory, second.peak_memory), "{place}: peak");
                 assert_eq!(first.peak_saved, second.peak_saved, "{place}: saved");
                 assert_eq!(second.breakdown.paging, Nanos::ZERO, "{place}: the arena is there");
                 assert_eq!(first.iteration - first.breakdown.paging, second.iteration, "{place}: time");
@@ -613,8 +618,11 @@ fn what_one_iteration_gives_up_the_next_computes() {
 fn libraries_take_what_their_arithmetic_says() {
     let (machine, graph) = (jetson(), eager("resnet18-cifar"));
     for (id, node) in graph.nodes.iter().enumerate() {
-        // F(2×2, 3×3), not fused: 16 values for every 4, so four bytes for each that is read or written.
-        let tiles = if node.work.winograd { 4 * node.work.dram.at(2) } else { 0 };
+        // F(2×2, 3×3), not fused: 16 values for every 2×2 outputs of each map that is read or written, and for each weight.
+        let tiles = node.work.product.filter(|_| node.work.winograd).map_or(0, |layer| {
+            let [height, width] = layer.output_size.map(|length| length.div_ceil(2));
+            16 * 4 * (2 * height * width * (layer.inputs + layer.outputs) + layer.inputs * layer.outputs)
+        });
         assert_eq!(machine.workspace(&graph, id, 2, Precision::Fp32), Bytes(tiles), "{}", node.name);
         assert_eq!(machine.workspace(&graph, id, 2, Precision::Int8), Bytes::ZERO, "{}", node.name);
     }
