@@ -122,6 +122,8 @@ section! {
         pub bandwidth: Constant<Fraction>,
         /// The longer side of its smallest tile; as small as any where it is not given.
         pub least_tile: Option<Constant<Count>>,
+        /// The first batch for which it computes gradients of weights by Winograd's algorithm; any where it is not given.
+        pub winograd_weight_batch: Option<Constant<Count>>,
         /// Kernels of an update, and the bytes that they move as a multiple of the operands.
         pub update_launches: Constant<Count>,
         /// See `update_launches`.

@@ -175,6 +175,8 @@ pub struct KernelCost {
     pub winograd_saving: f64,
     /// Whether that is for fp32 alone: where fp16 has tensor cores, they compute it as it is.
     pub winograd_of_fp32: bool,
+    /// The first batch at which the gradients of weights are computed by it, too.
+    pub winograd_weight_batch: u64,
     /// Whether layouts are packed: a convolution lays out its operands before it multiplies.
     pub packed: bool,
     /// Outputs on the side of a tile of Winograd's algorithm in packed layouts; 0 if they do not use it.
@@ -190,6 +192,7 @@ impl KernelCost {
         direct_penalty: 1.0,
         winograd_saving: 1.0,
         winograd_of_fp32: false,
+        winograd_weight_batch: 1,
         packed: false,
         winograd_tile: 0,
         memory_format: MemoryFormat::Contiguous,
@@ -291,11 +294,13 @@ impl NodeWork {
         matches!(self.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
     }
 
-    /// Whether Winograd's algorithm computes it in `precision`.
-    pub fn uses_winograd(&self, precision: Precision, kernels: KernelCost) -> bool {
+    /// Whether Winograd's algorithm computes it in `precision` for a batch of `samples`.
+    pub fn uses_winograd(&self, samples: u64, precision: Precision, kernels: KernelCost) -> bool {
+        let of_weights = self.product.is_some_and(|product| product.role == ProductRole::WeightGradient);
+        let enough = !of_weights || samples >= kernels.winograd_weight_batch;
         // Its transforms leave the range of eight bits.
         let suits = if kernels.winograd_of_fp32 { precision == Precision::Fp32 } else { precision.is_float() };
-        self.winograd && suits
+        self.winograd && suits && enough
     }
 
     /// The work for a batch of `samples` with kernels that cost `kernels`.
@@ -303,7 +308,7 @@ impl NodeWork {
         let dram = Bytes(self.dram.at(samples) - self.unread.at(samples));
         let precision = self.precision.unwrap_or(precision);
         let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
-        let saving = if self.uses_winograd(precision, kernels) { kernels.winograd_saving } else { 1.0 };
+        let saving = if self.uses_winograd(samples, precision, kernels) { kernels.winograd_saving } else { 1.0 };
         let mut work = Work {
             kind: self.kind,
             precision,
@@ -327,7 +332,7 @@ impl NodeWork {
             product: self.product,
         };
         if kernels.packed && self.kind == OperatorKind::Convolution {
-            let by_winograd = self.uses_winograd(precision, kernels) && kernels.winograd_tile > 0;
+            let by_winograd = self.uses_winograd(samples, precision, kernels) && kernels.winograd_tile > 0;
             lay_out(&mut work, by_winograd.then_some(kernels.winograd_tile));
         }
         work

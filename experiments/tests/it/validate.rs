@@ -175,11 +175,11 @@ fn committed_sets_are_no_further_off_than_they_were() {
     }
     // Mean errors of rows of role check when the sets came in, and one percentage point of room.
     for (set, what, first) in [
-        ("jetson-tx2", "iteration_time_s", 0.204),
-        ("jetson-tx2", "peak_memory_bytes", 0.077),
-        ("jetson-tx2", "reserved_bytes", 0.080),
+        ("jetson-tx2", "iteration_time_s", 0.197),
+        ("jetson-tx2", "peak_memory_bytes", 0.046),
+        ("jetson-tx2", "reserved_bytes", 0.082),
         ("jetson-tx2", "process_bytes", 0.141),
-        ("jetson-tx2", "largest_batch", 0.028),
+        ("jetson-tx2", "largest_batch", 0.083),
         ("mnn-phones", "iteration_time_s", 0.184),
         ("mnn-phones", "peak_memory_bytes", 0.219),
         ("mnn-phones", "mean_power_w", 0.303),

@@ -106,6 +106,11 @@ impl Machine {
                 direct_penalty: on_gpu.direct_penalty.value.0,
                 winograd_saving: on_gpu.winograd_saving.value.0,
                 winograd_of_fp32: on_gpu.library.is_some(),
+                winograd_weight_batch: on_gpu
+                    .library
+                    .as_ref()
+                    .and_then(|library| library.winograd_weight_batch.as_ref())
+                    .map_or(1, |batch| batch.value.0 as u64),
                 ..KernelCost::NONE
             },
             Processor::Cpu(_, on_cpu) => KernelCost {
@@ -296,7 +301,7 @@ impl Machine {
         let work = &graph.nodes[id].work;
         let precision = work.precision.unwrap_or(precision);
         let of_output = on_gpu.winograd_workspace.value.0;
-        let tiles = work.product.filter(|_| of_output > 1.0 && work.uses_winograd(precision, self.kernels));
+        let tiles = work.product.filter(|_| of_output > 1.0 && work.uses_winograd(samples, precision, self.kernels));
         let tiles = tiles.map_or(Bytes::ZERO, |product| winograd_tiles(&product, of_output, samples, precision));
         Bytes(work.copied.at(samples)) + tiles
     }
