@@ -35,7 +35,7 @@ fn iteration_of_gpt2_under_daf(bencher: divan::Bencher<'_, '_>) {
         policy: "daf".to_owned(),
         activation_budget: Some(Budget::Percent(5.0)),
         batch: 8,
-        iterations: 1,
+        iterations: Some(1),
         ..Scenario::new("jetson-agx-xavier", "gpt2-medium-lora")
     };
     let plan = Plan::new(&scenario, &Cache::new()).unwrap();

@@ -29,7 +29,7 @@ pub use outcome::{Outcome, Status};
 pub use results::{KillResults, PhoneResults, Results, StallResults, share};
 
 use crate::cache::Cache;
-use crate::scenario::{BudgetBytes, BudgetWalls, Fault, GraphKind, Key, Resolved, Scenario};
+use crate::scenario::{BudgetBytes, BudgetWalls, DEFAULT_ITERATIONS, Fault, GraphKind, Key, Resolved, Scenario};
 use std::fmt;
 
 /// A run that is ready to be simulated.
@@ -121,7 +121,7 @@ impl Plan {
             precision: scenario.precision,
             budgets: self.budgets.clone(),
             allocator: scenario.allocator.unwrap_or(AllocatorKind::Exact),
-            iterations: scenario.iterations,
+            iterations: scenario.iterations.unwrap_or(DEFAULT_ITERATIONS),
             ambient: scenario.ambient_c.map(Celsius),
             phone: self.resolved.phone.as_deref(),
             observe: self.observe,
@@ -310,7 +310,7 @@ impl Plan {
             time_budget: None,
             // A trace of budgets goes; one of apps stays.
             trace: own.trace.clone().filter(|_| self.resolved.trace.is_empty()),
-            iterations: if self.has_memory() { own.iterations } else { 1 },
+            iterations: if self.has_memory() { own.iterations } else { Some(1) },
             ..own.clone()
         }
     }

@@ -57,7 +57,7 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, C
         let Subject::Training { scenario, .. } = row.subject else {
             return Err(CommandError::failed(format!("{} is not of training", row.id)));
         };
-        let plan = Plan::new(&Scenario { iterations: 1, ..*scenario }, &cache)?;
+        let plan = Plan::new(&Scenario { iterations: Some(1), ..*scenario }, &cache)?;
         let observed = row.measured.unwrap_or_default() * row.quantity.size;
         let part = match row.quantity.name.as_str() {
             "forward_s" => Part::Forward,

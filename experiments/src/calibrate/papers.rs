@@ -96,7 +96,7 @@ pub(super) fn daf_table2() -> Result<Vec<Observation>, CommandError> {
         let mut scenario =
             table2::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
         // All iterations are alike: nothing is learned in the first.
-        scenario.iterations = 1;
+        scenario.iterations = Some(1);
         let plan = paper.plan(&scenario)?;
         observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
     }

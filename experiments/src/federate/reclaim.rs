@@ -120,7 +120,7 @@ fn pressed(
     cache: &Cache,
 ) -> Result<Pace, CommandError> {
     let scenario =
-        Scenario { system: Some(asked.system.clone()), iterations: ITERATIONS, ..scenario(asked, kind, None) };
+        Scenario { system: Some(asked.system.clone()), iterations: Some(ITERATIONS), ..scenario(asked, kind, None) };
     let traces = &asked.traces;
     let key = format!("iteration under reclaim, {missing} missing, {traces:?}, {}", scenario.fingerprint(Key::ALL));
     let pace = cache.get(key, || {

@@ -83,7 +83,7 @@ fn original(resolved: &Resolved) -> Scenario {
     let bare = Scenario::new(&asked.device, &asked.model);
     let same = Scenario { input: asked.input.clone(), batch: asked.batch, optimizer: asked.optimizer, ..bare };
     let (placed, origins) = (asked.placed.clone(), asked.origins.clone());
-    let same = Scenario { classes: asked.classes, iterations: 1, placed, origins, ..same };
+    let same = Scenario { classes: asked.classes, iterations: Some(1), placed, origins, ..same };
     match asked.budget_reference {
         BudgetReference::StackDefault => same,
         BudgetReference::Own => Scenario {

@@ -28,9 +28,10 @@ use super::{
 
 /// Samples of a mini-batch by default: Sage's batch.
 pub const DEFAULT_BATCH: u64 = 32;
-/// Iterations by default: policies find their micro-batch in the first, and the second is what
-/// training then goes on with.
+/// Iterations by default: policies find their micro-batch in the first, and the second is what training then goes on with.
 pub const DEFAULT_ITERATIONS: u32 = 2;
+/// Those of a policy that goes on learning.
+pub(crate) const ITERATIONS_OF_LEARNERS: u32 = 5;
 /// Larger mini-batches are typing errors on anything that is modelled here.
 pub(crate) const LARGEST_BATCH: u64 = 65_536;
 
@@ -345,11 +346,11 @@ keys! {
         Takes::Text, "FILE", IfGiven;
         "how people use their phones: a .toml file like traces/usage.toml [default: the built-in one]";
         some(parsed) => maybe;
-    /// Iterations to run.
-    Iterations iterations: u32 = DEFAULT_ITERATIONS;
-        Takes::Quantity, "N", Always;
-        "iterations to run; the last one is reported, as policies learn in the first [default: 2]";
-        whole(1, u64::from(u32::MAX)) => number;
+    /// Iterations to run; by default the policy's own number.
+    Iterations iterations: Option<u32> = None;
+        Takes::Quantity, "N", IfGiven;
+        "iterations to run; what is reported is the mean without the first, in which policies learn [default: 2; 5 where a policy goes on learning]";
+        some(whole(1, u64::from(u32::MAX))) => |given| Cell::Whole(given.map(u64::from));
     /// The seed of all randomness.
     Seed seed: u64 = 0;
         Takes::Quantity, "N", Always;

@@ -18,7 +18,7 @@ use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, WorkloadError, mixed};
 
 use super::error::{Fault, Mistakes, Origin, ScenarioError};
-use super::key::Key;
+use super::key::{DEFAULT_ITERATIONS, ITERATIONS_OF_LEARNERS, Key};
 use super::phone::{self, InUse};
 use super::surroundings::Covered;
 use super::user_trace::Available;
@@ -150,6 +150,9 @@ impl Scenario {
             StackAllocator::Caching => AllocatorKind::Caching,
             StackAllocator::Pool => AllocatorKind::Pool,
         };
+        let learns = engine.is_some_and(|engine| engine.keeps_learning);
+        let own_iterations = if learns { ITERATIONS_OF_LEARNERS } else { DEFAULT_ITERATIONS };
+        scenario.iterations = Some(self.iterations.unwrap_or(own_iterations));
         scenario.allocator = Some(self.allocator.unwrap_or(own_allocator));
         if scenario.cores.is_none() {
             scenario.cores = self.own_cores(engine, &device)?;

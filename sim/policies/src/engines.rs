@@ -55,13 +55,18 @@ pub(crate) static MNN_FP32_GPU: Entry = Entry {
     citation: "Xu et al., MobiCom 2022, section 4.1",
     stores_floats: false,
     gives_way: false,
-    engine: Some(Engine { stack: "mnn", processor: EngineProcessor::Gpu, cores: None, eight_bit: false }),
+    engine: Some(Engine { stack: "mnn", processor: EngineProcessor::Gpu, cores: None, ..BIG_CORES }),
     parameters: &[],
     build: |_| Ok(Box::new(Original)),
 };
 
-const BIG_CORES: Engine =
-    Engine { stack: "tflite", processor: EngineProcessor::Cpu, cores: Some("big:4"), eight_bit: false };
+const BIG_CORES: Engine = Engine {
+    stack: "tflite",
+    processor: EngineProcessor::Cpu,
+    cores: Some("big:4"),
+    eight_bit: false,
+    keeps_learning: false,
+};
 
 /// The algorithm of mixed precision that an integer engine runs (table 1).
 pub static ALGORITHM: Choice<&str> = Choice::new(

@@ -53,6 +53,9 @@ pub struct Engine {
     pub cores: Option<&'static str>,
     /// Whether it trains on the graph that is rewritten in integers.
     pub eight_bit: bool,
+    /// Whether it goes on learning in every iteration, so that a mean of several stands for it; others have settled after
+    /// the first.
+    pub keeps_learning: bool,
 }
 
 /// Something that can be set of a policy, as help shows it.

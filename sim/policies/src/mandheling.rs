@@ -8,6 +8,7 @@
 pub mod factors;
 pub mod placement;
 pub mod subgraphs;
+mod walk;
 
 use std::ops::Range;
 
@@ -35,6 +36,7 @@ pub static ENTRY: Entry = Entry {
         processor: EngineProcessor::CpuAndDsp,
         cores: Some("big:2"),
         eight_bit: true,
+        keeps_learning: true,
     }),
     parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED],
     build: |settings| {
@@ -142,7 +144,7 @@ impl Mandheling {
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
         let graph = setting.graph;
         let wanted = Wanted { splitting: self.parameters.splitting, factors: self.factors.as_ref() };
-        let placement = OperatorRow::new(setting, dsp, wanted).place(graph, self.parameters.coscheduling);
+        let placement = OperatorRow::new(setting, dsp, wanted).place(setting, dsp, self.parameters.coscheduling);
         let absent: Vec<bool> = graph.nodes.iter().map(|node| wanted.turns(node).is_some()).collect();
         let mut begins = vec![false; graph.nodes.len()];
         let mut sizes = Vec::new();

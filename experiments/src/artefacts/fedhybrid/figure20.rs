@@ -80,7 +80,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
         let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, policy.0)?;
         scenario.memory_budget = percent.map(Budget::Percent);
         let alone: Vec<Record> = context.run_if_it_ends(&scenario)?.into_iter().collect();
-        scenario.iterations = rounds;
+        scenario.iterations = Some(rounds);
         let beside =
             |start: &Trace| context.run_if_it_ends(&on_phone(context, scenario.clone(), Some(start.apps.clone()))?);
         let in_use: Vec<Option<Record>> = starts.par_iter().map(beside).collect::<Result<_>>()?;

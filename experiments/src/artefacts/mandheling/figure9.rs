@@ -21,7 +21,7 @@ fn curve(context: &Context<'_>, method: &str, minutes: f64) -> Result<Vec<HeatPo
     scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
     let cool = context.run(&scenario)?.iteration;
     let end = Nanos::from_seconds(minutes * 60.0);
-    scenario.iterations = (end.seconds() / cool.seconds() * SPARE).ceil() as u32;
+    scenario.iterations = Some((end.seconds() / cool.seconds() * SPARE).ceil() as u32);
     let mut heat = context.run(&scenario)?.heat;
     heat.retain(|point| point.at <= end);
     Ok(heat)

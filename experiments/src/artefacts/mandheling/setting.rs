@@ -45,9 +45,8 @@ pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
         return vec![scenario.clone()];
     }
     let mut settled = scenario.clone();
-    if scenario.frequency == Frequency::Governor {
-        settled.iterations = scenario.iterations.max(GOVERNED);
-    }
+    let governed = scenario.frequency == Frequency::Governor;
+    settled.iterations = scenario.iterations.filter(|&asked| asked >= GOVERNED || !governed).or(Some(GOVERNED));
     let run = |batch: u64| with(&settled, &[("warm_up", &(warm_up + batch * APART).to_string())]);
     (0..BATCHES).map(run).collect()
 }

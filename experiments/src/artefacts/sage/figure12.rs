@@ -15,7 +15,7 @@ const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut base = scenario(context, S10, RESNET)?;
     // The picture is of the iteration in which the walls are met.
-    base.iterations = 1;
+    base.iterations = Some(1);
     let unmanaged = context.run(&base)?;
     let mut scenario = under(&base, "sage", &[]);
     let is_held = |role| matches!(role, Role::Parameter { .. } | Role::ParameterGradient);

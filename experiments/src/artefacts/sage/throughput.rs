@@ -44,7 +44,9 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let unmanaged = |device: &&str| {
         let iterations = context.reading_number("steady-state")? as u32;
-        Ok(context.run(&Scenario { iterations, ..scenario(context, device, RESNET)? })?.samples_per_second())
+        Ok(context
+            .run(&Scenario { iterations: Some(iterations), ..scenario(context, device, RESNET)? })?
+            .samples_per_second())
     };
     let rates = MACHINES.iter().map(unmanaged).collect::<Result<Vec<f64>>>()?;
     if let ([of_phones @ .., server], Some(phones)) = (rates.as_slice(), mean(&rates[..PHONES.len()])) {

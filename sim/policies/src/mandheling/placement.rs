@@ -8,6 +8,7 @@ use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
 
 use super::factors::Factors;
+use super::walk::Walk;
 use crate::setting::{DspProfile, Setting};
 
 /// The operators in a row, in the order of execution.
@@ -25,6 +26,10 @@ pub(super) struct OperatorRow {
     unfriendly: Vec<bool>,
     /// Samples of the parts that each is split into on the DSP.
     parts: Vec<u64>,
+    /// What rescalings after each take of an iteration where it runs on the DSP: to the CPU, and back.
+    interruptions: Vec<[Nanos; 2]>,
+    /// Whether scale factors are taken anew as seldom as they change.
+    seldom: bool,
 }
 
 /// What the row is made for.
@@ -45,7 +50,7 @@ pub(super) struct Placement {
 impl OperatorRow {
     pub(super) fn new(setting: &Setting<'_>, dsp: &dyn DspProfile, wanted: Wanted<'_>) -> Self {
         let graph = setting.graph;
-        let mut row = Self::default();
+        let mut row = Self { seldom: wanted.factors.is_some(), ..Self::default() };
         for (place, node) in graph.nodes.iter().enumerate() {
             if node.work.launches == 0 {
                 continue;
@@ -53,7 +58,8 @@ impl OperatorRow {
             if let Some(turns) = wanted.turns(node) {
                 let there = node.inputs.iter().map(|&input| crossing_for(graph, node, input, setting.batch)).sum();
                 let back = node.inputs.iter().map(|&input| graph.tensor(input).bytes.at(setting.batch)).sum();
-                row.interrupted(dsp.crossing(Bytes(there)) + dsp.crossing(Bytes(back)), turns);
+                let crossings = [there, back].map(|bytes| dsp.crossing(Bytes(bytes)));
+                row.interrupted(crossings.map(|crossing| Nanos(crossing.0 / turns.max(1))));
                 continue;
             }
             let parts = wanted.splitting.then(|| parts(node, place as NodeId, setting.batch, dsp)).flatten();
@@ -63,38 +69,80 @@ impl OperatorRow {
             row.switch.push(dsp.crossing(carried(graph, row.nodes.last().copied(), place, setting.batch)));
             row.unfriendly.push(node.work.kind == OperatorKind::Layout);
             row.parts.push(parts.map_or(0, |parts| parts.samples));
+            row.interruptions.push([Nanos::ZERO; 2]);
             row.nodes.push(place);
         }
         row
     }
 
-    /// The last operator is followed by a rescaling in one of `turns` batches, around which the CPU takes over.
-    fn interrupted(&mut self, crossings: Nanos, turns: u64) {
-        if let Some(Some(time)) = self.dsp.last_mut() {
-            *time += Nanos(crossings.0 / turns.max(1));
+    /// The last operator is followed by a rescaling on the CPU now and then; its share of the way there and of that back.
+    fn interrupted(&mut self, shares: [Nanos; 2]) {
+        if let Some(interruption) = self.interruptions.last_mut() {
+            interruption.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
         }
     }
 
-    /// Where each of `nodes` nodes runs, by equations 1 to 3 or each where it is at home.
-    pub(super) fn place(&self, graph: &TrainingGraph, coscheduling: bool) -> Placement {
+    /// Where each node runs: so that the whole takes least, or each where it is at home.
+    pub(super) fn place(&self, setting: &Setting<'_>, dsp: &dyn DspProfile, coscheduling: bool) -> Placement {
+        let walk = Walk { graph: setting.graph, batch: setting.batch, dsp, row: self };
         let there = match coscheduling {
-            true => assign(&self.cpu, &self.dsp, &self.switch),
+            true => walk.improved([
+                assign(&self.cpu, &self.interrupted_dsp(), &self.switch),
+                vec![false; self.nodes.len()],
+                self.dsp.iter().map(Option::is_some).collect(),
+            ]),
             false => apart(&self.dsp, &self.unfriendly),
         };
-        let mut placement = Placement { on_dsp: vec![false; graph.nodes.len()], split: vec![0; graph.nodes.len()] };
+        let mut split = vec![0; setting.graph.nodes.len()];
         for ((&node, &there), &parts) in self.nodes.iter().zip(&there).zip(&self.parts) {
-            placement.on_dsp[node] = there;
-            placement.split[node] = if there { parts } else { 0 };
+            split[node] = if there { parts } else { 0 };
+        }
+        Placement { on_dsp: self.by_node(setting.graph, &there), split }
+    }
+
+    /// Which nodes the DSP runs where it runs those operators of the row that are `there`.
+    pub(super) fn by_node(&self, graph: &TrainingGraph, there: &[bool]) -> Vec<bool> {
+        let mut on_dsp = vec![false; graph.nodes.len()];
+        for (&node, &there) in self.nodes.iter().zip(there) {
+            on_dsp[node] = there;
         }
         let mut before = false;
-        for (on_dsp, node) in placement.on_dsp.iter_mut().zip(&graph.nodes) {
+        for (on_dsp, node) in on_dsp.iter_mut().zip(&graph.nodes) {
             match node.work.launches {
                 0 => *on_dsp = before,
                 _ if node.rescales.is_none() => before = *on_dsp,
                 _ => {}
             }
         }
-        placement
+        on_dsp
+    }
+
+    /// Whether the DSP has the operator at `place` in the row.
+    pub(super) fn runs_on_dsp(&self, place: usize) -> bool {
+        self.dsp[place].is_some()
+    }
+
+    /// What operators take on the DSP with both ways of the rescalings that follow.
+    fn interrupted_dsp(&self) -> Vec<Option<Nanos>> {
+        let times = self.dsp.iter().zip(&self.interruptions);
+        times.map(|(time, &[there, back])| time.map(|time| time + there + back)).collect()
+    }
+
+    /// What the operators take, without what crosses in every iteration, where the DSP runs those that are `there`.
+    pub(super) fn computing(&self, there: &[bool]) -> Nanos {
+        let time = |place: usize| {
+            let on_dsp = self.dsp[place].filter(|_| there[place])?;
+            let [away, back] = self.interruptions[place];
+            // Where the CPU goes on, what is rescaled would have come to it anyhow.
+            let goes_on = there.get(place + 1).is_some_and(|&there| there);
+            Some(on_dsp + if goes_on { away + back } else { Nanos::ZERO })
+        };
+        (0..there.len()).map(|place| time(place).unwrap_or(self.cpu[place])).sum()
+    }
+
+    /// Whether most iterations pass over `node`: what takes a scale anew, where that is seldom.
+    pub(super) fn passes_over(&self, node: &Node) -> bool {
+        self.seldom && node.rescales.is_some()
     }
 }
 
@@ -130,7 +178,7 @@ fn carried(graph: &TrainingGraph, before: Option<usize>, place: usize, batch: u6
 }
 
 /// The bytes of `input` that cross for `node`: what is rescaled is there as the sums of 32 bits that the node leaves.
-fn crossing_for(graph: &TrainingGraph, node: &Node, input: TensorId, batch: u64) -> u64 {
+pub(super) fn crossing_for(graph: &TrainingGraph, node: &Node, input: TensorId, batch: u64) -> u64 {
     let bytes = |tensor: TensorId| graph.tensor(tensor).bytes.at(batch);
     let sums = || node.outputs.iter().copied().filter(|&output| output != input).map(bytes).sum();
     if node.rescales == Some(input) { sums() } else { bytes(input) }

@@ -4,7 +4,7 @@ use haversack_devices::units::{Bytes, Celsius, Nanos};
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_devices::{CoreSelection, Frequency, load, load_stack};
 use haversack_policies::policy::Offload;
-use haversack_policies::{Policy, PolicyError, Schedule, Setting, registry};
+use haversack_policies::{IterationPlan, Policy, PolicyError, Schedule, Setting, registry};
 use haversack_training::{Job, Machine, Observe, Record, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::training_graph::{Element, NodeWork, Tensor};
@@ -62,6 +62,68 @@ fn subgraphs_are_prepared_once_where_they_are_used_again() {
     assert!(first >= each && first.0 % each.0 == 0, "{first}");
     assert_eq!(preparation(3, "on"), Nanos::ZERO);
     assert!(preparation(3, "off") >= each);
+}
+
+/// A policy with another plan for the DSP.
+struct Replanned<'a> {
+    policy: Box<dyn Policy>,
+    replan: &'a mut (dyn FnMut(&mut Offload) + Send),
+}
+
+impl Policy for Replanned<'_> {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let mut schedule = self.policy.prepare(setting)?;
+        schedule.offload.as_mut().into_iter().for_each(&mut *self.replan);
+        Ok(schedule)
+    }
+
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        self.policy.begin_iteration(plan)
+    }
+}
+
+#[test]
+fn a_plan_is_no_worse_than_one_processor_alone_or_a_neighbouring_plan() {
+    for (device, model, batch) in [
+        ("xiaomi-10", "vgg16-cifar", 64),
+        ("xiaomi-10", "lenet5", 32),
+        ("xiaomi-10", "resnet18-cifar", 16),
+        ("xiaomi-11-pro", "vgg11-cifar", 8),
+        ("xiaomi-11-pro", "resnet34-cifar", 32),
+    ] {
+        let graph = integers(model);
+        let machine = machine(device, "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+        let job = Job { iterations: 9, observe: Observe::default(), ..job(&graph, batch) };
+        let takes = |replan: &mut (dyn FnMut(&mut Offload) + Send)| {
+            let policy = registry::build("mandheling", &[]).unwrap();
+            simulate(&machine, &job, &mut Replanned { policy, replan }).unwrap().iteration
+        };
+        let mut plan = Offload::default();
+        let planned = takes(&mut |offload| plan = offload.clone());
+        let on_dsp = |id: usize| machine.dsp_cost(&graph, id, batch, Precision::Fp32, 0).is_some();
+        let moves = |id: &usize| graph.nodes[*id].work.launches > 0 && graph.nodes[*id].rescales.is_none();
+        let mut others = vec![("the CPU alone".to_owned(), vec![false; graph.nodes.len()])];
+        // Scales are taken anew on the CPU.
+        let all = (0..graph.nodes.len()).map(|id| on_dsp(id) && graph.nodes[id].rescales.is_none());
+        others.push(("all that the DSP has".to_owned(), all.collect()));
+        // The first operator and the last of every run on the other side.
+        let operators: Vec<usize> = (0..graph.nodes.len()).filter(moves).collect();
+        for pair in operators.windows(2).filter(|pair| plan.on_dsp[pair[0]] != plan.on_dsp[pair[1]]) {
+            for &id in pair.iter().filter(|&&id| on_dsp(id)) {
+                let mut other = plan.on_dsp.clone();
+                other[id] = !other[id];
+                others.push((format!("{} on the other side", graph.nodes[id].name), other));
+            }
+        }
+        for (name, on_dsp) in others {
+            let other = takes(&mut |offload| offload.on_dsp.clone_from(&on_dsp));
+            // A plan counts on the turns that scales take on average, which eight batches do not meet.
+            assert!(
+                planned.0 as f64 <= other.0 as f64 * 1.001,
+                "{device}, {model}: {planned} as planned, {other} with {name}"
+            );
+        }
+    }
 }
 
 #[test]

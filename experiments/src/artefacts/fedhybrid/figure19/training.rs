@@ -19,7 +19,7 @@ pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Resul
     };
     let epochs = if context.full { *epochs } else { 1.0 };
     let mut scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
-    scenario.iterations = (rounds * epoch * epochs) as u32;
+    scenario.iterations = Some((rounds * epoch * epochs) as u32);
     for (name, value) in [("epoch", *epoch), ("epochs", epochs)] {
         scenario.set.insert(name.to_owned(), value.to_string());
     }

@@ -94,7 +94,7 @@ pub(super) fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result
     let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
     // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
     let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
-    scenario.iterations = (pictures / batch as f64).round() as u32;
+    scenario.iterations = Some((pictures / batch as f64).round() as u32);
     scenario.trainer_adj = Some(system(context)?.constants.scores.native.value.0);
     on_phone(context, scenario, None)
 }
@@ -114,7 +114,8 @@ impl Starts {
     pub(super) fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<std::sync::Arc<Self>> {
         context.once(format!("rounds of figure 2 {phone} {batch}"), || {
             let scenario = of_round(context, phone, batch)?;
-            let of = |report| Round { phone, batch, iterations: scenario.iterations, report };
+            let iterations = scenario.iterations.unwrap_or_default();
+            let of = |report| Round { phone, batch, iterations, report };
             Ok(Self(from_starts(context, &scenario)?.into_iter().map(of).collect()))
         })
     }
