@@ -22,8 +22,8 @@
 //! assert_eq!(output[..], [1.0, 2.0, 0.0, 0.0]);
 //!
 //! // Backward, the rectifier needs its output; of the input, only those positions get a gradient that were let through.
-//! let (mut gradient, mut input_gradient) = (meter.copy(&[1.0_f32; 4]), meter.floats(edges.input_len()));
-//! Function::Relu.backward_in_place(&output, &mut gradient)?;
+//! let (mut gradient, mut input_gradient) = (meter.floats(4), meter.floats(edges.input_len()));
+//! Function::Relu.backward(&output, &[1.0; 4], &mut gradient)?;
 //! edges.input_gradient(&gradient, &[-1.0, 1.0], &meter, &mut input_gradient)?;
 //! assert_eq!(input_gradient[..], [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
 //! # Ok::<(), haversack_numerics::NumericsError>(())

@@ -69,10 +69,7 @@ impl Derived<'_> {
         };
         let mut scratch = None;
         let len = operands.network().parameter(node.parameters[0]).elements as usize;
-        let weight = match weight {
-            Some(weight) => weight,
-            None => &mut **scratch.insert(operands.meter().zeros(len)),
-        };
+        let weight = or_zeros(weight, &mut scratch, len, operands);
         match node.op {
             Op::Convolution { window, groups } => {
                 let convolution = convolution(operands, node, window, groups)?;

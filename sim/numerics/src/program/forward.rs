@@ -22,21 +22,12 @@ use crate::dense::{dropout, elementwise, embedding, loss, softmax};
 use crate::eight;
 use crate::error::ProgramError;
 
-/// Fails for an operator that has no arithmetic here.
+/// Fails for an operator of a network that says all that it computes, but that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
     let reason = match &node.op {
-        Op::Unary { function: Unary::DropPath(_), .. }
-        | Op::Copy(Copying::Pad | Copying::Roll(_))
-        | Op::IndexTable
-        | Op::Unary { function: Unary::Other(_), .. }
-        | Op::TransposedConvolution { .. }
-        | Op::Recurrent { .. }
-        | Op::GroupNorm { .. }
-        | Op::Pairwise(_)
-        | Op::Reduce { .. }
-        | Op::Take(_)
-        | Op::Subtract => "it is not computed yet",
-        Op::Convolution { window, .. } if window.dilation != [1, 1] => "its taps are not neighbours",
+        Op::Unary { function: Unary::DropPath(_), .. } | Op::Copy(Copying::Pad | Copying::Roll(_)) | Op::IndexTable => {
+            "it is not computed yet"
+        }
         Op::GlobalAveragePool { axes } if !axes.is_sorted_by(|a, b| a + 1 == *b) => "its axes are not side by side",
         Op::Add | Op::Mul if !broadcasts(network, node) => "only a trailing part of the shape is broadcast",
         _ => return Ok(()),
@@ -239,10 +230,7 @@ impl Run<'_> {
             let labels = operands.ids(node.inputs[1])?;
             let [mean, log_softmax, weight] = outputs.each();
             let mut scratch = None;
-            let log_softmax = match log_softmax {
-                Some(values) => values,
-                None => &mut **scratch.insert(operands.meter().floats(scores.len())),
-            };
+            let log_softmax = or_scratch(log_softmax, &mut scratch, scores.len(), &operands);
             let found = loss::forward(&scores, operands.rows(node.inputs[0]).1, &labels, log_softmax)?;
             mean.into_iter().for_each(|mean| mean.fill(found.mean));
             weight.into_iter().for_each(|weight| weight.fill(labels.len() as f32));

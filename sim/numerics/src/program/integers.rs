@@ -72,7 +72,7 @@ impl Program {
     /// What `graph` holds before training, drawn by `seed`, and an optimiser that has seen nothing.
     ///
     /// # Errors
-    /// As [`State::initial`].
+    /// A weight whose values are not known beforehand.
     pub fn initial_state(&self, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<State, WorkloadError> {
         self.state_with(graph, seed, &|_| None, meter)
     }
@@ -80,7 +80,7 @@ impl Program {
     /// The same with the values that `given` has for weights, by their storage in the network.
     ///
     /// # Errors
-    /// As [`State::initial`].
+    /// As [`Self::initial_state`].
     pub fn state_with(
         &self,
         graph: &TrainingGraph,
