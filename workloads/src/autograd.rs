@@ -338,35 +338,36 @@ impl Differentiator<'_> {
     /// tensors.
     fn layer_of(&self, node: &OperatorNode) -> Option<Product> {
         let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
-        let role = ProductRole::Forward;
+        let one = Product {
+            role: ProductRole::Forward,
+            inputs: input.size(1),
+            outputs: output.size(1),
+            input_size: [input.size(2), input.size(3)],
+            output_size: [output.size(2), output.size(3)],
+            taps: [1, 1],
+            groups: 1,
+            of_each_sample: false,
+        };
         match node.op {
-            Op::Convolution { window, groups } => Some(Product {
-                role,
-                inputs: input.size(1),
-                outputs: output.size(1),
-                input_size: [input.size(2), input.size(3)],
-                output_size: [output.size(2), output.size(3)],
-                taps: window.kernel,
-                groups,
-                of_each_sample: false,
-            }),
+            Op::Convolution { window, groups } => Some(Product { taps: window.kernel, groups, ..one }),
             Op::Linear => {
                 let size = [output.with_last(1).elements().per_sample.max(1), 1];
-                let (inputs, outputs) = (input.last(), output.last());
-                let (input_size, output_size) = (size, size);
-                let (taps, groups, of_each_sample) = ([1, 1], 1, false);
-                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+                Some(Product {
+                    inputs: input.last(),
+                    outputs: output.last(),
+                    input_size: size,
+                    output_size: size,
+                    ..one
+                })
             }
             Op::Matmul => {
                 // Of an output of heads × rows × columns every head is a group.
                 let (columns, rows) = (output.last(), output.size(output.rank().checked_sub(2)?));
                 let all = output.elements().per_sample.max(output.elements().fixed).max(1);
                 let groups = (all / (rows * columns).max(1)).max(1);
-                let size = [rows, 1];
                 let (inputs, outputs) = (input.last() * groups, columns * groups);
-                let (input_size, output_size) = (size, size);
-                let (taps, of_each_sample) = ([1, 1], true);
-                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+                let (input_size, output_size) = ([rows, 1], [rows, 1]);
+                Some(Product { inputs, outputs, input_size, output_size, groups, of_each_sample: true, ..one })
             }
             _ => None,
         }

@@ -166,7 +166,11 @@ impl Build {
             Self::Classifier(encoder) => bert::classifier(n, input, classes, &encoder.narrowed(width)),
             Self::MaskedLanguageModel(encoder) => bert::masked_language_model(n, input, &encoder.narrowed(width)),
             Self::Alone(build) => build(n, input, classes, width),
-            Self::OnlyFull(build) => width.only_full(n, input, classes, build),
+            Self::OnlyFull(build) if width == Width::FULL => build(n, input, classes),
+            Self::OnlyFull(_) => {
+                let message = "it has no narrower form".to_owned();
+                Err(WorkloadError::Input { model: n.name.clone(), message })
+            }
         }
     }
 }

@@ -177,55 +177,41 @@ impl ExpressionWriter<'_> {
 
     /// Each step is a sweep; `x` is the function's input, `y` its output.
     fn through_function(&mut self, function: Function, x: VariableId, y: VariableId, dy: VariableId) -> VariableId {
-        match function {
-            Function::Negative => self.sweep("negative", &[dy]),
-            Function::Log => self.sweep("divide", &[dy, x]),
+        let slope = match function {
+            Function::Negative => return self.sweep("negative", &[dy]),
+            Function::Log => return self.sweep("divide", &[dy, x]),
             // x·dy, twice.
             Function::Square => {
                 let product = self.sweep("multiply", &[x, dy]);
-                self.sweep("add", &[product, product])
+                return self.sweep("add", &[product, product]);
             }
             // ½·dy / y.
             Function::Sqrt => {
                 let half = self.sweep("scale", &[dy]);
-                self.quotient(half, y)
+                return self.quotient(half, y);
             }
-            // −x⁻² · dy.
-            Function::Reciprocal => {
-                let slope = self.chain(x, &["pow", "negative"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // 2/√π · exp(−x²) · dy.
-            Function::Erf => {
-                let slope = self.chain(x, &["square", "negative", "exp", "scale"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // (1 − y²) · dy.
-            Function::Tanh => {
-                let slope = self.chain(y, &["square", "subtract"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // dy · y · 3/x.
-            // (1 − y) · y · dy.
+            // −x⁻².
+            Function::Reciprocal => self.chain(x, &["pow", "negative"]),
+            // 2/√π · exp(−x²).
+            Function::Erf => self.chain(x, &["square", "negative", "exp", "scale"]),
+            // 1 − y².
+            Function::Tanh => self.chain(y, &["square", "subtract"]),
+            // (1 − y) · y.
             Function::Sigmoid => {
                 let rest = self.sweep("one_minus", &[y]);
-                let slope = self.sweep("multiply", &[rest, y]);
-                self.sweep("multiply", &[slope, dy])
+                self.sweep("multiply", &[rest, y])
             }
+            // dy · y · 3/x.
             Function::Cube => {
                 let product = self.sweep("multiply", &[dy, y]);
                 let slope = self.quotient_of_constant(x);
-                self.sweep("multiply", &[product, slope])
+                return self.sweep("multiply", &[product, slope]);
             }
-            Function::Other => {
-                let slope = self.sweep("slope", &[x]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // (sign(x) + 1) · ½ · dy.
+            Function::Other => self.sweep("slope", &[x]),
+            // (sign(x) + 1) · ½.
             Function::Relu if self.version == Version::V1 => {
                 let mask = self.signs(x, "sign");
-                let mask = self.chain(mask, &["add_constant", "scale"]);
-                self.sweep("multiply", &[mask, dy])
+                self.chain(mask, &["add_constant", "scale"])
             }
             // (sign(x) + 1) · (sign(6 − x) + 1) · dy · ¼.
             Function::Relu6 if self.version == Version::V1 => {
@@ -235,24 +221,23 @@ impl ExpressionWriter<'_> {
                 let below = self.chain(below, &["sign", "add_constant"]);
                 let mask = self.sweep("multiply", &[above, below]);
                 let passed = self.sweep("multiply", &[mask, dy]);
-                self.sweep("scale", &[passed])
+                return self.sweep("scale", &[passed]);
             }
-            // relu(sign(x)) · dy.
+            // relu(sign(x)).
             Function::Relu => {
                 let mask = self.signs(x, "sign");
-                let mask = self.sweep("relu", &[mask]);
-                self.sweep("multiply", &[mask, dy])
+                self.sweep("relu", &[mask])
             }
-            // (0 < x) · (x < 6) · dy, where each comparison is cast to a number.
+            // (0 < x) · (x < 6), where each comparison is cast to a number.
             Function::Relu6 => {
                 let masks = ["greater", "less"].map(|comparison| {
                     let mask = self.signs(x, comparison);
                     self.sweep("cast", &[mask])
                 });
-                let mask = self.sweep("multiply", &masks);
-                self.sweep("multiply", &[mask, dy])
+                self.sweep("multiply", &masks)
             }
-        }
+        };
+        self.sweep("multiply", &[slope, dy])
     }
 
     fn chain(&mut self, x: VariableId, steps: &[&str]) -> VariableId {

@@ -27,7 +27,7 @@ const SHARED_SEGMENT: u64 = 20 * MIB;
 const SEGMENT_STEP: u64 = 2 * MIB;
 
 /// A caching allocator with splitting, merging and fragmentation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CachingAllocator {
     budget: u64,
@@ -64,15 +64,7 @@ enum State {
 impl CachingAllocator {
     /// An allocator that may reserve `budget` bytes.
     pub fn new(budget: Bytes) -> Self {
-        Self {
-            budget: budget.0,
-            blocks: Vec::new(),
-            vacant: Vec::new(),
-            free: [Vec::new(), Vec::new()],
-            born: 0,
-            allocated: 0,
-            reserved: 0,
-        }
+        Self { budget: budget.0, ..Self::default() }
     }
 
     /// Bytes of free blocks: reserved but not allocated.
