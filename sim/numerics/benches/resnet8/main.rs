@@ -8,7 +8,8 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use haversack_numerics::Meter;
 use haversack_numerics::dense::batch_norm::{Affine, Normalised};
-use haversack_numerics::dense::unary::Function;
+use haversack_numerics::dense::unary;
+use haversack_workloads::operator::Unary;
 
 use crate::step::{Layer, ResNet8, norm_backward, values};
 
@@ -98,7 +99,7 @@ fn batch_norm_backward(bencher: Bencher) {
 fn relu_in_place(bencher: Bencher) {
     let meter = Meter::new();
     let mut x = values(&meter, BATCH * 16 * 32 * 32, 1.0);
-    bencher.counter(ItemsCount::new(x.len())).bench_local(|| Function::Relu.forward_in_place(black_box(&mut x)));
+    bencher.counter(ItemsCount::new(x.len())).bench_local(|| unary::forward(Unary::Relu, black_box(&mut x)));
 }
 
 #[divan::bench]

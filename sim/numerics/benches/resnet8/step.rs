@@ -4,10 +4,10 @@ use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised};
 use haversack_numerics::dense::convolution::Convolution;
 use haversack_numerics::dense::linear::Linear;
 use haversack_numerics::dense::mean::Mean;
-use haversack_numerics::dense::unary::Function;
+use haversack_numerics::dense::unary;
 use haversack_numerics::dense::{loss, optimiser};
 use haversack_numerics::{Floats, Meter};
-use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
+use haversack_workloads::operator::{EPSILON, MOMENTUM, Unary, Window};
 
 /// Values that are neither equal nor ordered.
 pub(crate) fn values(meter: &Meter, len: usize, scale: f32) -> Floats {
@@ -122,7 +122,7 @@ fn add_to(sum: &mut [f32], more: &[f32]) {
 /// The gradient of a rectifier's input, from its output.
 fn rectified(output: &[f32], dy: &[f32], meter: &Meter) -> Floats {
     let mut dx = meter.floats(dy.len());
-    Function::Relu.backward(output, dy, &mut dx).unwrap();
+    unary::backward(Unary::Relu, output, dy, &mut dx).unwrap();
     dx
 }
 
@@ -171,18 +171,18 @@ impl ResNet8 {
     pub(crate) fn step(&mut self) -> f32 {
         let meter = &self.meter.clone();
         let mut stem = self.stem.forward(&self.images, meter);
-        Function::Relu.forward_in_place(&mut stem.output);
+        unary::forward(Unary::Relu, &mut stem.output);
         let mut saved: Vec<[Option<Saved>; 3]> = Vec::new();
         let mut outputs: Vec<Floats> = Vec::new();
         for block in &mut self.blocks {
             let x = outputs.last().unwrap_or(&stem.output);
             let mut first = block.first.forward(x, meter);
-            Function::Relu.forward_in_place(&mut first.output);
+            unary::forward(Unary::Relu, &mut first.output);
             let mut second = block.second.forward(&first.output, meter);
             let shortcut = block.shortcut.as_mut().map(|layer| layer.forward(x, meter));
             let mut y = std::mem::replace(&mut second.output, meter.floats(0));
             add_to(&mut y, shortcut.as_ref().map_or(x, |shortcut| &shortcut.output));
-            Function::Relu.forward_in_place(&mut y);
+            unary::forward(Unary::Relu, &mut y);
             outputs.push(y);
             saved.push([Some(first), Some(second), shortcut]);
         }

@@ -2,43 +2,12 @@
 
 use haversack_kernels::Isa;
 use haversack_kernels::quantise::mask;
+use haversack_workloads::operator::{Addend, Unary};
 use rayon::prelude::*;
 
 use super::parallel::{BLOCK, blocks2};
 use super::transcendental::{erf, exp, tanh};
 use crate::error::{Result, expect_length};
-
-/// An element-wise function.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Function {
-    /// max(x, 0).
-    Relu,
-    /// min(max(x, 0), 6).
-    Relu6,
-    /// min(max(x, low), high).
-    Clip {
-        /// The lower bound.
-        low: f32,
-        /// The upper bound.
-        high: f32,
-    },
-    /// x Φ(x) by the error function.
-    Gelu,
-    /// x Φ(x) by the approximation with a hyperbolic tangent.
-    GeluTanh,
-    /// x / (1 + e^−x).
-    Silu,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// 1 / (1 + e^−x).
-    Sigmoid,
-    /// x³.
-    Cube,
-    /// x to a constant power.
-    Power(f32),
-    /// The product with a constant.
-    Scale(f32),
-}
 
 /// What the backward pass of a function needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,79 +39,90 @@ fn gelu_tanh(x: f32) -> f32 {
     tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x))
 }
 
-impl Function {
-    /// What PyTorch keeps for the backward pass.
-    #[must_use]
-    pub const fn saved(self) -> Saved {
-        match self {
-            Self::Relu | Self::Tanh | Self::Sigmoid => Saved::Output,
-            Self::Scale(_) => Saved::Nothing,
-            _ => Saved::Input,
-        }
+/// What PyTorch keeps for the backward pass.
+#[must_use]
+pub const fn saved(function: Unary) -> Saved {
+    match function {
+        Unary::Relu | Unary::Tanh | Unary::Sigmoid => Saved::Output,
+        Unary::Scale(_)
+        | Unary::AddConstant(_)
+        | Unary::DivideByElement(_)
+        | Unary::Where(_)
+        | Unary::Other(_)
+        | Unary::DropPath(_) => Saved::Nothing,
+        _ => Saved::Input,
     }
+}
 
-    /// `values = f(values)`, element by element.
-    pub fn forward_in_place(self, values: &mut [f32]) {
-        // Each loop is compiled by itself.
-        match self {
-            Self::Relu => map_in_place(values, |x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
-            Self::Relu6 => map_in_place(values, |x| x.clamp(0.0, 6.0)),
-            Self::Clip { low, high } => map_in_place(values, move |x| {
-                if x > high {
-                    high
-                } else if x < low {
-                    low
-                } else {
-                    x
-                }
-            }),
-            Self::Gelu => map_in_place(values, |x| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
-            Self::GeluTanh => map_in_place(values, |x| 0.5 * x * (1.0 + gelu_tanh(x))),
-            Self::Silu => map_in_place(values, |x| x * sigmoid(x)),
-            Self::Tanh => map_in_place(values, tanh),
-            Self::Sigmoid => map_in_place(values, sigmoid),
-            Self::Cube => map_in_place(values, |x| x * x * x),
-            Self::Power(power) => map_in_place(values, move |x| x.powf(power)),
-            Self::Scale(by) => map_in_place(values, move |x| x * by),
-        }
-    }
-
-    /// The gradient of the input, from what [`saved`](Self::saved) names (any slice of the same length, or none, where it
-    /// names nothing) and the gradient of the output.
-    ///
-    /// # Errors
-    /// Operands of different lengths.
-    pub fn backward(self, saved: &[f32], gradient: &[f32], input_gradient: &mut [f32]) -> Result {
-        let saved = if self.saved() == Saved::Nothing { gradient } else { saved };
-        expect_length("what an element-wise function saved", saved.len(), gradient.len())?;
-        expect_length("the gradient of an input", input_gradient.len(), gradient.len())?;
-        match self {
-            Self::Relu => map2(saved, gradient, input_gradient, |y, g| if y > 0.0 { g } else { 0.0 }),
-            Self::Relu6 => map2(saved, gradient, input_gradient, |x, g| if x > 0.0 && x < 6.0 { g } else { 0.0 }),
-            Self::Gelu => map2(saved, gradient, input_gradient, |x, g| {
-                let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
-                g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
-            }),
-            Self::Clip { low, high } => {
-                map2(saved, gradient, input_gradient, move |x, g| if x > low && x < high { g } else { 0.0 })
+/// `values = f(values)`, element by element; what is no arithmetic of single elements leaves them as they are.
+pub fn forward(function: Unary, values: &mut [f32]) {
+    // Each loop is compiled by itself.
+    match function {
+        Unary::Relu => map_in_place(values, |x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
+        Unary::Relu6 => map_in_place(values, |x| x.clamp(0.0, 6.0)),
+        Unary::Clip { low, high } => map_in_place(values, move |x| {
+            if x > high {
+                high
+            } else if x < low {
+                low
+            } else {
+                x
             }
-            Self::GeluTanh => map2(saved, gradient, input_gradient, |x, g| {
-                let t = gelu_tanh(x);
-                let slope = GELU_SLOPE * (1.0 + 3.0 * GELU_CUBE * x * x);
-                g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
-            }),
-            Self::Silu => map2(saved, gradient, input_gradient, |x, g| {
-                let s = sigmoid(x);
-                g * s * (1.0 + x * (1.0 - s))
-            }),
-            Self::Tanh => map2(saved, gradient, input_gradient, |y, g| g * (1.0 - y * y)),
-            Self::Sigmoid => map2(saved, gradient, input_gradient, |y, g| g * y * (1.0 - y)),
-            Self::Cube => map2(saved, gradient, input_gradient, |x, g| g * 3.0 * x * x),
-            Self::Power(power) => map2(saved, gradient, input_gradient, move |x, g| g * power * x.powf(power - 1.0)),
-            Self::Scale(by) => map2(saved, gradient, input_gradient, move |_, g| g * by),
-        }
-        Ok(())
+        }),
+        Unary::Gelu => map_in_place(values, |x| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
+        Unary::GeluTanh => map_in_place(values, |x| 0.5 * x * (1.0 + gelu_tanh(x))),
+        Unary::Silu => map_in_place(values, |x| x * sigmoid(x)),
+        Unary::Tanh => map_in_place(values, tanh),
+        Unary::Sigmoid => map_in_place(values, sigmoid),
+        Unary::Power(3.0) => map_in_place(values, |x| x * x * x),
+        Unary::Power(power) => map_in_place(values, move |x| x.powf(power)),
+        Unary::Scale(by) => map_in_place(values, move |x| x * by),
+        Unary::DivideByElement(divisor) => forward(Unary::Scale(1.0 / divisor), values),
+        Unary::AddConstant(Addend::Value(addend)) => map_in_place(values, move |x| x + addend),
+        Unary::AddConstant(Addend::Tensor) | Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => {}
     }
+}
+
+/// The gradient of the input, from what [`saved`] names (any slice of the same length, or none, where it names nothing)
+/// and the gradient of the output; it is left as it is of what is no arithmetic of single elements.
+///
+/// # Errors
+/// Operands of different lengths.
+pub fn backward(function: Unary, held: &[f32], gradient: &[f32], input_gradient: &mut [f32]) -> Result {
+    let held = if saved(function) == Saved::Nothing { gradient } else { held };
+    expect_length("what an element-wise function saved", held.len(), gradient.len())?;
+    expect_length("the gradient of an input", input_gradient.len(), gradient.len())?;
+    match function {
+        Unary::Relu => map2(held, gradient, input_gradient, |y, g| if y > 0.0 { g } else { 0.0 }),
+        Unary::Relu6 => map2(held, gradient, input_gradient, |x, g| if x > 0.0 && x < 6.0 { g } else { 0.0 }),
+        Unary::Gelu => map2(held, gradient, input_gradient, |x, g| {
+            let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
+            g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
+        }),
+        Unary::Clip { low, high } => {
+            map2(held, gradient, input_gradient, move |x, g| if x > low && x < high { g } else { 0.0 });
+        }
+        Unary::GeluTanh => map2(held, gradient, input_gradient, |x, g| {
+            let t = gelu_tanh(x);
+            let slope = GELU_SLOPE * (1.0 + 3.0 * GELU_CUBE * x * x);
+            g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+        }),
+        Unary::Silu => map2(held, gradient, input_gradient, |x, g| {
+            let s = sigmoid(x);
+            g * s * (1.0 + x * (1.0 - s))
+        }),
+        Unary::Tanh => map2(held, gradient, input_gradient, |y, g| g * (1.0 - y * y)),
+        Unary::Sigmoid => map2(held, gradient, input_gradient, |y, g| g * y * (1.0 - y)),
+        Unary::Power(3.0) => map2(held, gradient, input_gradient, |x, g| g * 3.0 * x * x),
+        Unary::Power(power) => map2(held, gradient, input_gradient, move |x, g| g * power * x.powf(power - 1.0)),
+        Unary::Scale(by) => map2(held, gradient, input_gradient, move |_, g| g * by),
+        Unary::DivideByElement(divisor) => {
+            return backward(Unary::Scale(1.0 / divisor), held, gradient, input_gradient);
+        }
+        Unary::AddConstant(_) => input_gradient.copy_from_slice(gradient),
+        Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => {}
+    }
+    Ok(())
 }
 
 fn map_in_place(values: &mut [f32], f: impl Fn(f32) -> f32 + Sync) {

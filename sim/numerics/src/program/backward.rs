@@ -172,32 +172,27 @@ impl Derived<'_> {
         Ok(())
     }
 
-    fn unary(&self, unary: Unary, made: &mut [f32]) -> Result<(), ProgramError> {
+    fn unary(&self, function: Unary, made: &mut [f32]) -> Result<(), ProgramError> {
         let gradient = &*self.gradient;
-        if matches!(unary, Unary::AddConstant(_)) {
-            made.copy_from_slice(gradient);
-            return Ok(());
-        }
-        if unary == Unary::Where(Mask::Causal) {
+        if function == Unary::Where(Mask::Causal) {
             made.copy_from_slice(gradient);
             let width = self.operands.rows(self.node.output).1.max(1);
             made.chunks_exact_mut(width).enumerate().for_each(|(row, values)| values[row % width + 1..].fill(0.0));
             return Ok(());
         }
-        let Some(function) = forward::function(unary) else { return Ok(()) };
-        if function.saved() == unary::Saved::Nothing {
-            return Ok(function.backward(&[], gradient, made)?);
+        if unary::saved(function) == unary::Saved::Nothing {
+            return Ok(unary::backward(function, &[], gradient, made)?);
         }
         // An in-place ReLU6 saves a copy of its input.
         let saved = self.node.saved[0];
-        let gates = self.operands.program.passes(saved) != Passes::Positive || function == unary::Function::Relu;
+        let gates = self.operands.program.passes(saved) != Passes::Positive || function == Unary::Relu;
         if let (true, Signs::Bits(bits)) = (gates, self.operands.memory.signs(saved)?) {
             made.copy_from_slice(gradient);
             let isa = Isa::chosen().map_err(crate::error::NumericsError::from)?;
             return Ok(unary::gate(&bits, isa, made)?);
         }
         let held = self.as_gradient(saved)?;
-        Ok(function.backward(&held, gradient, made)?)
+        Ok(unary::backward(function, &held, gradient, made)?)
     }
 
     /// What was saved, row by row as the gradient is.

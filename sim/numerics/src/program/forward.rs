@@ -2,7 +2,7 @@
 
 use haversack_workloads::network::OperatorNode;
 use haversack_workloads::network::layout::Layout;
-use haversack_workloads::operator::{Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
+use haversack_workloads::operator::{Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
 use haversack_workloads::{Network, Op, ValueId};
 
 use super::look::gather;
@@ -17,8 +17,7 @@ use crate::dense::linear::Linear;
 use crate::dense::matmul::Matmul;
 use crate::dense::mean::Mean;
 use crate::dense::pool::Pool;
-use crate::dense::unary::Function;
-use crate::dense::{dropout, elementwise, embedding, loss, softmax};
+use crate::dense::{dropout, elementwise, embedding, loss, softmax, unary};
 use crate::eight;
 use crate::error::ProgramError;
 
@@ -47,25 +46,6 @@ fn broadcasts(network: &Network, node: &OperatorNode) -> bool {
     let (large, small) = if a.elements().at(1) >= b.elements().at(1) { (a, b) } else { (b, a) };
     let small: Vec<_> = small.0.iter().skip_while(|dim| dim.size == 1 && !dim.batched).collect();
     a.elements() == b.elements() || large.0.iter().rev().zip(small.iter().rev()).all(|(large, &small)| large == small)
-}
-
-/// The function of an element-wise operator.
-pub(super) fn function(unary: Unary) -> Option<Function> {
-    Some(match unary {
-        Unary::Relu => Function::Relu,
-        Unary::Relu6 => Function::Relu6,
-        Unary::Clip { low, high } => Function::Clip { low, high },
-        Unary::Gelu => Function::Gelu,
-        Unary::GeluTanh => Function::GeluTanh,
-        Unary::Silu => Function::Silu,
-        Unary::Sigmoid => Function::Sigmoid,
-        Unary::Tanh => Function::Tanh,
-        Unary::Power(3.0) => Function::Cube,
-        Unary::Power(power) => Function::Power(power),
-        Unary::Scale(factor) => Function::Scale(factor),
-        Unary::DivideByElement(divisor) => Function::Scale(1.0 / divisor),
-        Unary::AddConstant(_) | Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => return None,
-    })
 }
 
 /// The convolution of an operator.
@@ -142,8 +122,8 @@ impl Run<'_> {
         if let Op::CrossEntropy = node.op {
             return self.cross_entropy(node).map(Some);
         }
-        if let Op::Unary { function: unary, in_place } = node.op {
-            return self.unary(node, unary, in_place).map(|()| None);
+        if let Op::Unary { function, in_place } = node.op {
+            return self.unary(node, function, in_place).map(|()| None);
         }
         if let Op::BatchNorm { .. } = node.op {
             return self.batch_norm(node).map(|()| None);
@@ -239,7 +219,7 @@ impl Run<'_> {
         })
     }
 
-    fn unary(&mut self, node: &OperatorNode, unary: Unary, in_place: bool) -> Result<(), ProgramError> {
+    fn unary(&mut self, node: &OperatorNode, function: Unary, in_place: bool) -> Result<(), ProgramError> {
         let written = self.written(node);
         self.write(&written, |operands, outputs| {
             let [Some(output), aside] = outputs.each() else { return Ok(()) };
@@ -249,14 +229,9 @@ impl Run<'_> {
             if !in_place {
                 output.copy_from_slice(&operands.as_result(node)?);
             }
-            match unary {
-                Unary::AddConstant(Addend::Value(addend)) => output.iter_mut().for_each(|value| *value += addend),
+            match function {
                 Unary::Where(Mask::Causal) => hide_later(output, operands.rows(node.output).1),
-                _ => {
-                    if let Some(function) = function(unary) {
-                        function.forward_in_place(output);
-                    }
-                }
+                _ => unary::forward(function, output),
             }
             Ok(())
         })

@@ -17,8 +17,7 @@ use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, Tra
 
 use self::rounding::encode;
 use self::standing::Standing;
-use super::maps::Known;
-use super::{Loss, Pass, Program, TensorKind};
+use super::{Known, Loss, Pass, Program, TensorKind};
 use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
@@ -64,7 +63,7 @@ impl Program {
             tensors.push(TensorKind { is_coded, ..kind });
         }
         let coded = tensors.iter().map(|kind: &TensorKind| kind.is_coded).collect();
-        let known = Known::nothing(tensors.len());
+        let known = vec![Known::default(); tensors.len()];
         let integers = Integers { eager, rewritten, rules, coded };
         Ok(Self { network, steps: Vec::new(), looks: Vec::new(), tensors, known, integers: Some(Box::new(integers)) })
     }

@@ -8,9 +8,9 @@ use haversack_numerics::dense::matmul::Matmul;
 use haversack_numerics::dense::pool::Pool;
 use haversack_numerics::dense::strided::Strided;
 use haversack_numerics::dense::transcendental::{erf, exp, tanh};
-use haversack_numerics::dense::unary::{self, Function, Saved};
+use haversack_numerics::dense::unary::{self, Saved};
 use haversack_numerics::dense::{dropout, elementwise, embedding, loss, softmax};
-use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
+use haversack_workloads::operator::{EPSILON, MOMENTUM, Unary, Window};
 use proptest::prelude::*;
 
 use crate::common::{self, assert_close, assert_gradient, assert_same_on_any_threads, values};
@@ -87,31 +87,31 @@ fn element_wise_functions_and_rows_have_the_gradients_that_differences_say() {
     let x: Vec<f32> = (0..37).map(|i| i as f32 / 6.0 - 3.05).collect();
     let dy = values(37, 2);
     let functions = [
-        Function::Relu,
-        Function::Relu6,
-        Function::Gelu,
-        Function::Clip { low: -1.2, high: 2.3 },
-        Function::GeluTanh,
-        Function::Power(2.0),
-        Function::Silu,
-        Function::Tanh,
-        Function::Sigmoid,
-        Function::Cube,
-        Function::Scale(-1.5),
+        Unary::Relu,
+        Unary::Relu6,
+        Unary::Gelu,
+        Unary::Clip { low: -1.2, high: 2.3 },
+        Unary::GeluTanh,
+        Unary::Power(2.0),
+        Unary::Silu,
+        Unary::Tanh,
+        Unary::Sigmoid,
+        Unary::Power(3.0),
+        Unary::Scale(-1.5),
     ];
     for function in functions {
         let of = |x: &[f32]| {
             let mut y = x.to_vec();
-            function.forward_in_place(&mut y);
+            unary::forward(function, &mut y);
             y
         };
         let (y, mut dx) = (of(&x), zeros(37));
-        let saved: &[f32] = match function.saved() {
+        let saved: &[f32] = match unary::saved(function) {
             Saved::Input => &x,
             Saved::Output => &y,
             Saved::Nothing => &[],
         };
-        function.backward(saved, &dy, &mut dx).unwrap();
+        unary::backward(function, saved, &dy, &mut dx).unwrap();
         assert_gradient(&format!("{function:?}"), &x, &dx, |x| common::loss(&of(x), &dy));
     }
     let of = |x: &[f32]| {
@@ -241,7 +241,7 @@ fn a_mask_is_one_bit_an_element_lowest_first() {
 
     let (x, mut gated) = (values(100_003, 1), values(100_003, 2));
     let mut expected = zeros(gated.len());
-    Function::Relu.backward(&x, &gated, &mut expected).unwrap();
+    unary::backward(Unary::Relu, &x, &gated, &mut expected).unwrap();
     unary::gate(&mask_of(&x), isa, &mut gated).unwrap();
     assert_eq!(gated, expected);
 }
