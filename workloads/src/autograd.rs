@@ -229,7 +229,7 @@ impl<'a> Differentiator<'a> {
     fn update(&mut self, optimiser: Optimiser) {
         for (parameter, gradient) in self.network.parameters.iter().zip(self.parameter_gradients.clone()) {
             if let Some(gradient) = gradient {
-                let update = self.writer.update(parameter.storage, gradient, optimiser);
+                let update = self.writer.update(parameter.storage, gradient, optimiser.states());
                 self.writer.push(update);
             }
         }
@@ -320,12 +320,7 @@ impl Differentiator<'_> {
         let graph = &mut self.writer.graph;
         for made in &mut graph.nodes[first..] {
             if made.work.is_product() {
-                let of_weight = |&output: &u32| graph.tensors[output as usize].role == Role::ParameterGradient;
-                let role = match made.phase {
-                    Phase::Forward => ProductRole::Forward,
-                    _ if made.outputs.iter().any(of_weight) => ProductRole::WeightGradient,
-                    _ => ProductRole::InputGradient,
-                };
+                let role = made.role(&graph.tensors);
                 if made.work.kind != OperatorKind::DepthwiseConvolution {
                     (made.work.columns, made.work.winograd) = (columns, winograd);
                 }

@@ -29,6 +29,7 @@ use crate::optimiser::Rule;
 use look::Look;
 
 pub use self::maps::{Map, Passes, Positions, Scale};
+pub use crate::dense::loss::Loss;
 
 /// What every node of a network's graph computes.
 #[derive(Debug)]
@@ -95,19 +96,6 @@ impl Pass {
     pub const fn trains(&self) -> bool {
         !matches!(self.statistics, Statistics::Running)
     }
-}
-
-/// What a node has yielded beside tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Loss {
-    /// The mean over its rows.
-    pub mean: f64,
-    /// The mean over its rows of the loss's square.
-    pub mean_square: f64,
-    /// Rows whose largest score is their label's.
-    pub correct: usize,
-    /// Rows.
-    pub rows: usize,
 }
 
 impl Program {

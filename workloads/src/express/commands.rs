@@ -183,9 +183,7 @@ impl ExpressionWriter<'_> {
             self.workspace(of_windows + of_weight + of_dy);
             self.give(weight, made);
         }
-        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            self.give_bias(bias, dy);
-        }
+        self.give_bias(inputs, dy);
     }
 
     /// `dy` with channels before samples, as products read it.

@@ -11,7 +11,7 @@ use super::writer::ExpressionWriter;
 use crate::autograd::Optimiser;
 use crate::network::{FP32, ValueId};
 use crate::shape::{Extent, Shape};
-use crate::training_graph::{Need, Phase, Role, Tensor};
+use crate::training_graph::{Need, Phase, Role};
 
 impl ExpressionWriter<'_> {
     /// Writes the gradients of every trained weight.
@@ -146,13 +146,12 @@ impl ExpressionWriter<'_> {
             let made = self.product("weight_gradient", role, &[x, dy], Layout::rows(shape));
             self.give(weight, made);
         }
-        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            self.give_bias(bias, dy);
-        }
+        self.give_bias(inputs, dy);
     }
 
-    /// The gradient of a bias: the sum of `dy`, in rows.
-    pub(super) fn give_bias(&mut self, bias: VariableId, dy: VariableId) {
+    /// The gradient of a convolution's bias, if it is trained: the sum of `dy`, in rows.
+    pub(super) fn give_bias(&mut self, inputs: &[VariableId], dy: VariableId) {
+        let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) else { return };
         let rows = match self.variable(dy).format {
             DataFormat::Rows if self.version == Version::V1 => dy,
             _ => self.moved("convert", dy, Layout::rows(self.shape(dy))),
@@ -339,19 +338,12 @@ impl ExpressionWriter<'_> {
         for (place, parameter) in self.network.parameters.iter().enumerate() {
             let weight = self.weights[place];
             let Some(gradient) = self.gradients[weight as usize] else { continue };
-            let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
-            let (elements, shape) = (Extent::fixed(parameter.elements), Shape::fixed(&[parameter.elements]));
-            for _ in 0..sweeps.states {
-                let name = format!("{}.state", parameter.name);
-                let state = self.writer.tensor(Tensor::new(name, elements * FP32, Role::OptimiserState));
-                let state = self.look(state, Layout::rows(shape.clone()));
-                inputs.push(state);
-                outputs.push(state);
-            }
-            let name = format!("{}.update", parameter.name);
-            let work = self.push(&name, OperatorKind::Optimiser, &inputs, &outputs);
-            work.flops = elements * (sweeps.unary + sweeps.binary);
-            work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            let [weight, gradient] = [weight, gradient].map(|variable| self.variable(variable).tensor);
+            let mut update = self.writer.update(weight, gradient, sweeps.states);
+            let elements = Extent::fixed(parameter.elements);
+            update.work.flops = elements * (sweeps.unary + sweeps.binary);
+            update.work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            self.writer.push(update);
             if self.version == Version::V1 {
                 self.renew(elements * FP32, sweeps.unary + sweeps.binary);
             }

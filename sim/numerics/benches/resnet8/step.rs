@@ -228,7 +228,7 @@ impl ResNet8 {
         linear.weight_gradient(&pooled, &dlogits, weight, Some(bias)).unwrap();
         let mut dx = meter.floats(x.len());
         pool.backward(&gradient, &mut dx).unwrap();
-        (loss.mean, dx)
+        (loss.mean as f32, dx)
     }
 
     fn update(&mut self) {

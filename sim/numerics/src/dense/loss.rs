@@ -5,15 +5,17 @@ use super::sums::largest;
 use super::transcendental::exp;
 use crate::error::{Result, expect_length};
 
-/// What a batch answers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a node has yielded beside tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
-    /// The mean loss of a sample.
-    pub mean: f32,
-    /// The mean of the squares of the samples' losses.
-    pub mean_square: f32,
-    /// Samples whose label has the highest logit (the first of equals).
+    /// The mean over its rows.
+    pub mean: f64,
+    /// The mean over its rows of the loss's square.
+    pub mean_square: f64,
+    /// Rows whose largest score is their label's.
     pub correct: usize,
+    /// Rows.
+    pub rows: usize,
 }
 
 /// Writes the log-softmax of each row of `classes` logits, which the backward pass needs, and answers the loss.
@@ -38,6 +40,6 @@ pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut
             correct += usize::from(x.iter().position(|&x| x >= most) == Some(label as usize));
         }
     }
-    let mean = |sum: f64| (sum / labels.len().max(1) as f64) as f32;
-    Ok(Loss { mean: mean(sum), mean_square: mean(squares), correct })
+    let mean = |sum: f64| f64::from((sum / labels.len().max(1) as f64) as f32);
+    Ok(Loss { mean: mean(sum), mean_square: mean(squares), correct, rows: labels.len() })
 }

@@ -7,7 +7,7 @@ use haversack_workloads::operator::{Averaging, Mask, Unary};
 use haversack_workloads::{Op, TensorId};
 
 use super::Passes;
-use super::forward::{self, convolution, draw_mask, linear, matmul, mean, pool};
+use super::forward::{self, convolution, draw_mask, linear, matmul, mean, or_scratch, pool};
 use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
@@ -69,7 +69,7 @@ impl Derived<'_> {
         };
         let mut scratch = None;
         let len = operands.network().parameter(node.parameters[0]).elements as usize;
-        let weight = or_zeros(weight, &mut scratch, len, operands);
+        let weight = or_scratch(weight, &mut scratch, len, operands);
         match node.op {
             Op::Convolution { window, groups } => {
                 let convolution = convolution(operands, node, window, groups)?;
@@ -248,8 +248,8 @@ impl Derived<'_> {
             norm.input_gradient(of, gradient, &weight, &sums, made)?;
         }
         let (mut first, mut second) = (None, None);
-        let of_weight = or_zeros(of_weight, &mut first, norm.channels, operands);
-        let of_bias = or_zeros(of_bias, &mut second, norm.channels, operands);
+        let of_weight = or_scratch(of_weight, &mut first, norm.channels, operands);
+        let of_bias = or_scratch(of_bias, &mut second, norm.channels, operands);
         Ok(norm.add_parameter_gradients(&sums, of_weight, of_bias)?)
     }
 
@@ -268,8 +268,8 @@ impl Derived<'_> {
             return Ok(());
         }
         let (mut first, mut second) = (None, None);
-        let of_weight = or_zeros(of_weight, &mut first, width, operands);
-        let of_bias = or_zeros(of_bias, &mut second, width, operands);
+        let of_weight = or_scratch(of_weight, &mut first, width, operands);
+        let of_bias = or_scratch(of_bias, &mut second, width, operands);
         Ok(norm.parameter_gradients(of, gradient, of_weight, of_bias)?)
     }
 
@@ -286,14 +286,4 @@ impl Derived<'_> {
         }
         (input, weights)
     }
-}
-
-/// What was given to be added to, or zeros where nobody wants it.
-fn or_zeros<'s>(
-    given: Option<&'s mut [f32]>,
-    scratch: &'s mut Option<crate::meter::Floats>,
-    len: usize,
-    operands: &Operands<'_>,
-) -> &'s mut [f32] {
-    given.unwrap_or_else(|| &mut **scratch.insert(operands.meter().zeros(len)))
 }

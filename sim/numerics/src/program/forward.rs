@@ -212,10 +212,9 @@ impl Run<'_> {
             let mut scratch = None;
             let log_softmax = or_scratch(log_softmax, &mut scratch, scores.len(), &operands);
             let found = loss::forward(&scores, operands.rows(node.inputs[0]).1, &labels, log_softmax)?;
-            mean.into_iter().for_each(|mean| mean.fill(found.mean));
+            mean.into_iter().for_each(|mean| mean.fill(found.mean as f32));
             weight.into_iter().for_each(|weight| weight.fill(labels.len() as f32));
-            let loss::Loss { mean, mean_square, correct } = found;
-            Ok(Loss { mean: f64::from(mean), mean_square: f64::from(mean_square), correct, rows: labels.len() })
+            Ok(found)
         })
     }
 
@@ -273,7 +272,7 @@ impl Run<'_> {
 }
 
 /// What was given to be written, or scratch space where nobody wants it.
-fn or_scratch<'s>(
+pub(super) fn or_scratch<'s>(
     given: Option<&'s mut [f32]>,
     scratch: &'s mut Option<crate::meter::Floats>,
     len: usize,

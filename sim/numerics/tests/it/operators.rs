@@ -311,7 +311,7 @@ fn losses_by_hand() {
     // Equal logits of four classes: ln 4 for each label; the first of equals is what is predicted.
     let mut log_softmax = zeros(8);
     let answer = loss::forward(&[1.0; 8], 4, &[0, 3], &mut log_softmax).unwrap();
-    assert_close("loss", &[answer.mean], &[4.0_f32.ln()], 1e-6);
+    assert_close("loss", &[answer.mean as f32], &[4.0_f32.ln()], 1e-6);
     assert_eq!(answer.correct, 1);
     assert_close("log-softmax", &log_softmax, &[-4.0_f32.ln(); 8], 1e-6);
 }

@@ -279,7 +279,7 @@ fn cross_entropy() {
     let (case, logits, labels) = (Case::named("cross_entropy"), scaled(4.0, 20, 1), [2, 0, 3, 1, 2]);
     let mut log_softmax = zeros(20);
     let answer = loss::forward(&logits, 4, &labels, &mut log_softmax).unwrap();
-    case.check("output", &[answer.mean]);
+    case.check("output", &[answer.mean as f32]);
     // (softmax − one-hot) / rows.
     let mut dx: Vec<f32> = log_softmax.iter().map(|log| log.exp() / 5.0).collect();
     dx.chunks_mut(4).zip(labels).for_each(|(row, label)| row[label as usize] -= 0.2);
