@@ -230,7 +230,7 @@ impl<'a> Differentiator<'a> {
     fn update(&mut self, optimiser: Optimiser) {
         for (parameter, gradient) in self.network.parameters.iter().zip(self.parameter_gradients.clone()) {
             if let Some(gradient) = gradient {
-                let update = self.writer.update(parameter.storage, gradient, optimiser);
+                let update = self.writer.update(parameter.storage, gradient, optimiser.states());
                 self.writer.push(update);
             }
         }
@@ -321,12 +321,7 @@ impl Differentiator<'_> {
         let graph = &mut self.writer.graph;
         for made in &mut graph.nodes[first..] {
             if made.work.is_product() {
-                let of_weight = |&output: &u32| graph.tensors[output as usize].role == Role::ParameterGradient;
-                let role = match made.phase {
-                    Phase::Forward => ProductRole::Forward,
-                    _ if made.outputs.iter().any(of_weight) => ProductRole::WeightGradient,
-                    _ => ProductRole::InputGradient,
-                };
+                let role = made.role(&graph.tensors);
                 if made.work.kind != OperatorKind::DepthwiseConvolution {
                     (made.work.columns, made.work.winograd) = (columns, winograd);
                 }
@@ -339,35 +334,36 @@ impl Differentiator<'_> {
     /// tensors.
     fn layer_of(&self, node: &OperatorNode) -> Option<Product> {
         let (input, output) = (self.network.shape(node.inputs[0]), self.network.shape(node.output));
-        let role = ProductRole::Forward;
+        let one = Product {
+            role: ProductRole::Forward,
+            inputs: input.size(1),
+            outputs: output.size(1),
+            input_size: [input.size(2), input.size(3)],
+            output_size: [output.size(2), output.size(3)],
+            taps: [1, 1],
+            groups: 1,
+            of_each_sample: false,
+        };
         match node.op {
-            Op::Convolution { window, groups } => Some(Product {
-                role,
-                inputs: input.size(1),
-                outputs: output.size(1),
-                input_size: [input.size(2), input.size(3)],
-                output_size: [output.size(2), output.size(3)],
-                taps: window.kernel,
-                groups,
-                of_each_sample: false,
-            }),
+            Op::Convolution { window, groups } => Some(Product { taps: window.kernel, groups, ..one }),
             Op::Linear => {
                 let size = [output.with_last(1).elements().per_sample.max(1), 1];
-                let (inputs, outputs) = (input.last(), output.last());
-                let (input_size, output_size) = (size, size);
-                let (taps, groups, of_each_sample) = ([1, 1], 1, false);
-                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+                Some(Product {
+                    inputs: input.last(),
+                    outputs: output.last(),
+                    input_size: size,
+                    output_size: size,
+                    ..one
+                })
             }
             Op::Matmul => {
                 // Of an output of heads × rows × columns every head is a group.
                 let (columns, rows) = (output.last(), output.size(output.rank().checked_sub(2)?));
                 let all = output.elements().per_sample.max(output.elements().fixed).max(1);
                 let groups = (all / (rows * columns).max(1)).max(1);
-                let size = [rows, 1];
                 let (inputs, outputs) = (input.last() * groups, columns * groups);
-                let (input_size, output_size) = (size, size);
-                let (taps, of_each_sample) = ([1, 1], true);
-                Some(Product { role, inputs, outputs, input_size, output_size, taps, groups, of_each_sample })
+                let (input_size, output_size) = ([rows, 1], [rows, 1]);
+                Some(Product { inputs, outputs, input_size, output_size, groups, of_each_sample: true, ..one })
             }
             _ => None,
         }

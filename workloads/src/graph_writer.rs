@@ -6,7 +6,6 @@ use crate::map_kind::MapKind;
 use crate::network::FP32;
 use crate::operator::Op;
 use crate::shape::Extent;
-use crate::training_graph::Optimiser;
 use crate::training_graph::{LayerKind, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// A training graph in the making.
@@ -74,17 +73,17 @@ impl GraphWriter {
         self.push(node)
     }
 
-    /// The node that updates `weight` by `gradient`, and the tensors of the optimiser's state.
-    pub(crate) fn update(&mut self, weight: TensorId, gradient: TensorId, optimiser: Optimiser) -> Node {
+    /// The node that updates `weight` by `gradient`, with so many new tensors of the optimiser's state.
+    pub(crate) fn update(&mut self, weight: TensorId, gradient: TensorId, states: u64) -> Node {
         let Tensor { name, bytes, .. } = self.graph.tensor(weight).clone();
         let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
-        for _ in 0..optimiser.states() {
+        for _ in 0..states {
             let state = self.tensor(Tensor::new(format!("{name}.state"), bytes, Role::OptimiserState));
             inputs.push(state);
             outputs.push(state);
         }
         let elements = Extent::fixed(bytes.fixed / FP32);
-        let flops = elements * (2 + 4 * optimiser.states());
+        let flops = elements * (2 + 4 * states);
         let work = NodeWork::computing(OperatorKind::Optimiser, flops, elements);
         self.node(format!("{name}.update"), inputs, outputs, work)
     }

@@ -21,7 +21,7 @@ mod width;
 use haversack_devices::text::nearest;
 
 use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
-use self::bert::Encoder;
+use self::bert::{ALBERT_BASE, BERT_BASE, BERT_SMALL, Encoder, ROBERTA_BASE_LORA, TRANSFORMER1, TRANSFORMER2_LORA};
 use crate::error::WorkloadError;
 use crate::network::Network;
 
@@ -166,7 +166,11 @@ impl Build {
             Self::Classifier(encoder) => bert::classifier(n, input, classes, &encoder.narrowed(width)),
             Self::MaskedLanguageModel(encoder) => bert::masked_language_model(n, input, &encoder.narrowed(width)),
             Self::Alone(build) => build(n, input, classes, width),
-            Self::OnlyFull(build) => width.only_full(n, input, classes, build),
+            Self::OnlyFull(build) if width == Width::FULL => build(n, input, classes),
+            Self::OnlyFull(_) => {
+                let message = "it has no narrower form".to_owned();
+                Err(WorkloadError::Input { model: n.name.clone(), message })
+            }
         }
     }
 }
@@ -267,43 +271,28 @@ pub const MODELS: &[Model] = &[
         OnlyFull(inception::inception_v3),
     ),
     imagenet("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", OnlyFull(swin::swin_t)),
-    text(
-        "bert-small",
-        "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)",
-        512,
-        &bert::BERT_SMALL,
-    ),
-    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, &bert::BERT_SMALL),
-    masked(
-        "bert-small-mlm",
-        "bert-small that fills in every token (Devlin et al., NAACL 2019)",
-        512,
-        &bert::BERT_SMALL,
-    ),
-    masked("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, &bert::BERT_SMALL),
-    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, &bert::BERT_BASE),
-    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, &bert::BERT_BASE),
-    masked("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, &bert::BERT_BASE),
-    masked("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, &bert::BERT_BASE),
+    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, &BERT_SMALL),
+    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, &BERT_SMALL),
+    masked("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, &BERT_SMALL),
+    masked("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, &BERT_SMALL),
+    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, &BERT_BASE),
+    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, &BERT_BASE),
+    masked("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, &BERT_BASE),
+    masked("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, &BERT_BASE),
     text(
         "albert-base",
         "ALBERT-base v2, 128 tokens, 2 labels, one shared layer (Lan et al., ICLR 2020)",
         128,
-        &bert::ALBERT_BASE,
+        &ALBERT_BASE,
     ),
-    masked("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, &bert::ALBERT_BASE),
+    masked("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, &ALBERT_BASE),
     text(
         "roberta-base-lora",
         "RoBERTa-base, 128 tokens, LoRA of rank 8 (Liu et al., 2019; Hu et al., ICLR 2022)",
         128,
-        &bert::ROBERTA_BASE_LORA,
+        &ROBERTA_BASE_LORA,
     ),
-    text(
-        "roberta-base-lora-s512",
-        "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)",
-        512,
-        &bert::ROBERTA_BASE_LORA,
-    ),
+    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, &ROBERTA_BASE_LORA),
     Model {
         id: "gpt2-medium-lora",
         about: "GPT-2 medium, 512 tokens, LoRA of rank 4 (Radford et al., 2019; Hu et al., ICLR 2022)",
@@ -335,7 +324,7 @@ pub const MODELS: &[Model] = &[
         "transformer2-lora",
         "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
         32,
-        &bert::TRANSFORMER2_LORA,
+        &TRANSFORMER2_LORA,
     ),
     cifar(
         "logistic",
@@ -350,12 +339,7 @@ pub const MODELS: &[Model] = &[
         classes: Some(2),
         build: Alone(standins::bag_of_tokens),
     },
-    text(
-        "transformer1",
-        "One layer of 32 features, 32 tokens, a stand-in network of federations",
-        32,
-        &bert::TRANSFORMER1,
-    ),
+    text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, &TRANSFORMER1),
 ];
 
 /// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.

@@ -159,6 +159,20 @@ impl Shape {
         self.0.last().map_or(1, |dim| dim.size)
     }
 
+    /// The shape to which both broadcast; `None` if they do not.
+    pub(crate) fn broadcast(&self, other: &Self) -> Option<Self> {
+        let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
+        let mut dims = long.0.clone();
+        for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
+            if *dim == Dim::ONE {
+                *dim = other;
+            } else if other != Dim::ONE && other != *dim {
+                return None;
+            }
+        }
+        Some(Self(dims))
+    }
+
     /// The same shape with its last dimension replaced.
     pub(crate) fn with_last(&self, size: u64) -> Self {
         let mut dims = self.0.clone();

@@ -390,6 +390,20 @@ impl Node {
         }
     }
 
+    /// What it computes, if it is a product: `tensors` are the graph's.
+    pub(crate) fn role(&self, tensors: &[Tensor]) -> ProductRole {
+        match self.phase {
+            Phase::Forward => ProductRole::Forward,
+            _ if self.gives_weights(tensors) => ProductRole::WeightGradient,
+            _ => ProductRole::InputGradient,
+        }
+    }
+
+    /// Whether it makes the gradient of a weight.
+    pub(crate) fn gives_weights(&self, tensors: &[Tensor]) -> bool {
+        self.outputs.iter().any(|&output| tensors[output as usize].role == Role::ParameterGradient)
+    }
+
     /// Every tensor that its end may set free: what it reads, writes and releases.
     pub fn uses(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()

@@ -9,7 +9,6 @@ use haversack_federation::learning::{Holding, LocalSgd, Source, StandIn, Trainee
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
-use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, plain};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::data::glyphs;
@@ -34,7 +33,7 @@ fn kernels(bencher: Bencher<'_, '_>) {
     let network = build_for("lenet5", Some(&INPUT), Some(CLASSES)).expect("LeNet-5");
     let graph = differentiate(&network, EagerRules::default()).expect("its graph");
     let (program, meter) = (Program::new(&network, &graph).expect("its arithmetic"), Meter::new());
-    let mut state = State::initial(&network, &graph, 1, &meter).expect("its weights");
+    let mut state = program.initial_state(&graph, 1, &meter).expect("its weights");
     let values = (0..20 * 3072).map(|place| (place % 251) as f32 / 251.0 - 0.5).collect();
     let batch =
         MiniBatch { len: 20, samples: Samples::Values(values), labels: (0..20).map(|place| place % 10).collect() };

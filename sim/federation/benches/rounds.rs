@@ -56,8 +56,8 @@ fn main() {
     let populations = if asked.is_empty() { vec![10_000, 100_000] } else { asked };
     let setting = PopulationSetting::embedded().expect("the embedded setting");
     let devices: Vec<DeviceKind> = (0..5).map(|memory| DeviceKind { id: format!("class {memory}"), memory }).collect();
-    let sizes = Sizes::LogNormal { median: 60.0, spread: 1.0, most: 1000 };
     for number in populations {
+        let sizes = Sizes::Split { total: 60 * u64::from(number), alpha: Some(1.0) };
         for selector in SelectorKind::ALL {
             let clock = Instant::now();
             let begin = cpu_s(clock);

@@ -4,6 +4,8 @@
 use haversack_engine::Stream;
 use rand::RngExt;
 
+use crate::draw::place_of;
+
 /// Rounds of k-means after which the clusters stand as they are.
 const MOST_ROUNDS: usize = 100;
 
@@ -98,11 +100,7 @@ fn first_centres(points: &[Point], number: usize, stream: &mut Stream) -> Vec<Po
         if total <= 0.0 {
             break;
         }
-        let mut left = stream.random::<f64>() * total;
-        let chosen = far.iter().position(|far| {
-            left -= far;
-            left < 0.0
-        });
+        let chosen = place_of(stream.random::<f64>() * total, far.iter().copied());
         let centre = points[chosen.unwrap_or(last)];
         centres.push(centre);
         far.iter_mut().zip(points).for_each(|(far, point)| *far = far.min(distance(*point, centre)));

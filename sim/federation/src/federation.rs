@@ -10,7 +10,7 @@ use crate::round::{Ended, Outcome, Part, Starter, synchronous};
 use crate::rows::{ClientRow, ExclusionRow, RoundRow};
 use crate::selection::{Feedback, Selector, SelectorKind};
 use crate::work::Work;
-use view::{Holds, View};
+use view::{Holds, Phones, View};
 
 /// What one round yields.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +31,8 @@ const LOOKS: u32 = 24 * 60;
 /// A federation under way.
 pub struct Federation<'a> {
     rules: Rules,
-    population: &'a Population,
-    work: &'a dyn Work,
-    availability: Availability,
+    phones: Phones<'a>,
     selector: Box<dyn Selector + Send>,
-    holds: Vec<Holds>,
-    now: f64,
     rounds: u32,
 }
 
@@ -52,18 +48,11 @@ impl<'a> Federation<'a> {
         availability: Availability,
         work: &'a dyn Work,
     ) -> Result<Self, RulesError> {
-        let phones = population.len() as u32;
-        rules.check(phones)?;
-        Ok(Self {
-            rules,
-            population,
-            work,
-            availability,
-            selector: rules.selector.build(seed, phones),
-            holds: vec![Holds::Unknown; population.len()],
-            now: 0.0,
-            rounds: 0,
-        })
+        let number = population.len() as u32;
+        rules.check(number)?;
+        let holds = vec![Holds::Unknown; population.len()];
+        let phones = Phones { population, work, availability, holds, oracle: rules.oracle, now: 0.0 };
+        Ok(Self { rules, phones, selector: rules.selector.build(seed, number), rounds: 0 })
     }
 
     /// The next round. Where nobody is free the server looks again every minute for a day, and then the round has nobody.
@@ -71,7 +60,7 @@ impl<'a> Federation<'a> {
     /// # Errors
     /// What stops learning, in words.
     pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
-        let (round, start_s) = (self.rounds + 1, self.now);
+        let (round, start_s) = (self.rounds + 1, self.phones.now);
         let mut exclusions = Vec::new();
         let Ended { duration_s, parts } = self.hold(round, &mut exclusions);
         let is_completed = |part: &&Part| part.outcome == Outcome::Completed;
@@ -89,23 +78,14 @@ impl<'a> Federation<'a> {
         let clients = parts.iter().map(|part| self.client(round, part)).collect();
         let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, duration_s, &parts) };
         self.rounds = round;
-        let view = View {
-            population: self.population,
-            work: self.work,
-            availability: &mut self.availability,
-            holds: &mut self.holds,
-            oracle: self.rules.oracle,
-            now: self.now,
-            round,
-            exclusions: &mut exclusions,
-        };
+        let view = View { phones: &mut self.phones, round, exclusions: &mut exclusions };
         self.selector.learn(round, &feedback, &view);
         Ok(Round { row, clients, exclusions })
     }
 
     /// What the phones of a round do, before anybody has learned from it.
     fn hold(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> Ended {
-        let start_s = self.now;
+        let start_s = self.phones.now;
         let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
         let mut selected = Vec::new();
         for _ in 0..LOOKS {
@@ -113,18 +93,18 @@ impl<'a> Federation<'a> {
             if !selected.is_empty() {
                 break;
             }
-            self.now += PAUSE;
+            self.phones.now += PAUSE;
         }
         let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
         let mut ended = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
-        let waited = self.now - start_s;
-        self.now += ended.duration_s;
+        let waited = self.phones.now - start_s;
+        self.phones.now += ended.duration_s;
         ended.duration_s += waited;
         ended
     }
 
     fn client(&self, round: u32, part: &Part) -> ClientRow {
-        let phone = self.population.phones()[part.phone as usize];
+        let phone = self.phones.population.phones()[part.phone as usize];
         ClientRow {
             round,
             client: part.phone,
@@ -141,25 +121,16 @@ impl<'a> Federation<'a> {
     }
 
     fn select(&mut self, round: u32, number: usize, exclusions: &mut Vec<ExclusionRow>) -> Vec<u32> {
-        let mut view = View {
-            population: self.population,
-            work: self.work,
-            availability: &mut self.availability,
-            holds: &mut self.holds,
-            oracle: self.rules.oracle,
-            now: self.now,
-            round,
-            exclusions,
-        };
+        let mut view = View { phones: &mut self.phones, round, exclusions };
         self.selector.select(round, number, &mut view)
     }
 
     /// A phone that begins its part of a round.
     fn starter(&mut self, number: u32, round: u32) -> Option<Starter> {
-        let until = self.availability.ready_until(number, self.now)?;
-        let phone = self.population.phones()[number as usize];
-        let job = self.work.job(number, round, self.now);
-        Some(Starter { number, phone, job, ready_s: until - self.now })
+        let until = self.phones.availability.ready_until(number, self.phones.now)?;
+        let phone = self.phones.population.phones()[number as usize];
+        let job = self.phones.work.job(number, round, self.phones.now);
+        Some(Starter { number, phone, job, ready_s: until - self.phones.now })
     }
 }
 

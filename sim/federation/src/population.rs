@@ -38,15 +38,6 @@ pub struct Phone {
 pub enum Sizes {
     /// All the same number.
     Same(u32),
-    /// From a log-normal distribution, one at least and no more than `most`.
-    LogNormal {
-        /// The median.
-        median: f64,
-        /// The standard deviation of the logarithm.
-        spread: f64,
-        /// The most.
-        most: u32,
-    },
     /// All phones together hold so many, to within rounding and one each at least.
     Split {
         /// How many.
@@ -144,10 +135,6 @@ fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>],
         up: link(Purpose::Up),
         samples: match sizes {
             Sizes::Same(samples) => samples,
-            Sizes::LogNormal { median, spread, most } => {
-                let drawn = (median * (spread * draws(Purpose::Samples).normal(0)).exp()).round();
-                drawn.clamp(1.0, f64::from(most.max(1))) as u32
-            }
             // A float cast saturates.
             Sizes::Split { alpha, .. } => {
                 (for_one * alpha.map_or(1.0, |alpha| share(seed, phone, alpha))).round().max(1.0) as u32
@@ -168,8 +155,7 @@ mod tests {
     #[test]
     fn phones_have_the_shares_that_were_asked_for() {
         let setting = PopulationSetting::embedded().unwrap();
-        let sizes = Sizes::LogNormal { median: 100.0, spread: 1.0, most: 500 };
-        let population = Population::draw(1, 40_000, &setting, &devices(), sizes).unwrap();
+        let population = Population::draw(1, 40_000, &setting, &devices(), Sizes::Same(100)).unwrap();
         let share = |of: &dyn Fn(&Phone) -> bool| {
             population.phones().iter().filter(|phone| of(phone)).count() as f64 / population.len() as f64
         };
@@ -183,8 +169,7 @@ mod tests {
         let below = |mbit: f32| share(&|phone| phone.down < mbit * 1e6 / 8.0);
         assert!((below(6.1) - 0.5).abs() < 0.01 && (below(3.0) - 0.26).abs() < 0.01);
         assert!((share(&|phone| phone.speed < 1.0) - 0.5).abs() < 0.01);
-        assert!((share(&|phone| phone.samples <= 100) - 0.5).abs() < 0.01);
-        assert!(population.phones().iter().all(|phone| (1..=500).contains(&phone.samples)));
+        assert_eq!(share(&|phone| phone.samples == 100), 1.0);
     }
 
     #[test]

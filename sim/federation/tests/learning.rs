@@ -12,7 +12,6 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
-use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, plain};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::data::phrases;
@@ -45,7 +44,7 @@ fn a_client_is_a_plain_loop_over_its_samples() {
     let network = build_for("mlp", Some(&SYNTHETIC_INPUT), Some(10)).unwrap();
     let graph = differentiate(&network, EagerRules::default()).unwrap();
     let (program, meter) = (Program::new(&network, &graph).unwrap(), Meter::new());
-    let mut state = State::initial(&network, &graph, 3, &meter).unwrap();
+    let mut state = program.initial_state(&graph, 3, &meter).unwrap();
     let mut order: Vec<usize> = (0..50).collect();
     let mut stream = Stream::new(3, "client 7", "order in round 5");
     let rule = Rule { optimiser: Optimiser::Sgd, rate: 0.05, decay: 0.0 };
@@ -254,7 +253,8 @@ fn contents_of_a_state_are_floats() {
     for id in ["mlp", "lenet5"] {
         let network = build_for(id, None, None).unwrap();
         let graph = differentiate(&network, EagerRules::default()).unwrap();
-        let state = State::initial(&network, &graph, 1, &Meter::new()).unwrap();
+        let program = Program::new(&network, &graph).unwrap();
+        let state = program.initial_state(&graph, 1, &Meter::new()).unwrap();
         assert!(state.tensors().iter().all(|(_, contents)| matches!(contents, Contents::Floats(_))), "{id}");
     }
 }

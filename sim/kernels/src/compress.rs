@@ -196,11 +196,6 @@ impl Codec {
         Ok(Self { mode, isa })
     }
 
-    /// What becomes of the channels.
-    pub const fn mode(&self) -> Mode {
-        self.mode
-    }
-
     /// The instruction set.
     pub const fn isa(&self) -> Isa {
         self.isa

@@ -5,7 +5,8 @@
 //! words in one of three [`Layout`]s. What is stored is [`Format::bytes`] long, not a byte more.
 //!
 //! - [`quantise_into`] and [`dequantise_into`] work in the caller's buffers and do not allocate; [`Packed`] owns its own.
-//! - [`Format::slot`] and [`code`] are the definition, one element at a time; every kernel is tested against them.
+//! - [`Format::slot`] defines where a code lies, and the tests what it is, one element at a time; every kernel is tested
+//!   against both.
 //! - [`mask`] holds one-bit masks, [`requantise`](mod@requantise) the way from more bits to fewer.
 //!
 //! Every instruction set gives the same bits, and so does every layout after unpacking. An instruction set that the
@@ -36,5 +37,5 @@ pub use pack::quantise_into;
 pub use packed::Packed;
 pub use requantise::requantise;
 pub use rounding::{Rounding, draw};
-pub use scale::{Scale, code};
+pub use scale::Scale;
 pub use unpack::dequantise_into;

@@ -76,8 +76,6 @@ pub trait Simd: Copy {
     fn greatest(self, a: Self::Floats) -> f32;
     /// No lane is infinite or NaN.
     fn are_finite(self, a: Self::Floats) -> bool;
-    /// Bit i is set if lane i is greater than zero.
-    fn positive(self, a: Self::Floats) -> u16;
     /// Lane i of `a` if bit i of `mask` is set, otherwise +0.
     fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats;
     /// The integer part of lanes in 0..2^24.
@@ -102,7 +100,6 @@ pub trait Simd: Copy {
     /// `a * b` modulo 2^32.
     fn multiply(self, a: Self::Words, b: Self::Words) -> Self::Words;
     fn and(self, a: Self::Words, b: Self::Words) -> Self::Words;
-    fn or(self, a: Self::Words, b: Self::Words) -> Self::Words;
     fn xor(self, a: Self::Words, b: Self::Words) -> Self::Words;
     /// Every lane shifted up by `count` < 32; a constant count costs one instruction.
     fn up(self, a: Self::Words, count: u32) -> Self::Words;

@@ -7,7 +7,7 @@ mod bench;
 
 #[test]
 fn a_kernel_is_measured_from_outside() {
-    bench::run(["mask-scalar", "--format", "json"].map(str::to_owned).into_iter()).unwrap();
+    bench::run(["gate-scalar", "--format", "json"].map(str::to_owned).into_iter()).unwrap();
     assert!(bench::run(["--jobs".to_owned()].into_iter()).unwrap_err().contains("--jobs"));
 }
 

@@ -10,20 +10,20 @@
 //! ```
 //! use haversack_numerics::Meter;
 //! use haversack_numerics::dense::convolution::Convolution;
-//! use haversack_numerics::dense::unary::Function;
-//! use haversack_workloads::operator::Window;
+//! use haversack_numerics::dense::unary;
+//! use haversack_workloads::operator::{Unary, Window};
 //!
 //! // Two rows of three under a kernel that takes the difference of neighbours, then a rectifier.
 //! let window = Window { kernel: [1, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
 //! let (edges, meter) = (Convolution::new([1, 1, 2, 3], 1, window, 1)?, Meter::new());
 //! let mut output = meter.floats(edges.output_len());
 //! edges.forward(&[1.0, 2.0, 4.0, 4.0, 3.0, 3.0], &[-1.0, 1.0], None, &meter, &mut output)?;
-//! Function::Relu.forward_in_place(&mut output);
+//! unary::forward(Unary::Relu, &mut output);
 //! assert_eq!(output[..], [1.0, 2.0, 0.0, 0.0]);
 //!
 //! // Backward, the rectifier needs its output; of the input, only those positions get a gradient that were let through.
-//! let (mut gradient, mut input_gradient) = (meter.copy(&[1.0_f32; 4]), meter.floats(edges.input_len()));
-//! Function::Relu.backward_in_place(&output, &mut gradient)?;
+//! let (mut gradient, mut input_gradient) = (meter.floats(4), meter.floats(edges.input_len()));
+//! unary::backward(Unary::Relu, &output, &[1.0; 4], &mut gradient)?;
 //! edges.input_gradient(&gradient, &[-1.0, 1.0], &meter, &mut input_gradient)?;
 //! assert_eq!(input_gradient[..], [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
 //! # Ok::<(), haversack_numerics::NumericsError>(())

@@ -6,11 +6,8 @@
 
 pub(crate) mod sums;
 
-use haversack_kernels::Isa;
-use haversack_kernels::int8::{Gemm, Matrix};
 use rayon::prelude::*;
 
-use self::sums::unfold;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::error::Result;
@@ -20,8 +17,6 @@ use crate::meter::{Codes, Floats, Meter};
 const LARGEST: f32 = 127.0;
 /// 1.5 × 2²³: what is added to it loses all bits behind the point, ties to even. A loop of it needs no call for each value.
 const ROUNDING: f32 = 12_582_912.0;
-/// Rows of a linear layer that are multiplied at a time.
-const ROWS: usize = 64;
 
 /// A tensor of eight-bit values.
 #[derive(Clone, Debug)]
@@ -65,7 +60,7 @@ impl Eight {
 }
 
 /// The largest magnitude; NaN does not count.
-fn largest(values: &[f32]) -> f32 {
+pub(crate) fn largest(values: &[f32]) -> f32 {
     let (rows, rest) = values.as_chunks::<16>();
     let larger = |largest: f32, value: f32| if value.abs() > largest { value.abs() } else { largest };
     let lanes = rows.iter().fold([0.0; 16], |lanes, row| std::array::from_fn(|i| larger(lanes[i], row[i])));
@@ -77,22 +72,15 @@ fn largest(values: &[f32]) -> f32 {
 /// # Errors
 /// Operands of other lengths, or rows too long for sums of 32 bits.
 pub fn multiply(linear: Linear, input: &Eight, weight: &Eight, bias: Option<&[f32]>, output: &mut [f32]) -> Result {
-    let Linear { inputs, outputs, .. } = linear;
-    let isa = Isa::chosen()?;
-    let step = input.step * weight.step;
-    let weight = Matrix::new(&weight.codes, outputs, inputs)?.transposed();
-    let rows = output.par_chunks_mut((ROWS * outputs).max(1)).zip(input.codes.par_chunks((ROWS * inputs).max(1)));
-    rows.try_for_each(|(output, input)| {
-        let mut sums = vec![0; output.len()];
-        let input = Matrix::new(input, input.len() / inputs.max(1), inputs)?;
-        Gemm::new(isa).multiply(input, weight, &mut sums)?;
-        for (output, sums) in output.chunks_exact_mut(outputs.max(1)).zip(sums.chunks_exact(outputs.max(1))) {
-            for (column, (output, &sum)) in output.iter_mut().zip(sums).enumerate() {
-                *output = sum as f32 * step + bias.map_or(0.0, |bias| bias[column]);
-            }
+    let mut sums = vec![0; output.len()];
+    sums::linear(linear, &input.codes, &weight.codes, &mut sums)?;
+    let (step, row) = (input.step * weight.step, linear.outputs.max(1));
+    output.par_chunks_exact_mut(row).zip(sums.par_chunks_exact(row)).for_each(|(output, sums)| {
+        for (column, (output, &sum)) in output.iter_mut().zip(sums).enumerate() {
+            *output = sum as f32 * step + bias.map_or(0.0, |bias| bias[column]);
         }
-        Ok(())
-    })
+    });
+    Ok(())
 }
 
 /// A convolution of eight-bit maps and weights.
@@ -107,33 +95,15 @@ pub fn convolve(
     meter: &Meter,
     output: &mut [f32],
 ) -> Result {
-    let ([_, channels, height, width], [_, filters, ..]) = (convolution.input(), convolution.output());
-    let (window, groups) = convolution.window();
-    let positions = convolution.output()[2] * convolution.output()[3];
-    let (per_group, taps) = (channels / groups, window.taps() as usize);
-    let (depth, group_filters) = (per_group * taps, filters / groups);
-    let isa = Isa::chosen()?;
-    let step = input.step * weight.step;
-    let samples = output
-        .par_chunks_mut((filters * positions).max(1))
-        .zip(input.codes.par_chunks((channels * height * width).max(1)));
-    samples.try_for_each(|(output, input)| {
-        let mut gemm = Gemm::new(isa);
-        let mut unfolded = meter.codes(depth * positions);
-        let mut sums = vec![0; group_filters * positions];
-        for group in 0..groups {
-            unfold(convolution, &input[group * per_group * height * width..], per_group, &mut unfolded);
-            let weight = &weight.codes[group * group_filters * depth..][..group_filters * depth];
-            let (left, right) = (Matrix::new(weight, group_filters, depth)?, Matrix::new(&unfolded, depth, positions)?);
-            gemm.multiply(left, right, &mut sums)?;
-            let planes = output[group * group_filters * positions..].chunks_exact_mut(positions.max(1));
-            for (filter, (plane, sums)) in planes.zip(sums.chunks_exact(positions.max(1))).enumerate() {
-                let bias = bias.map_or(0.0, |bias| bias[group * group_filters + filter]);
-                plane.iter_mut().zip(sums).for_each(|(value, &sum)| *value = sum as f32 * step + bias);
-            }
-        }
-        Ok(())
-    })
+    let mut sums = vec![0; output.len()];
+    sums::convolution(convolution, &input.codes, &weight.codes, meter, &mut sums)?;
+    let [_, filters, down, across] = convolution.output();
+    let (step, plane) = (input.step * weight.step, (down * across).max(1));
+    output.par_chunks_exact_mut(plane).zip(sums.par_chunks_exact(plane)).enumerate().for_each(|(at, (plane, sums))| {
+        let bias = bias.map_or(0.0, |bias| bias[at % filters]);
+        plane.iter_mut().zip(sums).for_each(|(value, &sum)| *value = sum as f32 * step + bias);
+    });
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why an operator, a node or a network cannot be computed.
 
 use haversack_kernels::KernelError;
+use haversack_workloads::operator::Window;
 use thiserror::Error;
 
 /// Why an operator cannot be computed.
@@ -121,6 +122,16 @@ impl ProgramError {
 
 /// What a kernel answers.
 pub(crate) type Result<T = (), E = NumericsError> = std::result::Result<T, E>;
+
+/// The positions of `window` over an input of height and width, down and across.
+pub(crate) fn expect_window(window: Window, [height, width]: [usize; 2], round_up: bool) -> Result<[usize; 2]> {
+    let side = |axis, input: usize| window.output(axis, input as u64, round_up);
+    let (Some(down), Some(across)) = (side(0, height), side(1, width)) else {
+        let [kernel_height, kernel_width] = window.kernel.map(|side| side as usize);
+        return Err(NumericsError::Window { kernel_height, kernel_width, height, width });
+    };
+    Ok([down as usize, across as usize])
+}
 
 /// Fails unless `what` has `expected` elements.
 pub(crate) fn expect_length(what: &'static str, found: usize, expected: usize) -> Result {

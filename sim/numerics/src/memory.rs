@@ -6,7 +6,7 @@ use haversack_workloads::TensorId;
 
 use crate::eight::Eight;
 use crate::error::ProgramError;
-use crate::meter::{Bytes, Floats, Integers, Meter};
+use crate::meter::{Buffer, Bytes, Element, Floats, Integers, Meter};
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]
@@ -51,37 +51,20 @@ impl Contents {
 
 /// Values to read: those that are held, or a copy that was made for the reader.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum Seen<'a, T: Element = f32> {
     /// Those that are held.
-    Held(&'a [f32]),
+    Held(&'a [T]),
     /// A copy in the order in which they are wanted.
-    Copy(Floats),
-}
-
-impl Deref for Seen<'_> {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        match self {
-            Self::Held(values) => values,
-            Self::Copy(values) => values,
-        }
-    }
+    Copy(Buffer<T>),
 }
 
 /// Integers to read.
-#[derive(Debug)]
-pub enum SeenIntegers<'a> {
-    /// Those that are held.
-    Held(&'a [i64]),
-    /// A copy that was made for the reader.
-    Copy(Integers),
-}
+pub type SeenIntegers<'a> = Seen<'a, i64>;
 
-impl Deref for SeenIntegers<'_> {
-    type Target = [i64];
+impl<T: Element> Deref for Seen<'_, T> {
+    type Target = [T];
 
-    fn deref(&self) -> &[i64] {
+    fn deref(&self) -> &[T] {
         match self {
             Self::Held(values) => values,
             Self::Copy(values) => values,

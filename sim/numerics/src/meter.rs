@@ -27,7 +27,7 @@ const KEPT_AT_MOST: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub struct Meter(Arc<Shared>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     live: AtomicU64,
     peak: AtomicU64,
@@ -59,17 +59,7 @@ impl Meter {
     /// A meter whose free lists keep at most so many bytes.
     #[must_use]
     pub fn keeping(bytes: u64) -> Self {
-        Self(Arc::new(Shared {
-            live: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-            kept: AtomicU64::new(0),
-            keep_at_most: bytes,
-            floats: Free::default(),
-            integers: Free::default(),
-            bytes: Free::default(),
-            codes: Free::default(),
-            sums: Free::default(),
-        }))
+        Self(Arc::new(Shared { keep_at_most: bytes, ..Shared::default() }))
     }
 
     /// A buffer of `len` f32 whose contents are unspecified: whoever asks writes all of it.

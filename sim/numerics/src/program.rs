@@ -29,6 +29,7 @@ use crate::optimiser::Rule;
 use look::Look;
 
 pub use self::maps::{Map, Passes, Positions, Scale};
+pub use crate::dense::loss::Loss;
 
 /// What every node of a network's graph computes.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct Program {
     /// Where each value's elements lie; `None` for those that lie row by row over the whole of their storage.
     looks: Vec<Option<Layout>>,
     tensors: Vec<TensorKind>,
-    known: Known,
+    known: Vec<Known>,
     /// What the nodes compute if the graph was rewritten in integers.
     integers: Option<Box<Integers>>,
 }
@@ -95,19 +96,6 @@ impl Pass {
     pub const fn trains(&self) -> bool {
         !matches!(self.statistics, Statistics::Running)
     }
-}
-
-/// What a node has yielded beside tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Loss {
-    /// The mean over its rows.
-    pub mean: f64,
-    /// The mean over its rows of the loss's square.
-    pub mean_square: f64,
-    /// Rows whose largest score is their label's.
-    pub correct: usize,
-    /// Rows.
-    pub rows: usize,
 }
 
 impl Program {
@@ -174,23 +162,23 @@ impl Program {
     pub fn map_of(&self, tensor: TensorId) -> Map {
         let Extent { fixed, per_sample } = self.tensors[tensor as usize].elements;
         let elements = if per_sample > 0 { per_sample } else { fixed } as usize;
-        let known = self.known.maps[tensor as usize];
+        let known = self.known[tensor as usize].map;
         if known.elements() == elements { known } else { Map::row(elements) }
     }
 
     /// Which elements of a tensor let a gradient through.
     pub fn passes(&self, tensor: TensorId) -> Passes {
-        self.known.passes[tensor as usize]
+        self.known[tensor as usize].passes
     }
 
     /// How the positions that a tensor holds are told within their windows; `None` if it holds none.
     pub fn positions(&self, tensor: TensorId) -> Option<&Positions> {
-        self.known.positions[tensor as usize].as_ref()
+        self.known[tensor as usize].positions.as_ref()
     }
 
     /// In which numbers a tensor is stored with fewer bits.
     pub fn scale(&self, tensor: TensorId) -> Scale {
-        self.known.scales[tensor as usize]
+        self.known[tensor as usize].scale
     }
 
     /// Computes `node` for the micro-batch `pass`; `again` if it has been computed for it before, so that what it adds to

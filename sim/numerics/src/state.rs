@@ -2,7 +2,7 @@
 
 use haversack_workloads::network::FP32;
 use haversack_workloads::training_graph::{Element, Tensor};
-use haversack_workloads::{Network, Role, StorageId, TensorId, TrainingGraph, WorkloadError};
+use haversack_workloads::{Network, Role, StorageId, TensorId, WorkloadError};
 
 use crate::memory::Contents;
 use crate::meter::Meter;
@@ -14,18 +14,6 @@ pub struct State {
 }
 
 impl State {
-    /// What `network` holds before training, drawn by `seed`, and an optimiser that has seen nothing.
-    ///
-    /// # Errors
-    /// A weight whose values are not known beforehand.
-    pub fn initial(network: &Network, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<Self, WorkloadError> {
-        let mut tensors = Vec::new();
-        for (id, tensor) in (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
-            tensors.extend(before_training(network, id, tensor, seed, meter)?.map(|held| (id, held)));
-        }
-        Ok(Self { tensors })
-    }
-
     /// Tensors with what they hold.
     #[must_use]
     pub const fn of(tensors: Vec<(TensorId, Contents)>) -> Self {

@@ -19,13 +19,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => Log::parse("residual", residual::five_hundred_operators())?,
     };
     let ratio = args.next().map_or(Ok(0.5), |text| text.parse())?;
+    let whole = replay(&log, Heuristic::Lru, 1.0, DEFAULT_OVERHEAD_LIMIT)?;
     println!(
         "{}: {} operators, {} tensors, baseline {} in {}",
         log.name(),
         log.operators(),
         log.tensors(),
-        log.baseline_compute(),
-        log.baseline_memory()
+        whole.baseline_compute,
+        whole.baseline_memory
     );
     for heuristic in Heuristic::ALL {
         let (mut fastest, mut spent) = (Duration::MAX, Duration::ZERO);

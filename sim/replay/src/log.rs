@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use haversack_devices::text::nearest;
-use haversack_devices::units::{Bytes, Nanos};
 use serde_json::{Map, Value};
 
 use crate::error::{LineFault, LogError};
@@ -80,16 +79,6 @@ impl Log {
     /// Storages behind the tensors.
     pub fn storages(&self) -> usize {
         self.program.roots.len()
-    }
-
-    /// Time of every operator once.
-    pub fn baseline_compute(&self) -> Nanos {
-        Nanos(self.program.baseline_compute)
-    }
-
-    /// Peak memory of plain reference counting without a budget.
-    pub fn baseline_memory(&self) -> Bytes {
-        Bytes(self.program.baseline_memory)
     }
 
     pub(crate) fn program(&self) -> &Program {

@@ -46,6 +46,7 @@ enum Direction {
 }
 
 /// The regions of every storage.
+#[derive(Default)]
 struct Regions {
     forward: Vec<Region>,
     reverse: Vec<Region>,
@@ -60,9 +61,7 @@ impl Regions {
         Self {
             forward: vec![Region::default(); storages],
             reverse: vec![Region::default(); storages],
-            stack: Vec::new(),
-            above: SpanSet::default(),
-            below: SpanSet::default(),
+            ..Self::default()
         }
     }
 

@@ -139,17 +139,12 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
 
     fn event(&mut self, event: Event) -> Result<(), Status> {
         match event {
-            Event::Compute(op) => self.compute(op),
-            Event::Get(storage) => {
-                self.state.references[storage as usize] += 1;
-                Ok(())
-            }
-            Event::Release(storage) => {
-                self.release(storage);
-                Ok(())
-            }
-            Event::Pin(tensor) => self.pin(tensor),
+            Event::Compute(op) => return self.compute(op),
+            Event::Pin(tensor) => return self.pin(tensor),
+            Event::Get(storage) => self.state.references[storage as usize] += 1,
+            Event::Release(storage) => self.release(storage),
         }
+        Ok(())
     }
 
     fn compute(&mut self, op: u32) -> Result<(), Status> {

@@ -62,8 +62,7 @@ impl Differentiator<'_> {
         };
         let graph = &mut self.writer.graph;
         for made in &mut graph.nodes[first..] {
-            let trains = |&output: &TensorId| graph.tensors[output as usize].role == Role::ParameterGradient;
-            let trains = made.outputs.iter().any(trains);
+            let trains = made.gives_weights(&graph.tensors);
             made.work.passes += of_norm + if trains { of_bias } else { Extent::ZERO };
         }
     }

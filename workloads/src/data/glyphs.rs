@@ -10,7 +10,7 @@
 mod picture;
 mod strokes;
 
-use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
+use super::set::DataSet;
 
 /// The number of channels of an image: red, green, blue.
 pub const CHANNELS: usize = 3;
@@ -21,36 +21,15 @@ pub const SIDE: usize = 32;
 /// The number of classes.
 pub const CLASSES: usize = 10;
 
-/// The numbers of images to train on, to choose on and to report.
-const PARTS: [usize; 3] = [10_000, 1000, 2000];
-
 /// Another seed would be another set.
 const SEED: u64 = 20;
 
 /// The set.
 pub fn data_set() -> DataSet {
-    let mut first = 0;
-    let [train, validation, test] = PARTS.map(|number| {
-        let part = part(first, number);
-        first += number as u64;
-        part
-    });
-    let form = SampleForm::Image(ImageForm::measured(CHANNELS, SIDE, SIDE, train.bytes()));
-    DataSet {
-        id: "glyphs".to_owned(),
-        description: "coloured images of 32 × 32 pixels made by code: ten drawn signs".to_owned(),
-        number_of_classes: CLASSES,
-        form,
-        train,
-        validation,
-        test,
-    }
-}
-
-fn part(first: u64, number: usize) -> Samples {
-    let mut bytes = Vec::with_capacity(number * CHANNELS * SIDE * SIDE);
-    let labels = (first..first + number as u64).map(|index| picture::draw(SEED, index, &mut bytes)).collect();
-    Samples { content: Content::Images(bytes), labels }
+    let description = "coloured images of 32 × 32 pixels made by code: ten drawn signs";
+    DataSet::made("glyphs", description, CLASSES, [CHANNELS, SIDE, SIDE], |index, bytes| {
+        picture::draw(SEED, index, bytes)
+    })
 }
 
 // The ten signs: strokes from point to point on a grid from −8 to 8, rows downwards.

@@ -6,16 +6,13 @@
 //! sees.
 
 use super::draws::Draws;
-use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
+use super::set::DataSet;
 
 /// Values of a sample.
 pub const VALUES: usize = 60;
 
 /// The number of classes.
 pub const CLASSES: usize = 10;
-
-/// The numbers of samples to train on, to choose on and to report.
-const PARTS: [usize; 3] = [10_000, 1000, 2000];
 
 /// Another seed would be another set.
 const SEED: u64 = 20;
@@ -29,22 +26,8 @@ type Weights = [[f32; VALUES]; CLASSES];
 /// The set.
 pub fn data_set() -> DataSet {
     let weights = weights();
-    let mut first = 0;
-    let [train, validation, test] = PARTS.map(|number| {
-        let part = part(&weights, first, number);
-        first += number as u64;
-        part
-    });
-    let form = SampleForm::Image(ImageForm::measured(1, 1, VALUES, train.bytes()));
-    DataSet {
-        id: "linear".to_owned(),
-        description: "60 values made by code: the largest of ten linear scores".to_owned(),
-        number_of_classes: CLASSES,
-        form,
-        train,
-        validation,
-        test,
-    }
+    let description = "60 values made by code: the largest of ten linear scores";
+    DataSet::made("linear", description, CLASSES, [1, 1, VALUES], |index, bytes| sample(&weights, index, bytes))
 }
 
 fn weights() -> Weights {
@@ -52,12 +35,6 @@ fn weights() -> Weights {
     let mut weights = [[0.0; VALUES]; CLASSES];
     weights.iter_mut().flatten().for_each(|weight| *weight = draws.normal());
     weights
-}
-
-fn part(weights: &Weights, first: u64, number: usize) -> Samples {
-    let mut bytes = Vec::with_capacity(number * VALUES);
-    let labels = (first..first + number as u64).map(|index| sample(weights, index, &mut bytes)).collect();
-    Samples { content: Content::Images(bytes), labels }
 }
 
 /// Adds the bytes of sample number `index`; its class.
@@ -89,7 +66,7 @@ mod tests {
         let mut counts = [0; CLASSES];
         set.train.labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
         assert!(counts.iter().all(|&count| count > 200), "{counts:?}");
-        assert_eq!(set.train.bytes().len(), PARTS[0] * VALUES);
+        assert_eq!(set.train.bytes().len(), 10_000 * VALUES);
         let first = &set.train.bytes()[..VALUES];
         let later = &set.train.bytes()[first.len()..2 * VALUES];
         assert!(first != later && set.train != set.test);

@@ -225,6 +225,31 @@ fn images(bytes: &[u8], form: &ImageForm, indices: &[usize], augmentation: Optio
 fn normalised(form: &ImageForm, channel: usize) -> [f32; 256] {
     std::array::from_fn(|byte| (byte as f32 - form.means[channel]) / form.deviations[channel])
 }
+/// The numbers of images to train on, to choose on and to report, of a set that is made by code.
+const MADE: [usize; 3] = [10_000, 1000, 2000];
+
+impl DataSet {
+    /// Images made by code: `sample` draws the one of a number, appends its bytes and says its class.
+    pub(super) fn made(
+        id: &str,
+        description: &str,
+        number_of_classes: usize,
+        [channels, height, width]: [usize; 3],
+        sample: impl Fn(u64, &mut Vec<u8>) -> u16,
+    ) -> Self {
+        let mut first = 0;
+        let [train, validation, test] = MADE.map(|number| {
+            let mut bytes = Vec::with_capacity(number * channels * height * width);
+            let labels = (first..first + number as u64).map(|index| sample(index, &mut bytes)).collect();
+            first += number as u64;
+            Samples { content: Content::Images(bytes), labels }
+        });
+        let form = SampleForm::Image(ImageForm::measured(channels, height, width, train.bytes()));
+        let (id, description) = (id.to_owned(), description.to_owned());
+        Self { id, description, number_of_classes, form, train, validation, test }
+    }
+}
+
 impl ImageForm {
     /// The form of images of this size whose means and deviations are those of `bytes`, the train part.
     pub(super) fn measured(channels: usize, height: usize, width: usize, bytes: &[u8]) -> Self {

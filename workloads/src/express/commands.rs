@@ -111,11 +111,7 @@ impl ExpressionWriter<'_> {
         let layout = Layout { shape, format: DataFormat::Columns };
         let y = self.product("convolution", ProductRole::Forward, &operands, layout);
         let [of_windows, of_weight, of_y] = [windows, parameters[0], y].map(|variable| self.bytes(variable));
-        let work = self.last();
-        work.laid_out = of_y * 2;
-        work.laid_out_alone = (of_windows + of_weight) * 2;
-        work.reread = of_weight;
-        self.workspace(of_windows + of_weight + of_y);
+        self.packs([of_windows + of_weight, of_weight, of_y]);
         let inputs: Vec<_> = std::iter::once(x).chain(parameters).collect();
         self.record(Operation::Convolution, &inputs, y)
     }
@@ -128,8 +124,7 @@ impl ExpressionWriter<'_> {
         let windows = self.make("windows", Layout::rows(self.over(x, &[product.inputs * taps, positions])));
         let unpacked = if self.variable(x).format == DataFormat::Blocks { self.bytes(x) * 2 } else { Extent::ZERO };
         let bytes = self.bytes(windows) * 2 + unpacked;
-        self.push("windows", OperatorKind::Layout, &[x], &[windows]);
-        let work = self.last();
+        let work = self.push("windows", OperatorKind::Layout, &[x], &[windows]);
         (work.dram, work.by_rows, work.parts) = (bytes, true, Extent::per_sample(taps));
         windows
     }
@@ -139,6 +134,14 @@ impl ExpressionWriter<'_> {
         let mut shape = Shape::batched(sizes);
         shape.0[0] = self.variable(x).shape.dim(0);
         shape
+    }
+
+    /// The product that was pushed last packs operands of so many bytes by one thread, reads so many of them again, and
+    /// unpacks its result.
+    fn packs(&mut self, [operands, reread, result]: [Extent; 3]) {
+        let work = self.last();
+        (work.laid_out_alone, work.reread, work.laid_out) = (operands * 2, reread, result * 2);
+        self.workspace(operands + result);
     }
 
     /// Memory that the node that was pushed last takes while it runs.
@@ -162,12 +165,8 @@ impl ExpressionWriter<'_> {
             let operands = [weight, gathered];
             let windows = self.product("input_gradient", ProductRole::InputGradient, &operands, layout);
             let of_windows = self.bytes(windows);
-            let work = self.last();
-            work.parts = tiles(product);
-            work.laid_out = of_windows * 2;
-            work.laid_out_alone = (of_dy + of_weight) * 2;
-            work.reread = of_dy;
-            self.workspace(of_windows + of_weight + of_dy);
+            self.packs([of_dy + of_weight, of_dy, of_windows]);
+            self.last().parts = tiles(product);
             let dx = self.scatter(x, windows, product);
             self.give(x, dx);
         }
@@ -184,9 +183,7 @@ impl ExpressionWriter<'_> {
             self.workspace(of_windows + of_weight + of_dy);
             self.give(weight, made);
         }
-        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            self.give_bias(bias, dy);
-        }
+        self.give_bias(inputs, dy);
     }
 
     /// `dy` with channels before samples, as products read it.
@@ -204,8 +201,7 @@ impl ExpressionWriter<'_> {
         let places = product.input_size[0] * product.input_size[1];
         let spread = self.make("scatter", Layout::rows(self.over(x, &[taps, product.inputs * places])));
         let (moved, zeroed) = (self.bytes(windows) * 2, self.bytes(spread));
-        self.push("scatter", OperatorKind::Layout, &[windows], &[spread]);
-        let work = self.last();
+        let work = self.push("scatter", OperatorKind::Layout, &[windows], &[spread]);
         (work.dram, work.by_rows, work.parts) = (moved, true, Extent::per_sample(taps));
         work.laid_out_alone = if taps > 1 { zeroed } else { Extent::ZERO };
         let dx = self.map("reduce_sum", OperatorKind::Reduction, &[spread], Layout::rows(self.shape(x)));
@@ -240,8 +236,7 @@ impl ExpressionWriter<'_> {
     fn sample(&mut self, x: VariableId, layout: Layout) -> VariableId {
         let y = self.make("sample", layout);
         let bytes = self.bytes(y) * 2;
-        self.push("sample", OperatorKind::Layout, &[x], &[y]);
-        let work = self.last();
+        let work = self.push("sample", OperatorKind::Layout, &[x], &[y]);
         (work.dram, work.by_rows, work.parts) = (bytes, true, Extent::fixed(1));
         y
     }
@@ -304,11 +299,7 @@ impl ExpressionWriter<'_> {
             return;
         }
         let [of_operand, of_result] = [operand, result].map(|variable| self.bytes(variable));
-        let work = self.last();
-        work.laid_out = of_result * 2;
-        work.laid_out_alone = of_operand * 2;
-        work.reread = of_operand;
-        self.workspace(of_operand + of_result);
+        self.packs([of_operand, of_operand, of_result]);
     }
 
     /// All gradients are copied out of the pool before any weight is renewed (`SGD.cpp`, `_Const`).

@@ -11,7 +11,7 @@ use super::writer::ExpressionWriter;
 use crate::autograd::Optimiser;
 use crate::network::{FP32, ValueId};
 use crate::shape::{Extent, Shape};
-use crate::training_graph::{Need, Phase, Role, Tensor};
+use crate::training_graph::{Need, Phase, Role};
 
 impl ExpressionWriter<'_> {
     /// Writes the gradients of every trained weight.
@@ -146,13 +146,12 @@ impl ExpressionWriter<'_> {
             let made = self.product("weight_gradient", role, &[x, dy], Layout::rows(shape));
             self.give(weight, made);
         }
-        if let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) {
-            self.give_bias(bias, dy);
-        }
+        self.give_bias(inputs, dy);
     }
 
-    /// The gradient of a bias: the sum of `dy`, in rows.
-    pub(super) fn give_bias(&mut self, bias: VariableId, dy: VariableId) {
+    /// The gradient of a convolution's bias, if it is trained: the sum of `dy`, in rows.
+    pub(super) fn give_bias(&mut self, inputs: &[VariableId], dy: VariableId) {
+        let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) else { return };
         let rows = match self.variable(dy).format {
             DataFormat::Rows if self.version == Version::V1 => dy,
             _ => self.moved("convert", dy, Layout::rows(self.shape(dy))),
@@ -177,55 +176,41 @@ impl ExpressionWriter<'_> {
 
     /// Each step is a sweep; `x` is the function's input, `y` its output.
     fn through_function(&mut self, function: Function, x: VariableId, y: VariableId, dy: VariableId) -> VariableId {
-        match function {
-            Function::Negative => self.sweep("negative", &[dy]),
-            Function::Log => self.sweep("divide", &[dy, x]),
+        let slope = match function {
+            Function::Negative => return self.sweep("negative", &[dy]),
+            Function::Log => return self.sweep("divide", &[dy, x]),
             // x·dy, twice.
             Function::Square => {
                 let product = self.sweep("multiply", &[x, dy]);
-                self.sweep("add", &[product, product])
+                return self.sweep("add", &[product, product]);
             }
             // ½·dy / y.
             Function::Sqrt => {
                 let half = self.sweep("scale", &[dy]);
-                self.quotient(half, y)
+                return self.quotient(half, y);
             }
-            // −x⁻² · dy.
-            Function::Reciprocal => {
-                let slope = self.chain(x, &["pow", "negative"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // 2/√π · exp(−x²) · dy.
-            Function::Erf => {
-                let slope = self.chain(x, &["square", "negative", "exp", "scale"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // (1 − y²) · dy.
-            Function::Tanh => {
-                let slope = self.chain(y, &["square", "subtract"]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // dy · y · 3/x.
-            // (1 − y) · y · dy.
+            // −x⁻².
+            Function::Reciprocal => self.chain(x, &["pow", "negative"]),
+            // 2/√π · exp(−x²).
+            Function::Erf => self.chain(x, &["square", "negative", "exp", "scale"]),
+            // 1 − y².
+            Function::Tanh => self.chain(y, &["square", "subtract"]),
+            // (1 − y) · y.
             Function::Sigmoid => {
                 let rest = self.sweep("one_minus", &[y]);
-                let slope = self.sweep("multiply", &[rest, y]);
-                self.sweep("multiply", &[slope, dy])
+                self.sweep("multiply", &[rest, y])
             }
+            // dy · y · 3/x.
             Function::Cube => {
                 let product = self.sweep("multiply", &[dy, y]);
                 let slope = self.quotient_of_constant(x);
-                self.sweep("multiply", &[product, slope])
+                return self.sweep("multiply", &[product, slope]);
             }
-            Function::Other => {
-                let slope = self.sweep("slope", &[x]);
-                self.sweep("multiply", &[slope, dy])
-            }
-            // (sign(x) + 1) · ½ · dy.
+            Function::Other => self.sweep("slope", &[x]),
+            // (sign(x) + 1) · ½.
             Function::Relu if self.version == Version::V1 => {
                 let mask = self.signs(x, "sign");
-                let mask = self.chain(mask, &["add_constant", "scale"]);
-                self.sweep("multiply", &[mask, dy])
+                self.chain(mask, &["add_constant", "scale"])
             }
             // (sign(x) + 1) · (sign(6 − x) + 1) · dy · ¼.
             Function::Relu6 if self.version == Version::V1 => {
@@ -235,24 +220,23 @@ impl ExpressionWriter<'_> {
                 let below = self.chain(below, &["sign", "add_constant"]);
                 let mask = self.sweep("multiply", &[above, below]);
                 let passed = self.sweep("multiply", &[mask, dy]);
-                self.sweep("scale", &[passed])
+                return self.sweep("scale", &[passed]);
             }
-            // relu(sign(x)) · dy.
+            // relu(sign(x)).
             Function::Relu => {
                 let mask = self.signs(x, "sign");
-                let mask = self.sweep("relu", &[mask]);
-                self.sweep("multiply", &[mask, dy])
+                self.sweep("relu", &[mask])
             }
-            // (0 < x) · (x < 6) · dy, where each comparison is cast to a number.
+            // (0 < x) · (x < 6), where each comparison is cast to a number.
             Function::Relu6 => {
                 let masks = ["greater", "less"].map(|comparison| {
                     let mask = self.signs(x, comparison);
                     self.sweep("cast", &[mask])
                 });
-                let mask = self.sweep("multiply", &masks);
-                self.sweep("multiply", &[mask, dy])
+                self.sweep("multiply", &masks)
             }
-        }
+        };
+        self.sweep("multiply", &[slope, dy])
     }
 
     fn chain(&mut self, x: VariableId, steps: &[&str]) -> VariableId {
@@ -354,19 +338,12 @@ impl ExpressionWriter<'_> {
         for (place, parameter) in self.network.parameters.iter().enumerate() {
             let weight = self.weights[place];
             let Some(gradient) = self.gradients[weight as usize] else { continue };
-            let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);
-            let (elements, shape) = (Extent::fixed(parameter.elements), Shape::fixed(&[parameter.elements]));
-            for _ in 0..sweeps.states {
-                let name = format!("{}.state", parameter.name);
-                let state = self.writer.tensor(Tensor::new(name, elements * FP32, Role::OptimiserState));
-                let state = self.look(state, Layout::rows(shape.clone()));
-                inputs.push(state);
-                outputs.push(state);
-            }
-            let name = format!("{}.update", parameter.name);
-            let work = self.push(&name, OperatorKind::Optimiser, &inputs, &outputs);
-            work.flops = elements * (sweeps.unary + sweeps.binary);
-            work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            let [weight, gradient] = [weight, gradient].map(|variable| self.variable(variable).tensor);
+            let mut update = self.writer.update(weight, gradient, sweeps.states);
+            let elements = Extent::fixed(parameter.elements);
+            update.work.flops = elements * (sweeps.unary + sweeps.binary);
+            update.work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            self.writer.push(update);
             if self.version == Version::V1 {
                 self.renew(elements * FP32, sweeps.unary + sweeps.binary);
             }

@@ -143,7 +143,7 @@ impl Lowering<'_> {
                 }
                 return;
             }
-            Op::MaxPool(window) => self.max_pool_gradient(id, node, dy, window),
+            Op::MaxPool(_) => self.max_pool_gradient(id, node, dy),
             Op::AveragePool { window, .. } if self.composite => {
                 let wide = self.graph.translate("expand", dy, self.elements(node.output) * window.taps());
                 let share = self.graph.symmetrical("scale", &[wide]);
@@ -162,8 +162,7 @@ impl Lowering<'_> {
                 let g = &mut self.graph;
                 let weighted = g.symmetrical("mul", &[dy, y]);
                 let total = g.reduce("reduce_sum", weighted, rows);
-                let total = g.translate("expand", total, elements);
-                let centred = g.symmetrical("sub", &[dy, total]);
+                let centred = g.with_wide("sub", dy, total);
                 g.symmetrical("mul", &[centred, y])
             }
             Op::Embedding | Op::IndexTable => {
@@ -270,7 +269,6 @@ impl Lowering<'_> {
     /// dx = weight/deviation × (dy − mean(dy) − normal × mean(dy × normal)); the sums are the weights' gradients.
     fn normalise_gradients(&mut self, id: usize, node: &OperatorNode, dy: TensorId) {
         let [normal, inverse] = [self.inner[id][0], self.inner[id][1]];
-        let elements = self.graph.elements_of(dy);
         let (groups, features) = (self.graph.elements_of(inverse), self.size(node.parameters[0]));
         let wants = self.wants(node.inputs[0]);
         // Batch normalisation sums over what its weights are shared by, frozen ones too; layer normalisation does not.
@@ -291,20 +289,14 @@ impl Lowering<'_> {
             return;
         }
         let weight = self.weight(node, 0);
-        let (dy, shift, scale) = if let (true, Some(shift), Some(scale)) = (shared, shift_gradient, scale_gradient) {
-            (dy, shift, scale)
+        let dx = if let (true, Some(shift), Some(scale)) = (shared, shift_gradient, scale_gradient) {
+            let centred = self.centred(normal, dy, [shift, scale]);
+            let factor = self.graph.symmetrical("mul", &[weight, inverse]);
+            self.graph.with_wide("mul", centred, factor)
         } else {
-            let wide = self.graph.translate("expand", weight, elements);
-            let dn = self.graph.symmetrical("mul", &[dy, wide]);
-            let shift = self.graph.reduce("reduce_sum", dn, groups);
-            let weighted = self.graph.symmetrical("mul", &[dn, normal]);
-            (dn, shift, self.graph.reduce("reduce_sum", weighted, groups))
+            let dn = self.graph.with_wide("mul", dy, weight);
+            self.unweighted_gradient([normal, inverse], dn)
         };
-        let centred = self.centred(normal, dy, [shift, scale]);
-        let g = &mut self.graph;
-        let factor = if shared { g.symmetrical("mul", &[weight, inverse]) } else { inverse };
-        let factor = g.translate("expand", factor, elements);
-        let dx = g.symmetrical("mul", &[centred, factor]);
         self.give(node.inputs[0], dx);
     }
 
@@ -321,27 +313,22 @@ impl Lowering<'_> {
 
     /// dx of a normalisation without weights.
     fn unweighted_gradient(&mut self, [normal, inverse]: [TensorId; 2], dy: TensorId) -> TensorId {
-        let (elements, groups) = (self.graph.elements_of(dy), self.graph.elements_of(inverse));
+        let groups = self.graph.elements_of(inverse);
         let shift = self.graph.reduce("reduce_sum", dy, groups);
         let weighted = self.graph.symmetrical("mul", &[dy, normal]);
         let scale = self.graph.reduce("reduce_sum", weighted, groups);
         let centred = self.centred(normal, dy, [shift, scale]);
-        let factor = self.graph.translate("expand", inverse, elements);
-        self.graph.symmetrical("mul", &[centred, factor])
+        self.graph.with_wide("mul", centred, inverse)
     }
 
     fn unary_gradient(&mut self, function: Unary, x: TensorId, y: TensorId, dy: TensorId) -> TensorId {
         let g = &mut self.graph;
-        match function {
-            Unary::Relu => {
-                let mask = g.symmetrical("greater", &[y]);
-                g.symmetrical("mul", &[dy, mask])
-            }
+        let slope = match function {
+            Unary::Relu => g.symmetrical("greater", &[y]),
             Unary::Relu6 | Unary::Clip { .. } => {
                 let above = g.symmetrical("greater", &[y]);
                 let below = g.symmetrical("less", &[y]);
-                let mask = g.symmetrical("mul", &[above, below]);
-                g.symmetrical("mul", &[dy, mask])
+                g.symmetrical("mul", &[above, below])
             }
             Unary::Gelu | Unary::GeluTanh => {
                 // Φ(x) + x φ(x), computed from x again.
@@ -349,18 +336,15 @@ impl Lowering<'_> {
                 let square = g.symmetrical("mul", &[x, x]);
                 let density = g.chain(&["scale", "exp", "scale"], square);
                 let along = g.symmetrical("mul", &[density, x]);
-                let slope = g.symmetrical("add", &[share, along]);
-                g.symmetrical("mul", &[dy, slope])
+                g.symmetrical("add", &[share, along])
             }
             Unary::Tanh => {
                 let square = g.symmetrical("mul", &[y, y]);
-                let slope = g.symmetrical("one_minus", &[square]);
-                g.symmetrical("mul", &[dy, slope])
+                g.symmetrical("one_minus", &[square])
             }
             Unary::Sigmoid => {
                 let rest = g.symmetrical("one_minus", &[y]);
-                let slope = g.symmetrical("mul", &[y, rest]);
-                g.symmetrical("mul", &[dy, slope])
+                g.symmetrical("mul", &[y, rest])
             }
             Unary::Silu => {
                 // s (1 + x (1 − s)), with s the sigmoid of x, computed again.
@@ -368,37 +352,29 @@ impl Lowering<'_> {
                 let rest = g.symmetrical("one_minus", &[share]);
                 let bent = g.symmetrical("mul", &[x, rest]);
                 let bent = g.symmetrical("add_constant", &[bent]);
-                let slope = g.symmetrical("mul", &[share, bent]);
-                g.symmetrical("mul", &[dy, slope])
+                g.symmetrical("mul", &[share, bent])
             }
             Unary::Power(_) => {
                 let square = g.symmetrical("mul", &[x, x]);
-                let slope = g.symmetrical("scale", &[square]);
-                g.symmetrical("mul", &[dy, slope])
+                g.symmetrical("scale", &[square])
             }
-            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => g.symmetrical("scale", &[dy]),
-            Unary::AddConstant(_) => dy,
-            Unary::Other(function) => {
-                let of = if function.saves_output() { y } else { x };
-                let slope = g.symmetrical("slope", &[of]);
-                g.symmetrical("mul", &[dy, slope])
-            }
-            Unary::Where(_) => g.symmetrical("mask", &[dy]),
-        }
+            Unary::Other(function) => g.symmetrical("slope", &[if function.saves_output() { y } else { x }]),
+            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => return g.symmetrical("scale", &[dy]),
+            Unary::Where(_) => return g.symmetrical("mask", &[dy]),
+            Unary::AddConstant(_) => return dy,
+        };
+        g.symmetrical("mul", &[dy, slope])
     }
 
     /// The gradient goes to the positions that equal the maximum of their window.
-    fn max_pool_gradient(&mut self, id: usize, node: &OperatorNode, dy: TensorId, window: Window) -> TensorId {
+    fn max_pool_gradient(&mut self, id: usize, node: &OperatorNode, dy: TensorId) -> TensorId {
         let [x, y] = [node.inputs[0], node.output].map(|value| self.tensors[value as usize]);
         let elements = self.elements(node.inputs[0]);
         if self.composite {
             let windows = self.inner[id][0];
-            let wide = self.elements(node.output) * window.taps();
             let g = &mut self.graph;
-            let largest = g.translate("expand", y, wide);
-            let mask = g.symmetrical("equal", &[windows, largest]);
-            let gradients = g.translate("expand", dy, wide);
-            let chosen = g.symmetrical("mul", &[mask, gradients]);
+            let mask = g.with_wide("equal", windows, y);
+            let chosen = g.with_wide("mul", mask, dy);
             g.rearrange("col2im", &[chosen], elements)
         } else {
             self.graph.contract("max_pool_gradient", OperatorKind::Reduction, &[x, y, dy], elements, elements)

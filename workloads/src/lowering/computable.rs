@@ -107,6 +107,12 @@ impl ComputableGraph {
         operators.iter().fold(x, |x, operator| self.symmetrical(operator, &[x]))
     }
 
+    /// An element-wise operation of `x` and `small`, which is broadcast to it.
+    pub(super) fn with_wide(&mut self, operator: &'static str, x: TensorId, small: TensorId) -> TensorId {
+        let wide = self.translate("expand", small, self.elements_of(x));
+        self.symmetrical(operator, &[x, wide])
+    }
+
     /// `x` seen as a tensor of `elements` elements: broadcast, cut or placed.
     pub(super) fn translate(&mut self, operator: &'static str, x: TensorId, elements: Extent) -> TensorId {
         self.add(operator, Class::Translation, OperatorKind::Layout, &[x], elements, [Extent::ZERO, elements])

@@ -123,7 +123,7 @@ impl<'a> Lowering<'a> {
             Op::Take(_) => self.graph.rearrange(node.op.name(), &[x], elements),
             Op::BatchNorm { .. } => self.normalise(id, node, x, Extent::fixed(shape.size(1))),
             Op::LayerNorm { .. } => self.normalise(id, node, x, shape.with_last(1).elements()),
-            Op::Unary { function, .. } => self.unary(node, function, x),
+            Op::Unary { function, .. } => self.unary(function, x),
             Op::Add | Op::Subtract | Op::Mul => {
                 let name = if node.op == Op::Mul { "mul" } else { "add" };
                 let sides = [node.inputs[0], node.inputs[1]].map(|side| self.fitted(side, elements));
@@ -141,7 +141,7 @@ impl<'a> Lowering<'a> {
                 self.inner[id] = vec![mask];
                 self.graph.symmetrical("mul", &[x, mask])
             }
-            Op::Softmax => self.softmax(x, elements, shape.with_last(1).elements()),
+            Op::Softmax => self.softmax(x, shape.with_last(1).elements()),
             Op::Embedding | Op::IndexTable => {
                 let table = self.weight(node, 0);
                 self.graph.opaque("gather", &[x, table], elements)
@@ -215,8 +215,7 @@ impl<'a> Lowering<'a> {
         if node.parameters.len() < 2 {
             return y;
         }
-        let wide = self.graph.translate("expand", self.weight(node, 1), self.graph.elements_of(y));
-        self.graph.symmetrical("add", &[y, wide])
+        self.graph.with_wide("add", y, self.weight(node, 1))
     }
 
     /// (x − mean) / deviation × weight + bias, over groups of which there are `groups`.
@@ -224,26 +223,21 @@ impl<'a> Lowering<'a> {
         let weights = node.parameters.len() == 2;
         let weights = weights.then(|| [0, 1].map(|position| self.weight(node, position)));
         let g = &mut self.graph;
-        let elements = g.elements_of(x);
         let mean = g.reduce("reduce_mean", x, groups);
-        let mean = g.translate("expand", mean, elements);
-        let centred = g.symmetrical("sub", &[x, mean]);
+        let centred = g.with_wide("sub", x, mean);
         let square = g.symmetrical("mul", &[centred, centred]);
         let variance = g.reduce("reduce_mean", square, groups);
         let inverse = g.chain(&["add_constant", "rsqrt"], variance);
-        let wide = g.translate("expand", inverse, elements);
-        let normal = g.symmetrical("mul", &[centred, wide]);
+        let normal = g.with_wide("mul", centred, inverse);
         let output = weights.map_or(normal, |[weight, bias]| {
-            let weight = g.translate("expand", weight, elements);
-            let scaled = g.symmetrical("mul", &[normal, weight]);
-            let bias = g.translate("expand", bias, elements);
-            g.symmetrical("add", &[scaled, bias])
+            let scaled = g.with_wide("mul", normal, weight);
+            g.with_wide("add", scaled, bias)
         });
         self.inner[id] = vec![normal, inverse];
         output
     }
 
-    fn unary(&mut self, node: &OperatorNode, function: Unary, x: TensorId) -> TensorId {
+    fn unary(&mut self, function: Unary, x: TensorId) -> TensorId {
         let operators: &[&'static str] = match function {
             Unary::Relu => &["max"],
             Unary::Relu6 | Unary::Clip { .. } => &["max", "min"],
@@ -262,8 +256,7 @@ impl<'a> Lowering<'a> {
             }
             Unary::AddConstant(_) | Unary::Where(_) => {
                 // The mask is broadcast over heads and rows before it is added.
-                let mask = self.graph.translate("expand", self.mask, self.elements(node.output));
-                return self.graph.symmetrical("mask", &[x, mask]);
+                return self.graph.with_wide("mask", x, self.mask);
             }
         };
         self.graph.chain(operators, x)
@@ -275,19 +268,16 @@ impl<'a> Lowering<'a> {
         if self.elements(value) == elements { tensor } else { self.graph.translate("expand", tensor, elements) }
     }
 
-    fn softmax(&mut self, x: TensorId, elements: Extent, rows: Extent) -> TensorId {
-        let [_, powers, total] = self.powers(x, elements, rows);
-        let g = &mut self.graph;
-        let total = g.translate("expand", total, elements);
-        g.symmetrical("div", &[powers, total])
+    fn softmax(&mut self, x: TensorId, rows: Extent) -> TensorId {
+        let [_, powers, total] = self.powers(x, rows);
+        self.graph.with_wide("div", powers, total)
     }
 
     /// `x` less the largest of its row, the exponential of that, and its sum over each row.
-    fn powers(&mut self, x: TensorId, elements: Extent, rows: Extent) -> [TensorId; 3] {
+    fn powers(&mut self, x: TensorId, rows: Extent) -> [TensorId; 3] {
         let g = &mut self.graph;
         let largest = g.reduce("reduce_max", x, rows);
-        let largest = g.translate("expand", largest, elements);
-        let shifted = g.symmetrical("sub", &[x, largest]);
+        let shifted = g.with_wide("sub", x, largest);
         let powers = g.symmetrical("exp", &[shifted]);
         [shifted, powers, g.reduce("reduce_sum", powers, rows)]
     }
@@ -299,13 +289,11 @@ impl<'a> Lowering<'a> {
 
     fn cross_entropy(&mut self, id: usize, node: &OperatorNode, x: TensorId) -> TensorId {
         let target = self.tensors[node.inputs[1] as usize];
-        let scores = self.network.shape(node.inputs[0]);
-        let (elements, rows) = (scores.elements(), scores.with_last(1).elements());
-        let [shifted, _, total] = self.powers(x, elements, rows);
+        let rows = self.network.shape(node.inputs[0]).with_last(1).elements();
+        let [shifted, _, total] = self.powers(x, rows);
         let g = &mut self.graph;
         let total = g.symmetrical("log", &[total]);
-        let total = g.translate("expand", total, elements);
-        let log_probabilities = g.symmetrical("sub", &[shifted, total]);
+        let log_probabilities = g.with_wide("sub", shifted, total);
         let picked = g.opaque("gather", &[log_probabilities, target], rows);
         self.inner[id] = vec![log_probabilities];
         g.reduce("reduce_mean", picked, Extent::fixed(1))

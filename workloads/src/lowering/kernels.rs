@@ -51,7 +51,7 @@ pub(super) fn emit(
         }
         if let Some(weight) = weights.get(&root.output).and_then(|&weight| resident[weight as usize]) {
             writer.phase = if gradients == Gradients::Streamed { Phase::Backward } else { Phase::Update };
-            updates.push(writer.update(weight, output, optimiser));
+            updates.push(writer.update(weight, output, optimiser.states()));
             if gradients == Gradients::Streamed {
                 writer.graph.nodes.append(&mut updates);
             }

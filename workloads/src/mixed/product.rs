@@ -19,7 +19,7 @@ const RESCALE_BYTES: u64 = 4 + 4 + 1;
 impl Rewriter<'_> {
     /// A convolution, a linear layer or a batched product, or one of their gradients.
     pub(super) fn product(&mut self, node: &Node) {
-        let role = self.role_of(node);
+        let role = node.role(&self.eager.tensors);
         let inputs: Vec<TensorId> = node.inputs.iter().map(|&input| self.read(input, false, node)).collect();
         let operands = self.lay_out_operands(node, role, &inputs);
         let saved = self.saved(node, &operands);
@@ -45,15 +45,6 @@ impl Rewriter<'_> {
             self.rescale(node, &made, values);
         }
         self.sweeps(node, role, &made, values);
-    }
-
-    fn role_of(&self, node: &Node) -> ProductRole {
-        let of_weight = |&output: &TensorId| self.eager.tensor(output).role == Role::ParameterGradient;
-        match node.phase {
-            Phase::Forward => ProductRole::Forward,
-            _ if node.outputs.iter().any(of_weight) => ProductRole::WeightGradient,
-            _ => ProductRole::InputGradient,
-        }
     }
 
     /// The elements of a tensor of the eager graph.

@@ -135,19 +135,13 @@ impl<'a> Rewriter<'a> {
         if self.eager.tensor(to).role == Role::ParameterGradient {
             return;
         }
-        if self.is_nowhere(from) {
-            self.admit(from);
-        }
-        self.held[to as usize] = self.held[from as usize];
+        self.held[to as usize] = self.admitted(from);
         self.shared[to as usize] = self.shared[from as usize] || self.plan.readers[from as usize] > 1;
     }
 
     /// The tensor that holds `tensor` in integers or in fp32 for `node`, converted if it is held otherwise.
     pub(super) fn read(&mut self, tensor: TensorId, float: bool, node: &Node) -> TensorId {
-        if self.is_nowhere(tensor) {
-            self.admit(tensor);
-        }
-        let held = self.held[tensor as usize];
+        let held = self.admitted(tensor);
         let kept = held.copied_in.is_none_or(|phase| phase == node.phase);
         match (held.integer, held.float) {
             (_, Some(there)) if float && kept => there,
@@ -235,8 +229,12 @@ impl<'a> Rewriter<'a> {
         held.integer.or(held.float)
     }
 
-    fn is_nowhere(&self, tensor: TensorId) -> bool {
-        self.found(tensor).is_none()
+    /// What holds `tensor`, which is admitted if nothing does.
+    fn admitted(&mut self, tensor: TensorId) -> Held {
+        if self.found(tensor).is_none() {
+            self.admit(tensor);
+        }
+        self.held[tensor as usize]
     }
 
     /// What `node` needs of the saved tensors that it still reads itself, among `inputs`, which stand for its own.

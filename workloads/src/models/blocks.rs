@@ -2,7 +2,7 @@
 
 use super::Built;
 use crate::network::{Network, ValueId};
-use crate::operator::Window;
+use crate::operator::{Unary, Window};
 
 /// How a convolution without a bias ends after its batch normalisation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) fn convolution_norm(
     Ok(match end {
         End::Linear => x,
         End::Relu => n.relu_in_place(&activation, x),
-        End::Relu6 => n.relu6_in_place(&activation, x),
+        End::Relu6 => n.in_place(&activation, x, Unary::Relu6),
     })
 }
 

@@ -2,8 +2,6 @@
 
 use std::str::FromStr;
 
-use super::Built;
-use crate::error::WorkloadError;
 use crate::network::{Network, ValueId};
 use crate::operator::Unary;
 
@@ -31,24 +29,6 @@ impl Width {
     pub(super) fn made_up(self, n: &mut Network, name: &str, x: ValueId, features: u64) -> ValueId {
         let narrow = self.of(features);
         if narrow == features { x } else { n.unary(name, x, Unary::Scale(features as f32 / narrow as f32)) }
-    }
-
-    /// A network that has no narrower form.
-    ///
-    /// # Errors
-    /// A width that is not the full one, and as the network.
-    pub(super) fn only_full(
-        self,
-        n: &mut Network,
-        input: &[u64],
-        classes: u64,
-        build: impl Fn(&mut Network, &[u64], u64) -> Built,
-    ) -> Built {
-        if self == Self::FULL {
-            return build(n, input, classes);
-        }
-        let message = "it has no narrower form".to_owned();
-        Err(WorkloadError::Input { model: n.name.clone(), message })
     }
 }
 

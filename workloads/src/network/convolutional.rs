@@ -135,28 +135,14 @@ impl Network {
     /// # Errors
     /// A shape of another rank or a window that does not fit.
     pub fn average_pool(&mut self, module: &str, x: ValueId, window: Window) -> Result<ValueId> {
-        self.average_pool_over(module, x, window, Averaging::Padded)
+        self.average_pool_over(module, x, window, Averaging::Padded, false)
     }
 
-    /// Average pooling over what `averaging` says; saves its input.
+    /// Average pooling over what `averaging` says; saves its input. `round_up` keeps a partial last window.
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
     pub(crate) fn average_pool_over(
-        &mut self,
-        module: &str,
-        x: ValueId,
-        window: Window,
-        averaging: Averaging,
-    ) -> Result<ValueId> {
-        self.average_pool_rounded(module, x, window, averaging, false)
-    }
-
-    /// The same; `round_up` keeps a partial last window.
-    ///
-    /// # Errors
-    /// A shape of another rank or a window that does not fit.
-    pub(crate) fn average_pool_rounded(
         &mut self,
         module: &str,
         x: ValueId,

@@ -27,18 +27,20 @@ impl Network {
         self.add_node_over(module, node, shape, storage, contiguous)
     }
 
-    /// ReLU in place: saves its output, which lies over its input.
+    /// ReLU in place.
     pub fn relu_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
-        let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
-        let node = OperatorNode::new(Op::Unary { function: Unary::Relu, in_place: true }, &[x]).saves([storage]);
-        self.add_node_over(module, node, shape, storage, contiguous)
+        self.in_place(module, x, Unary::Relu)
     }
 
-    /// ReLU6 in place: PyTorch saves a clone of its input, so it costs a third map.
-    pub fn relu6_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
+    /// ReLU, ReLU6 or leaky ReLU over its input. Saves its output, whose signs are its input's; of ReLU6 PyTorch saves a
+    /// clone of the input, so that it costs a third map.
+    pub fn in_place(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {
         let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
-        let clone = self.side_storage(&format!("{module}.clone"), shape.elements() * FP32);
-        let node = OperatorNode::new(Op::Unary { function: Unary::Relu6, in_place: true }, &[x]).saves([clone]);
+        let saved = match function {
+            Unary::Relu6 => self.side_storage(&format!("{module}.clone"), shape.elements() * FP32),
+            _ => storage,
+        };
+        let node = OperatorNode::new(Op::Unary { function, in_place: true }, &[x]).saves([saved]);
         self.add_node_over(module, node, shape, storage, contiguous)
     }
 
@@ -189,27 +191,7 @@ impl Network {
     }
 
     pub(super) fn broadcast(&self, module: &str, op: &Op, a: ValueId, b: ValueId) -> Result<Shape> {
-        let (sa, sb) = (self.shape(a), self.shape(b));
-        let fits = |small: &Shape, large: &Shape| {
-            small.rank() <= large.rank()
-                && small.0.iter().rev().zip(large.0.iter().rev()).all(|(s, l)| s == l || *s == Dim::ONE)
-        };
-        if fits(sb, sa) {
-            return Ok(sa.clone());
-        }
-        if fits(sa, sb) {
-            return Ok(sb.clone());
-        }
-        let (long, short) = if sa.rank() >= sb.rank() { (sa, sb) } else { (sb, sa) };
-        let mut dims = long.0.clone();
-        for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
-            match (*dim == Dim::ONE, other == Dim::ONE) {
-                (true, _) => *dim = other,
-                (false, true) => {}
-                (false, false) if *dim == other => {}
-                _ => return Err(self.shape_error(module, op, &[a, b], "shapes that broadcast to one")),
-            }
-        }
-        Ok(Shape(dims))
+        let shape = self.shape(a).broadcast(self.shape(b));
+        shape.ok_or_else(|| self.shape_error(module, op, &[a, b], "shapes that broadcast to one"))
     }
 }

@@ -2,19 +2,11 @@
 
 use super::{FP32, INT64, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
-use crate::operator::{Cell, Op, Pairing, Pointwise, Reducing, Taking, Unary, Window};
+use crate::operator::{Cell, Op, Pairing, Reducing, Taking, Window};
 use crate::shape::{Dim, Extent, Shape};
 use crate::training_graph::Element;
 
 impl Network {
-    /// A leaky ReLU in place: saves its output, whose signs are its input's.
-    pub(crate) fn leaky_relu_in_place(&mut self, module: &str, x: ValueId, slope: f32) -> ValueId {
-        let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
-        let function = Unary::Other(Pointwise::LeakyRelu(slope));
-        let node = OperatorNode::new(Op::Unary { function, in_place: true }, &[x]).saves([storage]);
-        self.add_node_over(module, node, shape, storage, contiguous)
-    }
-
     /// An element-wise function of two tensors; saves both, as far as the gradients that are wanted need them.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use half::f16;
 use prost::bytes::Bytes;
 
 use super::StorageId;
@@ -57,7 +58,7 @@ impl ImportedValues {
         let tensor = self.tensors.get(&storage)?;
         let numbers = tensor.bytes.chunks_exact(tensor.format.bytes()).map(|bytes| match (tensor.format, bytes) {
             (NumberFormat::Single, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
-            (NumberFormat::Half, &[low, high]) => half(u16::from_le_bytes([low, high])),
+            (NumberFormat::Half, &[low, high]) => f16::from_le_bytes([low, high]).to_f32(),
             (NumberFormat::Brain, &[low, high]) => f32::from_le_bytes([0, 0, low, high]),
             (_, bytes) => bytes.try_into().map_or(f32::NAN, |bytes| f64::from_le_bytes(bytes) as f32),
         });
@@ -66,18 +67,6 @@ impl ImportedValues {
         let column = |at: u64| numbers.iter().skip(at as usize).step_by(columns as usize).copied();
         Some((0..columns).flat_map(column).collect())
     }
-}
-
-/// An fp16 number.
-fn half(bits: u16) -> f32 {
-    let (sign, exponent, fraction) = (bits >> 15, (bits >> 10) & 0x1f, bits & 0x3ff);
-    let magnitude = match exponent {
-        0 => f32::from(fraction) * 2.0_f32.powi(-24),
-        0x1f if fraction == 0 => f32::INFINITY,
-        0x1f => f32::NAN,
-        _ => f32::from(fraction | 0x400) * 2.0_f32.powi(i32::from(exponent) - 25),
-    };
-    if sign == 1 { -magnitude } else { magnitude }
 }
 
 #[cfg(test)]

@@ -41,12 +41,6 @@ impl Layout {
         in_order && (self.sample == 0 || self.sample == elements)
     }
 
-    /// The place of the element at `index` of sample `sample`; along the batched axis, the index within the sample.
-    pub fn place(&self, sample: u64, index: &[u64]) -> u64 {
-        let within: u64 = index.iter().zip(&self.strides).map(|(&at, &stride)| at * stride).sum();
-        self.offset + sample * self.sample + within
-    }
-
     /// The axes in another order.
     #[must_use]
     pub fn permuted(&self, order: &[usize]) -> Self {

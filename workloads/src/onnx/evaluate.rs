@@ -175,14 +175,5 @@ fn compute(operator: &str, shape: &Shape, parts: &[Constant], kind: Kind) -> Opt
 
 /// The shape to which both broadcast.
 pub(super) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
-    let (long, short) = if a.rank() >= b.rank() { (a, b) } else { (b, a) };
-    let mut dims = long.0.clone();
-    for (dim, &other) in dims.iter_mut().rev().zip(short.0.iter().rev()) {
-        if *dim == Dim::ONE {
-            *dim = other;
-        } else if other != Dim::ONE && other != *dim {
-            return Err(Fault::mismatch(format!("{a} and {b}"), "shapes that broadcast to one"));
-        }
-    }
-    Ok(Shape(dims))
+    a.broadcast(b).ok_or_else(|| Fault::mismatch(format!("{a} and {b}"), "shapes that broadcast to one"))
 }

@@ -243,33 +243,28 @@ impl<'a> Importer<'a> {
                 let shape = Shape::fixed(&weight.dims);
                 Ok(self.whole_table(node, parameter, shape))
             }
-            Item::Constant(constant) => {
-                let shape = constant.shape();
-                match &constant.origin {
-                    Some(origin) => Ok(self.buffer_value(origin, shape)),
-                    None => Ok(self.network.source(&node.name, shape, constant.kind.bytes(), Role::Buffer)),
-                }
-            }
-            Item::Opaque(opaque) => match &opaque.from {
-                Provenance::Input(name) => {
-                    let source = self.source(name)?;
-                    if *self.network.shape(source) == opaque.shape {
-                        return Ok(source);
-                    }
-                    Ok(self.network.reshape(&node.name, source, opaque.shape.clone())?)
-                }
-                Provenance::Constant(origin) => Ok(self.buffer_value(origin, opaque.shape.clone())),
-                Provenance::Computed(Some(name)) => {
-                    let source = self.source(name)?;
-                    let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
-                    Ok(self.network.computed(&node.name, source, Copying::Computed, shape, bytes))
-                }
-                Provenance::Computed(None) => {
-                    let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
-                    Ok(self.network.source(&node.name, shape, bytes, Role::Buffer))
-                }
-            },
+            Item::Constant(constant) => self.unlearned(node, &Opaque::of(constant, constant.shape())),
+            Item::Opaque(opaque) => self.unlearned(node, opaque),
         }
+    }
+
+    fn unlearned(&mut self, node: &OnnxNode, opaque: &Opaque) -> Result<ValueId> {
+        let (shape, bytes) = (opaque.shape.clone(), opaque.kind.bytes());
+        Ok(match &opaque.from {
+            Provenance::Input(name) => match self.source(name)? {
+                source if *self.network.shape(source) == shape => source,
+                source => self.network.reshape(&node.name, source, shape)?,
+            },
+            Provenance::Constant(origin) => {
+                let storage = self.buffer(origin);
+                self.network.look_at(storage, shape)
+            }
+            Provenance::Computed(Some(name)) => {
+                let source = self.source(name)?;
+                self.network.computed(&node.name, source, Copying::Computed, shape, bytes)
+            }
+            Provenance::Computed(None) => self.network.source(&node.name, shape, bytes, Role::Buffer),
+        })
     }
 
     /// A weight as a value of `shape`: all its rows, read from it as from a table.
@@ -280,17 +275,8 @@ impl<'a> Importer<'a> {
 
     /// A buffer that holds what is known not to be trained, with the storage of the constant it looks at.
     pub(super) fn buffer(&mut self, origin: &Origin) -> StorageId {
-        if let Some(&storage) = self.buffers.get(&origin.name) {
-            return storage;
-        }
-        let storage = self.network.buffer(&origin.name, origin.bytes);
-        self.buffers.insert(origin.name.clone(), storage);
-        storage
-    }
-
-    fn buffer_value(&mut self, origin: &Origin, shape: Shape) -> ValueId {
-        let storage = self.buffer(origin);
-        self.network.look_at(storage, shape)
+        let network = &mut self.network;
+        *self.buffers.entry(origin.name.clone()).or_insert_with(|| network.buffer(&origin.name, origin.bytes))
     }
 
     /// An input of the graph as a value, made once.

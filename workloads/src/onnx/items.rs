@@ -100,6 +100,12 @@ pub(super) enum Provenance {
 }
 
 impl Opaque {
+    /// A constant without its numbers, as `shape`.
+    pub(super) fn of(constant: &Constant, shape: Shape) -> Self {
+        let from = constant.origin.clone().map_or(Provenance::Computed(None), Provenance::Constant);
+        Self { shape, kind: constant.kind, from }
+    }
+
     /// The same tensor under another shape or a part of it, which is no longer an input itself.
     pub(super) fn part(self, shape: Shape) -> Item {
         let from = match self.from {

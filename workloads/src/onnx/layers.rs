@@ -101,7 +101,7 @@ fn padded(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, around: Opti
     Ok(importer.network.take(&node.name, x, Taking::PadAround, Extent::ZERO, shape))
 }
 
-/// The output of `window` over `x`, with `channels`; refused where it does not fit or would overflow.
+/// The shape of the output of `window` over `x`, with `channels`; refused where it does not fit or would overflow.
 fn windowed(
     importer: &Importer<'_>,
     x: ValueId,
@@ -109,7 +109,7 @@ fn windowed(
     channels: u64,
     round_up: bool,
     terms: u64,
-) -> Result<()> {
+) -> Result<Shape> {
     let shape = importer.network.shape(x);
     let sides = [0, 1].map(|axis| window.output(axis, shape.size(2 + axis), round_up));
     let [Some(height), Some(width)] = sides else {
@@ -117,7 +117,9 @@ fn windowed(
         return Err(Fault::mismatch(shape, format!("at least {high}x{wide} positions with the padding")));
     };
     let sizes = [channels, height, width].map(Dim::fixed);
-    importer.admit_product(&Shape(std::iter::once(shape.dim(0)).chain(sizes).collect()), terms)
+    let made = Shape(std::iter::once(shape.dim(0)).chain(sizes).collect());
+    importer.admit_product(&made, terms)?;
+    Ok(made)
 }
 
 /// `Conv` with one or two spatial axes.
@@ -152,7 +154,8 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     }
     let (window, around) = window(node, kernel)?;
     let x = padded(importer, node, x, around)?;
-    windowed(importer, x, window, channels, false, inner.saturating_mul(height).saturating_mul(width))?;
+    let terms = inner.saturating_mul(height).saturating_mul(width);
+    windowed(importer, x, window, channels, false, terms).map(drop)?;
     let bias = bias(importer, node, channels)?;
     let weight = importer.parameter(&weight)?;
     let y = importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?;
@@ -171,10 +174,7 @@ fn filter(importer: &mut Importer<'_>, node: &OnnxNode, original: ValueId, x: Va
     }
     let (window, around) = window(node, pair("weight", &kernel, 1, 1)?)?;
     let x = padded(importer, node, x, around)?;
-    windowed(importer, x, window, shape.size(1), false, window.taps())?;
-    let [height, width] = [0, 1].map(|axis| window.output(axis, importer.network.shape(x).size(2 + axis), false));
-    let sizes = [shape.size(1), height.unwrap_or(0), width.unwrap_or(0)].map(Dim::fixed);
-    let made = Shape(std::iter::once(shape.dim(0)).chain(sizes).collect());
+    let made = windowed(importer, x, window, shape.size(1), false, window.taps())?;
     let taking = Taking::Resize { taps: window.taps() };
     let y = importer.network.take(&node.name, x, taking, Extent::ZERO, made);
     like(importer, node, original, y)
@@ -256,7 +256,7 @@ pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Resu
     // A partial last window is averaged over what lies inside it.
     let inside = window.padding != [0, 0] && node.int("count_include_pad")?.unwrap_or(0) == 0;
     let averaging = if inside || round_up { Averaging::Inside } else { Averaging::Padded };
-    let y = importer.network.average_pool_rounded(&node.name, x, window, averaging, round_up)?;
+    let y = importer.network.average_pool_over(&node.name, x, window, averaging, round_up)?;
     like(importer, node, original, y)
 }
 
@@ -272,7 +272,7 @@ fn pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, ValueI
         window.output(axis, shape.size(2 + axis), true) != window.output(axis, shape.size(2 + axis), false)
     };
     let round_up = asked && (partial(0) || partial(1));
-    windowed(importer, x, window, shape.size(1), round_up, 1)?;
+    windowed(importer, x, window, shape.size(1), round_up, 1).map(drop)?;
     Ok((original, x, window, round_up))
 }
 

@@ -158,28 +158,36 @@ pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     const DEFAULT: f64 = 0.01;
     #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
     let slope = node.float("alpha").unwrap_or(DEFAULT) as f32;
-    Ok(match operand(importer, node)? {
-        Ok(x) if importer.overwrites(x) => Item::Value(importer.network.leaky_relu_in_place(&node.name, x, slope)),
-        Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Other(Pointwise::LeakyRelu(slope)))),
-        Err(folded) => folded,
-    })
+    overwriting(importer, node, Unary::Other(Pointwise::LeakyRelu(slope)))
 }
 
-/// The first input as a value, or the result where it needs no gradient.
-fn operand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Result<ValueId, Item>> {
-    let item = importer.item(node, 0)?;
-    Ok(match item {
-        Item::Value(_) | Item::Weight(_) => Ok(importer.value(node, &item)?),
-        other => Err(fold(importer, node, &[other])?),
+/// An element-wise function of one operand, in place where nobody else needs it.
+fn overwriting(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
+    of_one(importer, node, |importer, x| {
+        if importer.overwrites(x) {
+            return importer.network.in_place(&node.name, x, function);
+        }
+        importer.network.unary(&node.name, x, function)
     })
 }
 
 /// An element-wise function of one operand.
 pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
-    Ok(match operand(importer, node)? {
-        Ok(x) => Item::Value(importer.network.unary(&node.name, x, function)),
-        Err(folded) => folded,
-    })
+    of_one(importer, node, |importer, x| importer.network.unary(&node.name, x, function))
+}
+
+/// What `apply` makes of the first input, or the result where it needs no gradient.
+fn of_one<'a>(
+    importer: &mut Importer<'a>,
+    node: &OnnxNode,
+    apply: impl FnOnce(&mut Importer<'a>, ValueId) -> ValueId,
+) -> Result<Item> {
+    let item = importer.item(node, 0)?;
+    if !item.is_learned() {
+        return fold(importer, node, &[item]);
+    }
+    let x = importer.value(node, &item)?;
+    Ok(Item::Value(apply(importer, x)))
 }
 
 /// `Gelu`, by either formula.
@@ -198,11 +206,7 @@ pub(super) fn swish(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
 
 /// `Relu`, in place where nobody else needs its input.
 pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    Ok(match operand(importer, node)? {
-        Ok(x) if importer.overwrites(x) => Item::Value(importer.network.relu_in_place(&node.name, x)),
-        Ok(x) => Item::Value(importer.network.unary(&node.name, x, Unary::Relu)),
-        Err(folded) => folded,
-    })
+    overwriting(importer, node, Unary::Relu)
 }
 
 /// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.
@@ -226,13 +230,10 @@ pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
             return Ok(Item::Constant(Constant { numbers, origin: None, ..constant }));
         }
     }
-    let is_relu6 = bounds == [Some(0.0), Some(6.0)];
-    Ok(match operand(importer, node)? {
-        Ok(x) if is_relu6 && importer.overwrites(x) => Item::Value(importer.network.relu6_in_place(&node.name, x)),
-        Ok(x) if is_relu6 => Item::Value(importer.network.unary(&node.name, x, Unary::Relu6)),
-        Ok(x) => Item::Value(importer.network.unary(&node.name, x, clamp(&bounds))),
-        Err(folded) => folded,
-    })
+    if bounds == [Some(0.0), Some(6.0)] {
+        return overwriting(importer, node, Unary::Relu6);
+    }
+    unary(importer, node, clamp(&bounds))
 }
 
 /// A clamp to `bounds`, of which either may be open.

@@ -4,7 +4,7 @@ use super::constant::{Constant, KEPT, Kind, Number, elements};
 use super::evaluate::{broadcast, described, inputs};
 use super::graph::OnnxNode;
 use super::importer::Importer;
-use super::items::{Item, Opaque, Order, Provenance, Weight};
+use super::items::{Item, Opaque, Order, Weight};
 use super::{Fault, Result};
 use crate::network::ValueId;
 use crate::operator::{Along, Part};
@@ -219,10 +219,7 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
         }
         Item::Constant(constant) => match constant.stretch(&wide.sizes()).filter(|_| !wide.is_batched()) {
             Some(stretched) => Item::Constant(stretched),
-            None => {
-                let from = constant.origin.map_or(Provenance::Computed(None), Provenance::Constant);
-                Item::Opaque(Opaque { shape: wide, kind: constant.kind, from })
-            }
+            None => Item::Opaque(Opaque::of(&constant, wide)),
         },
         Item::Opaque(opaque) => opaque.part(wide),
     })

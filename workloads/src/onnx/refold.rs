@@ -21,7 +21,7 @@ pub(super) fn refold(graph: &mut Graph) {
         for (place, node) in graph.nodes.iter().enumerate() {
             let change = match node.operator.as_str() {
                 "Erf" => view.gelu(node),
-                "Sigmoid" => view.silu(node),
+                "Sigmoid" => view.gated(node, node, "Swish"),
                 "Div" => view.layer_norm(node),
                 "HardSigmoid" => view.hard_swish(node),
                 "InstanceNormalization" => view.group_norm(node),
@@ -85,10 +85,15 @@ impl<'a> View<'a> {
         self.graph.initialisers.get(self.maker(name, "Identity")?.input(0)?)
     }
 
+    /// The numbers of a constant or an initialiser.
+    fn numbers(&self, name: &str) -> Option<Vec<Number>> {
+        let tensor = self.tensor(name)?;
+        numbers_of(tensor, &dims_of(tensor).ok()?).ok()?
+    }
+
     /// The only number of a constant or an initialiser.
     fn number(&self, name: &str) -> Option<f64> {
-        let tensor = self.tensor(name)?;
-        match numbers_of(tensor, &dims_of(tensor).ok()?).ok()??.as_slice() {
+        match self.numbers(name)?.as_slice() {
             [only] => only.real(),
             _ => None,
         }
@@ -137,44 +142,38 @@ impl<'a> View<'a> {
         }
     }
 
-    /// `x → sigmoid`, times `x`.
-    fn silu(&self, sigmoid: &OnnxNode) -> Option<(usize, OnnxNode)> {
-        let x = sigmoid.input(0)?;
-        let (place, product, other) = self.reader(sigmoid, "Mul")?;
-        (other == x).then(|| (place, folded(sigmoid, "Swish", &[x], product)))
+    /// `x → first → … → last`, times `x`: the function `whole`.
+    fn gated(&self, first: &OnnxNode, last: &OnnxNode, whole: &str) -> Option<(usize, OnnxNode)> {
+        let x = first.input(0)?;
+        let (place, product, other) = self.reader(last, "Mul")?;
+        (other == x).then(|| (place, folded(first, whole, &[x], product)))
     }
 
     /// `x → hard sigmoid`, times `x`, as it is exported before operator set 14.
     fn hard_swish(&self, gate: &OnnxNode) -> Option<(usize, OnnxNode)> {
-        let x = gate.input(0)?;
-        let (place, product, other) = self.reader(gate, "Mul")?;
         let slope = gate.float("alpha").is_some_and(|alpha| (alpha - 1.0 / 6.0).abs() < CLOSE);
-        (slope && other == x).then(|| (place, folded(gate, "HardSwish", &[x], product)))
+        self.gated(gate, gate, "HardSwish").filter(|_| slope)
     }
 
     /// `x → softplus → tanh`, times `x`.
     fn mish(&self, softplus: &OnnxNode) -> Option<(usize, OnnxNode)> {
-        let x = softplus.input(0)?;
         let made = softplus.outputs.first()?;
         let &[only] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let tanh = self.graph.nodes.get(only).filter(|node| node.operator == "Tanh")?;
-        let (place, product, other) = self.reader(tanh, "Mul")?;
-        (other == x).then(|| (place, folded(softplus, "Mish", &[x], product)))
+        self.gated(softplus, tanh, "Mish")
     }
 
     /// An instance normalisation of groups, seen as channels, with weights for the channels behind it.
     fn group_norm(&self, norm: &OnnxNode) -> Option<(usize, OnnxNode)> {
         let grouped = self.maker(norm.input(0)?, "Reshape")?;
         let x = grouped.input(0)?;
-        let sizes = self.tensor(grouped.input(1)?)?;
-        let sizes = numbers_of(sizes, &dims_of(sizes).ok()?).ok()??;
+        let sizes = self.numbers(grouped.input(1)?)?;
         let groups = sizes.get(1).and_then(|groups| groups.int()).filter(|&groups| groups > 0)?;
         let (_, back, _) = self.reader(norm, "Reshape")?;
         let (_, scaled, weight) = self.reader(back, "Mul")?;
         let (place, shifted, bias) = self.reader(scaled, "Add")?;
         let (weight, bias) = (self.row_behind(weight)?, self.row_behind(bias)?);
         let mut node = folded(norm, "GroupNormalization", &[x, weight, bias], shifted);
-        let named = |name: &str| AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
         node.attributes = norm.attributes.clone();
         node.attributes.push(AttributeProto { i: Some(groups), ..named("num_groups") });
         Some((place, node))
@@ -245,7 +244,6 @@ impl<'a> View<'a> {
         let mut node = folded(div, "LayerNormalization", &[x, weight, bias], shifted);
         let axis = self.axis(mean)?;
         let epsilon = sum.inputs.iter().find_map(|side| self.number(side));
-        let named = |name: &str| AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
         node.attributes = vec![
             AttributeProto { i: Some(axis), ..named("axis") },
             AttributeProto { f: epsilon.map(|epsilon| epsilon as f32), ..named("epsilon") },
@@ -255,8 +253,8 @@ impl<'a> View<'a> {
 
     /// The only axis that a mean is over.
     fn axis(&self, mean: &OnnxNode) -> Option<i64> {
-        if let Some(tensor) = mean.input(1).and_then(|name| self.tensor(name)) {
-            let numbers = numbers_of(tensor, &dims_of(tensor).ok()?).ok()??;
+        if let Some(name) = mean.input(1).filter(|name| self.tensor(name).is_some()) {
+            let numbers = self.numbers(name)?;
             return if let [only] = numbers.as_slice() { Number::int(*only) } else { None };
         }
         if let [only] = mean.ints("axes") { Some(*only) } else { None }
@@ -273,6 +271,11 @@ impl<'a> View<'a> {
         let (at, sum, bias) = self.reader(product, "Add")?;
         (self.weight(bias)? == [outputs?]).then(|| (at, folded(product, "MatMul", &[x, weight, bias], sum)))
     }
+}
+
+/// An attribute of no value yet.
+fn named(name: &str) -> AttributeProto {
+    AttributeProto { name: name.to_owned(), ..AttributeProto::default() }
 }
 
 /// A node named after `from` that makes what `last` made.

@@ -179,7 +179,7 @@ fn conv_bn_relu6() -> Network {
     let x = n.convolution("first", x, 8, Window::square(1, 1, 0), 1, false).unwrap();
     let x = n.convolution("conv", x, 8, Window::square(3, 1, 1), 1, false).unwrap();
     let x = n.batch_norm("bn", x).unwrap();
-    let x = n.relu6_in_place("relu", x);
+    let x = n.in_place("relu", x, Unary::Relu6);
     let x = n.adaptive_average_pool("pool", x, 1).unwrap();
     let x = n.flatten("flatten", x).unwrap();
     let x = n.linear("linear", x, 5, true).unwrap();

@@ -4,6 +4,7 @@ use haversack_engine::Stream;
 use rand::RngExt;
 
 use super::source::{Labels, shares};
+use crate::draw::place_of;
 
 /// Of each client the places of its samples in the train part, which no other client holds.
 ///
@@ -63,11 +64,7 @@ fn draw(rest: &mut [Vec<u32>], shares: &[f64], stream: &mut Stream) -> Option<u3
     if weights.iter().sum::<f64>() <= 0.0 {
         weights = left(&|class| rest[class].len() as f64);
     }
-    let mut at = stream.random::<f64>() * weights.iter().sum::<f64>();
-    let within = weights.iter().position(|&weight| {
-        at -= weight;
-        weight > 0.0 && at < 0.0
-    });
+    let within = place_of(stream.random::<f64>() * weights.iter().sum::<f64>(), weights.iter().copied());
     let class = within.or_else(|| weights.iter().rposition(|&weight| weight > 0.0))?;
     let place = stream.random_range(0..rest[class].len());
     Some(rest[class].swap_remove(place))

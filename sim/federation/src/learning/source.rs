@@ -12,6 +12,7 @@ use super::LearningError;
 use super::deal::Deal;
 use super::stand_in::StandIn;
 use super::synthetic::Synthetic;
+use crate::draw::place_of;
 
 /// How the classes of clients' samples differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,11 +52,7 @@ impl Holding {
         let shares = shares(&mut stream, classes, labels);
         let Some(last) = classes.checked_sub(1) else { return Self(counts) };
         for _ in 0..samples {
-            let mut left: f64 = stream.random();
-            let class = shares.iter().position(|share| {
-                left -= share;
-                left < 0.0
-            });
+            let class = place_of(stream.random(), shares.iter().copied());
             counts[class.unwrap_or(last)] += 1;
         }
         Self(counts)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
+use crate::draw::place_of;
 use crate::quantiles::Quantiles;
 
 const FILE: &str = "sim/federation/data/population.toml";
@@ -200,11 +201,8 @@ impl PopulationSetting {
     }
 
     /// The memory class at `share` of all phones.
-    pub(super) fn memory_at(&self, mut share: f64) -> usize {
-        let found = self.memory.iter().position(|class| {
-            share -= class.share;
-            share < 0.0
-        });
+    pub(super) fn memory_at(&self, share: f64) -> usize {
+        let found = place_of(share, self.memory.iter().map(|class| class.share));
         // What rounding leaves belongs to the last class that has phones.
         found.or_else(|| self.memory.iter().rposition(|class| class.share > 0.0)).unwrap_or(0)
     }

@@ -11,21 +11,6 @@ pub const fn mask_words(len: usize) -> usize {
     len.div_ceil(32)
 }
 
-/// Bytes of the mask of `len` elements.
-pub const fn mask_bytes(len: usize) -> u64 {
-    4 * mask_words(len) as u64
-}
-
-/// Marks the elements that are greater than zero (NaN is not).
-///
-/// # Errors
-/// [`KernelError::Length`] if `words` are not [`mask_words`].
-pub fn pack_positive(values: &[f32], isa: Isa, words: &mut [u32]) -> Result<(), KernelError> {
-    KernelError::expect_length("the mask", words.len(), mask_words(values.len()))?;
-    dispatch(isa, Positive { values, words });
-    Ok(())
-}
-
 /// Sets the elements that are not marked to zero: the backward pass of a `ReLU`.
 ///
 /// # Errors
@@ -34,29 +19,6 @@ pub fn gate(words: &[u32], isa: Isa, values: &mut [f32]) -> Result<(), KernelErr
     KernelError::expect_length("the mask", words.len(), mask_words(values.len()))?;
     dispatch(isa, Gate { words, values });
     Ok(())
-}
-
-struct Positive<'a> {
-    values: &'a [f32],
-    words: &'a mut [u32],
-}
-
-impl Kernel for Positive<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let (pairs, rest) = self.values.as_chunks::<{ 2 * LANES }>();
-        for (pair, word) in pairs.iter().zip(&mut *self.words) {
-            // No `map`: it would not be compiled with the instructions of `S`, and neither would what it calls.
-            let [low, high] = halves(pair);
-            let (low, high) = (simd.positive(simd.load(low)), simd.positive(simd.load(high)));
-            *word = u32::from(low) | u32::from(high) << LANES;
-        }
-        if let Some(word) = self.words.get_mut(pairs.len()) {
-            *word = rest.iter().enumerate().fold(0, |word, (i, &x)| word | u32::from(x > 0.0) << i);
-        }
-    }
 }
 
 struct Gate<'a> {
@@ -79,11 +41,4 @@ impl Kernel for Gate<'_> {
             *x = if self.words[pairs.len()] >> i & 1 == 1 { *x } else { 0.0 };
         }
     }
-}
-
-/// A word's elements as two vectors.
-#[inline(always)]
-fn halves(pair: &[f32; 2 * LANES]) -> [&[f32; LANES]; 2] {
-    let (halves, _) = pair.as_chunks::<LANES>();
-    [&halves[0], &halves[1]]
 }

@@ -1,7 +1,6 @@
 //! The minimum and the step of a range of values, and how they are stored.
 
 use super::format::{Bits, Format, GROUP, Grouping};
-use super::rounding::{Rounding, draw};
 use crate::error::KernelError;
 
 /// What turns codes back into values: `minimum + code * step`.
@@ -89,21 +88,6 @@ impl Scale {
             Grouping::Group256 => Self::from_group_param(params[element / GROUP]),
         }
     }
-}
-
-/// The code of one value: the definition that the kernels follow.
-///
-/// NaN and what lies below the scale give 0, what lies above gives 2^b - 1. `element` is the value's index in its
-/// tensor, which stochastic rounding draws by.
-pub fn code(x: f32, scale: Scale, bits: Bits, rounding: Rounding, element: usize) -> u8 {
-    let above = x - scale.minimum;
-    let above = if above > 0.0 { above } else { 0.0 };
-    let exact = match rounding {
-        // The sum has no bits left for a fraction, and taking 2^23 off again is exact.
-        Rounding::NearestEven => above.mul_add(scale.inverse(), 8_388_608.0) - 8_388_608.0,
-        Rounding::Stochastic { seed } => above.mul_add(scale.inverse(), draw(seed, element)),
-    };
-    exact.min(bits.top() as f32) as u8
 }
 
 pub(super) fn range_error(minimum: f32, maximum: f32) -> KernelError {

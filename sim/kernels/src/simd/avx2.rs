@@ -62,7 +62,6 @@ impl Simd for Avx2 {
         add(a: Words, b: Words) -> Words = _mm256_add_epi32;
         multiply(a: Words, b: Words) -> Words = _mm256_mullo_epi32;
         and(a: Words, b: Words) -> Words = _mm256_and_si256;
-        or(a: Words, b: Words) -> Words = _mm256_or_si256;
         xor(a: Words, b: Words) -> Words = _mm256_xor_si256;
         to_floats(a: Words) -> Floats = _mm256_cvtepi32_ps;
         lookup(table: Floats, index: Words) -> Floats = _mm256_permutevar8x32_ps;
@@ -120,12 +119,6 @@ impl Simd for Avx2 {
             // Infinity less itself is NaN, and anything finite less itself is not.
             let difference = _mm256_add_ps(_mm256_sub_ps(a.0, a.0), _mm256_sub_ps(a.1, a.1));
             _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(difference, difference)) == 0
-        };
-        fn positive(self, a: Self::Floats) -> u16 = unsafe {
-            let zero = _mm256_setzero_ps();
-            let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.0, zero));
-            let high = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a.1, zero));
-            (low | high << 8) as u16
         };
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = {
             let sign = unsafe {

@@ -56,7 +56,6 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         add(a: Words, b: Words) -> Words = _mm512_add_epi32;
         multiply(a: Words, b: Words) -> Words = _mm512_mullo_epi32;
         and(a: Words, b: Words) -> Words = _mm512_and_si512;
-        or(a: Words, b: Words) -> Words = _mm512_or_si512;
         xor(a: Words, b: Words) -> Words = _mm512_xor_si512;
         to_floats(a: Words) -> Floats = _mm512_cvtepi32_ps;
         magnitude(a: Words) -> Words = _mm512_abs_epi32;
@@ -88,7 +87,6 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
             let difference = _mm512_sub_ps(a, a);
             _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(difference, difference) == 0
         };
-        fn positive(self, a: Self::Floats) -> u16 = unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, _mm512_setzero_ps()) };
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = unsafe { _mm512_maskz_mov_ps(mask, a) };
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
             let low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));

@@ -42,7 +42,6 @@ impl Simd for Neon {
         add(a: Words, b: Words) -> Words = vaddq_u32;
         multiply(a: Words, b: Words) -> Words = vmulq_u32;
         and(a: Words, b: Words) -> Words = vandq_u32;
-        or(a: Words, b: Words) -> Words = vorrq_u32;
         xor(a: Words, b: Words) -> Words = veorq_u32;
         to_floats(a: Words) -> Floats = vcvtq_f32_u32;
         smaller_unsigned(a: Words, b: Words) -> Words = vminq_u32;
@@ -73,12 +72,6 @@ impl Simd for Neon {
         fn are_finite(self, a: Self::Floats) -> bool = {
             // Infinity less itself is NaN, anything finite less itself is 0, and the greatest of NaN and 0 is NaN.
             (0..4).all(|i| unsafe { vmaxvq_f32(vsubq_f32(a[i], a[i])) } == 0.0)
-        };
-        fn positive(self, a: Self::Floats) -> u16 = {
-            (0..4).fold(0, |mask, i| {
-                let quarter = unsafe { vaddvq_u32(vandq_u32(vcgtzq_f32(a[i]), vld1q_u32(BITS.as_ptr()))) };
-                mask | (quarter as u16) << (4 * i)
-            })
         };
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = {
             let kept = from_fn(|i| unsafe { vtstq_u32(vdupq_n_u32(u32::from(mask) >> (4 * i)), vld1q_u32(BITS.as_ptr())) });

@@ -41,7 +41,6 @@ impl Simd for Scalar {
         add(a: Words, b: Words) -> Words = a.wrapping_add(b);
         multiply(a: Words, b: Words) -> Words = a.wrapping_mul(b);
         and(a: Words, b: Words) -> Words = a & b;
-        or(a: Words, b: Words) -> Words = a | b;
         xor(a: Words, b: Words) -> Words = a ^ b;
         to_floats(a: Words) -> Floats = a as f32;
         magnitude(a: Words) -> Words = (a as i32).unsigned_abs();
@@ -56,7 +55,6 @@ impl Simd for Scalar {
         fn smallest(self, a: Self::Floats) -> f32 = a.into_iter().fold(f32::INFINITY, f32::min);
         fn greatest(self, a: Self::Floats) -> f32 = a.into_iter().fold(f32::NEG_INFINITY, f32::max);
         fn are_finite(self, a: Self::Floats) -> bool = a.into_iter().all(f32::is_finite);
-        fn positive(self, a: Self::Floats) -> u16 = (0..LANES).fold(0, |mask, i| mask | (u16::from(a[i] > 0.0) << i));
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats =
             from_fn(|i| if mask >> i & 1 == 1 { a[i] } else { 0.0 });
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles =

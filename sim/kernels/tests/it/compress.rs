@@ -332,14 +332,15 @@ fn settings_and_shapes_that_cannot_be() {
         let blocks = Blocks { edge, threshold };
         assert!(codec(Mode::Mixed { bits: None, bound: Bound::Absolute(0.1), blocks }).is_err(), "{blocks:?}");
     }
-    let codec = Codec::new(Mode::mixed(Bound::OfTensor(0.1)), Isa::Scalar).unwrap();
+    let mode = Mode::mixed(Bound::OfTensor(0.1));
+    let codec = Codec::new(mode, Isa::Scalar).unwrap();
     let wrong = shape(2, 3, 4);
     let error = codec.compress(map(&[0.0; 23], wrong), &mut Vec::new());
     assert_eq!(error, Err(CodecError::Shape { found: 23, shape: wrong }));
     assert_eq!(error.unwrap_err().to_string(), "23 elements for 2 channels of 3 x 4");
     let huge = shape(usize::MAX, 2, 2);
     assert!(codec.compress(map(&[0.0; 4], huge), &mut Vec::new()).is_err());
-    let (bytes, _) = compressed(codec.mode(), &[1.0; 24], wrong);
+    let (bytes, _) = compressed(mode, &[1.0; 24], wrong);
     assert_eq!(decompress(&bytes, Isa::Scalar, &mut [0.0; 25]), Err(CodecError::Shape { found: 25, shape: wrong }));
     let mut other = bytes.clone();
     other[4] = 2;

@@ -1,7 +1,7 @@
 //! Quantisation: every kernel against the definition, and the definition against its promises.
 
 use haversack_kernels::quantise::{
-    Bits, Format, GROUP, Grouping, Layout, Packed, Rounding, Scale, code, draw, quantise_into,
+    Bits, Format, GROUP, Grouping, Layout, Packed, Rounding, Scale, draw, quantise_into,
 };
 use haversack_kernels::{Isa, KernelError};
 use proptest::prelude::*;
@@ -26,6 +26,21 @@ fn scales(values: &[f32], bits: Bits, grouping: Grouping) -> Vec<Scale> {
         vec![Scale::of(minimum, maximum, bits, grouping).unwrap(); group.len()]
     };
     values.chunks(size).flat_map(group).collect()
+}
+
+/// The code of one value: the definition that the kernels follow.
+///
+/// NaN and what lies below the scale give 0, what lies above gives 2^b - 1. `element` is the value's index in its
+/// tensor, which stochastic rounding draws by.
+fn code(x: f32, scale: Scale, bits: Bits, rounding: Rounding, element: usize) -> u8 {
+    let above = x - scale.minimum;
+    let above = if above > 0.0 { above } else { 0.0 };
+    let exact = match rounding {
+        // The sum has no bits left for a fraction, and taking 2^23 off again is exact.
+        Rounding::NearestEven => above.mul_add(scale.inverse(), 8_388_608.0) - 8_388_608.0,
+        Rounding::Stochastic { seed } => above.mul_add(scale.inverse(), draw(seed, element)),
+    };
+    exact.min(bits.top() as f32) as u8
 }
 
 /// Words by the definition: each code into its slot.

@@ -24,7 +24,7 @@ impl List {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     page: u64,
     /// Pages of a whole block.
@@ -42,16 +42,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Nothing reserved yet. `page` and `step` are positive, `step` no smaller than `page`.
     pub(super) fn new(page: u64, step: u64, budget: u64, with_data: bool) -> Self {
-        Self {
-            page,
-            step: step / page,
-            budget,
-            ends: Vec::new(),
-            next: Vec::new(),
-            free: FreePages::default(),
-            used: 0,
-            data: with_data.then(Vec::new),
-        }
+        Self { page, step: step / page, budget, data: with_data.then(Vec::new), ..Self::default() }
     }
 
     pub(super) const fn budget(&self) -> u64 {

@@ -59,9 +59,10 @@ pub(super) struct Touch {
 }
 
 /// What an actor does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doing {
     /// It touches nothing.
+    #[default]
     Nothing,
     /// It works in the kernel until then.
     Works { until: Nanos },
@@ -85,7 +86,7 @@ pub(super) struct Activity {
 }
 
 /// A thread, or several that share their work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Actor {
     life: u32,
     exists: bool,
@@ -110,22 +111,7 @@ pub(super) struct Actor {
 
 impl Actor {
     fn new(life: u32, costs: Costs, threads: u32) -> Self {
-        Self {
-            life,
-            exists: true,
-            costs,
-            threads: threads.max(1),
-            computes: false,
-            touches: VecDeque::new(),
-            fault: Fault::None,
-            doing: Doing::Nothing,
-            stalled: false,
-            since: Nanos::ZERO,
-            stall: Stall::default(),
-            major: 0,
-            lost: Nanos::ZERO,
-            is_listed: false,
-        }
+        Self { life, exists: true, costs, threads: threads.max(1), ..Self::default() }
     }
 
     /// When it goes on by itself.
@@ -168,7 +154,7 @@ impl Actor {
 }
 
 /// All actors. The first is the one of [`PhoneMemory::touch`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Actors {
     all: Vec<Actor>,
     /// Those that may do something: most do nothing most of the time.
@@ -184,13 +170,7 @@ const CALLER: u32 = 0;
 
 impl Actors {
     pub(super) fn new(costs: Costs) -> Self {
-        Self {
-            all: vec![Actor::new(0, costs, 1)],
-            active: Vec::new(),
-            free: Vec::new(),
-            reads: Vec::new(),
-            done: VecDeque::new(),
-        }
+        Self { all: vec![Actor::new(0, costs, 1)], ..Self::default() }
     }
 
     pub(super) fn get(&self, index: u32) -> &Actor {

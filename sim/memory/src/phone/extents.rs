@@ -116,31 +116,36 @@ impl Extents {
     }
 
     pub(super) fn push_head(&mut self, id: u32, list: usize) {
-        let head = self.lists[list].head;
-        let extent = &mut self.all[id as usize];
-        (extent.prev, extent.next, extent.list) = (NONE, head, list as u8);
-        let pages = u64::from(extent.pages);
-        match head {
-            NONE => self.lists[list].tail = id,
-            head => self.all[head as usize].prev = id,
-        }
-        self.lists[list].head = id;
-        self.lists[list].pages += pages;
-        self.kinds[list / LISTS] += pages;
+        self.link(id, list, [NONE, self.lists[list].head]);
     }
 
     pub(super) fn push_tail(&mut self, id: u32, list: usize) {
-        let tail = self.lists[list].tail;
+        self.link(id, list, [self.lists[list].tail, NONE]);
+    }
+
+    /// Takes an extent out of its list and puts it at the head of `list`.
+    pub(super) fn move_to_head(&mut self, id: u32, list: usize) {
+        self.unlink(id);
+        self.push_head(id, list);
+    }
+
+    /// Puts an extent between two others of a list, or before its head or behind its tail.
+    #[inline]
+    fn link(&mut self, id: u32, list: usize, [prev, next]: [u32; 2]) {
         let extent = &mut self.all[id as usize];
-        (extent.prev, extent.next, extent.list) = (tail, NONE, list as u8);
+        (extent.prev, extent.next, extent.list) = (prev, next, list as u8);
         let pages = u64::from(extent.pages);
-        match tail {
-            NONE => self.lists[list].head = id,
-            tail => self.all[tail as usize].next = id,
-        }
-        self.lists[list].tail = id;
-        self.lists[list].pages += pages;
+        let ends = &mut self.lists[list];
+        ends.pages += pages;
         self.kinds[list / LISTS] += pages;
+        match prev {
+            NONE => ends.head = id,
+            prev => self.all[prev as usize].next = id,
+        }
+        match next {
+            NONE => ends.tail = id,
+            next => self.all[next as usize].prev = id,
+        }
     }
 
     /// Takes an extent off its list, where it is on one.

@@ -12,9 +12,10 @@ use super::settings::PAGE;
 use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory};
 
 /// How far an actor has come with the extent that it touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It has not looked at it.
+    #[default]
     None,
     /// It wants memory for it.
     Claims,

@@ -185,8 +185,7 @@ impl PhoneMemory {
         }
         let pages = u64::from(self.extents.get(id).pages);
         self.count_scan(look.who, pages);
-        self.extents.unlink(id);
-        self.extents.push_head(id, self.generations.youngest(kind));
+        self.extents.move_to_head(id, self.generations.youngest(kind));
         Some(look.spared(pages))
     }
 
@@ -261,8 +260,7 @@ impl PhoneMemory {
                 }
                 walked += u64::from(extent.pages);
                 if self.test_and_clear_young(id) {
-                    self.extents.unlink(id);
-                    self.extents.push_head(id, list);
+                    self.extents.move_to_head(id, list);
                 }
             }
         }

@@ -214,8 +214,7 @@ impl PhoneMemory {
     /// `shrink_active_list`: the tail goes to the inactive list, used or not.
     fn deactivate(&mut self, id: u32, list: usize, look: Look) -> Step {
         self.test_and_clear_young(id);
-        self.extents.unlink(id);
-        self.extents.push_head(id, list - 1);
+        self.extents.move_to_head(id, list - 1);
         let extent = self.extents.get_mut(id);
         extent.flags |= WORKINGSET;
         let pages = u64::from(extent.pages);
@@ -234,8 +233,7 @@ impl PhoneMemory {
         extent.flags |= REFERENCED;
         let pages = u64::from(extent.pages);
         self.count_scan(look.who, pages);
-        self.extents.unlink(id);
-        self.extents.push_head(id, list + usize::from(activate));
+        self.extents.move_to_head(id, list + usize::from(activate));
         if activate {
             self.counters.pgactivate += pages;
             self.workingset.age += pages;
@@ -282,8 +280,7 @@ impl PhoneMemory {
         let mut step = look.spared(pages);
         let list = extent.list as usize;
         if kind == ANON && extent.slot == NONE && !to_zram && !to_flash {
-            self.extents.unlink(id);
-            self.extents.push_head(id, self.keep_list(list));
+            self.extents.move_to_head(id, self.keep_list(list));
             return step;
         }
         step.reclaimed = pages;

@@ -8,7 +8,7 @@ use super::reclaim::{Look, PATIENCE, Reclaimer, Write};
 use super::{ANON, ActorId, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
 
 /// The kernel's thread that reclaims.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Kswapd {
     pub(super) costs: Costs,
     awake: bool,
@@ -26,15 +26,7 @@ pub(super) struct Kswapd {
 
 impl Kswapd {
     pub(super) fn new(costs: Costs) -> Self {
-        Self {
-            costs,
-            awake: false,
-            hopeless: false,
-            clock: Nanos::ZERO,
-            awaits_write: false,
-            fruitless: 0,
-            beside: None,
-        }
+        Self { costs, ..Self::default() }
     }
 
     /// When it goes on by itself; the end of time if it does not.

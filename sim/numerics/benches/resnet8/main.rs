@@ -8,9 +8,10 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use haversack_numerics::Meter;
 use haversack_numerics::dense::batch_norm::{Affine, Normalised};
-use haversack_numerics::dense::unary::Function;
+use haversack_numerics::dense::unary;
+use haversack_workloads::operator::Unary;
 
-use crate::step::{Layer, ResNet8, values};
+use crate::step::{Layer, ResNet8, norm_backward, values};
 
 const BATCH: usize = 128;
 
@@ -90,7 +91,7 @@ fn batch_norm_backward(bencher: Bencher) {
     let (ones, [mut dw, mut db], mut dx) = ([1.0; 16], [[0.0; 16]; 2], meter.zeros(x.len()));
     bencher.counter(ItemsCount::new(x.len())).bench_local(|| {
         let of = Normalised { input: black_box(&x), mean: &ones, inverse: &ones };
-        layer.norm.backward(of, &dy, &ones, &mut dw, &mut db, &mut dx).unwrap();
+        norm_backward(layer.norm, of, &dy, &ones, [&mut dw, &mut db, &mut dx]);
     });
 }
 
@@ -98,7 +99,7 @@ fn batch_norm_backward(bencher: Bencher) {
 fn relu_in_place(bencher: Bencher) {
     let meter = Meter::new();
     let mut x = values(&meter, BATCH * 16 * 32 * 32, 1.0);
-    bencher.counter(ItemsCount::new(x.len())).bench_local(|| Function::Relu.forward_in_place(black_box(&mut x)));
+    bencher.counter(ItemsCount::new(x.len())).bench_local(|| unary::forward(Unary::Relu, black_box(&mut x)));
 }
 
 #[divan::bench]

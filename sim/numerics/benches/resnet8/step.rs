@@ -4,10 +4,10 @@ use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised};
 use haversack_numerics::dense::convolution::Convolution;
 use haversack_numerics::dense::linear::Linear;
 use haversack_numerics::dense::mean::Mean;
-use haversack_numerics::dense::unary::Function;
+use haversack_numerics::dense::unary;
 use haversack_numerics::dense::{loss, optimiser};
 use haversack_numerics::{Floats, Meter};
-use haversack_workloads::operator::{EPSILON, MOMENTUM, Window};
+use haversack_workloads::operator::{EPSILON, MOMENTUM, Unary, Window};
 
 /// Values that are neither equal nor ordered.
 pub(crate) fn values(meter: &Meter, len: usize, scale: f32) -> Floats {
@@ -82,7 +82,7 @@ impl Layer {
         let mut gradient = meter.floats(dy.len());
         let [weight, bias] = &mut self.affine_gradients;
         let of = Normalised { input: &saved.convolved, mean: &saved.mean, inverse: &saved.inverse };
-        self.norm.backward(of, dy, &self.affine[0], weight, bias, &mut gradient).unwrap();
+        norm_backward(self.norm, of, dy, &self.affine[0], [weight, bias, &mut gradient]);
         drop(saved);
         self.convolution.weight_gradient(x, &gradient, meter, &mut self.gradient, None).unwrap();
         wanted.then(|| {
@@ -102,8 +102,28 @@ impl Layer {
     }
 }
 
+/// The gradient of a normalisation's input, from that of its output; adds those of weight and bias.
+pub(crate) fn norm_backward(
+    norm: BatchNorm,
+    of: Normalised<'_>,
+    dy: &[f32],
+    weight: &[f32],
+    [weight_gradient, bias_gradient, dx]: [&mut [f32]; 3],
+) {
+    let sums = norm.gradient_sums(of, dy).unwrap();
+    norm.add_parameter_gradients(&sums, weight_gradient, bias_gradient).unwrap();
+    norm.input_gradient(of, dy, weight, &sums, dx).unwrap();
+}
+
 fn add_to(sum: &mut [f32], more: &[f32]) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
+/// The gradient of a rectifier's input, from its output.
+fn rectified(output: &[f32], dy: &[f32], meter: &Meter) -> Floats {
+    let mut dx = meter.floats(dy.len());
+    unary::backward(Unary::Relu, output, dy, &mut dx).unwrap();
+    dx
 }
 
 /// Two convolutions and what stands beside them.
@@ -151,18 +171,18 @@ impl ResNet8 {
     pub(crate) fn step(&mut self) -> f32 {
         let meter = &self.meter.clone();
         let mut stem = self.stem.forward(&self.images, meter);
-        Function::Relu.forward_in_place(&mut stem.output);
+        unary::forward(Unary::Relu, &mut stem.output);
         let mut saved: Vec<[Option<Saved>; 3]> = Vec::new();
         let mut outputs: Vec<Floats> = Vec::new();
         for block in &mut self.blocks {
             let x = outputs.last().unwrap_or(&stem.output);
             let mut first = block.first.forward(x, meter);
-            Function::Relu.forward_in_place(&mut first.output);
+            unary::forward(Unary::Relu, &mut first.output);
             let mut second = block.second.forward(&first.output, meter);
             let shortcut = block.shortcut.as_mut().map(|layer| layer.forward(x, meter));
             let mut y = std::mem::replace(&mut second.output, meter.floats(0));
             add_to(&mut y, shortcut.as_ref().map_or(x, |shortcut| &shortcut.output));
-            Function::Relu.forward_in_place(&mut y);
+            unary::forward(Unary::Relu, &mut y);
             outputs.push(y);
             saved.push([Some(first), Some(second), shortcut]);
         }
@@ -170,9 +190,9 @@ impl ResNet8 {
         for (i, block) in self.blocks.iter_mut().enumerate().rev() {
             let [first, second, shortcut] = std::mem::take(&mut saved[i]);
             let (first, second) = (first.unwrap(), second.unwrap());
-            Function::Relu.backward_in_place(&outputs[i], &mut dy).unwrap();
-            let mut inner = block.second.backward(&first.output, second, &dy, true, meter).unwrap();
-            Function::Relu.backward_in_place(&first.output, &mut inner).unwrap();
+            dy = rectified(&outputs[i], &dy, meter);
+            let inner = block.second.backward(&first.output, second, &dy, true, meter).unwrap();
+            let inner = rectified(&first.output, &inner, meter);
             let x = if i == 0 { &stem.output } else { &outputs[i - 1] };
             let mut dx = block.first.backward(x, first, &inner, true, meter).unwrap();
             let beside = match (&mut block.shortcut, shortcut) {
@@ -182,7 +202,7 @@ impl ResNet8 {
             add_to(&mut dx, &beside);
             dy = dx;
         }
-        Function::Relu.backward_in_place(&stem.output, &mut dy).unwrap();
+        dy = rectified(&stem.output, &dy, meter);
         self.stem.backward(&self.images, stem, &dy, false, meter);
         self.update();
         loss
@@ -199,13 +219,16 @@ impl ResNet8 {
         let [weight, bias] = &self.weights;
         linear.forward(&pooled, weight, Some(bias), &mut logits).unwrap();
         let loss = loss::forward(&logits, 10, &self.labels, &mut log_softmax).unwrap();
-        loss::backward(&log_softmax, 10, &self.labels, 1.0, &mut dlogits).unwrap();
+        for ((row, log), &label) in dlogits.chunks_mut(10).zip(log_softmax.chunks(10)).zip(&self.labels) {
+            row.iter_mut().zip(log).for_each(|(dx, log)| *dx = log.exp() / rows as f32);
+            row[label as usize] -= 1.0 / rows as f32;
+        }
         linear.input_gradient(&dlogits, weight, &mut gradient).unwrap();
         let [weight, bias] = &mut self.gradients;
         linear.weight_gradient(&pooled, &dlogits, weight, Some(bias)).unwrap();
         let mut dx = meter.floats(x.len());
         pool.backward(&gradient, &mut dx).unwrap();
-        (loss.mean, dx)
+        (loss.mean as f32, dx)
     }
 
     fn update(&mut self) {

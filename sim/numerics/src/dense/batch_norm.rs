@@ -68,19 +68,6 @@ pub struct Normalised<'a> {
 }
 
 impl Sums {
-    /// Adds the sums of another part of the batch.
-    ///
-    /// # Errors
-    /// Sums of another number of channels.
-    pub fn add(&mut self, other: &Self) -> Result {
-        expect_length("the sums of a batch norm", other.channels.len(), self.channels.len())?;
-        self.count += other.count;
-        for (a, b) in self.channels.iter_mut().zip(&other.channels) {
-            *a = [a[0] + b[0], a[1] + b[1]];
-        }
-        Ok(())
-    }
-
     /// The statistics of what was summed; `epsilon` is added to every variance.
     #[must_use]
     pub fn statistics(&self, epsilon: f32) -> Statistics {
@@ -196,25 +183,6 @@ impl BatchNorm {
             y.iter_mut().zip(x).for_each(|(y, x)| *y = (x - mean) * scale + shift);
         });
         Ok(())
-    }
-
-    /// The gradient of the input, from the gradient of the output and what [`forward`](Self::forward) read and wrote;
-    /// adds the gradients of weight and bias.
-    ///
-    /// # Errors
-    /// An operand whose length is not what the sizes say.
-    pub fn backward(
-        &self,
-        of: Normalised<'_>,
-        gradient: &[f32],
-        weight: &[f32],
-        weight_gradient: &mut [f32],
-        bias_gradient: &mut [f32],
-        input_gradient: &mut [f32],
-    ) -> Result {
-        let sums = self.gradient_sums(of, gradient)?;
-        self.add_parameter_gradients(&sums, weight_gradient, bias_gradient)?;
-        self.input_gradient(of, gradient, weight, &sums, input_gradient)
     }
 
     /// Sums of dy and dy · x̂ of each channel: the gradients of bias and weight, and what the input's gradient needs of

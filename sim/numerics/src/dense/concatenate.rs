@@ -1,4 +1,4 @@
-//! Tensors side by side along one axis, and apart again.
+//! Tensors side by side along one axis.
 //!
 //! A tensor of outer × axis × inner elements is `outer` runs of `axis · inner`; the parts' runs alternate in the whole.
 
@@ -14,22 +14,6 @@ pub fn concatenate(outer: usize, parts: &[&[f32]], whole: &mut [f32]) -> Result 
     for (part, run) in parts.iter().zip(runs) {
         for (part, whole) in part.chunks_exact(run.max(1)).zip(whole.chunks_exact_mut(width.max(1))) {
             whole[start..start + run].copy_from_slice(part);
-        }
-        start += run;
-    }
-    Ok(())
-}
-
-/// Takes the whole apart: the inverse of [`concatenate`], and its gradient.
-///
-/// # Errors
-/// A part that is no whole number of runs, or a whole that is not as long as its parts together.
-pub fn split(outer: usize, whole: &[f32], parts: &mut [&mut [f32]]) -> Result {
-    let runs = runs(outer, parts.iter().map(|part| part.len()), whole.len())?;
-    let (width, mut start) = (runs.iter().sum::<usize>(), 0);
-    for (part, run) in parts.iter_mut().zip(runs) {
-        for (part, whole) in part.chunks_exact_mut(run.max(1)).zip(whole.chunks_exact(width.max(1))) {
-            part.copy_from_slice(&whole[start..start + run]);
         }
         start += run;
     }

@@ -20,7 +20,7 @@ use self::frame::Frame;
 use self::passes::{Pass, Passes};
 use self::weight::Frames;
 use super::sums::sum;
-use crate::error::{NumericsError, Result, expect_length};
+use crate::error::{NumericsError, Result, expect_length, expect_window};
 use crate::meter::Meter;
 
 /// Sizes of a convolution: the input is batch × channels × height × width, the weight filters × channels/groups × kernel.
@@ -42,15 +42,10 @@ impl Convolution {
     /// A window that does not fit the input, or channels or filters that do not split into the groups.
     pub fn new(input: [usize; 4], filters: usize, window: Window, groups: usize) -> Result<Self> {
         let [batch, channels, height, width] = input;
-        let side = |axis, input: usize| window.output(axis, input as u64, false);
-        let (Some(down), Some(across)) = (side(0, height), side(1, width)) else {
-            let [kernel_height, kernel_width] = window.kernel.map(|side| side as usize);
-            return Err(NumericsError::Window { kernel_height, kernel_width, height, width });
-        };
+        let output = expect_window(window, [height, width], false)?;
         if groups == 0 || !channels.is_multiple_of(groups) || !filters.is_multiple_of(groups) {
             return Err(NumericsError::Groups { channels, filters, groups });
         }
-        let output = [down as usize, across as usize];
         Ok(Self { batch, channels, input: [height, width], filters, output, window, groups })
     }
 

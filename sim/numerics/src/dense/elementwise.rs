@@ -14,30 +14,6 @@ pub fn add(left: &[f32], right: &[f32], sum: &mut [f32]) -> Result {
     combine(left, right, sum, |a, b| a + b)
 }
 
-/// `difference[i] = left[i] − right[i mod right.len()]`; the gradient of the right operand is minus that of a sum's.
-///
-/// # Errors
-/// A right operand that does not divide the left one, or a difference of another length.
-pub fn subtract(left: &[f32], right: &[f32], difference: &mut [f32]) -> Result {
-    combine(left, right, difference, |a, b| a - b)
-}
-
-/// Each row of `values` times a factor of its own, a row for each factor: whole samples dropped or scaled, forward and
-/// backward.
-///
-/// # Errors
-/// Values that are no whole number of rows, or a product of another length.
-pub fn multiply_rows(values: &[f32], factors: &[f32], product: &mut [f32]) -> Result {
-    let row = expect_rows("the rows of a product", values.len(), factors.len())?;
-    expect_length("the result of two operands", product.len(), values.len())?;
-    if row > 0 {
-        product.par_chunks_mut(row).zip(values.par_chunks(row)).zip(factors).for_each(|((y, x), factor)| {
-            y.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor);
-        });
-    }
-    Ok(())
-}
-
 /// `product[i] = left[i] * right[i mod right.len()]`.
 ///
 /// # Errors

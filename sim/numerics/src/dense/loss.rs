@@ -5,15 +5,17 @@ use super::sums::largest;
 use super::transcendental::exp;
 use crate::error::{Result, expect_length};
 
-/// What a batch answers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a node has yielded beside tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
-    /// The mean loss of a sample.
-    pub mean: f32,
-    /// The mean of the squares of the samples' losses.
-    pub mean_square: f32,
-    /// Samples whose label has the highest logit (the first of equals).
+    /// The mean over its rows.
+    pub mean: f64,
+    /// The mean over its rows of the loss's square.
+    pub mean_square: f64,
+    /// Rows whose largest score is their label's.
     pub correct: usize,
+    /// Rows.
+    pub rows: usize,
 }
 
 /// Writes the log-softmax of each row of `classes` logits, which the backward pass needs, and answers the loss.
@@ -21,7 +23,9 @@ pub struct Loss {
 /// # Errors
 /// A label that names no class, or an operand of the wrong length.
 pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut [f32]) -> Result<Loss> {
-    check(logits.len(), classes, labels, log_softmax.len())?;
+    expect_length("the logits of a loss", logits.len(), labels.len() * classes)?;
+    expect_length("the log-softmax or gradient of a loss", log_softmax.len(), logits.len())?;
+    expect_indices("label", labels, classes)?;
     let (mut sum, mut squares, mut correct) = (0.0_f64, 0.0_f64, 0);
     if classes > 0 {
         let rows = logits.chunks_exact(classes).zip(log_softmax.chunks_exact_mut(classes));
@@ -36,29 +40,6 @@ pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut
             correct += usize::from(x.iter().position(|&x| x >= most) == Some(label as usize));
         }
     }
-    let mean = |sum: f64| (sum / labels.len().max(1) as f64) as f32;
-    Ok(Loss { mean: mean(sum), mean_square: mean(squares), correct })
-}
-
-/// The gradient of the logits: `(softmax − one-hot) · scale / rows`. `scale` is 1, or a micro-batch's share of its batch.
-///
-/// # Errors
-/// A label that names no class, or an operand of the wrong length.
-pub fn backward(log_softmax: &[f32], classes: usize, labels: &[i64], scale: f32, gradient: &mut [f32]) -> Result {
-    check(log_softmax.len(), classes, labels, gradient.len())?;
-    let share = scale / labels.len().max(1) as f32;
-    if classes > 0 {
-        let rows = log_softmax.chunks_exact(classes).zip(gradient.chunks_exact_mut(classes));
-        for ((y, gradient), &label) in rows.zip(labels) {
-            gradient.iter_mut().zip(y).for_each(|(gradient, &y)| *gradient = exp(y) * share);
-            gradient[label as usize] -= share;
-        }
-    }
-    Ok(())
-}
-
-fn check(logits: usize, classes: usize, labels: &[i64], other: usize) -> Result {
-    expect_length("the logits of a loss", logits, labels.len() * classes)?;
-    expect_length("the log-softmax or gradient of a loss", other, logits)?;
-    expect_indices("label", labels, classes)
+    let mean = |sum: f64| f64::from((sum / labels.len().max(1) as f64) as f32);
+    Ok(Loss { mean: mean(sum), mean_square: mean(squares), correct, rows: labels.len() })
 }

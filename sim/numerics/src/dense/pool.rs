@@ -6,7 +6,7 @@ use haversack_workloads::operator::Window;
 use rayon::prelude::*;
 
 use super::parallel::rows_of_block;
-use crate::error::{NumericsError, Result, expect_length};
+use crate::error::{Result, expect_length, expect_window};
 
 /// What maxima are taken of: values, or codes of them.
 pub trait Ordered: Copy + Default + PartialOrd + AddAssign + Send + Sync {
@@ -58,14 +58,9 @@ impl Pool {
     ///
     /// # Errors
     /// A window that does not fit.
-    pub fn new(planes: usize, [height, width]: [usize; 2], window: Window, round_up: bool) -> Result<Self> {
-        let side = |axis, input: usize| window.output(axis, input as u64, round_up);
-        let (Some(down), Some(across)) = (side(0, height), side(1, width)) else {
-            let [kernel_height, kernel_width] = window.kernel.map(|side| side as usize);
-            return Err(NumericsError::Window { kernel_height, kernel_width, height, width });
-        };
-        let output = [down as usize, across as usize];
-        Ok(Self { planes, input: [height, width], output, seen: Seen::Window(window) })
+    pub fn new(planes: usize, input: [usize; 2], window: Window, round_up: bool) -> Result<Self> {
+        let output = expect_window(window, input, round_up)?;
+        Ok(Self { planes, input, output, seen: Seen::Window(window) })
     }
 
     /// An adaptive pooling to `output`.

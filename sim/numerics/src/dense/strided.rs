@@ -1,7 +1,7 @@
 //! Copies between a view of a storage (permuted, sliced, expanded) and a contiguous tensor.
 //!
-//! Padding is a [`Strided::scatter`] into zeros; an operand that is broadcast along any axis is a [`Strided::gather`] with
-//! a stride of zero, and its gradient a [`Strided::scatter_add`].
+//! An operand that is broadcast along any axis is a [`Strided::gather`] with a stride of zero, and its gradient a
+//! [`Strided::scatter_add`].
 
 use crate::error::{NumericsError, Result, expect_length};
 
@@ -29,23 +29,6 @@ impl Strided<'_> {
                 tensor.copy_from_slice(&storage[from..from + run]);
             } else {
                 tensor.iter_mut().enumerate().for_each(|(i, x)| *x = storage[from + i * step]);
-            }
-        });
-        Ok(())
-    }
-
-    /// Copies a contiguous tensor into the view; the rest of the storage stays.
-    ///
-    /// # Errors
-    /// A view that reaches beyond the storage, or a tensor of another size.
-    pub fn scatter<T: Copy>(&self, tensor: &[T], storage: &mut [T]) -> Result {
-        self.check(storage.len(), tensor.len())?;
-        self.each_run(|to, step, from, run| {
-            let tensor = &tensor[from..from + run];
-            if step == 1 {
-                storage[to..to + run].copy_from_slice(tensor);
-            } else {
-                tensor.iter().enumerate().for_each(|(i, &x)| storage[to + i * step] = x);
             }
         });
         Ok(())

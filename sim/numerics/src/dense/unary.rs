@@ -2,43 +2,12 @@
 
 use haversack_kernels::Isa;
 use haversack_kernels::quantise::mask;
+use haversack_workloads::operator::{Addend, Unary};
 use rayon::prelude::*;
 
-use super::parallel::{BLOCK, blocks, blocks2};
+use super::parallel::{BLOCK, blocks2};
 use super::transcendental::{erf, exp, tanh};
 use crate::error::{Result, expect_length};
-
-/// An element-wise function.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Function {
-    /// max(x, 0).
-    Relu,
-    /// min(max(x, 0), 6).
-    Relu6,
-    /// min(max(x, low), high).
-    Clip {
-        /// The lower bound.
-        low: f32,
-        /// The upper bound.
-        high: f32,
-    },
-    /// x Φ(x) by the error function.
-    Gelu,
-    /// x Φ(x) by the approximation with a hyperbolic tangent.
-    GeluTanh,
-    /// x / (1 + e^−x).
-    Silu,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// 1 / (1 + e^−x).
-    Sigmoid,
-    /// x³.
-    Cube,
-    /// x to a constant power.
-    Power(f32),
-    /// The product with a constant.
-    Scale(f32),
-}
 
 /// What the backward pass of a function needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,54 +29,6 @@ const GELU_SLOPE: f32 = 0.797_884_6;
 /// The share of the cube in it.
 const GELU_CUBE: f32 = 0.044_715;
 
-/// Calls a loop with the function of one element that belongs to each variant, so that each is compiled by itself.
-macro_rules! each_function {
-    ($function:expr, $loop:ident, $($argument:expr),+) => {
-        match $function {
-            Function::Relu => $loop($($argument),+, |x, _| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
-            Function::Relu6 => $loop($($argument),+, |x, _| x.clamp(0.0, 6.0)),
-            Function::Clip { low, high } => $loop($($argument),+, move |x, _| if x > high { high } else if x < low { low } else { x }),
-            Function::Gelu => $loop($($argument),+, |x, _| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
-            Function::GeluTanh => $loop($($argument),+, |x, _| 0.5 * x * (1.0 + gelu_tanh(x))),
-            Function::Silu => $loop($($argument),+, |x, _| x * sigmoid(x)),
-            Function::Tanh => $loop($($argument),+, |x, _| tanh(x)),
-            Function::Sigmoid => $loop($($argument),+, |x, _| sigmoid(x)),
-            Function::Cube => $loop($($argument),+, |x, _| x * x * x),
-            Function::Power(power) => $loop($($argument),+, move |x, _| x.powf(power)),
-            Function::Scale(by) => $loop($($argument),+, move |x, _| x * by),
-        }
-    };
-}
-
-/// The same for derivatives: of the saved element and the gradient.
-macro_rules! each_derivative {
-    ($function:expr, $loop:ident, $($argument:expr),+) => {
-        match $function {
-            Function::Relu => $loop($($argument),+, |y, g| if y > 0.0 { g } else { 0.0 }),
-            Function::Relu6 => $loop($($argument),+, |x, g| if x > 0.0 && x < 6.0 { g } else { 0.0 }),
-            Function::Gelu => $loop($($argument),+, |x, g| {
-                let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
-                g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
-            }),
-            Function::Clip { low, high } => $loop($($argument),+, move |x, g| if x > low && x < high { g } else { 0.0 }),
-            Function::GeluTanh => $loop($($argument),+, |x, g| {
-                let t = gelu_tanh(x);
-                let slope = GELU_SLOPE * (1.0 + 3.0 * GELU_CUBE * x * x);
-                g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
-            }),
-            Function::Silu => $loop($($argument),+, |x, g| {
-                let s = sigmoid(x);
-                g * s * (1.0 + x * (1.0 - s))
-            }),
-            Function::Tanh => $loop($($argument),+, |y, g| g * (1.0 - y * y)),
-            Function::Sigmoid => $loop($($argument),+, |y, g| g * y * (1.0 - y)),
-            Function::Cube => $loop($($argument),+, |x, g| g * 3.0 * x * x),
-            Function::Power(power) => $loop($($argument),+, move |x, g| g * power * x.powf(power - 1.0)),
-            Function::Scale(by) => $loop($($argument),+, move |_, g| g * by),
-        }
-    };
-}
-
 #[inline(always)]
 fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
@@ -118,74 +39,98 @@ fn gelu_tanh(x: f32) -> f32 {
     tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x))
 }
 
-impl Function {
-    /// What PyTorch keeps for the backward pass.
-    #[must_use]
-    pub const fn saved(self) -> Saved {
-        match self {
-            Self::Relu | Self::Tanh | Self::Sigmoid => Saved::Output,
-            Self::Scale(_) => Saved::Nothing,
-            _ => Saved::Input,
-        }
-    }
-
-    /// `output = f(input)`, element by element.
-    ///
-    /// # Errors
-    /// Operands of different lengths.
-    pub fn forward(self, input: &[f32], output: &mut [f32]) -> Result {
-        expect_length("the output of an element-wise function", output.len(), input.len())?;
-        each_function!(self, map, input, output);
-        Ok(())
-    }
-
-    /// `values = f(values)`, element by element.
-    pub fn forward_in_place(self, values: &mut [f32]) {
-        each_function!(self, map_in_place, values);
-    }
-
-    /// The gradient of the input, from what [`saved`](Self::saved) names (any slice of the same length, or none, where it
-    /// names nothing) and the gradient of the output.
-    ///
-    /// # Errors
-    /// Operands of different lengths.
-    pub fn backward(self, saved: &[f32], gradient: &[f32], input_gradient: &mut [f32]) -> Result {
-        let saved = if self.saved() == Saved::Nothing { gradient } else { saved };
-        expect_length("what an element-wise function saved", saved.len(), gradient.len())?;
-        expect_length("the gradient of an input", input_gradient.len(), gradient.len())?;
-        each_derivative!(self, map2, saved, gradient, input_gradient);
-        Ok(())
-    }
-
-    /// [`backward`](Self::backward) over the gradient itself.
-    ///
-    /// # Errors
-    /// Operands of different lengths.
-    pub fn backward_in_place(self, saved: &[f32], gradient: &mut [f32]) -> Result {
-        if let Self::Scale(by) = self {
-            Self::Scale(by).forward_in_place(gradient);
-            return Ok(());
-        }
-        expect_length("what an element-wise function saved", saved.len(), gradient.len())?;
-        each_derivative!(self, map_with, saved, gradient);
-        Ok(())
+/// What PyTorch keeps for the backward pass.
+#[must_use]
+pub const fn saved(function: Unary) -> Saved {
+    match function {
+        Unary::Relu | Unary::Tanh | Unary::Sigmoid => Saved::Output,
+        Unary::Scale(_)
+        | Unary::AddConstant(_)
+        | Unary::DivideByElement(_)
+        | Unary::Where(_)
+        | Unary::Other(_)
+        | Unary::DropPath(_) => Saved::Nothing,
+        _ => Saved::Input,
     }
 }
 
-fn map(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
-    blocks(x, y, |x, y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x, 0.0)));
+/// `values = f(values)`, element by element; what is no arithmetic of single elements leaves them as they are.
+pub fn forward(function: Unary, values: &mut [f32]) {
+    // Each loop is compiled by itself.
+    match function {
+        Unary::Relu => map_in_place(values, |x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
+        Unary::Relu6 => map_in_place(values, |x| x.clamp(0.0, 6.0)),
+        Unary::Clip { low, high } => map_in_place(values, move |x| {
+            if x > high {
+                high
+            } else if x < low {
+                low
+            } else {
+                x
+            }
+        }),
+        Unary::Gelu => map_in_place(values, |x| 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
+        Unary::GeluTanh => map_in_place(values, |x| 0.5 * x * (1.0 + gelu_tanh(x))),
+        Unary::Silu => map_in_place(values, |x| x * sigmoid(x)),
+        Unary::Tanh => map_in_place(values, tanh),
+        Unary::Sigmoid => map_in_place(values, sigmoid),
+        Unary::Power(3.0) => map_in_place(values, |x| x * x * x),
+        Unary::Power(power) => map_in_place(values, move |x| x.powf(power)),
+        Unary::Scale(by) => map_in_place(values, move |x| x * by),
+        Unary::DivideByElement(divisor) => forward(Unary::Scale(1.0 / divisor), values),
+        Unary::AddConstant(Addend::Value(addend)) => map_in_place(values, move |x| x + addend),
+        Unary::AddConstant(Addend::Tensor) | Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => {}
+    }
 }
 
-fn map_in_place(values: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
-    values.par_chunks_mut(BLOCK).for_each(|block| block.iter_mut().for_each(|x| *x = f(*x, 0.0)));
+/// The gradient of the input, from what [`saved`] names (any slice of the same length, or none, where it names nothing)
+/// and the gradient of the output; it is left as it is of what is no arithmetic of single elements.
+///
+/// # Errors
+/// Operands of different lengths.
+pub fn backward(function: Unary, held: &[f32], gradient: &[f32], input_gradient: &mut [f32]) -> Result {
+    let held = if saved(function) == Saved::Nothing { gradient } else { held };
+    expect_length("what an element-wise function saved", held.len(), gradient.len())?;
+    expect_length("the gradient of an input", input_gradient.len(), gradient.len())?;
+    match function {
+        Unary::Relu => map2(held, gradient, input_gradient, |y, g| if y > 0.0 { g } else { 0.0 }),
+        Unary::Relu6 => map2(held, gradient, input_gradient, |x, g| if x > 0.0 && x < 6.0 { g } else { 0.0 }),
+        Unary::Gelu => map2(held, gradient, input_gradient, |x, g| {
+            let density = FRAC_1_SQRT_2PI * exp(-0.5 * x * x);
+            g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density)
+        }),
+        Unary::Clip { low, high } => {
+            map2(held, gradient, input_gradient, move |x, g| if x > low && x < high { g } else { 0.0 });
+        }
+        Unary::GeluTanh => map2(held, gradient, input_gradient, |x, g| {
+            let t = gelu_tanh(x);
+            let slope = GELU_SLOPE * (1.0 + 3.0 * GELU_CUBE * x * x);
+            g * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+        }),
+        Unary::Silu => map2(held, gradient, input_gradient, |x, g| {
+            let s = sigmoid(x);
+            g * s * (1.0 + x * (1.0 - s))
+        }),
+        Unary::Tanh => map2(held, gradient, input_gradient, |y, g| g * (1.0 - y * y)),
+        Unary::Sigmoid => map2(held, gradient, input_gradient, |y, g| g * y * (1.0 - y)),
+        Unary::Power(3.0) => map2(held, gradient, input_gradient, |x, g| g * 3.0 * x * x),
+        Unary::Power(power) => map2(held, gradient, input_gradient, move |x, g| g * power * x.powf(power - 1.0)),
+        Unary::Scale(by) => map2(held, gradient, input_gradient, move |_, g| g * by),
+        Unary::DivideByElement(divisor) => {
+            return backward(Unary::Scale(1.0 / divisor), held, gradient, input_gradient);
+        }
+        Unary::AddConstant(_) => input_gradient.copy_from_slice(gradient),
+        Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => {}
+    }
+    Ok(())
+}
+
+fn map_in_place(values: &mut [f32], f: impl Fn(f32) -> f32 + Sync) {
+    values.par_chunks_mut(BLOCK).for_each(|block| block.iter_mut().for_each(|x| *x = f(*x)));
 }
 
 fn map2(a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
     blocks2(a, b, y, |a, b, y| y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = f(a, b)));
-}
-
-fn map_with(a: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync) {
-    blocks(a, y, |a, y| y.iter_mut().zip(a).for_each(|(y, &a)| *y = f(a, *y)));
 }
 
 /// Words of a mask that are converted at a time.

@@ -249,7 +249,7 @@ fn lines(of: &Convolution, channels: usize) -> impl Iterator<Item = Line> {
 }
 
 /// The codes that each tap of each channel sees at every position: depth × positions, zeros for padding.
-pub(crate) fn unfold(of: &Convolution, input: &[i8], channels: usize, unfolded: &mut [i8]) {
+fn unfold(of: &Convolution, input: &[i8], channels: usize, unfolded: &mut [i8]) {
     unfolded.fill(0);
     for Line { unfolded: to, input: from, stride, count } in lines(of, channels) {
         let to = &mut unfolded[to..][..count];

@@ -7,7 +7,7 @@ use haversack_workloads::operator::{Averaging, Mask, Unary};
 use haversack_workloads::{Op, TensorId};
 
 use super::Passes;
-use super::forward::{self, convolution, draw_mask, linear, matmul, mean, pool};
+use super::forward::{self, convolution, draw_mask, linear, matmul, mean, or_scratch, pool};
 use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
@@ -69,10 +69,7 @@ impl Derived<'_> {
         };
         let mut scratch = None;
         let len = operands.network().parameter(node.parameters[0]).elements as usize;
-        let weight = match weight {
-            Some(weight) => weight,
-            None => &mut **scratch.insert(operands.meter().zeros(len)),
-        };
+        let weight = or_scratch(weight, &mut scratch, len, operands);
         match node.op {
             Op::Convolution { window, groups } => {
                 let convolution = convolution(operands, node, window, groups)?;
@@ -175,32 +172,27 @@ impl Derived<'_> {
         Ok(())
     }
 
-    fn unary(&self, unary: Unary, made: &mut [f32]) -> Result<(), ProgramError> {
+    fn unary(&self, function: Unary, made: &mut [f32]) -> Result<(), ProgramError> {
         let gradient = &*self.gradient;
-        if matches!(unary, Unary::AddConstant(_)) {
-            made.copy_from_slice(gradient);
-            return Ok(());
-        }
-        if unary == Unary::Where(Mask::Causal) {
+        if function == Unary::Where(Mask::Causal) {
             made.copy_from_slice(gradient);
             let width = self.operands.rows(self.node.output).1.max(1);
             made.chunks_exact_mut(width).enumerate().for_each(|(row, values)| values[row % width + 1..].fill(0.0));
             return Ok(());
         }
-        let Some(function) = forward::function(unary) else { return Ok(()) };
-        if function.saved() == unary::Saved::Nothing {
-            return Ok(function.backward(&[], gradient, made)?);
+        if unary::saved(function) == unary::Saved::Nothing {
+            return Ok(unary::backward(function, &[], gradient, made)?);
         }
         // An in-place ReLU6 saves a copy of its input.
         let saved = self.node.saved[0];
-        let gates = self.operands.program.passes(saved) != Passes::Positive || function == unary::Function::Relu;
+        let gates = self.operands.program.passes(saved) != Passes::Positive || function == Unary::Relu;
         if let (true, Signs::Bits(bits)) = (gates, self.operands.memory.signs(saved)?) {
             made.copy_from_slice(gradient);
             let isa = Isa::chosen().map_err(crate::error::NumericsError::from)?;
             return Ok(unary::gate(&bits, isa, made)?);
         }
         let held = self.as_gradient(saved)?;
-        Ok(function.backward(&held, gradient, made)?)
+        Ok(unary::backward(function, &held, gradient, made)?)
     }
 
     /// What was saved, row by row as the gradient is.
@@ -256,8 +248,8 @@ impl Derived<'_> {
             norm.input_gradient(of, gradient, &weight, &sums, made)?;
         }
         let (mut first, mut second) = (None, None);
-        let of_weight = or_zeros(of_weight, &mut first, norm.channels, operands);
-        let of_bias = or_zeros(of_bias, &mut second, norm.channels, operands);
+        let of_weight = or_scratch(of_weight, &mut first, norm.channels, operands);
+        let of_bias = or_scratch(of_bias, &mut second, norm.channels, operands);
         Ok(norm.add_parameter_gradients(&sums, of_weight, of_bias)?)
     }
 
@@ -276,8 +268,8 @@ impl Derived<'_> {
             return Ok(());
         }
         let (mut first, mut second) = (None, None);
-        let of_weight = or_zeros(of_weight, &mut first, width, operands);
-        let of_bias = or_zeros(of_bias, &mut second, width, operands);
+        let of_weight = or_scratch(of_weight, &mut first, width, operands);
+        let of_bias = or_scratch(of_bias, &mut second, width, operands);
         Ok(norm.parameter_gradients(of, gradient, of_weight, of_bias)?)
     }
 
@@ -294,14 +286,4 @@ impl Derived<'_> {
         }
         (input, weights)
     }
-}
-
-/// What was given to be added to, or zeros where nobody wants it.
-fn or_zeros<'s>(
-    given: Option<&'s mut [f32]>,
-    scratch: &'s mut Option<crate::meter::Floats>,
-    len: usize,
-    operands: &Operands<'_>,
-) -> &'s mut [f32] {
-    given.unwrap_or_else(|| &mut **scratch.insert(operands.meter().zeros(len)))
 }

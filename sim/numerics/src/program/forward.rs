@@ -2,7 +2,7 @@
 
 use haversack_workloads::network::OperatorNode;
 use haversack_workloads::network::layout::Layout;
-use haversack_workloads::operator::{Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
+use haversack_workloads::operator::{Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
 use haversack_workloads::{Network, Op, ValueId};
 
 use super::look::gather;
@@ -17,26 +17,16 @@ use crate::dense::linear::Linear;
 use crate::dense::matmul::Matmul;
 use crate::dense::mean::Mean;
 use crate::dense::pool::Pool;
-use crate::dense::unary::Function;
-use crate::dense::{dropout, elementwise, embedding, loss, softmax};
+use crate::dense::{dropout, elementwise, embedding, loss, softmax, unary};
 use crate::eight;
 use crate::error::ProgramError;
 
-/// Fails for an operator that has no arithmetic here.
+/// Fails for an operator of a network that says all that it computes, but that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
     let reason = match &node.op {
-        Op::Unary { function: Unary::DropPath(_), .. }
-        | Op::Copy(Copying::Pad | Copying::Roll(_))
-        | Op::IndexTable
-        | Op::Unary { function: Unary::Other(_), .. }
-        | Op::TransposedConvolution { .. }
-        | Op::Recurrent { .. }
-        | Op::GroupNorm { .. }
-        | Op::Pairwise(_)
-        | Op::Reduce { .. }
-        | Op::Take(_)
-        | Op::Subtract => "it is not computed yet",
-        Op::Convolution { window, .. } if window.dilation != [1, 1] => "its taps are not neighbours",
+        Op::Unary { function: Unary::DropPath(_), .. } | Op::Copy(Copying::Pad | Copying::Roll(_)) | Op::IndexTable => {
+            "it is not computed yet"
+        }
         Op::GlobalAveragePool { axes } if !axes.is_sorted_by(|a, b| a + 1 == *b) => "its axes are not side by side",
         Op::Add | Op::Mul if !broadcasts(network, node) => "only a trailing part of the shape is broadcast",
         _ => return Ok(()),
@@ -56,25 +46,6 @@ fn broadcasts(network: &Network, node: &OperatorNode) -> bool {
     let (large, small) = if a.elements().at(1) >= b.elements().at(1) { (a, b) } else { (b, a) };
     let small: Vec<_> = small.0.iter().skip_while(|dim| dim.size == 1 && !dim.batched).collect();
     a.elements() == b.elements() || large.0.iter().rev().zip(small.iter().rev()).all(|(large, &small)| large == small)
-}
-
-/// The function of an element-wise operator.
-pub(super) fn function(unary: Unary) -> Option<Function> {
-    Some(match unary {
-        Unary::Relu => Function::Relu,
-        Unary::Relu6 => Function::Relu6,
-        Unary::Clip { low, high } => Function::Clip { low, high },
-        Unary::Gelu => Function::Gelu,
-        Unary::GeluTanh => Function::GeluTanh,
-        Unary::Silu => Function::Silu,
-        Unary::Sigmoid => Function::Sigmoid,
-        Unary::Tanh => Function::Tanh,
-        Unary::Power(3.0) => Function::Cube,
-        Unary::Power(power) => Function::Power(power),
-        Unary::Scale(factor) => Function::Scale(factor),
-        Unary::DivideByElement(divisor) => Function::Scale(1.0 / divisor),
-        Unary::AddConstant(_) | Unary::Where(_) | Unary::DropPath(_) | Unary::Other(_) => return None,
-    })
 }
 
 /// The convolution of an operator.
@@ -151,8 +122,8 @@ impl Run<'_> {
         if let Op::CrossEntropy = node.op {
             return self.cross_entropy(node).map(Some);
         }
-        if let Op::Unary { function: unary, in_place } = node.op {
-            return self.unary(node, unary, in_place).map(|()| None);
+        if let Op::Unary { function, in_place } = node.op {
+            return self.unary(node, function, in_place).map(|()| None);
         }
         if let Op::BatchNorm { .. } = node.op {
             return self.batch_norm(node).map(|()| None);
@@ -239,19 +210,15 @@ impl Run<'_> {
             let labels = operands.ids(node.inputs[1])?;
             let [mean, log_softmax, weight] = outputs.each();
             let mut scratch = None;
-            let log_softmax = match log_softmax {
-                Some(values) => values,
-                None => &mut **scratch.insert(operands.meter().floats(scores.len())),
-            };
+            let log_softmax = or_scratch(log_softmax, &mut scratch, scores.len(), &operands);
             let found = loss::forward(&scores, operands.rows(node.inputs[0]).1, &labels, log_softmax)?;
-            mean.into_iter().for_each(|mean| mean.fill(found.mean));
+            mean.into_iter().for_each(|mean| mean.fill(found.mean as f32));
             weight.into_iter().for_each(|weight| weight.fill(labels.len() as f32));
-            let loss::Loss { mean, mean_square, correct } = found;
-            Ok(Loss { mean: f64::from(mean), mean_square: f64::from(mean_square), correct, rows: labels.len() })
+            Ok(found)
         })
     }
 
-    fn unary(&mut self, node: &OperatorNode, unary: Unary, in_place: bool) -> Result<(), ProgramError> {
+    fn unary(&mut self, node: &OperatorNode, function: Unary, in_place: bool) -> Result<(), ProgramError> {
         let written = self.written(node);
         self.write(&written, |operands, outputs| {
             let [Some(output), aside] = outputs.each() else { return Ok(()) };
@@ -261,14 +228,9 @@ impl Run<'_> {
             if !in_place {
                 output.copy_from_slice(&operands.as_result(node)?);
             }
-            match unary {
-                Unary::AddConstant(Addend::Value(addend)) => output.iter_mut().for_each(|value| *value += addend),
+            match function {
                 Unary::Where(Mask::Causal) => hide_later(output, operands.rows(node.output).1),
-                _ => {
-                    if let Some(function) = function(unary) {
-                        function.forward_in_place(output);
-                    }
-                }
+                _ => unary::forward(function, output),
             }
             Ok(())
         })
@@ -310,7 +272,7 @@ impl Run<'_> {
 }
 
 /// What was given to be written, or scratch space where nobody wants it.
-fn or_scratch<'s>(
+pub(super) fn or_scratch<'s>(
     given: Option<&'s mut [f32]>,
     scratch: &'s mut Option<crate::meter::Floats>,
     len: usize,

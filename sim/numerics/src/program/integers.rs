@@ -17,8 +17,7 @@ use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, Tra
 
 use self::rounding::encode;
 use self::standing::Standing;
-use super::maps::Known;
-use super::{Loss, Pass, Program, TensorKind};
+use super::{Known, Loss, Pass, Program, TensorKind};
 use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
@@ -64,7 +63,7 @@ impl Program {
             tensors.push(TensorKind { is_coded, ..kind });
         }
         let coded = tensors.iter().map(|kind: &TensorKind| kind.is_coded).collect();
-        let known = Known::nothing(tensors.len());
+        let known = vec![Known::default(); tensors.len()];
         let integers = Integers { eager, rewritten, rules, coded };
         Ok(Self { network, steps: Vec::new(), looks: Vec::new(), tensors, known, integers: Some(Box::new(integers)) })
     }
@@ -72,7 +71,7 @@ impl Program {
     /// What `graph` holds before training, drawn by `seed`, and an optimiser that has seen nothing.
     ///
     /// # Errors
-    /// As [`State::initial`].
+    /// A weight whose values are not known beforehand.
     pub fn initial_state(&self, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<State, WorkloadError> {
         self.state_with(graph, seed, &|_| None, meter)
     }
@@ -80,7 +79,7 @@ impl Program {
     /// The same with the values that `given` has for weights, by their storage in the network.
     ///
     /// # Errors
-    /// As [`State::initial`].
+    /// As [`Self::initial_state`].
     pub fn state_with(
         &self,
         graph: &TrainingGraph,

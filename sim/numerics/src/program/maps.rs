@@ -116,53 +116,43 @@ impl Positions {
     }
 }
 
-/// What storing tensors otherwise has to know of each.
-#[derive(Debug)]
+/// What storing a tensor otherwise has to know of it; nothing by default.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    pub(super) maps: Vec<Map>,
-    pub(super) passes: Vec<Passes>,
-    pub(super) positions: Vec<Option<Positions>>,
-    pub(super) scales: Vec<Scale>,
-}
-
-impl Known {
-    /// Of `tensors` tensors whose maps nobody has to know.
-    pub(super) fn nothing(tensors: usize) -> Self {
-        Self {
-            maps: vec![Map::default(); tensors],
-            passes: vec![Passes::default(); tensors],
-            positions: vec![None; tensors],
-            scales: vec![Scale::default(); tensors],
-        }
-    }
+    pub(super) map: Map,
+    pub(super) passes: Passes,
+    pub(super) positions: Option<Positions>,
+    pub(super) scale: Scale,
 }
 
 /// What is known of each of `tensors` tensors, of which the first are the network's storages.
-pub(super) fn of(network: &Network, tensors: usize) -> Known {
-    let Known { mut maps, mut passes, mut positions, mut scales } = Known::nothing(tensors);
+pub(super) fn of(network: &Network, tensors: usize) -> Vec<Known> {
+    let mut known = vec![Known::default(); tensors];
     for node in &network.nodes {
-        let storage = network.value(node.output).storage as usize;
-        if maps[storage] == Map::default() {
-            maps[storage] = map_of(network, node);
+        let map = &mut known[network.value(node.output).storage as usize].map;
+        if *map == Map::default() {
+            *map = map_of(network, node);
         }
         match (&node.op, &node.saved[..]) {
             (Op::Unary { function: Unary::Relu6, .. }, &[saved]) => {
-                passes[saved as usize] = Passes::Between(0.0, 6.0);
+                known[saved as usize].passes = Passes::Between(0.0, 6.0);
             }
             (&Op::Unary { function: Unary::Clip { low, high }, .. }, &[saved]) => {
-                passes[saved as usize] = Passes::Between(low, high);
+                known[saved as usize].passes = Passes::Between(low, high);
             }
-            (Op::CrossEntropy, &[log_probabilities, ..]) => scales[log_probabilities as usize] = Scale::Exponential,
-            (Op::Dropout(_), &[mask]) => passes[mask as usize] = Passes::NotZero,
+            (Op::CrossEntropy, &[log_probabilities, ..]) => {
+                known[log_probabilities as usize].scale = Scale::Exponential
+            }
+            (Op::Dropout(_), &[mask]) => known[mask as usize].passes = Passes::NotZero,
             (&Op::MaxPool(window), &[_, indices]) if window.taps() <= 256 => {
                 let plane = |value| [2, 3].map(|axis| network.shape(value).size(axis) as usize);
                 let (input, output) = (plane(node.inputs[0]), plane(node.output));
-                positions[indices as usize] = Some(Positions { window, input, output });
+                known[indices as usize].positions = Some(Positions { window, input, output });
             }
             _ => {}
         }
     }
-    Known { maps, passes, positions, scales }
+    known
 }
 
 /// Four axes are channels of images; otherwise the last one holds features, of as many tokens as there are before it.

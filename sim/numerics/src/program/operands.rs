@@ -123,32 +123,30 @@ impl Outputs {
 
     /// The values at `place`; `None` if nobody wants them.
     pub(super) fn floats(&mut self, place: usize) -> Option<&mut [f32]> {
-        match self.0.get_mut(place) {
-            Some((_, Some(Contents::Floats(values)))) => Some(values),
-            _ => None,
-        }
+        self.0.get_mut(place).and_then(|(_, contents)| floats_of(contents))
     }
 
     /// The values at each place.
     pub(super) fn each<const N: usize>(&mut self) -> [Option<&mut [f32]>; N] {
-        let mut held = self.0.iter_mut().map(|(_, contents)| match contents {
-            Some(Contents::Floats(values)) => Some(&mut **values),
-            _ => None,
-        });
+        let mut held = self.0.iter_mut().map(|(_, contents)| floats_of(contents));
         [(); N].map(|()| held.next().flatten())
     }
 
     /// The values that were taken out first, and the integers that were second.
     pub(super) fn floats_and_integers(&mut self) -> (Option<&mut [f32]>, Option<&mut [i64]>) {
         let mut held = self.0.iter_mut().map(|(_, contents)| contents);
-        let values = match held.next() {
-            Some(Some(Contents::Floats(values))) => Some(&mut **values),
-            _ => None,
-        };
+        let values = held.next().and_then(floats_of);
         let integers = match held.next() {
             Some(Some(Contents::Integers(integers))) => Some(&mut **integers),
             _ => None,
         };
         (values, integers)
+    }
+}
+
+fn floats_of(contents: &mut Option<Contents>) -> Option<&mut [f32]> {
+    match contents {
+        Some(Contents::Floats(values)) => Some(values),
+        _ => None,
     }
 }

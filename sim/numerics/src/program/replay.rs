@@ -9,6 +9,7 @@ use haversack_workloads::operator::{Copying, View};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Op, Phase, Role, TensorId, TrainingGraph, ValueId};
 
+use super::forward::refused;
 use super::look::Look;
 use super::{Derivative, Part, Step};
 use crate::error::ProgramError;
@@ -265,17 +266,12 @@ pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>, ProgramErr
 /// A view whose gradient is not a look at that of its output.
 pub(super) fn back(network: &Network, node: &OperatorNode) -> Result<Option<Layout>, ProgramError> {
     let (input, output) = (network.shape(node.inputs[0]), network.shape(node.output));
-    let refused = |reason: &str| ProgramError::Operator {
-        module: node.module.clone(),
-        operator: node.op.name(),
-        reason: reason.to_owned(),
-    };
     let order = match &node.op {
         Op::View(View::Reshape) | Op::Copy(Copying::Plain) => return Ok(None),
         Op::View(View::Permute(order)) => order,
-        _ => return Err(refused("its gradient is not a look at that of what it makes")),
+        _ => return Err(refused(node, "its gradient is not a look at that of what it makes")),
     };
-    let layout = Layout::row_major(output).ok_or_else(|| refused("its batch is not outermost"))?;
+    let layout = Layout::row_major(output).ok_or_else(|| refused(node, "its batch is not outermost"))?;
     let inverse: Vec<usize> = (0..input.rank()).filter_map(|axis| order.iter().position(|&to| to == axis)).collect();
     Ok(Some(layout.permuted(&inverse)))
 }

@@ -1,5 +1,7 @@
 //! Values, finite differences and thread pools that the tests share.
 
+use haversack_numerics::dense::batch_norm::{BatchNorm, Normalised};
+
 /// `len` values in −1..1 that PyTorch's fixture makes by the same formula.
 pub(crate) fn values(len: usize, k: usize) -> Vec<f32> {
     (0..len).map(|i| (0.37 * i as f64 + 1.3 * k as f64).sin() as f32).collect()
@@ -52,4 +54,17 @@ pub(crate) fn assert_same_on_any_threads(f: impl Fn() -> Vec<f32> + Sync) {
     for threads in [2, 3] {
         assert!(bits(threads) == one, "{threads} threads give other bits than one");
     }
+}
+
+/// The gradient of a batch normalisation's input, from that of its output; adds those of weight and bias, the last two.
+pub(crate) fn batch_norm_backward(
+    sizes: BatchNorm,
+    of: Normalised<'_>,
+    gradient: &[f32],
+    weight: &[f32],
+    [weight_gradient, bias_gradient, input_gradient]: [&mut [f32]; 3],
+) {
+    let sums = sizes.gradient_sums(of, gradient).unwrap();
+    sizes.add_parameter_gradients(&sums, weight_gradient, bias_gradient).unwrap();
+    sizes.input_gradient(of, gradient, weight, &sums, input_gradient).unwrap();
 }

@@ -33,8 +33,9 @@ fn network(id: &str, fixture: &Value) -> Network {
 }
 
 /// Weights by the formula.
-fn state(network: &Network, graph: &TrainingGraph, meter: &Meter) -> State {
-    let mut state = State::initial(network, graph, 1, meter).unwrap();
+fn state(program: &Program, graph: &TrainingGraph, meter: &Meter) -> State {
+    let mut state = program.initial_state(graph, 1, meter).unwrap();
+    let network = program.network();
     let parameters: BTreeMap<u32, _> =
         network.parameters.iter().map(|parameter| (parameter.storage, parameter)).collect();
     for (tensor, contents) in state.tensors_mut() {
@@ -69,7 +70,7 @@ fn three_steps_are_pytorchs() {
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         let program = Program::new(&network, &graph).unwrap();
         let meter = Meter::new();
-        let mut state = state(&network, &graph, &meter);
+        let mut state = state(&program, &graph, &meter);
         let before = values_by_name(&network, &state);
         let batch = batch(fixture, &graph, samples);
         let rule = Rule { optimiser: Optimiser::Sgd, rate, decay: 0.0 };

@@ -12,7 +12,7 @@ use crate::script::Script;
 fn within(script: &Script, heuristic: Heuristic, budget: u64) -> Outcome {
     let log = Log::parse("script", script.text()).unwrap();
     // Half a byte more than the budget, as the product is rounded down.
-    let ratio = (budget as f64 + 0.5) / log.baseline_memory().as_f64();
+    let ratio = (budget as f64 + 0.5) / replay(&log, heuristic, 1.0, 100.0).unwrap().baseline_memory.as_f64();
     let outcome = replay(&log, heuristic, ratio, 100.0).unwrap();
     assert_eq!(outcome.budget.0, budget);
     outcome

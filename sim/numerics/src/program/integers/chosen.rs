@@ -116,12 +116,7 @@ impl Choice<'_> {
                 codes.iter_mut().zip(&*from.codes).for_each(|(code, &from)| *code = from.max(0));
             });
         }
-        memory.eight(to)?;
-        if let Some(Contents::Eight(mut held)) = memory.take(to) {
-            held.codes.iter_mut().for_each(|code| *code = (*code).max(0));
-            memory.put(to, Contents::Eight(held));
-        }
-        Some(())
+        in_place(to, memory, |_, codes| codes.iter_mut().for_each(|code| *code = (*code).max(0)))
     }
 
     /// The gradient passes where the output was positive.
@@ -140,15 +135,10 @@ impl Choice<'_> {
                 }
             });
         }
-        memory.eight(to)?;
-        if let Some(Contents::Eight(mut held)) = memory.take(to) {
-            if let Some(saved) = memory.eight(saved) {
-                let codes = held.codes.iter_mut().zip(&*saved.codes);
-                codes.filter(|(_, saved)| **saved <= 0).for_each(|(code, _)| *code = 0);
-            }
-            memory.put(to, Contents::Eight(held));
-        }
-        Some(())
+        in_place(to, memory, |memory, codes| {
+            let saved = memory.eight(saved).into_iter().flat_map(|saved| &*saved.codes);
+            codes.iter_mut().zip(saved).filter(|(_, saved)| **saved <= 0).for_each(|(code, _)| *code = 0);
+        })
     }
 
     fn maxima(
@@ -208,4 +198,14 @@ impl Choice<'_> {
         done?;
         Ok(wrote.is_some())
     }
+}
+
+/// Changes the codes of `tensor` where they lie; `None` if it holds none.
+fn in_place(tensor: TensorId, memory: &mut dyn Memory, change: impl FnOnce(&dyn Memory, &mut [i8])) -> Option<()> {
+    memory.eight(tensor)?;
+    if let Some(Contents::Eight(mut held)) = memory.take(tensor) {
+        change(memory, &mut held.codes);
+        memory.put(tensor, Contents::Eight(held));
+    }
+    Some(())
 }

@@ -8,10 +8,11 @@ use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Op, Role, TensorId, ValueId};
 
 use super::Integers;
-use super::rounding::{exponent, largest, power_of_two, shift_all, shift_to, step_for};
+use super::rounding::{exponent, power_of_two, shift_all, shift_to, step_for};
+use super::standing::standing_for;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
-use crate::eight::{Eight, sums};
+use crate::eight::{Eight, largest, sums};
 use crate::error::{NumericsError, ProgramError};
 use crate::memory::{Contents, Memory, Seen};
 use crate::meter::{Codes, Sums};
@@ -165,8 +166,7 @@ impl<'r> Reads<'r> {
     }
 
     fn standing_for(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
-        let place = self.eager.inputs.iter().position(|&input| input == tensor);
-        let found = place.and_then(|place| self.node.inputs.get(place).copied());
+        let found = standing_for(tensor, &self.eager.inputs, &self.node.inputs);
         found.ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.node.name)))
     }
 

@@ -4,7 +4,7 @@ use haversack_kernels::Isa;
 use haversack_kernels::int8::{LARGEST_SHIFT, round_shift, rounded};
 use haversack_workloads::mixed::Rounding;
 
-use crate::eight::Eight;
+use crate::eight::{Eight, largest};
 use crate::error::Result;
 use crate::memory::Contents;
 use crate::meter::Meter;
@@ -22,11 +22,6 @@ pub(super) fn power_of_two(exponent: i32) -> f32 {
 /// The exponent of a step, which is a power of two.
 pub(super) const fn exponent(step: f32) -> i32 {
     (step.to_bits() >> 23).cast_signed() - 127
-}
-
-/// The largest magnitude of `values`.
-pub(super) fn largest(values: &[f32]) -> f32 {
-    values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()))
 }
 
 /// The least power of two at which `largest` has a code; 0 of 0.

@@ -15,21 +15,9 @@ const PAST_CACHES_FROM: usize = 16 << 20;
 pub(super) fn add(list: &mut List) {
     let entry = |id, about, limit, peer| Entry::new(id, about, (Family::Copy, limit), Some(peer));
     // One bit an element, as the backward pass of a rectifier needs.
-    let words = |tensors: &Tensors| Ok(Buffer::<u32>::zeroed(mask::mask_words(tensors.values.len())));
-    let packing = Contender::with("a loop over words and bits, packing", words, |words, Tensors { values, .. }| {
-        peers::mask(black_box(values), black_box(words));
-        Ok(())
-    });
-    let about = "one bit an element: whether it is above zero";
-    list.each(entry("mask", about, Limit::Read, packing), |id, isa| {
-        Contender::with(id, words, move |words, Tensors { values, .. }| {
-            mask::pack_positive(black_box(values), isa, black_box(words))
-        })
-    });
-    let chosen = list.chosen;
-    let marked = move |tensors: &Tensors| {
-        let mut words = words(tensors)?;
-        mask::pack_positive(&tensors.values, chosen, &mut words)?;
+    let marked = |tensors: &Tensors| {
+        let mut words = Buffer::<u32>::zeroed(mask::mask_words(tensors.values.len()));
+        peers::mask(&tensors.values, &mut words);
         Ok(words)
     };
     let gating = Contender::with("a loop over words and bits, gating", marked, |words, Tensors { output, .. }| {
