@@ -10,7 +10,7 @@ use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::papers::catalogue;
 use crate::papers::reference::Reference;
@@ -82,7 +82,7 @@ impl Row {
 ///
 /// # Errors
 /// A policy that there is not, a built-in calibration that does not load, or a standard output that cannot be written.
-pub fn run(options: &ListOptions) -> Result<(), CommandError> {
+pub fn run(options: &ListOptions) -> Result<()> {
     if let Some(id) = &options.id {
         return parameters(options, id);
     }
@@ -135,7 +135,7 @@ fn natural(id: &str) -> Vec<(String, u64)> {
 }
 
 /// The parameters of the policy `id`.
-fn parameters(options: &ListOptions, id: &str) -> Result<(), CommandError> {
+fn parameters(options: &ListOptions, id: &str) -> Result<()> {
     if options.what != Listed::Policies {
         let what = options.what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
@@ -149,7 +149,7 @@ fn parameters(options: &ListOptions, id: &str) -> Result<(), CommandError> {
     }
 }
 
-fn devices() -> Result<Vec<Row>, CommandError> {
+fn devices() -> Result<Vec<Row>> {
     let row = |listing: Listing| {
         let device = load(listing.id)?;
         let bytes = device.ram();
@@ -184,7 +184,7 @@ fn policy(entry: &Entry) -> Row {
 }
 
 /// Every artefact that can be selected.
-fn artefacts() -> Result<Vec<Row>, CommandError> {
+fn artefacts() -> Result<Vec<Row>> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let mut rows = Vec::new();
     for (paper, id) in reference.artefacts() {

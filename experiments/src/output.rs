@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -21,7 +21,7 @@ pub enum Format {
 ///
 /// # Errors
 /// A standard output that cannot be written, or that nobody reads any more.
-pub fn print(text: &str) -> Result<(), CommandError> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::output)
 }
@@ -30,7 +30,7 @@ pub fn print(text: &str) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// As [`print()`], as JSON.
-pub fn print_json(value: &Value) -> Result<(), CommandError> {
+pub fn print_json(value: &Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }
 

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use haversack_devices::text::{alternatives, hint};
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::show_table::{self, TableOptions};
 
@@ -54,7 +54,7 @@ enum Thing {
 
 impl Thing {
     /// The kind called `word`.
-    fn named(word: &str) -> Result<Self, CommandError> {
+    fn named(word: &str) -> Result<Self> {
         let words = || Self::value_variants().iter().map(<&str>::from);
         let found = Self::value_variants().iter().find(|thing| <&str>::from(*thing) == word);
         found.copied().ok_or_else(|| {
@@ -89,7 +89,7 @@ fn join(value: &mut Value, more: Value) {
 /// # Errors
 /// A kind of thing or an id that nothing has, a file that does not describe one; of a folder, as
 /// [`show_table::show`].
-pub fn run(options: &ShowOptions) -> Result<(), CommandError> {
+pub fn run(options: &ShowOptions) -> Result<()> {
     let folder = Path::new(&options.what);
     let thing = match Thing::named(&options.what) {
         Err(_) if folder.is_dir() => return show_table::show(folder, &options.table, options.format),

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use self::device_file::{DeviceFile, How};
 use self::reader::{Probe, Probed, fastest};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, note, print, print_json};
 
 /// What a device file begins with that this command may replace.
@@ -102,7 +102,7 @@ const fn guessed<'a>(source: &'a str, note: &'a str) -> How<'a> {
 /// # Errors
 /// Files that are not a probe's or hold a missing or absurd number, two of the same processor, a base that lacks what was
 /// probed, and a file that something else wrote.
-pub(super) fn run(options: &ProbeOptions) -> Result<(), CommandError> {
+pub(super) fn run(options: &ProbeOptions) -> Result<()> {
     let name = options.name.strip_suffix(".toml").unwrap_or(&options.name);
     let path = path_of(name, options.out.as_deref())?;
     check_free(&path, options.overwrite)?;
@@ -148,7 +148,7 @@ pub(super) fn run(options: &ProbeOptions) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// A name that is none, or a built-in device's.
-fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
+fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
         let message = format!("--as '{name}': expected letters, digits, '-' and '_', as in my-phone");
@@ -168,7 +168,7 @@ fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
 ///
 /// # Errors
 /// It holds something else, and is not to be overwritten.
-fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
+fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     if overwrite || !path.exists() {
         return Ok(());
     }
@@ -183,7 +183,7 @@ fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
 }
 
 /// All files, of different processors.
-fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>, CommandError> {
+fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>> {
     let mut probes: Vec<Probed> = Vec::new();
     for path in from {
         let shown = path.display().to_string();
@@ -200,7 +200,7 @@ fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>, CommandError> {
 }
 
 /// The base that was asked for, or one that fits what was probed.
-fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device, CommandError> {
+fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device> {
     if let Some(id) = asked {
         return haversack_devices::load(id).map_err(|error| CommandError::input(format!("--base: {error}")));
     }
@@ -229,7 +229,7 @@ fn instruction_set(architecture: &str) -> Option<InstructionSet> {
 ///
 /// # Errors
 /// A base without a GPU, of which nobody knows what a probe cannot see.
-fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<(), CommandError> {
+fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
     let source = if probed.name == "cuda" { "probe.cu" } else { "probe_opencl.c" };
     let Some(base) = &taken.base.constants.gpu else {
         return Err(CommandError::input(format!(

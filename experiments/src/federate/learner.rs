@@ -21,7 +21,7 @@ use super::specification::{Learning, Phones, Specification};
 use super::stores::{Stores, Subject};
 use super::widths::Widths;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::note;
 use crate::run::Plan;
 use crate::scenario::GraphKind;
@@ -73,7 +73,7 @@ impl<'a> Learner<'a> {
         work: &'a Widths<'a>,
         steps: Option<&'a Steps<'a>>,
         cache: &Cache,
-    ) -> Result<Option<Self>, CommandError> {
+    ) -> Result<Option<Self>> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
         Self::new(asked, learning, algorithm, phones, work, steps, cache).map(Some)
@@ -89,7 +89,7 @@ impl<'a> Learner<'a> {
         work: &'a Widths<'a>,
         steps: Option<&'a Steps<'a>>,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
         let source = source(learning, phones, seed, cache)?;
         let (input, classes) = (input(&source), source.classes() as u64);
@@ -110,7 +110,7 @@ impl<'a> Learner<'a> {
         };
         let heterofl = asked.rules.selector == SelectorKind::Heterofl;
         let widths = if heterofl { &WIDTHS[1..] } else { &[] };
-        let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_, CommandError>>()?;
+        let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_>>()?;
         let subject = Subject { stand_in: id, input: shape, classes };
         let stores = Stores::new(asked, kinds, work, &subject, cache)?;
         let known: Known = steps.map_or(Ok(None), Steps::last)?.unwrap_or_default();
@@ -148,7 +148,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Keeps what has been learned.
-    pub(super) fn keep(&mut self) -> Result<(), CommandError> {
+    pub(super) fn keep(&mut self) -> Result<()> {
         self.kept = Some(Instant::now());
         self.steps.map_or(Ok(()), |steps| steps.keep(&self.known))
     }
@@ -226,11 +226,7 @@ impl Learn for Learner<'_> {
 }
 
 /// The algorithm by which phones train in integers; `None` if they do in fp32.
-fn algorithm(
-    asked: &Specification,
-    phones: &Phones,
-    cache: &Cache,
-) -> Result<Option<&'static Algorithm>, CommandError> {
+fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -> Result<Option<&'static Algorithm>> {
     // Some devices may not have the processor that the policy wants; all others run the same graph.
     let plan = |kind| Plan::new(&scenario(asked, kind, None), cache).ok();
     match phones.kinds.iter().find_map(plan).map(|plan| plan.resolved.graph) {
@@ -240,7 +236,7 @@ fn algorithm(
 }
 
 /// Whose samples are whose.
-fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source, CommandError> {
+fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source> {
     let Some(set) = learning.data_set(cache)? else {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     };

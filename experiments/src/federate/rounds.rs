@@ -13,7 +13,7 @@ use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 
 /// What a federation has yielded.
@@ -35,7 +35,7 @@ pub(crate) struct Held {
 ///
 /// # Errors
 /// As [`hold`], and a network, policy, data or traces that cannot be had.
-pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
+pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
@@ -48,7 +48,7 @@ pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, Command
 ///
 /// # Errors
 /// A network, policy or traces that cannot be had.
-pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning, CommandError> {
+pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
     Ok(Costs::new(asked, &phones, &budgets, cache)?.planning())
@@ -64,7 +64,7 @@ pub(super) fn hold(
     work: &dyn Work,
     mut learner: Option<&mut Learner<'_>>,
     after: &mut dyn FnMut(),
-) -> Result<Held, CommandError> {
+) -> Result<Held> {
     let Phones { population, .. } = phones;
     let sessions = asked.setting.sessions.clone();
     let by_sessions = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);

@@ -9,7 +9,7 @@ use super::folder::Folder;
 use super::glance::Glance;
 use super::overview;
 use super::task::Finished;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::{Reading, Readings};
@@ -21,7 +21,7 @@ use crate::papers::{Account, accounts};
 ///
 /// # Errors
 /// A figure that cannot be read or drawn.
-pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, CommandError> {
+pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
     let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
@@ -49,7 +49,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, Comma
                 .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
                 .collect(),
         },
-        sections: sections.collect::<Result<_, CommandError>>()?,
+        sections: sections.collect::<Result<_>>()?,
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
     })
@@ -74,15 +74,10 @@ fn cards(total: &Total) -> Vec<Card> {
     ]
 }
 
-fn section(
-    finished: &Finished<'_>,
-    folder: &Folder,
-    readings: &Readings,
-    left_out: &Errors,
-) -> Result<Section, CommandError> {
+fn section(finished: &Finished<'_>, folder: &Folder, readings: &Readings, left_out: &Errors) -> Result<Section> {
     let Finished { paper, artefact, about, devices, figure_title, .. } = finished;
     let name = heading(artefact);
-    let drawn = |title: &String| -> Result<Option<Drawn>, CommandError> {
+    let drawn = |title: &String| -> Result<Option<Drawn>> {
         let svg = folder.figure(paper, artefact)?;
         Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
     };

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::artefact::Artefact;
 use super::content::Content;
 use super::options::ReproduceOptions;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::measured;
 use crate::papers::accounts;
 use crate::papers::readings::Reading;
@@ -32,7 +32,7 @@ impl Calibrations {
     ///
     /// # Errors
     /// A name that no calibration has, or one that does not load.
-    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CommandError> {
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self> {
         let named = |names: fn(&Artefact) -> &'static [&'static str]| -> BTreeSet<&str> {
             artefacts.iter().flat_map(names).copied().collect()
         };

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::Shown;
 use super::calibrated::{Belief, heading, place, processors};
 use super::writing::fact;
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// The software stack `id`, or that of a file.
-pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn stack(id: &str) -> Result<Shown> {
     let stack = load_stack(id)?;
     let belief = Belief::of(&stack, |artefact| artefact.stacks, |fit| Some(fit.stack.as_str()))?;
     let constants = &stack.constants;
@@ -48,7 +48,7 @@ pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
 }
 
 /// The operating system `id`, or that of a file.
-pub(super) fn system(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn system(id: &str) -> Result<Shown> {
     let system = load_system(id)?;
     let belief = Belief::of(&system, |artefact| artefact.systems, |fit| fit.system.as_deref())?;
     let constants = &system.constants;
@@ -72,7 +72,7 @@ pub(super) fn system(id: &str) -> Result<Shown, CommandError> {
     Ok(Shown { text, json })
 }
 
-fn devices() -> Result<Vec<Device>, CommandError> {
+fn devices() -> Result<Vec<Device>> {
     haversack_devices::list()?.iter().map(|listing| Ok(load(listing.id)?)).collect()
 }
 

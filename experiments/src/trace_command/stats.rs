@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::options::StatsOptions;
 use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json, warn};
 use crate::trace_table::{Holds, Reader};
 
@@ -24,7 +24,7 @@ use crate::trace_table::{Holds, Reader};
 ///
 /// # Errors
 /// A file that cannot be read, or is no table of traces.
-pub(super) fn stats(asked: &StatsOptions) -> Result<(), CommandError> {
+pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
     let (path, pause) = (asked.file.as_path(), asked.pause()?);
     let reader = Reader::open(path)?;
     let stats = match reader.holds {
@@ -157,7 +157,7 @@ impl Samples {
     }
 }
 
-fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
+fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats> {
     let (mut samples, mut stats) = (Samples::default(), AppStats::default());
     // Of the present sample, as [`AppStats::of_sample`].
     let mut present = [0; 3];
@@ -196,7 +196,7 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
     Ok(samples.finish(Of::Apps(Box::new(stats))))
 }
 
-fn of_counters(reader: &Reader) -> Result<Stats, CommandError> {
+fn of_counters(reader: &Reader) -> Result<Stats> {
     let (mut samples, mut counters) = (Samples::default(), BTreeMap::<String, Spread>::new());
     let model = UsageModel::built_in().map_err(CommandError::failed)?;
     let mut availability = Availability::new(model.interpolation.horizon.value);

@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use super::course::Subject;
 use super::pace::{Augment, Pace, WrongPace};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::{Key, Scenario};
 use crate::sweep;
 use crate::work::places;
@@ -50,7 +50,7 @@ impl Specification {
     ///
     /// # Errors
     /// Unknown keys, and values that a key cannot have, each with its line.
-    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self> {
         let own: Own = read_toml(file, &own_keys(file, text)?).map_err(CommandError::input)?;
         let scenarios = sweep::Specification::parse_beside(file, text, &KEYS)?;
         let place = |key: &str| {
@@ -83,7 +83,7 @@ impl Specification {
     ///
     /// # Errors
     /// Values that no scenario can have.
-    pub(super) fn scenarios(&self) -> Result<Vec<(String, Scenario)>, CommandError> {
+    pub(super) fn scenarios(&self) -> Result<Vec<(String, Scenario)>> {
         self.scenarios.validate(&Cache::new(), |_| Ok(()))?;
         let axes: Vec<(Key, Vec<String>)> = self.scenarios.axes();
         (0..self.scenarios.runs())
@@ -139,7 +139,7 @@ impl Specification {
 
 /// The text with the training's own keys alone, each on its line; one that is not TOML, and a key that neither a scenario nor
 /// a training has, are refused.
-fn own_keys(file: &str, text: &str) -> Result<String, CommandError> {
+fn own_keys(file: &str, text: &str) -> Result<String> {
     let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
     let table = DeTable::parse(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| line_of(text, span.start)), error.message().to_owned()))?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use haversack_federation::selection::SelectorKind;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::federate::budgets::Report;
 use crate::federate::plans::Plans;
 
@@ -149,7 +149,7 @@ const ROUNDS_ARE_SYNCHRONOUS: &str = "rounds are synchronous; leave the key out"
 impl Place<'_> {
     /// # Errors
     /// A key that federations no longer have.
-    pub(super) fn refuse_gone(&self) -> Result<(), CommandError> {
+    pub(super) fn refuse_gone(&self) -> Result<()> {
         GONE.iter().try_for_each(|(key, instead)| match self.line(key) {
             Some(_) => Err(self.says(key, &format!("`{key}` is gone: {instead}"))),
             None => Ok(()),
