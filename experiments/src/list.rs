@@ -52,26 +52,21 @@ pub struct ListOptions {
     pub format: Format,
 }
 
-/// An id, further columns for people and for programs, and a line about it.
+/// An id, a further column for people and for programs, and a line about it.
 struct Row {
     id: String,
-    columns: Vec<(&'static str, String, Value)>,
+    column: Option<(&'static str, String, Value)>,
     about: String,
 }
 
 impl Row {
     fn new(id: impl Into<String>, about: impl Into<String>) -> Self {
-        Self { id: id.into(), columns: Vec::new(), about: about.into() }
-    }
-
-    fn with(mut self, key: &'static str, text: String, value: Value) -> Self {
-        self.columns.push((key, text, value));
-        self
+        Self { id: id.into(), column: None, about: about.into() }
     }
 
     fn json(&self) -> Value {
         let mut value = json!({ "id": self.id, "about": self.about });
-        for (key, _, column) in &self.columns {
+        if let Some((key, _, column)) = &self.column {
             value[*key] = column.clone();
         }
         value
@@ -103,13 +98,12 @@ pub fn run(options: &ListOptions) -> Result<()> {
 }
 
 fn text(rows: &[Row]) -> String {
-    let columns = rows.iter().map(|row| row.columns.len()).max().unwrap_or(0);
     let word = Column::left(0).fitted();
-    let middle = std::iter::repeat_n(Column::right(0).fitted().after(2), columns);
-    let mut table = TextTable::new(std::iter::once(word).chain(middle).chain([word.after(2)]));
-    for row in rows {
-        let middle = row.columns.iter().map(|(_, text, _)| text.clone());
-        table.row(std::iter::once(row.id.clone()).chain(middle).chain([row.about.clone()]));
+    let middle = rows.iter().any(|row| row.column.is_some()).then(|| Column::right(0).fitted().after(2));
+    let mut table = TextTable::new([word].into_iter().chain(middle).chain([word.after(2)]));
+    for Row { id, column, about } in rows {
+        let middle = column.as_ref().map(|(_, text, _)| text.as_str());
+        table.row([id.as_str()].into_iter().chain(middle).chain([about.as_str()]));
     }
     table.to_string()
 }
@@ -156,7 +150,7 @@ fn devices() -> Result<Vec<Row>> {
         let memory = format!("{} GiB", three_digits(bytes.as_f64() / f64::from(1_u32 << 30)));
         let stack = &device.constants.default_stack;
         let about = format!("{}, default stack {stack}", listing.line);
-        Ok(Row { about, ..Row::new(listing.id, "").with("ram_bytes", memory, json!(bytes.0)) })
+        Ok(Row { column: Some(("ram_bytes", memory, json!(bytes.0))), ..Row::new(listing.id, about) })
     };
     haversack_devices::list()?.into_iter().map(row).collect()
 }
@@ -168,7 +162,8 @@ fn calibrations(listed: Vec<Listing>) -> Vec<Row> {
 fn model(model: &Model) -> Row {
     let shape = model.sample.own();
     let unit = if matches!(model.sample, Sample::Tokens { .. }) { " tokens" } else { "" };
-    Row::new(model.id, model.about).with("input", format!("{}{unit}", InputShape(shape.to_vec())), json!(shape))
+    let text = format!("{}{unit}", InputShape(shape.to_vec()));
+    Row { column: Some(("input", text, json!(shape))), ..Row::new(model.id, model.about) }
 }
 
 fn operator(name: &'static str) -> Row {

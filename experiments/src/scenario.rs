@@ -48,9 +48,10 @@ impl Scenario {
     /// # Errors
     /// A file that cannot be read, or as [`Scenario::parse`].
     pub fn read(path: &Path) -> Result<Self> {
-        let mut mistakes = Mistakes::default();
-        let document = Document::read(path, &mut mistakes)?;
-        Self::of(&document, mistakes)
+        let (scenario, mut mistakes) = Self::begin(Some(path))?;
+        let by = Origin::File { file: path.display().to_string().into(), line: 0 };
+        mistakes.note(scenario.complete(by));
+        scenario.finish(mistakes)
     }
 
     /// Reads a scenario from TOML; `file` is how errors name it.
@@ -59,9 +60,7 @@ impl Scenario {
     /// Text that is not TOML; every unknown key, with the nearest valid one; every value that its key cannot have; no
     /// device or no model. Each names file, line and key.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let mut mistakes = Mistakes::default();
-        let document = Document::parse(file, text, &[], &mut mistakes)?;
-        Self::of(&document, mistakes)
+        Self::with(None, file, text)
     }
 
     /// Reads the scenario of `file`, if there is one, with what a program gives over it in TOML, which errors call by a name.
@@ -84,13 +83,6 @@ impl Scenario {
             scenario.apply(&document, &mut mistakes);
         }
         Ok((scenario, mistakes))
-    }
-
-    fn of(document: &Document, mut mistakes: Mistakes) -> Result<Self> {
-        let mut scenario = Self::new("", "");
-        scenario.apply(document, &mut mistakes);
-        mistakes.note(scenario.complete(document.origin(0)));
-        scenario.finish(mistakes)
     }
 
     /// The scenario, unless there is a mistake; then the names that nothing has are mistakes, too.

@@ -21,6 +21,7 @@ use crate::trace_table::{Apps, Table};
 use budgets::BudgetsOptions;
 use options::{ImportOptions, StatsOptions};
 use plot::PlotOptions;
+pub(crate) use plot::fronts;
 
 /// What `trace` is asked for.
 #[derive(Debug, Args)]

@@ -1,16 +1,21 @@
 //! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
 //! ([`crate::papers::shown`]).
 
-use haversack_reports::figure::{Chart, Cloud};
+use anyhow::{Context as _, Result, bail, ensure};
+use haversack_reports::figure::{Axis, Bars, Chart, Cloud, Front, Lines, Look, Series, Stack, Stroke};
 use haversack_reports::table::{Cell, Table};
 
-use super::prelude::*;
+use super::chart::axis;
+use super::grid::{Grid, beside};
 use crate::papers::catalogue::Entry;
+use crate::papers::reference::Claim;
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
     Shown, Take, WordsRule,
 };
-use crate::reproduce::Cells;
+use crate::papers::{Answer, spelled};
+use crate::quantities::{mean, range};
+use crate::reproduce::{Cells, Context, Outcome};
 
 /// Rows of named columns.
 #[derive(Clone, Debug, Default)]

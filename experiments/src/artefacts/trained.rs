@@ -3,8 +3,6 @@
 mod maps;
 mod parts;
 
-use std::sync::Arc;
-
 use haversack_numerics::memory::Memory;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};

@@ -63,27 +63,13 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
     };
     let rows: Vec<Vec<String>> = first(runs.names.iter().enumerate().map(row).collect(), columns.len());
     let panel = learned(runs, tables);
-    let title = if panel.is_some() { "Accuracy over simulated time" } else { "What rounds take" };
-    let what = if panel.is_some() {
-        "Lines of accuracy over hours, and of minutes by round"
-    } else {
-        "Lines of minutes by round"
+    let [title, what, note] = match &panel {
+        Some(_) => ["Accuracy over simulated time", "Lines of accuracy over hours, and of minutes by round", ""],
+        None => ["What rounds take", "Lines of minutes by round", "Nobody learns: rounds are timed alone."],
     };
     let svg = drawn(title, panel.into_iter().chain([durations(runs, tables)]))?;
-    let note = if tables.numbers(ROUNDS, "accuracy").iter().all(Option::is_none) {
-        "Nobody learns: rounds are timed alone."
-    } else {
-        ""
-    };
-    Ok(RunSection {
-        title: title.to_owned(),
-        note: note.to_owned(),
-        svg,
-        alt: alt(what, &columns, &rows),
-        columns,
-        rows,
-        are_words: false,
-    })
+    let alt = alt(what, &columns, &rows);
+    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), svg, alt, columns, rows, are_words: false })
 }
 
 /// A row a reason for which phones are left out, those of most phones first.

@@ -76,7 +76,7 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
 }
 
 /// Stretches with the same app in front, and those with none.
-fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
+pub(crate) fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     let mut stretches: Vec<(Nanos, Nanos, Option<AppId>)> = Vec::new();
     for step in demand {
         if let Some(last) = stretches.last_mut() {

@@ -5,10 +5,6 @@ mod course;
 
 pub(in crate::artefacts) use course::Course;
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
-
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, held};
 use crate::progress::{Amount, Progress};

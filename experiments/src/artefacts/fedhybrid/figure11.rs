@@ -1,7 +1,6 @@
 //! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
 
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
-use rayon::prelude::*;
 
 use super::real_users;
 use crate::artefacts::prelude::*;

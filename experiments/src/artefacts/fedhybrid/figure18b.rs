@@ -1,7 +1,7 @@
 //! Figure 18b with data: what restored maps add to the gradients of weights, by how much smaller the maps were made.
 
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Mode, decompress};
+use haversack_kernels::compress::{Blocks, Bound, Codec, Mode, decompress};
 use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding};
 use haversack_training::CODEC_BOUND;
 
@@ -61,11 +61,10 @@ fn quantised(map: &SavedMap, bits: u8, isa: Isa) -> Result<(Vec<f32>, u64)> {
 }
 
 fn mixed(map: &SavedMap, codec: &Codec) -> Result<(Vec<f32>, u64)> {
-    let (channels, height, width) = (map.map.channels, map.map.height, map.map.width);
     let (mut bytes, mut out, mut samples) = (0, Vec::new(), Vec::new());
     for sample in map.samples() {
         let mut values = vec![0.0; sample.len()];
-        bytes += codec.compress(FeatureMap { values: &sample, channels, height, width }, &mut out)?.bytes;
+        bytes += codec.compress(map.feature(&sample), &mut out)?.bytes;
         decompress(&out, codec.isa(), &mut values)?;
         samples.push(values);
     }

@@ -1,7 +1,7 @@
 //! Figure 9 with data: channels with outliers in trained maps.
 
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Bound, Codec, FeatureMap, Mode};
+use haversack_kernels::compress::{Bound, Codec, Mode};
 use haversack_training::CODEC_BOUND;
 use strum::IntoEnumIterator;
 
@@ -46,7 +46,7 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
         let (mut salient, mut all, mut out) = (0, 0, Vec::new());
         for map in maps.iter().filter(|map| map.kind == kind) {
             for sample in map.samples() {
-                let found = codec.compress(feature_map(map, &sample), &mut out)?;
+                let found = codec.compress(map.feature(&sample), &mut out)?;
                 salient += found.salient;
                 all += found.salient + found.normal;
             }
@@ -58,10 +58,6 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let farthest = maps.iter().flat_map(reaches).max_by(f64::total_cmp).context("no map is saved")?;
     values.push(("channel/reach".to_owned(), "count", farthest));
     Ok(values)
-}
-
-const fn feature_map<'v>(map: &SavedMap, values: &'v [f32]) -> FeatureMap<'v> {
-    FeatureMap { values, channels: map.map.channels, height: map.map.height, width: map.map.width }
 }
 
 /// Of every channel of all samples of a map its farthest value from its mean, in standard deviations. Of fewer than a

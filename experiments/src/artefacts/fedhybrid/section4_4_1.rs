@@ -2,7 +2,7 @@
 
 use haversack_devices::stack::CodecRatios;
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Bound, Codec, FeatureMap, Mode};
+use haversack_kernels::compress::{Bound, Codec, Mode};
 use haversack_training::{CODEC_BOUND, codec_ratio_of};
 use strum::IntoEnumIterator;
 
@@ -75,9 +75,8 @@ fn ratios(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
 /// Bytes of all samples of a map, compressed.
 pub(super) fn compressed(codec: &Codec, map: &SavedMap) -> Result<u64> {
     let (mut bytes, mut out) = (0, Vec::new());
-    let (channels, height, width) = (map.map.channels, map.map.height, map.map.width);
     for values in map.samples() {
-        bytes += codec.compress(FeatureMap { values: &values, channels, height, width }, &mut out)?.bytes;
+        bytes += codec.compress(map.feature(&values), &mut out)?.bytes;
     }
     Ok(bytes)
 }
