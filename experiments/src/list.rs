@@ -110,22 +110,9 @@ fn text(rows: &[Row]) -> String {
 
 /// An id with its numbers as numbers, so that `figure9` comes before `figure10`.
 fn natural(id: &str) -> Vec<(String, u64)> {
-    let mut parts = vec![(String::new(), 0_u64)];
-    let mut in_number = false;
-    for letter in id.chars() {
-        let digit = letter.to_digit(10).map(u64::from);
-        if in_number && digit.is_none() {
-            parts.push((String::new(), 0));
-        }
-        in_number = digit.is_some();
-        if let Some((word, number)) = parts.last_mut() {
-            match digit {
-                Some(digit) => *number = number.saturating_mul(10).saturating_add(digit),
-                None => word.push(letter),
-            }
-        }
-    }
-    parts
+    let parts = id.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let parts = parts.map(|part| String::from_utf8_lossy(part).into_owned());
+    parts.map(|part| part.parse().map_or((part, 0), |number| (String::new(), number))).collect()
 }
 
 /// The parameters of the policy `id`.

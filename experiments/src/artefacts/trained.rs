@@ -17,6 +17,7 @@ pub(super) use self::maps::SavedMap;
 pub(super) use self::parts::SplitGradient;
 use crate::artefacts::prelude::*;
 use crate::interrupt;
+use crate::measured::Measured;
 use crate::scenario::workload::network_with_values;
 use crate::scenario::{Key, Literal, Origin};
 use crate::train::{input_of, mini_batch, program};
@@ -194,16 +195,30 @@ impl Trained {
     }
 }
 
+/// What is found of a trained network: values by their ids, with units.
+type Values = fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>;
+
+/// What was measured of these networks for the artefact, beside what says so.
+///
+/// # Errors
+/// As [`measure`]; a network for which nothing is committed.
+pub(super) fn measured(
+    context: &Context<'_>,
+    about: &str,
+    recipes: &[Recipe],
+    each: Values,
+) -> Result<(Arc<Measured>, Outcome)> {
+    let measured = context.measured(&context.artefact.place(), || measure(context, about, recipes, each))?;
+    let mut outcome = Outcome::default();
+    outcome.words("stand-ins", measured.trained_on());
+    Ok((measured, outcome))
+}
+
 /// A value with each seed for every recipe: what `measure` finds of a trained network, by id, with its unit.
 ///
 /// # Errors
 /// What training or `measure` fails with; another set of ids with another seed.
-pub(super) fn measure(
-    context: &Context<'_>,
-    about: &str,
-    recipes: &[Recipe],
-    measure: impl Fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>,
-) -> Result<crate::measured::Measured> {
+pub(super) fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
     let (networks, data) = networks_and_data(recipes);
     let mut measured = context.measuring(about, &data, &networks);
     for &recipe in recipes {
