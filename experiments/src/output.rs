@@ -53,3 +53,10 @@ fn say(what: &str, message: &dyn Display) {
     // Where nobody listens there is nobody to tell.
     let _ = writeln!(io::stderr().lock(), "{what}: {message}");
 }
+
+/// Puts the keys of `more` behind those of `value`.
+pub(crate) fn join(value: &mut Value, more: Value) {
+    if let (Value::Object(value), Value::Object(more)) = (value, more) {
+        value.extend(more);
+    }
+}

@@ -77,13 +77,6 @@ struct Shown {
     json: Value,
 }
 
-/// Puts the keys of `more` behind those of `value`.
-fn join(value: &mut Value, more: Value) {
-    if let (Value::Object(value), Value::Object(more)) = (value, more) {
-        value.extend(more);
-    }
-}
-
 /// Prints what a thing is.
 ///
 /// # Errors

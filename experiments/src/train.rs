@@ -180,8 +180,8 @@ impl Job for Training<'_> {
     /// Takes a course from where it was left to its end.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Option<CommandError>> {
         let (run, seed) = self.course(part);
-        let course = Course::new(&self.subjects[run], &self.specification.pace, &self.data, seed)?;
-        let mut course = course.augmented(self.specification.augment.as_ref());
+        let Specification { pace, augment, .. } = &self.specification;
+        let mut course = Course::new(&self.subjects[run], pace, augment.as_ref(), &self.data, seed)?;
         if let Some(saved) = steps.last::<Saved>()? {
             course.restore(saved)?;
         }

@@ -12,6 +12,7 @@ pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
 use haversack_workloads::training_graph::Node;
+use indexmap::IndexMap;
 
 pub(super) use self::maps::SavedMap;
 pub(super) use self::parts::SplitGradient;
@@ -222,16 +223,13 @@ pub(super) fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], me
     let (networks, data) = networks_and_data(recipes);
     let mut measured = context.measuring(about, &data, &networks);
     for &recipe in recipes {
-        let mut all: Vec<(String, &'static str, Vec<f64>)> = Vec::new();
+        let mut all: IndexMap<String, (&'static str, Vec<f64>)> = IndexMap::new();
         for seed in context.seeds() {
             for (id, unit, value) in measure(Trained::of(context, recipe, seed)?.as_ref())? {
-                match all.iter_mut().find(|(known, ..)| *known == id) {
-                    Some((.., each)) => each.push(value),
-                    None => all.push((id, unit, vec![value])),
-                }
+                all.entry(id).or_insert((unit, Vec::new())).1.push(value);
             }
         }
-        for (id, unit, each) in all {
+        for (id, (unit, each)) in all {
             ensure!(each.len() == measured.seeds.len(), "{id} of {} has no value with some seed", recipe.model);
             measured.add(format!("{}/{id}", recipe.model), unit, &each);
         }

@@ -27,9 +27,9 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>> {
         Observations::MandhelingOperators => papers::mandheling_operators(),
         Observations::MandhelingSteps => papers::mandheling_steps(),
         Observations::MandhelingCpu => papers::mandheling_cpu(),
-        Observations::MandhelingCpuEnergy => papers::mandheling_energy(false),
-        Observations::MandhelingDsp => papers::mandheling_dsp(),
-        Observations::MandhelingDspEnergy => papers::mandheling_energy(true),
+        Observations::MandhelingCpuEnergy => papers::mandheling_engine(false, false),
+        Observations::MandhelingDsp => papers::mandheling_engine(true, true),
+        Observations::MandhelingDspEnergy => papers::mandheling_engine(true, false),
         Observations::FedhybridFigure2 => papers::fedhybrid_reclaim(),
     }
 }

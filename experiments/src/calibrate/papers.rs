@@ -170,14 +170,9 @@ pub(super) fn mandheling_cpu() -> Result<Vec<Observation>> {
     Ok(observations)
 }
 
-/// The times of tables 7 and 8 of Mandheling.
-pub(super) fn mandheling_dsp() -> Result<Vec<Observation>> {
-    engine(&Paper::load(MANDHELING)?, true, true)
-}
-
-/// The energies of tables 7 and 8, of Mandheling or of the engines on the CPU.
-pub(super) fn mandheling_energy(of_mandheling: bool) -> Result<Vec<Observation>> {
-    engine(&Paper::load(MANDHELING)?, of_mandheling, false)
+/// The times, or energies, of tables 7 and 8, of Mandheling or of the engines on the CPU.
+pub(super) fn mandheling_engine(of_mandheling: bool, times: bool) -> Result<Vec<Observation>> {
+    engine(&Paper::load(MANDHELING)?, of_mandheling, times)
 }
 
 fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>> {

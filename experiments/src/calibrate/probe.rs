@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haversack_devices::{Device, InstructionSet, Kind};
 use haversack_reports::write_atomically;
+use indexmap::IndexMap;
 use serde_json::json;
 
 use self::device_file::{DeviceFile, How};
@@ -57,7 +58,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     /// Takes the keys that are constants as they are: of a list of the probe, the file has its `places` in this order.
     fn constants(&mut self, probed: &Probed, source: &str, places: &[usize]) {
-        let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+        let mut missing: IndexMap<String, Vec<String>> = IndexMap::new();
         for (rank, place) in places.iter().enumerate() {
             for key in probed.keys.iter().filter(|key| key.key.contains('*') || rank == 0) {
                 let Some(kind) = key.kind else { continue };
@@ -74,11 +75,7 @@ impl Taken<'_> {
                 } else if let Some(value) = probed.number(&path) {
                     self.file.set(&constant, value, &key.unit, How { kind, source, note: &key.note });
                 } else {
-                    let reason = probed.reason(&path).to_owned();
-                    match missing.iter_mut().find(|(known, _)| *known == reason) {
-                        Some((_, constants)) => constants.push(constant),
-                        None => missing.push((reason, vec![constant])),
-                    }
+                    missing.entry(probed.reason(&path).to_owned()).or_default().push(constant);
                 }
             }
         }

@@ -4,7 +4,7 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
-use super::content::Content;
+use super::content::{Content, Sources};
 use super::folder::Folder;
 use super::glance::Glance;
 use super::overview;
@@ -22,7 +22,8 @@ use crate::papers::{Account, accounts};
 /// # Errors
 /// A figure that cannot be read or drawn.
 pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
-    let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
+    let Content { sources, selectors, tallies, finished, calibrations, declared, remarks, .. } = content;
+    let Sources { readings, left_out, .. } = *sources;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
          misses.",

@@ -192,6 +192,6 @@ fn json(device: &Device, stacks: &[(&'static str, Vec<&'static str>)], belief: &
         "dram_bytes_per_s": constants.dram.peak.value.0, "flash": constants.storage.as_ref().map(|flash| &flash.class),
         "thermal": constants.thermal.is_some(),
     });
-    super::join(&mut value, belief.json());
+    crate::output::join(&mut value, belief.json());
     value
 }

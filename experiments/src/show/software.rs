@@ -43,7 +43,7 @@ pub(super) fn stack(id: &str) -> Result<Shown> {
         "bases": stack.bases, "digest": stack.digest, "processors": on, "graph": graph, "allocator": allocator,
         "devices": runs, "default_of": own,
     });
-    super::join(&mut json, belief.json());
+    crate::output::join(&mut json, belief.json());
     Ok(Shown { text, json })
 }
 
@@ -68,7 +68,7 @@ pub(super) fn system(id: &str) -> Result<Shown> {
         "bases": system.bases, "digest": system.digest, "lists": reclaim.lists.to_string(),
         "zram": constants.zram.is_some(), "swap": constants.swap.is_some(),
     });
-    super::join(&mut json, belief.json());
+    crate::output::join(&mut json, belief.json());
     Ok(Shown { text, json })
 }
 

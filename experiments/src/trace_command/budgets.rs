@@ -108,9 +108,8 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
         Some(number) => drawn(matched, number, asked.seed),
         None => matched,
     };
-    let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
-    let device = load(&asked.device).map_err(|error| input(&error))?;
-    let system = load_system(&asked.system).map_err(|error| input(&error))?;
+    let device = load(&asked.device).map_err(CommandError::input)?;
+    let system = load_system(&asked.system).map_err(CommandError::input)?;
     let (model, footprints) = asked.models.load()?;
     let watched = Watched::new(device, system, model, footprints)?;
     let watching = Watching { watched, asked };

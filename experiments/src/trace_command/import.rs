@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::options::ImportOptions;
 use super::report_text;
 use crate::error::{CommandError, Result};
-use crate::output::{Format, note, print, print_json, warn};
+use crate::output::{Format, join, note, print, print_json, warn};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table, place_beside};
 
@@ -112,9 +112,7 @@ fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Val
         tables.iter().map(|(path, rows)| json!({ "file": path.display().to_string(), "rows": rows })).collect();
     let mut value = json!({ "kind": kind.word(), "tables": tables });
     let report = serde_json::to_value(report).map_err(CommandError::failed)?;
-    if let (Value::Object(value), Value::Object(report)) = (&mut value, report) {
-        value.extend(report);
-    }
+    join(&mut value, report);
     Ok(value)
 }
 

@@ -17,7 +17,7 @@ use super::options::StatsOptions;
 use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
 use crate::error::{CommandError, Result};
-use crate::output::{Format, print, print_json, warn};
+use crate::output::{Format, join, print, print_json, warn};
 use crate::trace_table::{Holds, Reader};
 
 /// Prints the statistics of a table.
@@ -39,11 +39,8 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
 
 /// What a table holds.
 struct Stats {
-    rows: u64,
-    samples: u64,
-    reversals: u64,
+    samples: Samples,
     users: Vec<Coverage>,
-    gaps: Gaps,
     of: Of,
 }
 
@@ -151,9 +148,8 @@ impl Samples {
         true
     }
 
-    fn finish(self, of: Of) -> Stats {
-        let Self { rows, samples, reversals, users, gaps, .. } = self;
-        Stats { rows, samples, reversals, users: users.coverage(), gaps, of }
+    fn finish(mut self, of: Of) -> Stats {
+        Stats { users: std::mem::take(&mut self.users).coverage(), samples: self, of }
     }
 }
 
@@ -228,10 +224,10 @@ impl Stats {
     fn to_json(&self, path: &Path) -> Value {
         let mut value = json!({
             "file": path.display().to_string(),
-            "rows": self.rows,
-            "samples": self.samples,
-            "time_reversals": self.reversals,
-            "gaps": self.gaps,
+            "rows": self.samples.rows,
+            "samples": self.samples.samples,
+            "time_reversals": self.samples.reversals,
+            "gaps": self.samples.gaps,
             "users": self.users,
         });
         let more = match &self.of {
@@ -260,9 +256,7 @@ impl Stats {
                 json!({ "counters": counters.collect::<Vec<_>>(), "availability": availability })
             }
         };
-        if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
-            value.extend(more);
-        }
+        join(&mut value, more);
         value
     }
 }
@@ -272,10 +266,11 @@ const WRITTEN_OUT: usize = 60;
 
 /// The statistics as a text.
 fn text(path: &Path, stats: &Stats) -> String {
-    let mut text = format!("{}: {} rows, {} samples or events", path.display(), stats.rows, stats.samples);
-    if stats.reversals > 0 {
+    let Samples { rows, samples, reversals, gaps: apart, .. } = &stats.samples;
+    let mut text = format!("{}: {rows} rows, {samples} samples or events", path.display());
+    if *reversals > 0 {
         // Writing to a text cannot fail.
-        let _ = write!(text, ", {} of them earlier than the one before", stats.reversals);
+        let _ = write!(text, ", {reversals} of them earlier than the one before");
     }
     text.push('\n');
     match &stats.of {
@@ -303,7 +298,7 @@ fn text(path: &Path, stats: &Stats) -> String {
             }
         }
     }
-    text + &gaps("samples or events of a user apart", &stats.gaps) + &coverage(&stats.users)
+    text + &gaps("samples or events of a user apart", apart) + &coverage(&stats.users)
 }
 
 fn apps_text(apps: &AppStats) -> String {

@@ -111,26 +111,17 @@ struct Learned {
 }
 
 impl<'a> Course<'a> {
-    /// A network with its initial weights.
-    pub(super) fn new(subject: &'a Subject, pace: &'a Pace, data: &'a DataSet, seed: u64) -> Result<Self> {
+    /// A network with its initial weights; where images change, they do so anew in every epoch.
+    pub(super) fn new(
+        subject: &'a Subject,
+        pace: &'a Pace,
+        augment: Option<&'a Augment>,
+        data: &'a DataSet,
+        seed: u64,
+    ) -> Result<Self> {
         let meter = Meter::new();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
-        Ok(Self {
-            subject,
-            pace,
-            data,
-            augment: None,
-            seed,
-            meter,
-            state,
-            saved: Saved::default(),
-            factors: Vec::new(),
-        })
-    }
-
-    /// The same, learning from images that are changed anew in every epoch.
-    pub(super) fn augmented(self, augment: Option<&'a Augment>) -> Self {
-        Self { augment, ..self }
+        Ok(Self { subject, pace, data, augment, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
     }
 
     /// Goes on from what was saved.

@@ -10,6 +10,7 @@ use super::course::Subject;
 use super::pace::{Augment, Pace, WrongPace};
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
+use crate::output::join;
 use crate::scenario::{Key, Scenario};
 use crate::sweep;
 use crate::work::places;
@@ -106,16 +107,17 @@ impl Specification {
     pub(super) fn record(&self, data: &DataSet, subjects: &[Subject]) -> Map<String, Value> {
         let mut specification = self.scenarios.to_json();
         if let Value::Object(keys) = &mut specification {
-            if let Some(augment) = &self.augment {
-                keys.insert("augment".to_owned(), json!(augment.text));
-            }
-            keys.insert("data".to_owned(), json!(self.data));
-            keys.insert("epochs".to_owned(), json!(self.pace.epochs));
-            keys.insert("learning_rate".to_owned(), json!(self.pace.learning_rate));
-            keys.insert("schedule".to_owned(), json!(self.pace.schedule_text));
-            keys.insert("seeds".to_owned(), json!(self.seeds));
-            keys.insert("validation_share".to_owned(), json!(self.validation_share));
+            keys.extend(self.augment.iter().map(|augment| ("augment".to_owned(), json!(augment.text))));
         }
+        let own = json!({
+            "data": self.data,
+            "epochs": self.pace.epochs,
+            "learning_rate": self.pace.learning_rate,
+            "schedule": self.pace.schedule_text,
+            "seeds": self.seeds,
+            "validation_share": self.validation_share,
+        });
+        join(&mut specification, own);
         let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
         let record = json!({
             "command": "train",

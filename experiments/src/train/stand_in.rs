@@ -124,10 +124,7 @@ impl StandIn {
         cache: &Cache,
         kept: &Kept<'_>,
     ) -> Result<Arc<Vec<Factors>>> {
-        let find = || {
-            let learned = self.course(scenario, seed, cache, kept)?;
-            Ok(learned.factors)
-        };
+        let find = || Ok(self.course(scenario, seed, cache, kept)?.factors);
         cache.get(format!("factors {}", self.key(scenario, seed)), || apart(1, find)?)
     }
 
@@ -182,7 +179,7 @@ impl StandIn {
     fn begin<'a>(&'a self, subject: &'a Subject, data: &'a Loaded, seed: u64) -> Result<Course<'a>> {
         let augment = self.augment.as_ref();
         augment.map_or(Ok(()), |augment| augment.check(&data.set.form)).map_err(CommandError::input)?;
-        Ok(Course::new(subject, &self.pace, &data.set, seed)?.augmented(augment))
+        Course::new(subject, &self.pace, augment, &data.set, seed)
     }
 
     fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject)> {

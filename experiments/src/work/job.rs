@@ -147,9 +147,14 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
     let all = job.parts().map(|part| job.steps(part)).sum();
     let tally = Tally::new(J::THINGS, all, before, command);
     let run = |(part, before): (u64, u64)| {
+        if interrupt::came() {
+            return Err(CommandError::Interrupted);
+        }
         job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
-    let outs = if J::IN_TURN { tally.in_turn(parts, run) } else { tally.at_once(parts, run) };
+    // One after the other, or as many at once as there are threads, until one fails.
+    let outs: Result<Vec<J::Out>> =
+        if J::IN_TURN { parts.into_iter().map(run).collect() } else { parts.into_par_iter().map(run).collect() };
     let report = outs.and_then(|outs| {
         tally.progress.finish();
         job.finish(folder.into_inner().unwrap_or_else(PoisonError::into_inner), log, outs)
@@ -228,18 +233,4 @@ impl Tally {
         let done = self.done.load(Ordering::Relaxed);
         Stopped { done, all: self.all, things: self.things, command: self.command.clone() }
     }
-
-    /// Runs `parts`, as many at once as there are threads, until one fails or Ctrl-C comes.
-    fn at_once<P: Send, R: Send>(&self, parts: Vec<P>, run: impl Fn(P) -> Result<R> + Sync) -> Result<Vec<R>> {
-        parts.into_par_iter().map(|part| unless_stopped(part, &run)).collect()
-    }
-
-    /// The same, one after the other.
-    fn in_turn<P, R>(&self, parts: Vec<P>, run: impl Fn(P) -> Result<R>) -> Result<Vec<R>> {
-        parts.into_iter().map(|part| unless_stopped(part, &run)).collect()
-    }
-}
-
-fn unless_stopped<P, R>(part: P, run: impl Fn(P) -> Result<R>) -> Result<R> {
-    if interrupt::came() { Err(CommandError::Interrupted) } else { run(part) }
 }
