@@ -119,7 +119,7 @@ impl Specification {
         });
         join(&mut specification, own);
         let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
-        let record = json!({
+        let record = serde_json::from_value(json!({
             "command": "train",
             "version": env!("CARGO_PKG_VERSION"),
             "specification": specification,
@@ -131,11 +131,8 @@ impl Specification {
                 "samples": { "train": data.train.len(), "validation": data.validation.len(), "test": data.test.len() },
             },
             "calibrations": calibrations,
-        });
-        match record {
-            Value::Object(record) => record,
-            _ => Map::new(),
-        }
+        }));
+        record.unwrap_or_default()
     }
 }
 
