@@ -35,14 +35,11 @@ use crate::work::{
     Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, command_of, shards_of,
     work_on,
 };
-use budgets::Budgets;
-use learner::{Known, Learner};
-use rounds::hold;
+use learner::Known;
 pub(crate) use rounds::{Held, held, planning};
 use span::Span;
 pub(crate) use specification::{Phones, Specification};
 use tables::{NAMES, ROUNDS, Tables};
-use widths::{Widths, of_each_width};
 
 /// The log of what has been learned, which stays.
 const LOG: &str = "checkpoint";
@@ -146,14 +143,7 @@ impl Job for Federations<'_> {
     /// Holds the rounds of a federation.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables> {
         let (asked, cache) = (&self.span.federations[part as usize], &self.cache);
-        let phones = Phones::draw(asked)?.dealt(asked, cache)?;
-        let budgets = Budgets::watch(asked, cache)?;
-        let widths = of_each_width(asked);
-        let work = Widths::new(&widths, &phones, &budgets, cache)?;
-        let mut learner = Learner::of(asked, &phones, &work, Some(steps), cache)?;
-        steps.begin()?;
-        let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.step())?;
-        Tables::of(&held, asked, &phones.kinds, self.span, part as usize)
+        Tables::of(&held(asked, Some(steps), cache)?, asked, self.span, part as usize)
     }
 
     fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String> {

@@ -29,14 +29,8 @@ pub(super) struct Tables(pub(super) [DataFrame; 4]);
 
 impl Tables {
     /// Those of federation number `run`, from zero.
-    pub(super) fn of(
-        held: &Held,
-        asked: &Specification,
-        kinds: &[DeviceKind],
-        span: &Span,
-        run: usize,
-    ) -> Result<Self> {
-        let clients = clients(&held.clients, kinds, &asked.setting.memory);
+    pub(super) fn of(held: &Held, asked: &Specification, span: &Span, run: usize) -> Result<Self> {
+        let clients = clients(&held.clients, &held.kinds, &asked.setting.memory);
         let frames = [rounds(&held.rounds), clients, exclusions(&held.exclusions), classes(&held.classes)];
         let mut tables = Vec::with_capacity(frames.len());
         for frame in frames {

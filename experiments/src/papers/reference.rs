@@ -115,11 +115,6 @@ impl ReferenceRow {
     pub const fn role(&self) -> Role {
         self.status.role()
     }
-
-    /// `paper/artefact`.
-    pub fn place(&self) -> String {
-        format!("{}/{}", self.paper, self.artefact)
-    }
 }
 
 /// A reference file that does not follow its schema.

@@ -73,7 +73,7 @@ pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seed: u64) -
         if let Some(course) = context.kept.get(&key) {
             return Ok(course);
         }
-        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, context.cache)?);
+        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, None, context.cache)?);
         if context.full {
             context.kept.keep(&key, &course)?;
         }
