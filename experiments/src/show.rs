@@ -10,7 +10,6 @@ mod writing;
 
 pub(crate) use policy::{parameter_json, parameters};
 
-use std::fmt;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -42,7 +41,7 @@ pub struct ShowOptions {
 }
 
 /// A kind of thing that can be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum Thing {
     Device,
@@ -62,12 +61,6 @@ impl Thing {
             let hint = hint(word, words());
             CommandError::input(format!("WHAT: expected {expected}, or the folder of a sweep, found '{word}'{hint}"))
         })
-    }
-}
-
-impl fmt::Display for Thing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.into())
     }
 }
 

@@ -66,7 +66,7 @@ impl<'a> Learner<'a> {
     /// The learner of `asked`, which goes on where `steps` was left; `None` for time alone.
     ///
     /// # Errors
-    /// As [`Learner::new`].
+    /// Data that cannot be had, or a network that is no stand-in or does not take them.
     pub(super) fn of(
         asked: &'a Specification,
         phones: &'a Phones,
@@ -76,20 +76,7 @@ impl<'a> Learner<'a> {
     ) -> Result<Option<Self>> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        Self::new(asked, learning, algorithm, phones, work, steps, cache).map(Some)
-    }
-
-    /// # Errors
-    /// Data that cannot be had, or a network that is no stand-in or does not take them.
-    fn new(
-        asked: &'a Specification,
-        learning: &'a Learning,
-        algorithm: Option<&Algorithm>,
-        Phones { kinds, population }: &'a Phones,
-        work: &'a Widths<'a>,
-        steps: Option<&'a Steps<'a>>,
-        cache: &Cache,
-    ) -> Result<Self> {
+        let Phones { kinds, population } = phones;
         let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
         let source = source(learning, phones, seed, cache)?;
         let (input, classes) = (input(&source), source.classes() as u64);
@@ -119,7 +106,7 @@ impl<'a> Learner<'a> {
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
         let test = source.test(seed);
-        Ok(Self {
+        Ok(Some(Self {
             learning,
             phones,
             seed,
@@ -135,7 +122,7 @@ impl<'a> Learner<'a> {
             known,
             steps,
             kept: None,
-        })
+        }))
     }
 
     /// Says how many updates were not taken in, if any.
