@@ -26,7 +26,7 @@ use observation::Observation;
 use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use haversack_devices::text::alternatives;
 
@@ -79,14 +79,14 @@ struct FitOptions {
 /// # Errors
 /// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted;
 /// a probe's file that is none.
-pub fn run(options: &CalibrateOptions) -> Result<(), CommandError> {
+pub fn run(options: &CalibrateOptions) -> Result<()> {
     match &options.command {
         CalibrateCommand::Fit(options) => run_fit(options),
         CalibrateCommand::Probe(options) => probe::run(options),
     }
 }
 
-fn run_fit(options: &FitOptions) -> Result<(), CommandError> {
+fn run_fit(options: &FitOptions) -> Result<()> {
     let calibrations = find(&options.device, options.stack.as_deref())?;
     if let Some(path) = &options.store {
         stored_in(path, &calibrations)?;
@@ -120,7 +120,7 @@ fn run_fit(options: &FitOptions) -> Result<(), CommandError> {
 }
 
 /// What is stored at `path` already beside what is to be `replaced`.
-fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut, CommandError> {
+fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(CommandError::input(format!("--store {}: {} is no folder", path.display(), folder.display())));
@@ -133,7 +133,7 @@ fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut, CommandEr
 ///
 /// # Errors
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
-pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, CommandError> {
+pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>> {
     let declared = declared::all()?;
     let mut names: Vec<String> =
         declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
@@ -165,12 +165,7 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>, Comma
 ///
 /// # Errors
 /// Embedded data that is wrong.
-pub fn calibrate(
-    calibration: &Calibration,
-    seed: u64,
-    leaves_out: bool,
-    after_step: impl Fn(),
-) -> Result<Report, CommandError> {
+pub fn calibrate(calibration: &Calibration, seed: u64, leaves_out: bool, after_step: impl Fn()) -> Result<Report> {
     let problem = Problem::new(calibration)?;
     let present = problem.present()?;
     let before: Vec<f64> = present.iter().map(|&(value, _)| value).collect();
@@ -199,7 +194,7 @@ pub fn calibrate(
         after,
         left_out: None,
     };
-    let both = |rows: &[Observation]| -> Result<Vec<Residual>, CommandError> {
+    let both = |rows: &[Observation]| -> Result<Vec<Residual>> {
         let simulated = problem.simulated_of(rows, &before)?.into_iter().zip(problem.simulated_of(rows, &fit.values)?);
         Ok(rows.iter().zip(simulated).map(residual).collect())
     };

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Error, Parser, Subcommand};
 use haversack_devices::text::nearest;
 
 use crate::artefacts::ARTEFACTS;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::{
     advise, calibrate, compare, completions, federate, interrupt, list, model_command, replay_command, reproduce,
     sensitivity, show, simulate, sweep, trace_command, train, validate, work,
@@ -82,7 +82,7 @@ pub fn parse() -> Arguments {
 ///
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
-pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     if let Command::Reproduce(_) | Command::Sweep(_) | Command::Train(_) | Command::Federate(_) = &arguments.command {
         interrupt::watch().map_err(CommandError::failed)?;
     }
@@ -109,12 +109,12 @@ pub fn run(arguments: &Arguments) -> Result<(), CommandError> {
 }
 
 /// What is known of rows that were left out of a fit.
-fn left_out() -> Result<crate::papers::left_out::Errors, CommandError> {
+fn left_out() -> Result<crate::papers::left_out::Errors> {
     calibrate::left_out::errors().map_err(CommandError::failed)
 }
 
 /// The shards say what they are of.
-fn merge(options: &work::MergeOptions) -> Result<(), CommandError> {
+fn merge(options: &work::MergeOptions) -> Result<()> {
     let first = options.shards.first();
     if first.is_some_and(|folder| reproduce::is_reproduction(folder)) {
         return reproduce::merge(options, &ARTEFACTS, &left_out()?);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::reproduce::CELLS;
 use crate::sweep::RESULTS;
@@ -48,7 +48,7 @@ pub struct CompareOptions {
 ///
 /// # Errors
 /// Results that cannot be read or are of different kinds; rows that moved, if that was asked for.
-pub fn run(options: &CompareOptions) -> Result<(), CommandError> {
+pub fn run(options: &CompareOptions) -> Result<()> {
     let (before, after) = (Side::read(&options.before)?, Side::read(&options.after)?);
     let record = RecordChanges::new(before.record.as_ref(), after.record.as_ref());
     let rows = match (&before.table, &after.table) {
@@ -82,7 +82,7 @@ struct Side {
 
 impl Side {
     /// Reads a folder, the record of one, or a table alone.
-    fn read(path: &Path) -> Result<Self, CommandError> {
+    fn read(path: &Path) -> Result<Self> {
         let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
         let expected = format!("a folder of `reproduce` or `sweep`, its {RECORD}, a cells file (.csv) or a {RESULTS}");
         let folder = if path.is_dir() {

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use haversack_reports::files::{create_folder, write_atomically};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{note, print};
 
 const COMPLETIONS_HELP: &str = "Examples:
@@ -36,7 +36,7 @@ pub struct ManOptions {
 ///
 /// # Errors
 /// A standard output that cannot be written.
-pub fn completions(options: CompletionsOptions, mut program: Command) -> Result<(), CommandError> {
+pub fn completions(options: CompletionsOptions, mut program: Command) -> Result<()> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut program, name, &mut script);
@@ -47,7 +47,7 @@ pub fn completions(options: CompletionsOptions, mut program: Command) -> Result<
 ///
 /// # Errors
 /// A folder or a standard output that cannot be written.
-pub fn man(options: &ManOptions, program: Command) -> Result<(), CommandError> {
+pub fn man(options: &ManOptions, program: Command) -> Result<()> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
     let Some(folder) = &options.out else {
@@ -61,14 +61,14 @@ pub fn man(options: &ManOptions, program: Command) -> Result<(), CommandError> {
 }
 
 /// Writes the pages of `command` and of those under it; how many they are.
-fn write_pages(command: &Command, folder: &Path) -> Result<usize, CommandError> {
+fn write_pages(command: &Command, folder: &Path) -> Result<usize> {
     let (name, page) = render(command.clone())?;
     write_atomically(&folder.join(name), &page)?;
     command.get_subcommands().try_fold(1, |pages, below| Ok(pages + write_pages(below, folder)?))
 }
 
 /// A page's file name and its text.
-fn render(command: Command) -> Result<(String, Vec<u8>), CommandError> {
+fn render(command: Command) -> Result<(String, Vec<u8>)> {
     let man = Man::new(command);
     let mut page = Vec::new();
     man.render(&mut page).map_err(CommandError::failed)?;

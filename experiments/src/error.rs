@@ -74,6 +74,9 @@ pub enum CommandError {
     OutputClosed,
 }
 
+/// What a command yields, or why it ends without its answer.
+pub type Result<T, E = CommandError> = std::result::Result<T, E>;
+
 impl From<TableError> for CommandError {
     fn from(error: TableError) -> Self {
         match error {

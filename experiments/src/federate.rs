@@ -27,7 +27,7 @@ use haversack_reports::write_atomically;
 use serde_json::{Map, Value};
 
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
@@ -35,14 +35,11 @@ use crate::work::{
     Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, command_of, shards_of,
     work_on,
 };
-use budgets::Budgets;
-use learner::{Known, Learner};
-use rounds::hold;
+use learner::Known;
 pub(crate) use rounds::{Held, held, planning};
 use span::Span;
 pub(crate) use specification::{Phones, Specification};
 use tables::{NAMES, ROUNDS, Tables};
-use widths::{Widths, of_each_width};
 
 /// The log of what has been learned, which stays.
 const LOG: &str = "checkpoint";
@@ -79,7 +76,7 @@ pub struct FederateOptions {
 ///
 /// # Errors
 /// As [`federate`]; a standard output that cannot be written.
-pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
+pub fn run(options: &FederateOptions) -> Result<()> {
     print(&federate(options)?)
 }
 
@@ -88,14 +85,14 @@ pub fn run(options: &FederateOptions) -> Result<(), CommandError> {
 /// # Errors
 /// A specification, data or traces that are wrong, before anything is written; a checkpoint of something else; a loss that is no
 /// number any more; Ctrl-C. What had been learned by then is in the checkpoint.
-pub fn federate(options: &FederateOptions) -> Result<String, CommandError> {
+pub fn federate(options: &FederateOptions) -> Result<String> {
     let (file, text) = options.specification.read()?;
     let span = Span::parse(&file, &text, options.seed)?;
     options.work.pool()?.install(|| hold_all(options, &span))
 }
 
 /// Holds each federation that lists span, or those of the shard.
-fn hold_all(options: &FederateOptions, span: &Span) -> Result<String, CommandError> {
+fn hold_all(options: &FederateOptions, span: &Span) -> Result<String> {
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
     let identity = Identity::of(span.record(), options.shard);
@@ -130,7 +127,7 @@ impl Job for Federations<'_> {
         u64::from(self.span.federations[part as usize].rounds)
     }
 
-    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+    fn before(&self, part: u64, log: &Log) -> Result<u64> {
         Ok(log.get::<Known>(part)?.map_or(0, |known| known.rounds()))
     }
 
@@ -144,19 +141,12 @@ impl Job for Federations<'_> {
     }
 
     /// Holds the rounds of a federation.
-    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables, CommandError> {
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables> {
         let (asked, cache) = (&self.span.federations[part as usize], &self.cache);
-        let phones = Phones::draw(asked)?.dealt(asked, cache)?;
-        let budgets = Budgets::watch(asked, cache)?;
-        let widths = of_each_width(asked);
-        let work = Widths::new(&widths, &phones, &budgets, cache)?;
-        let mut learner = Learner::of(asked, &phones, &work, Some(steps), cache)?;
-        steps.begin()?;
-        let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.step())?;
-        Tables::of(&held, asked, &phones.kinds, self.span, part as usize)
+        Tables::of(&held(asked, Some(steps), cache)?, asked, self.span, part as usize)
     }
 
-    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String, CommandError> {
+    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String> {
         let mut outs = outs.into_iter();
         let Some(mut tables) = outs.next() else {
             folder.record(self.identity.record(), &[])?;
@@ -177,12 +167,7 @@ impl Job for Federations<'_> {
 const PAGE: &str = "index.html";
 
 /// Writes the tables, the figure, the page and the record; what came of it, as text.
-fn finish(
-    folder: &OutputFolder,
-    record: Map<String, Value>,
-    mut tables: Tables,
-    has_learned: bool,
-) -> Result<String, CommandError> {
+fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables, has_learned: bool) -> Result<String> {
     tables.write(folder)?;
     let mut outputs: Vec<String> = NAMES.map(str::to_owned).to_vec();
     page::figure(&record, &tables).render()?.write(&folder.path(page::FIGURE))?;
@@ -206,7 +191,7 @@ pub(crate) fn is_federation(folder: &Path) -> bool {
 /// # Errors
 /// A folder that holds no shard, shards of different specifications, federations that are missing or there twice; all before
 /// anything is written. A folder that cannot be written.
-pub(crate) fn merge(options: &MergeOptions) -> Result<(), CommandError> {
+pub(crate) fn merge(options: &MergeOptions) -> Result<()> {
     let (identity, parts) = shards_of(&options.shards, "federation", "")?;
     if let Some(part) = parts.iter().find(|part| !part.is_shard) {
         let folder = part.folder.display();

@@ -10,7 +10,7 @@ use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::papers::catalogue;
 use crate::papers::reference::Reference;
@@ -52,26 +52,21 @@ pub struct ListOptions {
     pub format: Format,
 }
 
-/// An id, further columns for people and for programs, and a line about it.
+/// An id, a further column for people and for programs, and a line about it.
 struct Row {
     id: String,
-    columns: Vec<(&'static str, String, Value)>,
+    column: Option<(&'static str, String, Value)>,
     about: String,
 }
 
 impl Row {
     fn new(id: impl Into<String>, about: impl Into<String>) -> Self {
-        Self { id: id.into(), columns: Vec::new(), about: about.into() }
-    }
-
-    fn with(mut self, key: &'static str, text: String, value: Value) -> Self {
-        self.columns.push((key, text, value));
-        self
+        Self { id: id.into(), column: None, about: about.into() }
     }
 
     fn json(&self) -> Value {
         let mut value = json!({ "id": self.id, "about": self.about });
-        for (key, _, column) in &self.columns {
+        if let Some((key, _, column)) = &self.column {
             value[*key] = column.clone();
         }
         value
@@ -82,7 +77,7 @@ impl Row {
 ///
 /// # Errors
 /// A policy that there is not, a built-in calibration that does not load, or a standard output that cannot be written.
-pub fn run(options: &ListOptions) -> Result<(), CommandError> {
+pub fn run(options: &ListOptions) -> Result<()> {
     if let Some(id) = &options.id {
         return parameters(options, id);
     }
@@ -103,39 +98,25 @@ pub fn run(options: &ListOptions) -> Result<(), CommandError> {
 }
 
 fn text(rows: &[Row]) -> String {
-    let columns = rows.iter().map(|row| row.columns.len()).max().unwrap_or(0);
     let word = Column::left(0).fitted();
-    let middle = std::iter::repeat_n(Column::right(0).fitted().after(2), columns);
-    let mut table = TextTable::new(std::iter::once(word).chain(middle).chain([word.after(2)]));
-    for row in rows {
-        let middle = row.columns.iter().map(|(_, text, _)| text.clone());
-        table.row(std::iter::once(row.id.clone()).chain(middle).chain([row.about.clone()]));
+    let middle = rows.iter().any(|row| row.column.is_some()).then(|| Column::right(0).fitted().after(2));
+    let mut table = TextTable::new([word].into_iter().chain(middle).chain([word.after(2)]));
+    for Row { id, column, about } in rows {
+        let middle = column.as_ref().map(|(_, text, _)| text.as_str());
+        table.row([id.as_str()].into_iter().chain(middle).chain([about.as_str()]));
     }
     table.to_string()
 }
 
 /// An id with its numbers as numbers, so that `figure9` comes before `figure10`.
 fn natural(id: &str) -> Vec<(String, u64)> {
-    let mut parts = vec![(String::new(), 0_u64)];
-    let mut in_number = false;
-    for letter in id.chars() {
-        let digit = letter.to_digit(10).map(u64::from);
-        if in_number && digit.is_none() {
-            parts.push((String::new(), 0));
-        }
-        in_number = digit.is_some();
-        if let Some((word, number)) = parts.last_mut() {
-            match digit {
-                Some(digit) => *number = number.saturating_mul(10).saturating_add(digit),
-                None => word.push(letter),
-            }
-        }
-    }
-    parts
+    let parts = id.as_bytes().chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let parts = parts.map(|part| String::from_utf8_lossy(part).into_owned());
+    parts.map(|part| part.parse().map_or((part, 0), |number| (String::new(), number))).collect()
 }
 
 /// The parameters of the policy `id`.
-fn parameters(options: &ListOptions, id: &str) -> Result<(), CommandError> {
+fn parameters(options: &ListOptions, id: &str) -> Result<()> {
     if options.what != Listed::Policies {
         let what = options.what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
@@ -149,14 +130,14 @@ fn parameters(options: &ListOptions, id: &str) -> Result<(), CommandError> {
     }
 }
 
-fn devices() -> Result<Vec<Row>, CommandError> {
+fn devices() -> Result<Vec<Row>> {
     let row = |listing: Listing| {
         let device = load(listing.id)?;
         let bytes = device.ram();
         let memory = format!("{} GiB", three_digits(bytes.as_f64() / f64::from(1_u32 << 30)));
         let stack = &device.constants.default_stack;
         let about = format!("{}, default stack {stack}", listing.line);
-        Ok(Row { about, ..Row::new(listing.id, "").with("ram_bytes", memory, json!(bytes.0)) })
+        Ok(Row { column: Some(("ram_bytes", memory, json!(bytes.0))), ..Row::new(listing.id, about) })
     };
     haversack_devices::list()?.into_iter().map(row).collect()
 }
@@ -168,7 +149,8 @@ fn calibrations(listed: Vec<Listing>) -> Vec<Row> {
 fn model(model: &Model) -> Row {
     let shape = model.sample.own();
     let unit = if matches!(model.sample, Sample::Tokens { .. }) { " tokens" } else { "" };
-    Row::new(model.id, model.about).with("input", format!("{}{unit}", InputShape(shape.to_vec())), json!(shape))
+    let text = format!("{}{unit}", InputShape(shape.to_vec()));
+    Row { column: Some(("input", text, json!(shape))), ..Row::new(model.id, model.about) }
 }
 
 fn operator(name: &'static str) -> Row {
@@ -184,7 +166,7 @@ fn policy(entry: &Entry) -> Row {
 }
 
 /// Every artefact that can be selected.
-fn artefacts() -> Result<Vec<Row>, CommandError> {
+fn artefacts() -> Result<Vec<Row>> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let mut rows = Vec::new();
     for (paper, id) in reference.artefacts() {

@@ -338,11 +338,6 @@ impl MeasuredValue {
             each: each.iter().copied().map(rounded).collect(),
         }
     }
-
-    /// Whether `value` lies within the interval.
-    pub fn holds(&self, value: f64) -> bool {
-        (self.lo..=self.hi).contains(&value)
-    }
 }
 
 fn rounded(value: f64) -> f64 {
@@ -359,6 +354,13 @@ fn line_of_value(text: &str, place: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl MeasuredValue {
+        /// Whether `value` lies within the interval.
+        pub(crate) fn holds(&self, value: f64) -> bool {
+            (self.lo..=self.hi).contains(&value)
+        }
+    }
 
     #[test]
     fn an_interval_is_student_s() {

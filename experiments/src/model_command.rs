@@ -8,7 +8,7 @@ use haversack_workloads::lowering::{Variant, node_counts};
 use haversack_workloads::{Network, onnx};
 use serde_json::{Map, Value, json};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, note, print, print_json};
 use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, workload};
 
@@ -36,7 +36,7 @@ pub struct ModelOptions {
 ///
 /// # Errors
 /// An unknown model, a file that is no network, a batch or an input that it cannot take.
-pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
+pub fn run(options: &ModelOptions) -> Result<()> {
     let (model, batch) = (options.model.as_str(), options.batch.as_str());
     let wrong = |key: Key, fault: Fault| ScenarioError::new(Origin::Flag, key.name(), fault);
     let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=LARGEST_BATCH).contains(samples));
@@ -66,7 +66,7 @@ pub fn run(options: &ModelOptions) -> Result<(), CommandError> {
     }
 }
 
-fn load(model: &str, input: Option<&InputShape>) -> Result<Network, CommandError> {
+fn load(model: &str, input: Option<&InputShape>) -> Result<Network> {
     if !workload::is_file(model) {
         return Ok(workload::network(model, input, None)?);
     }
@@ -87,7 +87,7 @@ fn overflows(network: &Network, samples: u64) -> bool {
     flops.max(bytes) > u128::from(u64::MAX >> 4)
 }
 
-fn to_json(counts: &Counts, nodes: [u64; 4]) -> Result<Value, CommandError> {
+fn to_json(counts: &Counts, nodes: [u64; 4]) -> Result<Value> {
     let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| (variant.id().to_owned(), json!(nodes)));
     let mut value = serde_json::to_value(counts).map_err(CommandError::failed)?;
     value["co_nodes"] = variants.collect::<Map<String, Value>>().into();

@@ -8,7 +8,7 @@ use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::{AppTimeline, UsageModel};
 use haversack_training::{AtRest, watch};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::{app_changes, phone_in_use};
 
 /// A phone and what runs on it.
@@ -34,12 +34,7 @@ pub(crate) struct Moment {
 impl Watched {
     /// # Errors
     /// A device and a system that do not go together.
-    pub(crate) fn new(
-        device: Device,
-        system: System,
-        model: UsageModel,
-        footprints: FootprintTable,
-    ) -> Result<Self, CommandError> {
+    pub(crate) fn new(device: Device, system: System, model: UsageModel, footprints: FootprintTable) -> Result<Self> {
         let phone = phone_in_use(&device, &system, Vec::new()).map_err(CommandError::input)?;
         let at_rest = AtRest::of(&phone).map_err(CommandError::failed)?;
         Ok(Self { device, system, at_rest, model, footprints })
@@ -54,7 +49,7 @@ impl Watched {
     ///
     /// # Errors
     /// A device and a system that do not go together, or memory that even the kernel's own killer does not free.
-    pub(crate) fn moment(&self, timeline: &AppTimeline, window: Nanos, seed: u64) -> Result<Moment, CommandError> {
+    pub(crate) fn moment(&self, timeline: &AppTimeline, window: Nanos, seed: u64) -> Result<Moment> {
         Ok(self.moment_and_after(timeline, window, window, seed)?.0)
     }
 
@@ -68,7 +63,7 @@ impl Watched {
         window: Nanos,
         end: Nanos,
         seed: u64,
-    ) -> Result<(Moment, Vec<Bytes>), CommandError> {
+    ) -> Result<(Moment, Vec<Bytes>)> {
         let changes = app_changes(timeline, &self.footprints, &self.model, seed);
         let phone = phone_in_use(&self.device, &self.system, changes).map_err(CommandError::input)?;
         let swap = if phone.memory.zram > Bytes::ZERO { SwapKind::Zram } else { SwapKind::Flash };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -21,7 +21,7 @@ pub enum Format {
 ///
 /// # Errors
 /// A standard output that cannot be written, or that nobody reads any more.
-pub fn print(text: &str) -> Result<(), CommandError> {
+pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::output)
 }
@@ -30,7 +30,7 @@ pub fn print(text: &str) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// As [`print()`], as JSON.
-pub fn print_json(value: &Value) -> Result<(), CommandError> {
+pub fn print_json(value: &Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }
 
@@ -52,4 +52,11 @@ pub fn note(message: &dyn Display) {
 fn say(what: &str, message: &dyn Display) {
     // Where nobody listens there is nobody to tell.
     let _ = writeln!(io::stderr().lock(), "{what}: {message}");
+}
+
+/// Puts the keys of `more` behind those of `value`.
+pub(crate) fn join(value: &mut Value, more: Value) {
+    if let (Value::Object(value), Value::Object(more)) = (value, more) {
+        value.extend(more);
+    }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use haversack_reports::{Figure, write_atomically};
 
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// A file for a figure, in the format that its name ends in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Plot {
     ///
     /// # Errors
     /// A figure without anything to draw, a file that cannot be written.
-    pub fn draw(&self, figure: &Figure) -> Result<(), CommandError> {
+    pub fn draw(&self, figure: &Figure) -> Result<()> {
         let rendered = figure.render()?;
         let bytes = if self.is_svg { rendered.svg.as_bytes() } else { &rendered.png };
         Ok(write_atomically(&self.path, bytes)?)

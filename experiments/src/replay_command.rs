@@ -9,7 +9,7 @@ use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, Status, 
 use haversack_reports::text_table::{Column, TextTable};
 use serde_json::json;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 
 /// The policy whose rules logs are replayed by.
@@ -48,7 +48,7 @@ pub struct ReplayOptions {
 ///
 /// # Errors
 /// A log that cannot be read or is none, a policy that replays none, settings that no replay can have.
-pub fn run(options: &ReplayOptions) -> Result<(), CommandError> {
+pub fn run(options: &ReplayOptions) -> Result<()> {
     if options.policy != POLICY {
         registry::find(&options.policy).map_err(|error| match error {
             PolicyError::Unknown { found, .. } => PolicyError::Unknown { found, nearest: Some(POLICY.to_owned()) },

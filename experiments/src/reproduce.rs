@@ -45,7 +45,7 @@ use task::{Finished, TaskSetting, tasks};
 use whole::Whole;
 
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
@@ -78,12 +78,12 @@ impl Reproduction {
 ///
 /// # Errors
 /// As [`reproduce`]; artefacts that failed.
-pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<(), CommandError> {
+pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<()> {
     print(&reproduce(options, artefacts, left_out)?)
 }
 
 /// Prints the report; artefacts that failed are an error.
-fn print(reproduction: &Reproduction) -> Result<(), CommandError> {
+fn print(reproduction: &Reproduction) -> Result<()> {
     let printed = output::print(&reproduction.report);
     match (printed, reproduction.failure()) {
         // A reader that has had enough is no failure, and hides none.
@@ -98,11 +98,7 @@ fn print(reproduction: &Reproduction) -> Result<(), CommandError> {
 /// An unknown selector, a folder that cannot be used or that holds artefacts of other calibrations, before anything is
 /// written; a file that cannot be written; Ctrl-C. An artefact that fails is no error: its rows have no answer, and it is
 /// among the failures.
-pub fn reproduce(
-    options: &ReproduceOptions,
-    artefacts: &[Artefact],
-    left_out: &Errors,
-) -> Result<Reproduction, CommandError> {
+pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<Reproduction> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let readings = Readings::load(&reference).map_err(CommandError::failed)?;
     let sources = Sources { options, artefacts, left_out, reference: &reference, readings: &readings };
@@ -169,7 +165,7 @@ impl<'r> Job for Reproducing<'r> {
         u64::from(self.parts[part as usize].is_asked)
     }
 
-    fn before(&self, part: u64, _log: &Log) -> Result<u64, CommandError> {
+    fn before(&self, part: u64, _log: &Log) -> Result<u64> {
         let Part { is_asked, work } = &self.parts[part as usize];
         Ok(u64::from(*is_asked && matches!(work, Work::Kept(_))))
     }
@@ -180,7 +176,7 @@ impl<'r> Job for Reproducing<'r> {
     }
 
     /// Runs an artefact, which is on the disc as soon as it is finished.
-    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Finished<'r>, CommandError> {
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Finished<'r>> {
         let Sources { options, reference, readings, .. } = self.sources;
         let task = match &self.parts[part as usize].work {
             Work::Kept(finished) => return Ok(finished.clone()),
@@ -195,12 +191,7 @@ impl<'r> Job for Reproducing<'r> {
         Ok(finished)
     }
 
-    fn finish(
-        &self,
-        owned: OutputFolder,
-        _log: &Log,
-        finished: Vec<Finished<'r>>,
-    ) -> Result<Reproduction, CommandError> {
+    fn finish(&self, owned: OutputFolder, _log: &Log, finished: Vec<Finished<'r>>) -> Result<Reproduction> {
         let parts = self.parts.iter().enumerate().filter(|(_, part)| !part.is_asked);
         let kept: Vec<usize> = parts.map(|(place, _)| place).collect();
         Whole { sources: self.sources, selection: self.selection, finished: &finished }.write(

@@ -23,8 +23,8 @@ use std::path::Path;
 pub(crate) use apps::split as trace_file;
 pub use apps::{PhoneApps, app_changes};
 pub use document::{Document, Field, Item};
-pub(crate) use error::Mistakes;
 pub use error::{Fault, Origin, ScenarioError};
+pub(crate) use error::{Mistakes, Result};
 pub use flags::ScenarioFlags;
 pub(crate) use key::LARGEST_BATCH;
 pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, Placed, Scenario, Takes};
@@ -47,10 +47,11 @@ impl Scenario {
     ///
     /// # Errors
     /// A file that cannot be read, or as [`Scenario::parse`].
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let mut mistakes = Mistakes::default();
-        let document = Document::read(path, &mut mistakes)?;
-        Self::of(&document, mistakes)
+    pub fn read(path: &Path) -> Result<Self> {
+        let (scenario, mut mistakes) = Self::begin(Some(path))?;
+        let by = Origin::File { file: path.display().to_string().into(), line: 0 };
+        mistakes.note(scenario.complete(by));
+        scenario.finish(mistakes)
     }
 
     /// Reads a scenario from TOML; `file` is how errors name it.
@@ -58,17 +59,15 @@ impl Scenario {
     /// # Errors
     /// Text that is not TOML; every unknown key, with the nearest valid one; every value that its key cannot have; no
     /// device or no model. Each names file, line and key.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
-        let mut mistakes = Mistakes::default();
-        let document = Document::parse(file, text, &[], &mut mistakes)?;
-        Self::of(&document, mistakes)
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
+        Self::with(None, file, text)
     }
 
     /// Reads the scenario of `file`, if there is one, with what a program gives over it in TOML, which errors call by a name.
     ///
     /// # Errors
     /// As [`Scenario::read`] and [`Scenario::parse`].
-    pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self, ScenarioError> {
+    pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self> {
         let (mut scenario, mut mistakes) = Self::begin(file)?;
         let document = Document::parse(name, given, &[], &mut mistakes)?;
         scenario.apply(&document, &mut mistakes);
@@ -77,7 +76,7 @@ impl Scenario {
     }
 
     /// As much of the scenario of `file`, if there is one, as is right, and what is wrong.
-    pub(crate) fn begin(file: Option<&Path>) -> Result<(Self, Mistakes), ScenarioError> {
+    pub(crate) fn begin(file: Option<&Path>) -> Result<(Self, Mistakes)> {
         let (mut scenario, mut mistakes) = (Self::new("", ""), Mistakes::default());
         if let Some(file) = file {
             let document = Document::read(file, &mut mistakes)?;
@@ -86,15 +85,8 @@ impl Scenario {
         Ok((scenario, mistakes))
     }
 
-    fn of(document: &Document, mut mistakes: Mistakes) -> Result<Self, ScenarioError> {
-        let mut scenario = Self::new("", "");
-        scenario.apply(document, &mut mistakes);
-        mistakes.note(scenario.complete(document.origin(0)));
-        scenario.finish(mistakes)
-    }
-
     /// The scenario, unless there is a mistake; then the names that nothing has are mistakes, too.
-    pub(crate) fn finish(self, mut mistakes: Mistakes) -> Result<Self, ScenarioError> {
+    pub(crate) fn finish(self, mut mistakes: Mistakes) -> Result<Self> {
         if !mistakes.is_empty() {
             self.unknown_names(&Cache::new(), &mut mistakes);
         }
@@ -133,7 +125,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Each key that is missing.
-    pub fn complete(&self, by: Origin) -> Result<(), ScenarioError> {
+    pub fn complete(&self, by: Origin) -> Result<()> {
         let mut mistakes = Mistakes::default();
         for (key, value, expected) in [
             (Key::Device, &self.device, "an id of `haversack list devices`, such as galaxy-s10"),
@@ -155,7 +147,7 @@ impl Scenario {
     ///
     /// # Errors
     /// A value that the key cannot have.
-    pub fn set(&mut self, key: Key, value: &Literal, origin: Origin) -> Result<(), ScenarioError> {
+    pub fn set(&mut self, key: Key, value: &Literal, origin: Origin) -> Result<()> {
         self.origins.insert(key, origin);
         self.assign(key, value).map_err(|fault| self.error(key, fault))
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::checked::doubt;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::output::{Format, note, print, print_json};
 use crate::plot::Plot;
 use crate::progress::{Amount, Progress};
@@ -146,7 +146,7 @@ struct Sensitivity {
 ///
 /// # Errors
 /// A scenario that is wrong, or that does not run as it is; files that cannot be written.
-pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
+pub fn run(options: &SensitivityOptions) -> Result<()> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     let cache = Cache::new();
     let plan = Plan::new(&scenario, &cache)?;
@@ -170,7 +170,7 @@ pub fn run(options: &SensitivityOptions) -> Result<(), CommandError> {
 }
 
 impl Sensitivity {
-    fn new(scenario: Scenario, plan: &Plan, base: Figures, by: Move, cache: &Cache) -> Result<Self, CommandError> {
+    fn new(scenario: Scenario, plan: &Plan, base: Figures, by: Move, cache: &Cache) -> Result<Self> {
         let world = World::of(&plan.resolved, cache)?;
         let entries = world.entries();
         let all = entries.len() as u64;

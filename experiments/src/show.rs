@@ -10,14 +10,13 @@ mod writing;
 
 pub(crate) use policy::{parameter_json, parameters};
 
-use std::fmt;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use haversack_devices::text::{alternatives, hint};
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::show_table::{self, TableOptions};
 
@@ -42,7 +41,7 @@ pub struct ShowOptions {
 }
 
 /// A kind of thing that can be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum Thing {
     Device,
@@ -54,7 +53,7 @@ enum Thing {
 
 impl Thing {
     /// The kind called `word`.
-    fn named(word: &str) -> Result<Self, CommandError> {
+    fn named(word: &str) -> Result<Self> {
         let words = || Self::value_variants().iter().map(<&str>::from);
         let found = Self::value_variants().iter().find(|thing| <&str>::from(*thing) == word);
         found.copied().ok_or_else(|| {
@@ -65,23 +64,10 @@ impl Thing {
     }
 }
 
-impl fmt::Display for Thing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.into())
-    }
-}
-
 /// What is shown, for people and for programs.
 struct Shown {
     text: String,
     json: Value,
-}
-
-/// Puts the keys of `more` behind those of `value`.
-fn join(value: &mut Value, more: Value) {
-    if let (Value::Object(value), Value::Object(more)) = (value, more) {
-        value.extend(more);
-    }
 }
 
 /// Prints what a thing is.
@@ -89,7 +75,7 @@ fn join(value: &mut Value, more: Value) {
 /// # Errors
 /// A kind of thing or an id that nothing has, a file that does not describe one; of a folder, as
 /// [`show_table::show`].
-pub fn run(options: &ShowOptions) -> Result<(), CommandError> {
+pub fn run(options: &ShowOptions) -> Result<()> {
     let folder = Path::new(&options.what);
     let thing = match Thing::named(&options.what) {
         Err(_) if folder.is_dir() => return show_table::show(folder, &options.table, options.format),

@@ -17,7 +17,7 @@ use haversack_reports::text_table::{self, TextTable};
 use polars::prelude::DataType;
 use serde_json::{Map, Value, json};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print};
 use crate::scenario::Key;
 use crate::sweep::{RESULTS, is_unfinished};
@@ -58,7 +58,7 @@ impl TableOptions {
 ///
 /// # Errors
 /// A folder without the table of a sweep, a column that it has not got; a standard output that cannot be written.
-pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<(), CommandError> {
+pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<()> {
     let table = Table::read(folder)?;
     let mut rows: Vec<usize> = (0..table.height).collect();
     let mut sorted_by = None;
@@ -91,7 +91,7 @@ struct Column {
 
 impl Column {
     /// The column of a file; lists are arrays of numbers.
-    fn of(column: &polars::prelude::Column) -> Result<Self, CommandError> {
+    fn of(column: &polars::prelude::Column) -> Result<Self> {
         let (name, kind) = (column.name().to_string(), column.dtype());
         let is_numbers = matches!(kind, DataType::UInt64 | DataType::Int64 | DataType::Float64);
         let cells = match column.f64() {
@@ -149,7 +149,7 @@ fn words(cell: &Value) -> Cow<'_, str> {
 }
 
 impl Table {
-    fn read(folder: &Path) -> Result<Self, CommandError> {
+    fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(RESULTS);
         if !path.is_file() {
             return Err(CommandError::input(no_table(folder)));
@@ -160,7 +160,7 @@ impl Table {
     }
 
     /// The place of the column `name`, which `--sort` names.
-    fn find_sorted(&self, name: &str) -> Result<usize, CommandError> {
+    fn find_sorted(&self, name: &str) -> Result<usize> {
         self.place(name).ok_or_else(|| {
             let names = || self.columns.iter().map(|column| column.name.as_str());
             let guess = hint(name, names());
@@ -244,7 +244,7 @@ impl Table {
     }
 
     /// Prints `rows` as an array of objects, a line each.
-    fn print_json(&self, rows: &[usize]) -> Result<(), CommandError> {
+    fn print_json(&self, rows: &[usize]) -> Result<()> {
         print("[")?;
         for (lot, rows) in rows.chunks(AT_ONCE).enumerate() {
             let mut text = String::new();

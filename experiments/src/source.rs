@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::progress::word;
 
 /// Where a specification comes from.
@@ -31,7 +31,7 @@ impl Source {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(crate) fn read(&self) -> Result<(String, String), CommandError> {
+    pub(crate) fn read(&self) -> Result<(String, String)> {
         match self {
             Self::Text { name, text } => Ok((name.clone(), text.clone())),
             Self::File(path) => {

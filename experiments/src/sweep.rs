@@ -25,7 +25,7 @@ use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::output::print;
 use crate::progress::word;
@@ -86,7 +86,7 @@ fn after_help() -> String {
 ///
 /// # Errors
 /// As [`sweep`]; a standard output that cannot be written.
-pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
+pub fn run(options: &SweepOptions) -> Result<()> {
     print(&sweep(options)?)
 }
 
@@ -94,7 +94,7 @@ pub fn run(options: &SweepOptions) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
-pub fn sweep(options: &SweepOptions) -> Result<String, CommandError> {
+pub fn sweep(options: &SweepOptions) -> Result<String> {
     let specification = Specification::of(&options.specification)?;
     let cache = Cache::new();
     options.work.pool()?.install(|| {
@@ -142,18 +142,18 @@ impl Job for Sweep {
         self.runs.clone()
     }
 
-    fn is_finished(&self, folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
+    fn is_finished(&self, folder: &OutputFolder, _log: &Log) -> Result<bool> {
         let is_there = |name| folder.path(name).is_file();
         Ok(!is_there(LOG) && is_there(RESULTS) && is_there(CSV) && self.identity.is_of(&folder.path(RECORD))?)
     }
 
-    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<(), CommandError> {
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<()> {
         steps.keep(&Row::run(part, &self.specification, &self.cache))?;
         steps.step();
         Ok(())
     }
 
-    fn finish(&self, folder: OutputFolder, log: &Log, _outs: Vec<()>) -> Result<String, CommandError> {
+    fn finish(&self, folder: OutputFolder, log: &Log, _outs: Vec<()>) -> Result<String> {
         let mut writer = Writer::new(folder, &self.identity);
         for group in groups(self.runs.clone()) {
             writer.push(&table::table(&log.rows(group)?, self.specification.is_on_phones())?)?;
@@ -186,7 +186,7 @@ impl<'i> Writer<'i> {
     }
 
     /// Appends a table, whose runs come after those before.
-    fn push(&mut self, table: &DataFrame) -> Result<(), CommandError> {
+    fn push(&mut self, table: &DataFrame) -> Result<()> {
         // A table of no runs has no columns of a scenario.
         self.found.see(table).unwrap_or_default();
         let (mut parquet, mut csv) = match self.files.take() {
@@ -203,7 +203,7 @@ impl<'i> Writer<'i> {
     }
 
     /// Draws the fronts of a whole sweep, and writes the record and the tables; what was found, as text.
-    fn finish(self, is_whole: bool) -> Result<String, CommandError> {
+    fn finish(self, is_whole: bool) -> Result<String> {
         let fronts = if is_whole { front::draw(&self.found)? } else { Vec::new() };
         if let Some((parquet, csv)) = self.files {
             parquet.finish()?;
@@ -230,7 +230,7 @@ impl<'i> Writer<'i> {
 /// # Errors
 /// A folder that holds no finished sweep, shards of different sweeps, runs that are missing or there twice; all
 /// before anything is written. A folder that cannot be written.
-pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
+pub fn merge(options: &MergeOptions) -> Result<()> {
     let (identity, shards) = shards_of(&options.shards, "run", " of the sweep")?;
     check(&shards)?;
     let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
@@ -242,7 +242,7 @@ pub fn merge(options: &MergeOptions) -> Result<(), CommandError> {
 }
 
 /// Checks that the tables of the shards have their runs, under the same columns.
-fn check(shards: &[Part<'_>]) -> Result<(), CommandError> {
+fn check(shards: &[Part<'_>]) -> Result<()> {
     let mut columns = None;
     for Part { runs, folder, .. } in shards {
         let path = folder.join(RESULTS);
@@ -259,7 +259,7 @@ fn check(shards: &[Part<'_>]) -> Result<(), CommandError> {
 }
 
 /// The rows of `runs`, from as many shards as have some of them.
-fn gather(shards: &[Part<'_>], runs: &Range<u64>) -> Result<DataFrame, CommandError> {
+fn gather(shards: &[Part<'_>], runs: &Range<u64>) -> Result<DataFrame> {
     let mut gathered = DataFrame::default();
     for Part { runs: own, folder, .. } in shards {
         let (start, end) = (own.start.max(runs.start), own.end.min(runs.end));
@@ -284,11 +284,7 @@ fn other_columns(folder: &Path) -> CommandError {
 
 /// Checks every combination of the specification, and says what all of them read, and of how many runs it is known
 /// that their values do not go together.
-fn identity(
-    specification: &Specification,
-    shard: Option<Shard>,
-    cache: &Cache,
-) -> Result<(Identity, u64), CommandError> {
+fn identity(specification: &Specification, shard: Option<Shard>, cache: &Cache) -> Result<(Identity, u64)> {
     let mut calibrations = BTreeMap::new();
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let unsupported = specification.validate(cache, |resolved| {
@@ -313,18 +309,15 @@ fn identity(
         }
         Ok(())
     })?;
-    let whole = json!({
+    let whole: Map<String, Value> = serde_json::from_value(json!({
         "command": "sweep",
         "version": env!("CARGO_PKG_VERSION"),
         "specification": specification.to_json(),
         "runs": specification.runs(),
         "calibrations": calibrations,
         "files": files,
-    });
-    let whole = match whole {
-        Value::Object(whole) => whole,
-        _ => Map::new(),
-    };
+    }))
+    .unwrap_or_default();
     Ok((Identity::of(whole, shard), unsupported))
 }
 

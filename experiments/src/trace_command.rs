@@ -14,13 +14,14 @@ use clap::{Args, Subcommand};
 use haversack_traces::usage::{Population, UsageModel};
 use serde_json::json;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Table};
 use budgets::BudgetsOptions;
 use options::{ImportOptions, StatsOptions};
 use plot::PlotOptions;
+pub(crate) use plot::fronts;
 
 /// What `trace` is asked for.
 #[derive(Debug, Args)]
@@ -47,7 +48,7 @@ enum TraceCommand {
 ///
 /// # Errors
 /// A flag out of its range, a file that cannot be read or is no table of traces, a table that cannot be written.
-pub fn run(options: &TraceOptions) -> Result<(), CommandError> {
+pub fn run(options: &TraceOptions) -> Result<()> {
     match &options.command {
         TraceCommand::Import(given) => import::import(given),
         TraceCommand::Stats(given) => stats::stats(given),
@@ -84,7 +85,7 @@ struct GenerateOptions {
 ///
 /// # Errors
 /// A number of users or days that is zero; a usage model that cannot be read; a table that cannot be written.
-fn generate(asked: &GenerateOptions) -> Result<(), CommandError> {
+fn generate(asked: &GenerateOptions) -> Result<()> {
     for (flag, number) in [("--users", asked.users), ("--days", asked.days)] {
         if number == 0 {
             return Err(CommandError::input(format!("{flag}: expected at least 1, found 0")));

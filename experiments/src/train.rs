@@ -22,7 +22,7 @@ use haversack_workloads::data::{DataSet, LoadOptions, load};
 use serde_json::{Map, Value};
 
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::output::print;
 use crate::source::Source;
@@ -66,7 +66,7 @@ pub struct TrainOptions {
 ///
 /// # Errors
 /// As [`train`]; a standard output that cannot be written.
-pub fn run(options: &TrainOptions) -> Result<(), CommandError> {
+pub fn run(options: &TrainOptions) -> Result<()> {
     let Trained { report, failure } = train(options)?;
     print(&report)?;
     failure.map_or(Ok(()), Err)
@@ -86,7 +86,7 @@ pub struct Trained {
 /// # Errors
 /// A specification or data that are wrong, before anything is written; a checkpoint of something else; Ctrl-C. What had been
 /// learned by then is in the checkpoint.
-pub fn train(options: &TrainOptions) -> Result<Trained, CommandError> {
+pub fn train(options: &TrainOptions) -> Result<Trained> {
     let (file, text) = options.specification.read()?;
     let specification = Specification::parse(&file, &text, options.seed)?;
     options.work.pool()?.install(|| {
@@ -111,7 +111,7 @@ impl<'a> Training<'a> {
     ///
     /// # Errors
     /// Data or scenarios that cannot be had or do not go together.
-    fn new(specification: &'a Specification) -> Result<Self, CommandError> {
+    fn new(specification: &'a Specification) -> Result<Self> {
         let cache = Cache::new();
         let share = specification.validation_share;
         let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
@@ -133,7 +133,7 @@ impl<'a> Training<'a> {
     }
 
     /// Writes the table and the curves; the names of all files of the folder.
-    fn write(&self, folder: &OutputFolder, rows: &[Row]) -> Result<Vec<String>, CommandError> {
+    fn write(&self, folder: &OutputFolder, rows: &[Row]) -> Result<Vec<String>> {
         table::write(&folder.path(EPOCHS), rows, &self.subjects)?;
         let mut outputs = vec![EPOCHS.to_owned(), LOG.to_owned()];
         for (name, figure) in curves::figures(rows, self.specification, &self.subjects) {
@@ -160,7 +160,7 @@ impl Job for Training<'_> {
         u64::from(self.specification.pace.epochs)
     }
 
-    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+    fn before(&self, part: u64, log: &Log) -> Result<u64> {
         Ok(log.get::<Shown>(part)?.map_or(0, |shown| u64::from(shown.epoch)))
     }
 
@@ -168,7 +168,7 @@ impl Job for Training<'_> {
         folder.path(EPOCHS).is_file()
     }
 
-    fn is_finished(&self, folder: &OutputFolder, log: &Log) -> Result<bool, CommandError> {
+    fn is_finished(&self, folder: &OutputFolder, log: &Log) -> Result<bool> {
         for part in self.parts() {
             if self.before(part, log)? < self.steps(part) {
                 return Ok(false);
@@ -178,10 +178,10 @@ impl Job for Training<'_> {
     }
 
     /// Takes a course from where it was left to its end.
-    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Option<CommandError>, CommandError> {
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Option<CommandError>> {
         let (run, seed) = self.course(part);
-        let course = Course::new(&self.subjects[run], &self.specification.pace, &self.data, seed)?;
-        let mut course = course.augmented(self.specification.augment.as_ref());
+        let Specification { pace, augment, .. } = &self.specification;
+        let mut course = Course::new(&self.subjects[run], pace, augment.as_ref(), &self.data, seed)?;
         if let Some(saved) = steps.last::<Saved>()? {
             course.restore(saved)?;
         }
@@ -199,12 +199,7 @@ impl Job for Training<'_> {
         Ok(None)
     }
 
-    fn finish(
-        &self,
-        folder: OutputFolder,
-        log: &Log,
-        outs: Vec<Option<CommandError>>,
-    ) -> Result<Trained, CommandError> {
+    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Option<CommandError>>) -> Result<Trained> {
         let failures: Vec<CommandError> = outs.into_iter().flatten().collect();
         log.tidy()?;
         let mut report = String::new();

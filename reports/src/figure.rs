@@ -42,7 +42,7 @@ use crate::files::{FileError, write_atomically};
 pub use axis::{Axis, Scale};
 pub use bars::{BarSeries, Bars};
 pub use front::{Cloud, Front};
-pub use lines::{Lines, Mark, Series, Stroke};
+pub use lines::{Lines, Series, Stroke};
 pub use stack::{Part, Stack};
 pub use style::{Look, Meanings};
 pub use ticks::number;

@@ -1,6 +1,9 @@
 //! Charts of items that an artefact has measured: which names a series, and which are its values.
 
+use std::hash::Hash;
+
 use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series};
+use indexmap::IndexMap;
 
 /// The name of a series, and its value of an item.
 pub(super) type Quantity<T, V = f64> = (&'static str, fn(&T) -> V);
@@ -19,23 +22,18 @@ pub(super) fn columns<T, V: Into<Option<f64>>, const N: usize>(
 
 /// Lines with a series for each name, in the order in which names come; where an item has no point, its series is
 /// marked as going no lower.
-pub(super) fn curves<'t, T: 't, N: Into<String> + PartialEq + Clone>(
+pub(super) fn curves<'t, T: 't, N: Into<String> + Eq + Hash>(
     items: impl IntoIterator<Item = &'t T>,
     name: impl Fn(&'t T) -> N,
     point: impl Fn(&'t T) -> Option<(f64, f64)>,
 ) -> Lines {
-    let mut curves = Vec::<(N, Vec<_>, bool)>::new();
+    let mut curves: IndexMap<N, (Vec<_>, bool)> = IndexMap::new();
     for item in items {
-        let (name, point) = (name(item), point(item));
-        match curves.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, points, ends)) => {
-                points.extend(point);
-                *ends |= point.is_none();
-            }
-            None => curves.push((name, point.into_iter().collect(), point.is_none())),
-        }
+        let ((points, ends), point) = (curves.entry(name(item)).or_default(), point(item));
+        points.extend(point);
+        *ends |= point.is_none();
     }
-    let one = |lines: Lines, (name, points, ends)| {
+    let one = |lines: Lines, (name, (points, ends))| {
         let series = Series::new(name, points);
         lines.series(if ends { series.ends_low() } else { series })
     };

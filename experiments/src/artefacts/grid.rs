@@ -1,6 +1,7 @@
 //! What artefacts draw alike: values of subjects under methods, each beside the paper's own.
 
 use haversack_reports::figure::{BarSeries, Bars, Look};
+use indexmap::IndexSet;
 
 use crate::reproduce::{Context, Outcome};
 
@@ -50,15 +51,8 @@ impl Grid {
     /// The bars of one metric: a group for each subject, and in it for each method what is simulated and the paper's.
     pub(super) fn bars(&self, metric: &str) -> Bars {
         let of_metric = || self.places.iter().filter(|place| place.metric == metric);
-        let mut subjects: Vec<&str> = Vec::new();
-        let mut methods: Vec<&str> = Vec::new();
-        for place in of_metric() {
-            for (names, name) in [(&mut subjects, &place.subject), (&mut methods, &place.method)] {
-                if !names.contains(&name.as_str()) {
-                    names.push(name);
-                }
-            }
-        }
+        let subjects: IndexSet<&str> = of_metric().map(|place| place.subject.as_str()).collect();
+        let methods: IndexSet<&str> = of_metric().map(|place| place.method.as_str()).collect();
         let column = |method: &str, value: fn(&GridValue) -> Option<f64>| {
             let at = |subject: &&str| of_metric().find(|place| place.subject == **subject && place.method == method);
             subjects.iter().map(|subject| at(subject).and_then(value)).collect::<Vec<_>>()

@@ -4,11 +4,7 @@
 //! specification of `haversack train`, and the first word of its id the kind of what it stands for (`images-resnet8`). Those of
 //! a kind that has a `-base`, a reading of the same form, go on from where that one ends.
 
-use std::sync::Arc;
-
 use haversack_reports::pareto::Sense;
-use haversack_workloads::data::Part;
-use rayon::prelude::*;
 
 use super::prelude::*;
 use crate::error::CommandError;

@@ -1,16 +1,22 @@
 //! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
 //! ([`crate::papers::shown`]).
 
-use haversack_reports::figure::{Chart, Cloud};
+use anyhow::{Context as _, Result, bail, ensure};
+use haversack_reports::figure::{Axis, Bars, Chart, Cloud, Front, Lines, Look, Series, Stack, Stroke};
 use haversack_reports::table::{Cell, Table};
+use indexmap::{IndexMap, IndexSet};
 
-use super::prelude::*;
+use super::chart::axis;
+use super::grid::{Grid, beside};
 use crate::papers::catalogue::Entry;
+use crate::papers::reference::Claim;
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
     Shown, Take, WordsRule,
 };
-use crate::reproduce::Cells;
+use crate::papers::{Answer, spelled};
+use crate::quantities::{mean, range};
+use crate::reproduce::{Cells, Context, Outcome};
 
 /// Rows of named columns.
 #[derive(Clone, Debug, Default)]
@@ -137,15 +143,12 @@ impl Records {
 
     /// The records by the words of these columns, in the order in which they come.
     fn groups(&self, rows: &[usize], columns: &[String]) -> Result<Vec<Vec<usize>>> {
-        let mut groups = Vec::<(Vec<String>, Vec<usize>)>::new();
+        let mut groups: IndexMap<Vec<String>, Vec<usize>> = IndexMap::new();
         for &row in rows {
             let key = columns.iter().map(|column| self.text(row, column)).collect::<Result<Vec<_>>>()?;
-            match groups.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, rows)) => rows.push(row),
-                None => groups.push((key, vec![row])),
-            }
+            groups.entry(key).or_default().push(row);
         }
-        Ok(groups.into_iter().map(|(_, rows)| rows).collect())
+        Ok(groups.into_values().collect())
     }
 
     /// `text` with the columns between its braces, of the first of `rows`, or what is taken of all.
@@ -334,14 +337,11 @@ impl Records {
 
     /// The groups of bars and of stacks, in the order in which they come.
     fn categories(&self, rule: &PanelRule, rows: &[usize]) -> Result<Vec<String>> {
-        let mut categories: Vec<String> = rule.group.iter().cloned().collect();
-        for &row in rows.iter().filter(|_| rule.group.is_none()) {
-            let label = self.label(row, &rule.x)?;
-            if !categories.contains(&label) {
-                categories.push(label);
-            }
+        if let Some(group) = &rule.group {
+            return Ok(vec![group.clone()]);
         }
-        Ok(categories)
+        let labels: IndexSet<String> = rows.iter().map(|row| self.label(*row, &rule.x)).collect::<Result<_>>()?;
+        Ok(labels.into_iter().collect())
     }
 
     /// The numbers of a column, one for each category: the mean of its records.

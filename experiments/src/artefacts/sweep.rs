@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context as _, Result};
 use haversack_reports::table::Cell;
 
-use super::prelude::*;
 use super::records::{Records, declared, show};
 use crate::papers::shown::{Sweep, SweptCase, SweptKey};
-use crate::reproduce::Cells;
-use crate::scenario::{Key, Literal, Origin};
+use crate::papers::spelled;
+use crate::reproduce::{Cells, Context, Outcome};
+use crate::scenario::{Key, Literal, Origin, Scenario};
 
 /// Simulates every case of the declared sweep by `measure`, which gives the columns of `header`, and shows them.
 ///

@@ -3,8 +3,6 @@
 mod maps;
 mod parts;
 
-use std::sync::Arc;
-
 use haversack_numerics::memory::Memory;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
@@ -14,11 +12,13 @@ pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
 use haversack_workloads::training_graph::Node;
+use indexmap::IndexMap;
 
 pub(super) use self::maps::SavedMap;
 pub(super) use self::parts::SplitGradient;
 use crate::artefacts::prelude::*;
 use crate::interrupt;
+use crate::measured::Measured;
 use crate::scenario::workload::network_with_values;
 use crate::scenario::{Key, Literal, Origin};
 use crate::train::{input_of, mini_batch, program};
@@ -196,29 +196,40 @@ impl Trained {
     }
 }
 
+/// What is found of a trained network: values by their ids, with units.
+type Values = fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>;
+
+/// What was measured of these networks for the artefact, beside what says so.
+///
+/// # Errors
+/// As [`measure`]; a network for which nothing is committed.
+pub(super) fn measured(
+    context: &Context<'_>,
+    about: &str,
+    recipes: &[Recipe],
+    each: Values,
+) -> Result<(Arc<Measured>, Outcome)> {
+    let measured = context.measured(&context.artefact.place(), || measure(context, about, recipes, each))?;
+    let mut outcome = Outcome::default();
+    outcome.words("stand-ins", measured.trained_on());
+    Ok((measured, outcome))
+}
+
 /// A value with each seed for every recipe: what `measure` finds of a trained network, by id, with its unit.
 ///
 /// # Errors
 /// What training or `measure` fails with; another set of ids with another seed.
-pub(super) fn measure(
-    context: &Context<'_>,
-    about: &str,
-    recipes: &[Recipe],
-    measure: impl Fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>,
-) -> Result<crate::measured::Measured> {
+pub(super) fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
     let (networks, data) = networks_and_data(recipes);
     let mut measured = context.measuring(about, &data, &networks);
     for &recipe in recipes {
-        let mut all: Vec<(String, &'static str, Vec<f64>)> = Vec::new();
+        let mut all: IndexMap<String, (&'static str, Vec<f64>)> = IndexMap::new();
         for seed in context.seeds() {
             for (id, unit, value) in measure(Trained::of(context, recipe, seed)?.as_ref())? {
-                match all.iter_mut().find(|(known, ..)| *known == id) {
-                    Some((.., each)) => each.push(value),
-                    None => all.push((id, unit, vec![value])),
-                }
+                all.entry(id).or_insert((unit, Vec::new())).1.push(value);
             }
         }
-        for (id, unit, each) in all {
+        for (id, (unit, each)) in all {
             ensure!(each.len() == measured.seeds.len(), "{id} of {} has no value with some seed", recipe.model);
             measured.add(format!("{}/{id}", recipe.model), unit, &each);
         }

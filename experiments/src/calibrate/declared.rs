@@ -25,7 +25,7 @@ use haversack_devices::registry::digest;
 use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::{Holder, Scenario, World};
 
 /// The path of the declarations in the project.
@@ -142,7 +142,7 @@ impl Calibration {
     ///
     /// # Errors
     /// A file that does not exist or does not follow its schema.
-    pub(super) fn world(&self) -> Result<World, CommandError> {
+    pub(super) fn world(&self) -> Result<World> {
         let device = haversack_devices::load(&self.device)?;
         let stack = haversack_devices::load_stack(&self.stack)?;
         let system = self.system.as_deref().map(haversack_devices::load_system).transpose()?;
@@ -176,7 +176,7 @@ struct File {
 ///
 /// # Errors
 /// A file that does not follow the schema, or bounds between which nothing lies.
-pub fn all() -> Result<Vec<Calibration>, CommandError> {
+pub fn all() -> Result<Vec<Calibration>> {
     let file: File = read_toml(FILE, TEXT).map_err(CommandError::failed)?;
     let constants = || file.calibration.iter().flat_map(|calibration| &calibration.constants);
     let holds = |constant: &Constant| {

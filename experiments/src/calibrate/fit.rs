@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::declared::{Calibration, Constant};
 use super::observation::Observation;
 use super::observed;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::{Holder, World};
 
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
@@ -72,7 +72,7 @@ impl Problem {
     ///
     /// # Errors
     /// A constant that neither file has, bounds that it cannot take, observations that cannot be simulated.
-    pub fn new(calibration: &Calibration) -> Result<Self, CommandError> {
+    pub fn new(calibration: &Calibration) -> Result<Self> {
         let files = calibration.world()?;
         let points: Vec<_> = calibration.constants.iter().map(|constant| points_of(&files, constant)).collect();
         if let Some(at) = points.iter().position(|points| points.as_ref().is_some_and(Vec::is_empty)) {
@@ -92,7 +92,7 @@ impl Problem {
     ///
     /// # Errors
     /// A constant that its file lacks.
-    pub fn present(&self) -> Result<Vec<(f64, &'static str)>, CommandError> {
+    pub fn present(&self) -> Result<Vec<(f64, &'static str)>> {
         let find = |constant: &Constant| {
             let missing = || CommandError::failed(format!("the {} has no constant '{}'", constant.of, constant.name));
             entry(&self.files, constant).map(|entry| (entry.value, entry.unit)).ok_or_else(missing)
@@ -101,7 +101,7 @@ impl Problem {
     }
 
     /// The files with `values` for the constants.
-    fn with(&self, values: &[f64]) -> Result<World, CommandError> {
+    fn with(&self, values: &[f64]) -> Result<World> {
         let mut files = self.files.clone();
         for (constant, &value) in self.calibration.constants.iter().zip(values) {
             files.set(constant.of, &constant.name, value)?;
@@ -113,7 +113,7 @@ impl Problem {
     ///
     /// # Errors
     /// A value that its constant cannot take.
-    pub fn simulated(&self, values: &[f64]) -> Result<Vec<f64>, CommandError> {
+    pub fn simulated(&self, values: &[f64]) -> Result<Vec<f64>> {
         self.simulated_of(&self.observations, values)
     }
 
@@ -121,7 +121,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Problem::simulated`].
-    pub fn simulated_of(&self, rows: &[Observation], values: &[f64]) -> Result<Vec<f64>, CommandError> {
+    pub fn simulated_of(&self, rows: &[Observation], values: &[f64]) -> Result<Vec<f64>> {
         let files = self.with(values)?;
         Ok(rows.par_iter().map(|row| row.simulated(&files)).collect())
     }
@@ -130,7 +130,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Problem::simulated`].
-    pub fn objective(&self, values: &[f64]) -> Result<f64, CommandError> {
+    pub fn objective(&self, values: &[f64]) -> Result<f64> {
         let rows = self.simulated(values)?.into_iter().zip(&self.observations);
         Ok(rows.map(|(simulated, row)| (simulated / row.observed).ln().powi(2)).sum())
     }
@@ -140,7 +140,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Problem::present`].
-    pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Fit, CommandError> {
+    pub fn fit(&self, seed: u64, mut after_start: impl FnMut()) -> Result<Fit> {
         let present = self.present()?.into_iter().enumerate();
         let mut values: Vec<f64> = present.map(|(at, (value, _))| self.allowed(at, value)).collect();
         let mut free: Vec<usize> = (0..values.len()).collect();
@@ -176,13 +176,7 @@ impl Problem {
     }
 
     /// The best values from several starts; only those that are `free` move.
-    fn search(
-        &self,
-        seed: u64,
-        from: &[f64],
-        free: &[usize],
-        mut after_start: impl FnMut(),
-    ) -> Result<Vec<f64>, CommandError> {
+    fn search(&self, seed: u64, from: &[f64], free: &[usize], mut after_start: impl FnMut()) -> Result<Vec<f64>> {
         let mut best = (self.objective(from)?, from.to_vec());
         for start in 0..=self.other_starts {
             let mut stream = Stream::new(seed, "calibrate", &format!("start {start}"));
@@ -204,7 +198,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Problem::simulated`].
-    pub fn rise(&self, values: &[f64], index: usize) -> Result<f64, CommandError> {
+    pub fn rise(&self, values: &[f64], index: usize) -> Result<f64> {
         let here = self.objective(values)?;
         let mut least = f64::INFINITY;
         for factor in [PROBE, 1.0 / PROBE] {
@@ -256,7 +250,7 @@ impl<'a> Search<'a> {
     }
 
     /// One simplex after the other, each around the best point of the one before: the objective, and all values.
-    fn descend(mut self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>), CommandError> {
+    fn descend(mut self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>)> {
         let mut lowest = f64::INFINITY;
         let is_simulated = self.problem.calibration.simulated;
         let (simplices, steps) = if is_simulated { (2, FEW_STEPS) } else { (SIMPLICES, STEPS) };
@@ -284,7 +278,7 @@ impl<'a> Search<'a> {
     }
 
     /// Has every constant that takes only some values go to its neighbour while that is better; whether one went.
-    fn step(&mut self, point: &[f64]) -> Result<bool, CommandError> {
+    fn step(&mut self, point: &[f64]) -> Result<bool> {
         let mut values = self.within(point).0;
         let mut lowest = self.problem.objective(&values)?;
         let mut has_moved = false;

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use super::declared::{self, Calibration, Observations, title};
 use super::report::{Report, Residual};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::answer::rounded;
 use crate::papers::left_out::{Errors, Known};
 use crate::papers::reference::{Reference, Role};
@@ -102,7 +102,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// A committed file that is wrong; a test sees to it that it is not.
-    pub fn committed() -> Result<Self, CommandError> {
+    pub fn committed() -> Result<Self> {
         Self::parse(FILE, TEXT, &reference()?)
     }
 
@@ -111,7 +111,7 @@ impl LeftOut {
     /// # Errors
     /// Text that does not follow the schema, a calibration that is not declared, a row twice, one of a paper that is none
     /// of its rows of role *fit*, or a value that is no number above zero.
-    pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self, CommandError> {
+    pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self> {
         let read: Self = read_toml(file, text).map_err(CommandError::input)?;
         let declared = declared::all()?;
         let mut row_heads = lines(text, "[[calibration.row]]");
@@ -149,7 +149,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].
-    pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self, CommandError> {
+    pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
                 let kept = without(&text, replaced)?;
@@ -167,7 +167,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// Declarations that do not load.
-    pub fn put(&mut self, stored: Stored) -> Result<(), CommandError> {
+    pub fn put(&mut self, stored: Stored) -> Result<()> {
         let declared = declared::all()?;
         let place = |stored: &Stored| declared.iter().position(|known| stored.is_of(known));
         let of = place(&stored);
@@ -181,7 +181,7 @@ impl LeftOut {
     ///
     /// # Errors
     /// A place that cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), CommandError> {
+    pub fn write(&self, path: &Path) -> Result<()> {
         Ok(write_atomically(path, self.to_text().as_bytes())?)
     }
 
@@ -200,7 +200,7 @@ impl Stored {
     ///
     /// # Errors
     /// A row that cannot be simulated, a file that does not load.
-    pub fn new(calibration: &Calibration, report: &Report, seed: u64) -> Result<Self, CommandError> {
+    pub fn new(calibration: &Calibration, report: &Report, seed: u64) -> Result<Self> {
         let row = |row: &Residual| {
             let left_out = row.left_out.filter(|value| value.is_finite() && row.before.is_finite());
             let missing = || CommandError::failed(format!("{}: it has no answer, so that it is no row", row.id));
@@ -219,7 +219,7 @@ impl Stored {
             command: command(calibration, seed),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             digests: digests(calibration, &reference()?)?,
-            rows: report.rows.iter().map(row).collect::<Result<_, CommandError>>()?,
+            rows: report.rows.iter().map(row).collect::<Result<_>>()?,
         })
     }
 
@@ -231,7 +231,7 @@ impl Stored {
 }
 
 /// The text of a file without what is to be `replaced` or is declared no more; `None` if nothing is.
-fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, CommandError> {
+fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>> {
     let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return Ok(None) };
     let Some(toml::Value::Array(calibrations)) = file.get_mut("calibration") else { return Ok(None) };
     let (declared, all) = (declared::all()?, calibrations.len());
@@ -246,7 +246,7 @@ fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>, Comma
     Ok(toml::to_string(&file).ok().filter(|_| is_changed))
 }
 
-fn reference() -> Result<Reference, CommandError> {
+fn reference() -> Result<Reference> {
     Reference::load().map_err(CommandError::failed)
 }
 
@@ -282,7 +282,7 @@ pub fn command(calibration: &Calibration, seed: u64) -> String {
 ///
 /// # Errors
 /// A file that does not load.
-pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTreeMap<String, String>, CommandError> {
+pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTreeMap<String, String>> {
     let World { device, stack, system } = calibration.world()?;
     let mut digests = BTreeMap::from([(device.file, device.digest), (stack.file, stack.digest)]);
     digests.extend(system.map(|system| (system.file, system.digest)));
@@ -302,7 +302,7 @@ pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTree
 ///
 /// # Errors
 /// A committed file that is wrong.
-pub fn errors() -> Result<Errors, CommandError> {
+pub fn errors() -> Result<Errors> {
     errors_of(&LeftOut::committed()?)
 }
 
@@ -310,7 +310,7 @@ pub fn errors() -> Result<Errors, CommandError> {
 ///
 /// # Errors
 /// A calibration that does not load.
-pub fn errors_of(file: &LeftOut) -> Result<Errors, CommandError> {
+pub fn errors_of(file: &LeftOut) -> Result<Errors> {
     let reference = reference()?;
     let mut errors = Errors { source: (FILE, digest(TEXT)), ..Errors::default() };
     for calibration in declared::all()? {

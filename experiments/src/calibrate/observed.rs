@@ -4,7 +4,7 @@ use super::declared::{Calibration, Observations};
 use super::observation::{Measure, Observation, Part};
 use super::papers;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::measured_set::{Row, Set, Subject};
 use crate::papers::reference::Role;
 use crate::run::Plan;
@@ -15,7 +15,7 @@ use crate::truth;
 ///
 /// # Errors
 /// An embedded file that is wrong, or a scenario that does not run.
-pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>> {
     match calibration.observations {
         Observations::PytorchTimings
         | Observations::GpuSteps
@@ -27,9 +27,9 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandE
         Observations::MandhelingOperators => papers::mandheling_operators(),
         Observations::MandhelingSteps => papers::mandheling_steps(),
         Observations::MandhelingCpu => papers::mandheling_cpu(),
-        Observations::MandhelingCpuEnergy => papers::mandheling_energy(false),
-        Observations::MandhelingDsp => papers::mandheling_dsp(),
-        Observations::MandhelingDspEnergy => papers::mandheling_energy(true),
+        Observations::MandhelingCpuEnergy => papers::mandheling_engine(false, false),
+        Observations::MandhelingDsp => papers::mandheling_engine(true, true),
+        Observations::MandhelingDspEnergy => papers::mandheling_engine(true, false),
         Observations::FedhybridFigure2 => papers::fedhybrid_reclaim(),
     }
 }
@@ -39,7 +39,7 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>, CommandE
 ///
 /// # Errors
 /// As [`of`].
-pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>> {
     match calibration.observations {
         Observations::GpuSteps | Observations::PhoneInference | Observations::MnnPhones | Observations::JetsonTx2 => {
             measured(calibration, Role::Check)
@@ -49,7 +49,7 @@ pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>, Comm
 }
 
 /// The rows of `role` of the measured set that `calibration` names, on its devices.
-fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>, CommandError> {
+fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>> {
     let set = truth::embedded(&calibration.rows);
     let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("there is no {}", calibration.rows)))?)?;
     let cache = Cache::new();

@@ -11,7 +11,7 @@ use crate::artefacts::fedhybrid::figure2;
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, operators, table4, table7, table8};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::readings::{Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow, Role};
 use crate::reproduce::{Artefact, Context, Kept};
@@ -30,7 +30,7 @@ struct Paper {
 }
 
 impl Paper {
-    fn load(id: &'static str) -> Result<Self, CommandError> {
+    fn load(id: &'static str) -> Result<Self> {
         let reference = Reference::load().map_err(CommandError::failed)?;
         let readings = Readings::load(&reference).map_err(CommandError::failed)?;
         Ok(Self { id, reference, readings, cache: Cache::new() })
@@ -43,26 +43,26 @@ impl Paper {
     }
 
     /// What the readings of `artefact` declare as `id`.
-    fn reading(&self, artefact: &str, id: &str) -> Result<&Value, CommandError> {
+    fn reading(&self, artefact: &str, id: &str) -> Result<&Value> {
         let found = self.readings.reading(self.id, artefact, id).map(|reading| &reading.value);
         found.ok_or_else(|| CommandError::failed(format!("{}/{artefact} declares no reading '{id}'", self.id)))
     }
 
     /// The number that the readings of `artefact` declare as `id`.
-    fn number(&self, artefact: &str, id: &str) -> Result<f64, CommandError> {
+    fn number(&self, artefact: &str, id: &str) -> Result<f64> {
         match self.reading(artefact, id)? {
             Value::Number(number) => Ok(*number),
             _ => Err(CommandError::failed(format!("{}/{artefact}: the reading '{id}' is no number", self.id))),
         }
     }
 
-    fn plan(&self, scenario: &Scenario) -> Result<Plan, CommandError> {
+    fn plan(&self, scenario: &Scenario) -> Result<Plan> {
         Ok(Plan::new(scenario, &self.cache)?)
     }
 }
 
 /// The latencies of the rows that may be fitted, under the readings that are declared for them.
-pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>, CommandError> {
+pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>> {
     let paper = Paper::load("sage")?;
     let batch = paper.number("table1", "latency-batch")? as u64;
     let rows = paper.rows("table1").filter(|(row, _)| row.metric == "latency");
@@ -84,7 +84,7 @@ pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>,
 
 /// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
 /// nothing of a rate.
-pub(super) fn daf_table2() -> Result<Vec<Observation>, CommandError> {
+pub(super) fn daf_table2() -> Result<Vec<Observation>> {
     let paper = Paper::load("daf")?;
     let mut observations = Vec::new();
     for (row, milliseconds) in paper.rows("table2").filter(|(_, milliseconds)| *milliseconds > 0.0) {
@@ -104,7 +104,7 @@ pub(super) fn daf_table2() -> Result<Vec<Observation>, CommandError> {
 }
 
 /// The plans whose mean time, or energy, is that of a batch under `scenario`.
-fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>, CommandError> {
+fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>> {
     let warm_up = paper.number(artefact, "settled")? as u64;
     timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
@@ -120,7 +120,7 @@ fn other(
 }
 
 /// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
-pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
+pub(super) fn mandheling_operators() -> Result<Vec<Observation>> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = Vec::new();
     let map = Bytes((paper.number("table3", "map")? * operators::MIB) as u64);
@@ -144,7 +144,7 @@ pub(super) fn mandheling_operators() -> Result<Vec<Observation>, CommandError> {
 }
 
 /// The steps of figure 10 on the Xiaomi 10.
-pub(super) fn mandheling_steps() -> Result<Vec<Observation>, CommandError> {
+pub(super) fn mandheling_steps() -> Result<Vec<Observation>> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = Vec::new();
     let batch = paper.number("figure10", "batch")? as u64;
@@ -157,7 +157,7 @@ pub(super) fn mandheling_steps() -> Result<Vec<Observation>, CommandError> {
 }
 
 /// The times of tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
-pub(super) fn mandheling_cpu() -> Result<Vec<Observation>, CommandError> {
+pub(super) fn mandheling_cpu() -> Result<Vec<Observation>> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = engine(&paper, false, true)?;
     for (row, milliseconds) in paper.rows("section3.6").filter(|(row, _)| row.method == "mnn") {
@@ -170,17 +170,12 @@ pub(super) fn mandheling_cpu() -> Result<Vec<Observation>, CommandError> {
     Ok(observations)
 }
 
-/// The times of tables 7 and 8 of Mandheling.
-pub(super) fn mandheling_dsp() -> Result<Vec<Observation>, CommandError> {
-    engine(&Paper::load(MANDHELING)?, true, true)
+/// The times, or energies, of tables 7 and 8, of Mandheling or of the engines on the CPU.
+pub(super) fn mandheling_engine(of_mandheling: bool, times: bool) -> Result<Vec<Observation>> {
+    engine(&Paper::load(MANDHELING)?, of_mandheling, times)
 }
 
-/// The energies of tables 7 and 8, of Mandheling or of the engines on the CPU.
-pub(super) fn mandheling_energy(of_mandheling: bool) -> Result<Vec<Observation>, CommandError> {
-    engine(&Paper::load(MANDHELING)?, of_mandheling, false)
-}
-
-fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>, CommandError> {
+fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observation>> {
     let mut observations = Vec::new();
     let is_time = |row: &ReferenceRow| row.metric.starts_with("time") || row.metric == "clock-hours";
     let is_energy = |row: &ReferenceRow| row.metric.starts_with("energy");
@@ -217,7 +212,7 @@ fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Pla
 }
 
 /// Figure 2: how a phone that is short of memory does beside one that is not, where that is above zero.
-pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>, CommandError> {
+pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>> {
     let Paper { reference, readings, cache, .. } = &Paper::load(FEDHYBRID)?;
     let mut observations = Vec::new();
     let is_of = |known: &&Artefact| known.paper == FEDHYBRID && ["figure2a", "figure2b"].contains(&known.id);

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use haversack_devices::{Device, InstructionSet, Kind};
 use haversack_reports::write_atomically;
+use indexmap::IndexMap;
 use serde_json::json;
 
 use self::device_file::{DeviceFile, How};
 use self::reader::{Probe, Probed, fastest};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::{Format, note, print, print_json};
 
 /// What a device file begins with that this command may replace.
@@ -57,7 +58,7 @@ struct Taken<'a> {
 impl Taken<'_> {
     /// Takes the keys that are constants as they are: of a list of the probe, the file has its `places` in this order.
     fn constants(&mut self, probed: &Probed, source: &str, places: &[usize]) {
-        let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+        let mut missing: IndexMap<String, Vec<String>> = IndexMap::new();
         for (rank, place) in places.iter().enumerate() {
             for key in probed.keys.iter().filter(|key| key.key.contains('*') || rank == 0) {
                 let Some(kind) = key.kind else { continue };
@@ -74,11 +75,7 @@ impl Taken<'_> {
                 } else if let Some(value) = probed.number(&path) {
                     self.file.set(&constant, value, &key.unit, How { kind, source, note: &key.note });
                 } else {
-                    let reason = probed.reason(&path).to_owned();
-                    match missing.iter_mut().find(|(known, _)| *known == reason) {
-                        Some((_, constants)) => constants.push(constant),
-                        None => missing.push((reason, vec![constant])),
-                    }
+                    missing.entry(probed.reason(&path).to_owned()).or_default().push(constant);
                 }
             }
         }
@@ -102,7 +99,7 @@ const fn guessed<'a>(source: &'a str, note: &'a str) -> How<'a> {
 /// # Errors
 /// Files that are not a probe's or hold a missing or absurd number, two of the same processor, a base that lacks what was
 /// probed, and a file that something else wrote.
-pub(super) fn run(options: &ProbeOptions) -> Result<(), CommandError> {
+pub(super) fn run(options: &ProbeOptions) -> Result<()> {
     let name = options.name.strip_suffix(".toml").unwrap_or(&options.name);
     let path = path_of(name, options.out.as_deref())?;
     check_free(&path, options.overwrite)?;
@@ -148,7 +145,7 @@ pub(super) fn run(options: &ProbeOptions) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// A name that is none, or a built-in device's.
-fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
+fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
         let message = format!("--as '{name}': expected letters, digits, '-' and '_', as in my-phone");
@@ -168,7 +165,7 @@ fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf, CommandError> {
 ///
 /// # Errors
 /// It holds something else, and is not to be overwritten.
-fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
+fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     if overwrite || !path.exists() {
         return Ok(());
     }
@@ -183,7 +180,7 @@ fn check_free(path: &Path, overwrite: bool) -> Result<(), CommandError> {
 }
 
 /// All files, of different processors.
-fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>, CommandError> {
+fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>> {
     let mut probes: Vec<Probed> = Vec::new();
     for path in from {
         let shown = path.display().to_string();
@@ -200,7 +197,7 @@ fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>, CommandError> {
 }
 
 /// The base that was asked for, or one that fits what was probed.
-fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device, CommandError> {
+fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device> {
     if let Some(id) = asked {
         return haversack_devices::load(id).map_err(|error| CommandError::input(format!("--base: {error}")));
     }
@@ -229,7 +226,7 @@ fn instruction_set(architecture: &str) -> Option<InstructionSet> {
 ///
 /// # Errors
 /// A base without a GPU, of which nobody knows what a probe cannot see.
-fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<(), CommandError> {
+fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
     let source = if probed.name == "cuda" { "probe.cu" } else { "probe_opencl.c" };
     let Some(base) = &taken.base.constants.gpu else {
         return Err(CommandError::input(format!(

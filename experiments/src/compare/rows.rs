@@ -6,7 +6,7 @@ use std::path::Path;
 use haversack_reports::frame::{read_parquet, texts};
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::Key;
 
 /// The column that identifies a cell.
@@ -23,12 +23,12 @@ pub(super) struct Table {
 
 impl Table {
     /// The runs of a sweep in the file at `path`.
-    pub(super) fn of_runs(path: &Path) -> Result<Self, CommandError> {
+    pub(super) fn of_runs(path: &Path) -> Result<Self> {
         Ok(Self { kind: "runs", frame: read_parquet(path).map_err(CommandError::input)? })
     }
 
     /// The cells in the CSV file at `path`.
-    pub(super) fn of_cells(path: &Path) -> Result<Self, CommandError> {
+    pub(super) fn of_cells(path: &Path) -> Result<Self> {
         let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
         let mut reader = csv::Reader::from_path(path).map_err(|error| wrong(error.to_string()))?;
         let header = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
@@ -47,13 +47,13 @@ impl Table {
         Self::cells([ID].iter().chain(&OF_CELLS).filter_map(|name| column(name)).collect())
     }
 
-    fn cells(columns: Vec<(&str, Vec<Option<String>>)>) -> Result<Self, CommandError> {
+    fn cells(columns: Vec<(&str, Vec<Option<String>>)>) -> Result<Self> {
         let columns = columns.into_iter().map(|(name, cells)| Series::new(name.into(), cells).into_column()).collect();
         Ok(Self { kind: "cells", frame: DataFrame::new_infer_height(columns).map_err(CommandError::failed)? })
     }
 
     /// What identifies each row: of cells their ids, of runs the values of `keys` that they were given.
-    fn ids(&self, keys: &[&str]) -> Result<Vec<String>, CommandError> {
+    fn ids(&self, keys: &[&str]) -> Result<Vec<String>> {
         if let Some(ids) = self.column(ID)? {
             return Ok(numbered(ids.into_iter().map(Option::unwrap_or_default).collect()));
         }
@@ -76,14 +76,14 @@ impl Table {
     }
 
     /// The cells of a column; `None` if the table has none of that name.
-    fn column(&self, name: &str) -> Result<Option<Vec<Option<String>>>, CommandError> {
+    fn column(&self, name: &str) -> Result<Option<Vec<Option<String>>>> {
         let column = self.frame.column(name).ok();
         Ok(column.map(texts).transpose()?.map(Iterator::collect))
     }
 }
 
 /// The keys whose values tell the runs of two tables apart.
-fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>, CommandError> {
+fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>> {
     let mut telling = Vec::new();
     for key in Key::ALL.map(Key::name) {
         let columns = [before.column(key)?, after.column(key)?];
@@ -175,7 +175,7 @@ pub(super) struct RowChanges {
 }
 
 impl RowChanges {
-    pub(super) fn new(before: &Table, after: &Table) -> Result<Self, CommandError> {
+    pub(super) fn new(before: &Table, after: &Table) -> Result<Self> {
         let keys = telling_keys(before, after)?;
         let (old_ids, new_ids) = (before.ids(&keys)?, after.ids(&keys)?);
         let places: HashMap<&str, usize> = new_ids.iter().enumerate().map(|(row, id)| (id.as_str(), row)).collect();

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::specification::Specification;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::moment::{Moment, Watched};
 use crate::progress::{Amount, Progress};
 use crate::quantities;
@@ -112,13 +112,13 @@ impl Budgets {
     ///
     /// # Errors
     /// Traces that are no table of apps or too short, a system that nobody has, or one that does not go with a device.
-    pub(super) fn watch(asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
+    pub(super) fn watch(asked: &Specification, cache: &Cache) -> Result<Self> {
         let key = format!("users of phones {} {:?}", asked.seed, asked.traces);
         let users = cache.get(key, || users(asked))?;
         let Users { watched: users, ends_early } = users.as_ref();
         let bar = Progress::new(Amount::Number("phones watched"), (asked.setting.memory.len() * users.len()) as u64, 0);
         let system = load_system(&asked.system).map_err(|error| CommandError::input(error.to_string()))?;
-        let of_class = |class: &MemoryClass| -> Result<OfClass, CommandError> {
+        let of_class = |class: &MemoryClass| -> Result<OfClass> {
             let model = UsageModel::built_in().map_err(CommandError::failed)?;
             let footprints = FootprintTable::built_in().map_err(CommandError::failed)?;
             let watched = Watched::new(device(class)?, system.clone(), model, footprints)?;
@@ -127,7 +127,7 @@ impl Budgets {
                 bar.inc(1);
                 stretches
             });
-            let stretches: Vec<Vec<Stretch>> = stretches.collect::<Result<_, CommandError>>()?;
+            let stretches: Vec<Vec<Stretch>> = stretches.collect::<Result<_>>()?;
             Ok(OfClass { at_rest: watched.at_rest(), stretches: stretches.into_iter().flatten().collect() })
         };
         let shared = |class: &MemoryClass| {
@@ -136,7 +136,7 @@ impl Budgets {
                 format!("phones watched {seed} {system} {traces:?} {:?} {}", class.devices.first(), class.size_gb);
             cache.get(key, || of_class(class))
         };
-        let classes = asked.setting.memory.iter().map(shared).collect::<Result<Vec<Arc<OfClass>>, CommandError>>()?;
+        let classes = asked.setting.memory.iter().map(shared).collect::<Result<Vec<Arc<OfClass>>>>()?;
         bar.finish();
         let usual = classes.iter().map(|class| class.usual(asked.report)).collect();
         Ok(Self { classes, usual, report: asked.report, seed: asked.seed, ends_early: Arc::clone(ends_early) })
@@ -218,7 +218,7 @@ impl Budgets {
 pub(super) const LOOK_S: f64 = (MINUTE.0 / 1_000_000_000) as f64;
 
 impl User {
-    fn stretches(&self, watched: &Watched, seed: u64) -> Result<Vec<Stretch>, CommandError> {
+    fn stretches(&self, watched: &Watched, seed: u64) -> Result<Vec<Stretch>> {
         let (name, length) = match self {
             Self::Generated(name) => (name.as_str(), DAYS * 86_400_000_000_000),
             Self::Recorded(rows) => (rows.user.as_str(), u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0)),
@@ -260,7 +260,7 @@ struct Users {
 }
 
 /// Users of the traces, drawn until there are enough, or generated ones.
-fn users(asked: &Specification) -> Result<Users, CommandError> {
+fn users(asked: &Specification) -> Result<Users> {
     let Some(path) = &asked.traces else {
         let watched = (1..=USERS).map(|number| User::Generated(format!("synthetic-{number:04}"))).collect();
         return Ok(Users { watched, ends_early: Arc::default() });
@@ -293,7 +293,7 @@ fn users(asked: &Specification) -> Result<Users, CommandError> {
 }
 
 /// The first device of a class, with that class's memory.
-fn device(class: &MemoryClass) -> Result<Device, CommandError> {
+fn device(class: &MemoryClass) -> Result<Device> {
     let id = class.devices.first().ok_or_else(|| CommandError::failed("a memory class without a device"))?;
     Device::load_with(id, &memory(class)).map_err(|error| CommandError::input(error.to_string()))
 }

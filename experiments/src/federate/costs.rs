@@ -17,7 +17,7 @@ use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
 use super::specification::{Phones, Specification};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::progress::{Amount, Progress};
 use crate::quantities;
 use crate::run::Plan;
@@ -62,7 +62,7 @@ impl<'a> Costs<'a> {
         Phones { kinds, population }: &'a Phones,
         budgets: &'a Budgets,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let unbounded = kinds.par_iter().map(|kind| {
             let found = cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?;
             Ok(match found {
@@ -70,7 +70,7 @@ impl<'a> Costs<'a> {
                 Found::NoPlan(why) | Found::Unsupported(why) => Err(why),
             })
         });
-        let mut devices = unbounded.collect::<Result<Vec<_>, CommandError>>()?;
+        let mut devices = unbounded.collect::<Result<Vec<_>>>()?;
         let Some(first) = devices.iter().position(Result::is_ok) else {
             let why = devices.swap_remove(0).err().unwrap_or_default();
             return Err(CommandError::input(format!("no device of the population can train this: {why}")));
@@ -101,7 +101,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Simulates an iteration for each device within each budget that a plan is for.
-    pub(super) fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
+    pub(super) fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let left: Vec<Vec<Bytes>> = kinds.iter().map(|kind| self.budgets.reports(kind.memory).collect()).collect();
         if self.plans == Some(Plans::Server) {
             let reports = |(device, left): (&Result<OnDevice, String>, _)| {
@@ -142,7 +142,7 @@ impl<'a> Costs<'a> {
             bar.inc(own.len() as u64);
             Ok(())
         });
-        within.collect::<Result<Vec<()>, CommandError>>()?;
+        within.collect::<Result<Vec<()>>>()?;
         bar.finish();
         self.server_s = self.server_s();
         Ok(())
@@ -163,7 +163,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Simulates what too little memory does to phones of each class, where some leave less than training holds.
-    fn press(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<(), CommandError> {
+    fn press(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let classes = self.asked.setting.memory.len() as u8;
         let bar = Progress::new(Amount::Number("memory classes under reclaim"), u64::from(classes), 0);
         let curve = |class: u8| {
@@ -177,7 +177,7 @@ impl<'a> Costs<'a> {
             bar.inc(1);
             curve
         };
-        self.curves = (0..classes).into_par_iter().map(curve).collect::<Result<_, CommandError>>()?;
+        self.curves = (0..classes).into_par_iter().map(curve).collect::<Result<_>>()?;
         bar.finish();
         Ok(())
     }

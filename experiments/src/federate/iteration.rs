@@ -12,7 +12,7 @@ use haversack_training::{Machine, PlanReport, RunError, with_setting};
 
 use super::specification::Specification;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, Key, Scenario};
 
@@ -92,7 +92,7 @@ pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
 ///
 /// # Errors
 /// A scenario that is wrong, or a run that fails for no want of memory.
-pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
+pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found> {
     let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
     let found = cache.get(key, || match Plan::new(scenario, cache) {
         Ok(plan) => run(&plan, &scenario.device),
@@ -115,7 +115,7 @@ pub(super) fn nothing_short(
     kind: &DeviceKind,
     whole: &Cost,
     cache: &Cache,
-) -> Result<Specification, CommandError> {
+) -> Result<Specification> {
     let own = Plan::new(&scenario(asked, kind, None), cache)?;
     let schedule =
         with_setting(own.machine(), &own.job(), |setting| own.policy().and_then(|mut policy| policy.prepare(setting)));
@@ -132,7 +132,7 @@ pub(super) fn nothing_short(
     Ok(if found.as_ref().is_some_and(is_same) { original } else { asked.clone() })
 }
 
-fn run(plan: &Plan, device: &str) -> Result<Found, CommandError> {
+fn run(plan: &Plan, device: &str) -> Result<Found> {
     match plan.run() {
         Ok(record) => {
             let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);

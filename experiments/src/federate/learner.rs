@@ -21,7 +21,7 @@ use super::specification::{Learning, Phones, Specification};
 use super::stores::{Stores, Subject};
 use super::widths::Widths;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::note;
 use crate::run::Plan;
 use crate::scenario::GraphKind;
@@ -66,30 +66,17 @@ impl<'a> Learner<'a> {
     /// The learner of `asked`, which goes on where `steps` was left; `None` for time alone.
     ///
     /// # Errors
-    /// As [`Learner::new`].
+    /// Data that cannot be had, or a network that is no stand-in or does not take them.
     pub(super) fn of(
         asked: &'a Specification,
         phones: &'a Phones,
         work: &'a Widths<'a>,
         steps: Option<&'a Steps<'a>>,
         cache: &Cache,
-    ) -> Result<Option<Self>, CommandError> {
+    ) -> Result<Option<Self>> {
         let Some(learning) = &asked.learning else { return Ok(None) };
         let algorithm = algorithm(asked, phones, cache)?;
-        Self::new(asked, learning, algorithm, phones, work, steps, cache).map(Some)
-    }
-
-    /// # Errors
-    /// Data that cannot be had, or a network that is no stand-in or does not take them.
-    fn new(
-        asked: &'a Specification,
-        learning: &'a Learning,
-        algorithm: Option<&Algorithm>,
-        Phones { kinds, population }: &'a Phones,
-        work: &'a Widths<'a>,
-        steps: Option<&'a Steps<'a>>,
-        cache: &Cache,
-    ) -> Result<Self, CommandError> {
+        let Phones { kinds, population } = phones;
         let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
         let source = source(learning, phones, seed, cache)?;
         let (input, classes) = (input(&source), source.classes() as u64);
@@ -110,7 +97,7 @@ impl<'a> Learner<'a> {
         };
         let heterofl = asked.rules.selector == SelectorKind::Heterofl;
         let widths = if heterofl { &WIDTHS[1..] } else { &[] };
-        let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_, CommandError>>()?;
+        let narrower = widths.iter().map(|&share| narrower(share)).collect::<Result<_>>()?;
         let subject = Subject { stand_in: id, input: shape, classes };
         let stores = Stores::new(asked, kinds, work, &subject, cache)?;
         let known: Known = steps.map_or(Ok(None), Steps::last)?.unwrap_or_default();
@@ -119,7 +106,7 @@ impl<'a> Learner<'a> {
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
         let test = source.test(seed);
-        Ok(Self {
+        Ok(Some(Self {
             learning,
             phones,
             seed,
@@ -135,7 +122,7 @@ impl<'a> Learner<'a> {
             known,
             steps,
             kept: None,
-        })
+        }))
     }
 
     /// Says how many updates were not taken in, if any.
@@ -148,7 +135,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Keeps what has been learned.
-    pub(super) fn keep(&mut self) -> Result<(), CommandError> {
+    pub(super) fn keep(&mut self) -> Result<()> {
         self.kept = Some(Instant::now());
         self.steps.map_or(Ok(()), |steps| steps.keep(&self.known))
     }
@@ -226,11 +213,7 @@ impl Learn for Learner<'_> {
 }
 
 /// The algorithm by which phones train in integers; `None` if they do in fp32.
-fn algorithm(
-    asked: &Specification,
-    phones: &Phones,
-    cache: &Cache,
-) -> Result<Option<&'static Algorithm>, CommandError> {
+fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -> Result<Option<&'static Algorithm>> {
     // Some devices may not have the processor that the policy wants; all others run the same graph.
     let plan = |kind| Plan::new(&scenario(asked, kind, None), cache).ok();
     match phones.kinds.iter().find_map(plan).map(|plan| plan.resolved.graph) {
@@ -240,7 +223,7 @@ fn algorithm(
 }
 
 /// Whose samples are whose.
-fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source, CommandError> {
+fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source> {
     let Some(set) = learning.data_set(cache)? else {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use haversack_devices::units::Bytes;
 
 use super::iteration::Cost;
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// An iteration stands for those within so much more ...
 const STEP: f64 = 1.04;
@@ -33,8 +33,8 @@ impl OnDevice {
     pub(super) fn find_least(
         &mut self,
         budgets: impl Iterator<Item = Bytes>,
-        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
-    ) -> Result<(), CommandError> {
+        simulate: impl Fn(Bytes) -> Result<Option<Cost>>,
+    ) -> Result<()> {
         let mut short: Vec<Bytes> = budgets.filter(|&budget| budget < self.unbounded.peak).collect();
         short.sort_unstable();
         short.dedup();
@@ -57,11 +57,7 @@ impl OnDevice {
     ///
     /// # Errors
     /// What `simulate` fails with.
-    pub(super) fn simulate(
-        &mut self,
-        budget: Bytes,
-        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn simulate(&mut self, budget: Bytes, simulate: impl Fn(Bytes) -> Result<Option<Cost>>) -> Result<()> {
         if budget >= self.least && self.within(budget).is_none() && !self.within.contains_key(&budget) {
             self.within.insert(budget, simulate(budget)?);
         }
@@ -73,11 +69,7 @@ impl OnDevice {
     ///
     /// # Errors
     /// What `simulate` fails with.
-    pub(super) fn refine(
-        &mut self,
-        budget: Bytes,
-        simulate: impl Fn(Bytes) -> Result<Option<Cost>, CommandError>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn refine(&mut self, budget: Bytes, simulate: impl Fn(Bytes) -> Result<Option<Cost>>) -> Result<()> {
         let above = self.within.range(budget..).find_map(|(_, cost)| cost.as_ref()).unwrap_or(&self.unbounded);
         let is_steep = |cost: Cost| cost.seconds > LONGER * above.seconds;
         if !self.within.contains_key(&budget) && self.within(budget).is_some_and(is_steep) {

@@ -5,6 +5,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
 use haversack_reports::page::{RunPage, RunSection};
 use haversack_reports::{Figure, FigureError, Panel};
+use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value};
 
 use super::tables::{CLASSES, EXCLUSIONS, ROUNDS, Tables};
@@ -63,40 +64,23 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
     };
     let rows: Vec<Vec<String>> = first(runs.names.iter().enumerate().map(row).collect(), columns.len());
     let panel = learned(runs, tables);
-    let title = if panel.is_some() { "Accuracy over simulated time" } else { "What rounds take" };
-    let what = if panel.is_some() {
-        "Lines of accuracy over hours, and of minutes by round"
-    } else {
-        "Lines of minutes by round"
+    let [title, what, note] = match &panel {
+        Some(_) => ["Accuracy over simulated time", "Lines of accuracy over hours, and of minutes by round", ""],
+        None => ["What rounds take", "Lines of minutes by round", "Nobody learns: rounds are timed alone."],
     };
     let svg = drawn(title, panel.into_iter().chain([durations(runs, tables)]))?;
-    let note = if tables.numbers(ROUNDS, "accuracy").iter().all(Option::is_none) {
-        "Nobody learns: rounds are timed alone."
-    } else {
-        ""
-    };
-    Ok(RunSection {
-        title: title.to_owned(),
-        note: note.to_owned(),
-        svg,
-        alt: alt(what, &columns, &rows),
-        columns,
-        rows,
-        are_words: false,
-    })
+    let alt = alt(what, &columns, &rows);
+    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), svg, alt, columns, rows, are_words: false })
 }
 
 /// A row a reason for which phones are left out, those of most phones first.
 fn excluded(tables: &Tables) -> Result<RunSection, FigureError> {
     let columns = ["why phones are left out", "phones"].map(str::to_owned).to_vec();
-    let mut reasons: Vec<(String, usize)> = Vec::new();
+    let mut reasons: IndexMap<String, usize> = IndexMap::new();
     for reason in tables.texts(EXCLUSIONS, "reason") {
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, number)) => *number += 1,
-            None => reasons.push((reason, 1)),
-        }
+        *reasons.entry(reason).or_default() += 1;
     }
-    reasons.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    reasons.sort_by(|_, one, _, other| other.cmp(one));
     let rows = reasons.into_iter().map(|(reason, number)| vec![reason, number.to_string()]).collect();
     let rows = first(rows, columns.len());
     let (note, columns) =
@@ -321,15 +305,10 @@ fn of_class(tables: &Tables, class: &str, name: &str) -> Vec<f64> {
 
 /// The memory classes, and the sums of columns over all federations.
 fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
-    let mut classes: Vec<String> = Vec::new();
-    for class in tables.texts(CLASSES, "memory_class") {
-        if !classes.contains(&class) {
-            classes.push(class);
-        }
-    }
+    let classes: IndexSet<String> = tables.texts(CLASSES, "memory_class").into_iter().collect();
     let sums = |name: &&str| classes.iter().map(|class| of_class(tables, class, name).iter().sum()).collect();
     let sums = names.iter().map(sums).collect();
-    (classes, sums)
+    (classes.into_iter().collect(), sums)
 }
 
 /// What became of the parts of the phones of each class.

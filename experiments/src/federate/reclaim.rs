@@ -16,7 +16,7 @@ use haversack_training::{AtRest, RunError, watch};
 use super::iteration::{Cost, nothing_short, scenario};
 use super::specification::Specification;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Key, Scenario};
 
@@ -59,7 +59,7 @@ impl Curve {
         apps: &[AppChange],
         most: f64,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let asked = &nothing_short(asked, kind, whole, cache)?;
         let mut points = Vec::new();
         for (place, share) in MISSING.into_iter().enumerate() {
@@ -118,7 +118,7 @@ fn pressed(
     apps: &[AppChange],
     missing: f64,
     cache: &Cache,
-) -> Result<Pace, CommandError> {
+) -> Result<Pace> {
     let scenario =
         Scenario { system: Some(asked.system.clone()), iterations: Some(ITERATIONS), ..scenario(asked, kind, None) };
     let traces = &asked.traces;
@@ -144,7 +144,7 @@ fn leaving(phone: &Phone, apps: &[AppChange], left: Bytes) -> Result<Phone, RunE
     Ok(phone)
 }
 
-fn run(plan: &Plan, whole: &Cost) -> Result<Pace, CommandError> {
+fn run(plan: &Plan, whole: &Cost) -> Result<Pace> {
     match plan.run() {
         Ok(record) => {
             let counted = record.iterations.get(1..).unwrap_or_default();

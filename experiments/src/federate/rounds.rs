@@ -2,7 +2,7 @@
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
-use haversack_federation::population::{MemoryClass, Phone};
+use haversack_federation::population::{DeviceKind, MemoryClass, Phone};
 use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::{Why, Work};
@@ -13,14 +13,17 @@ use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
+use crate::work::Steps;
 
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     /// The number of phones of the population.
     pub(crate) phones: u32,
+    /// The kinds of their devices.
+    pub(crate) kinds: Vec<DeviceKind>,
     /// A row a round.
     pub(crate) rounds: Vec<RoundRow>,
     /// A row a phone of a round.
@@ -35,20 +38,22 @@ pub(crate) struct Held {
 ///
 /// # Errors
 /// As [`hold`], and a network, policy, data or traces that cannot be had.
-pub(crate) fn held(asked: &Specification, cache: &Cache) -> Result<Held, CommandError> {
+pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
-    let mut learner = Learner::of(asked, &phones, &work, None, cache)?;
-    hold(asked, &phones, &work, learner.as_mut(), &mut || ())
+    let mut learner = Learner::of(asked, &phones, &work, steps, cache)?;
+    steps.map_or(Ok(()), Steps::begin)?;
+    let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.into_iter().for_each(Steps::step))?;
+    Ok(Held { kinds: phones.kinds, ..held })
 }
 
 /// What making the plans of a federation's phones takes its server.
 ///
 /// # Errors
 /// A network, policy or traces that cannot be had.
-pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning, CommandError> {
+pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
     Ok(Costs::new(asked, &phones, &budgets, cache)?.planning())
@@ -58,13 +63,13 @@ pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning,
 ///
 /// # Errors
 /// A loss that is no number any more; Ctrl-C. What had been learned by then is kept.
-pub(super) fn hold(
+fn hold(
     asked: &Specification,
     phones: &Phones,
     work: &dyn Work,
     mut learner: Option<&mut Learner<'_>>,
     after: &mut dyn FnMut(),
-) -> Result<Held, CommandError> {
+) -> Result<Held> {
     let Phones { population, .. } = phones;
     let sessions = asked.setting.sessions.clone();
     let by_sessions = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::specification::Specification;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::work;
 
 /// A key that lists values.
@@ -31,7 +31,7 @@ impl Span {
     ///
     /// # Errors
     /// As [`Specification::parse`], for any of the combinations; an empty list.
-    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self> {
         let keys = spanned(text);
         let wrong = |key: &Spanned, why: &str| {
             let line = text[..key.place.start].lines().count().max(1);

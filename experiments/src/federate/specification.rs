@@ -25,7 +25,7 @@ pub(crate) use self::phones::Phones;
 use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::scenario::{InputShape, Scenario, workload};
 
 /// A specification.
@@ -63,7 +63,7 @@ impl Specification {
     ///
     /// # Errors
     /// Unknown keys, values that a key cannot have or that contradict each other, with the line.
-    pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self> {
         let place = Place { file, text };
         place.refuse_gone()?;
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
@@ -174,7 +174,7 @@ fn managed(
     policy: &str,
     set: &BTreeMap<String, String>,
     place: &Place<'_>,
-) -> Result<(bool, Option<Plans>), CommandError> {
+) -> Result<(bool, Option<Plans>)> {
     let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
     let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
@@ -215,7 +215,7 @@ fn rules(asked: &Asked) -> Rules {
 }
 
 /// The cores that train.
-fn cores(asked: &Asked, place: &Place<'_>) -> Result<Option<CoreSelection>, CommandError> {
+fn cores(asked: &Asked, place: &Place<'_>) -> Result<Option<CoreSelection>> {
     let parse = |text: &String| text.parse().map_err(|error| place.says("cores", &format!("`cores`: {error}")));
     asked.cores.as_ref().map(parse).transpose()
 }

@@ -18,7 +18,7 @@ use super::iteration::{scenario, with_memory_to_spare};
 use super::specification::Specification;
 use super::widths::Widths;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, InputShape, Key, Scenario};
 
@@ -48,7 +48,7 @@ impl Stores {
         work: &Widths<'_>,
         subject: &Subject<'_>,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let entry = registry::find(&asked.trained.policy).map_err(CommandError::input)?;
         // An engine brings a number format, and no store.
         if entry.engine.is_some() || asked.learning.as_ref().is_none_or(|learning| learning.keeps_whole) {
@@ -56,13 +56,13 @@ impl Stores {
         }
         let of_width = |shares: Vec<Share>| {
             let found = shares.par_iter().map(|share| of_plan(asked, &kinds[share.kind], subject, share.share, cache));
-            let found = found.collect::<Result<Vec<_>, CommandError>>()?;
+            let found = found.collect::<Result<Vec<_>>>()?;
             let most = shares.iter().map(|share| share.plan as usize + 1).max().unwrap_or(0);
             let mut by_plan = vec![None; most];
             shares.iter().zip(found).for_each(|(share, found)| by_plan[share.plan as usize] = found);
             Ok(by_plan)
         };
-        Ok(Self(work.shares().into_iter().map(of_width).collect::<Result<_, CommandError>>()?))
+        Ok(Self(work.shares().into_iter().map(of_width).collect::<Result<_>>()?))
     }
 
     /// Whether all comes back as it was, whatever the plan.
@@ -82,7 +82,7 @@ fn of_plan(
     subject: &Subject<'_>,
     share: f64,
     cache: &Cache,
-) -> Result<Option<Arc<GivesBack>>, CommandError> {
+) -> Result<Option<Arc<GivesBack>>> {
     let steps = ((share * STEPS as f64) as u64).min(STEPS);
     let whole = Scenario {
         model: subject.stand_in.to_owned(),
@@ -107,7 +107,7 @@ fn of_plan(
 }
 
 /// An iteration; `None` where no plan fits, or where the device cannot run it.
-fn run(scenario: &Scenario, cache: &Cache) -> Result<Option<Record>, CommandError> {
+fn run(scenario: &Scenario, cache: &Cache) -> Result<Option<Record>> {
     let mut plan = match Plan::new(scenario, cache) {
         Ok(plan) => plan,
         Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => return Ok(None),

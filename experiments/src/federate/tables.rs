@@ -11,7 +11,7 @@ use polars::prelude::{Column, DataFrame, DataType, PolarsError};
 use super::rounds::{ClassRow, Held};
 use super::span::Span;
 use super::specification::Specification;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::rows::{Rows, column};
 use crate::work::OutputFolder;
 
@@ -29,14 +29,8 @@ pub(super) struct Tables(pub(super) [DataFrame; 4]);
 
 impl Tables {
     /// Those of federation number `run`, from zero.
-    pub(super) fn of(
-        held: &Held,
-        asked: &Specification,
-        kinds: &[DeviceKind],
-        span: &Span,
-        run: usize,
-    ) -> Result<Self, CommandError> {
-        let clients = clients(&held.clients, kinds, &asked.setting.memory);
+    pub(super) fn of(held: &Held, asked: &Specification, span: &Span, run: usize) -> Result<Self> {
+        let clients = clients(&held.clients, &held.kinds, &asked.setting.memory);
         let frames = [rounds(&held.rounds), clients, exclusions(&held.exclusions), classes(&held.classes)];
         let mut tables = Vec::with_capacity(frames.len());
         for frame in frames {
@@ -57,14 +51,14 @@ impl Tables {
     }
 
     /// Those of a folder.
-    pub(super) fn read(folder: &Path) -> Result<Self, CommandError> {
+    pub(super) fn read(folder: &Path) -> Result<Self> {
         let read = |name: &str| read_parquet(&folder.join(name)).map_err(CommandError::input);
         let [rounds, clients, exclusions, classes] = NAMES;
         Ok(Self([read(rounds)?, read(clients)?, read(exclusions)?, read(classes)?]))
     }
 
     /// Writes them.
-    pub(super) fn write(&mut self, folder: &OutputFolder) -> Result<(), CommandError> {
+    pub(super) fn write(&mut self, folder: &OutputFolder) -> Result<()> {
         for (name, frame) in NAMES.iter().zip(&mut self.0) {
             frame.rechunk_mut();
             write_parquet(&folder.path(name), frame)?;

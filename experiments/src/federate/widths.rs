@@ -7,7 +7,7 @@ use super::budgets::Budgets;
 use super::costs::{Costs, Share};
 use super::specification::{Phones, Specification};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::scenario::Scenario;
 
 /// What is asked for, once for each width, widest first; only the full one unless the selector is HeteroFL's.
@@ -32,7 +32,7 @@ impl<'a> Widths<'a> {
         phones: &'a Phones,
         budgets: &'a Budgets,
         cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let costs = asked.iter().map(|asked| Costs::new(asked, phones, budgets, cache));
         Ok(Self(costs.collect::<Result<_, _>>()?))
     }

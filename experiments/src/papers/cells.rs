@@ -3,8 +3,6 @@
 //! The rules of the verdicts are here and nowhere else. Numbers are rounded to six significant digits first, so that
 //! errors and verdicts follow from what the file shows.
 
-use std::fmt;
-
 use haversack_reports::page::CellRow;
 use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
 
@@ -33,8 +31,9 @@ const CELSIUS: &str = "C";
 const FAR: f64 = 2.0;
 
 /// How a row came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
     /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a point of the paper's.
     Ok,
@@ -50,13 +49,6 @@ pub enum Verdict {
     Input,
     /// No answer.
     NotModelled,
-}
-
-impl fmt::Display for Verdict {
-    /// The word of `cells.csv`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 impl Verdict {

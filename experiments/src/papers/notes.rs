@@ -84,11 +84,29 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(pieces)
 }
 
-/// Whether `id` is one of the rows that `pattern` names.
-pub(crate) fn matches(pattern: &str, id: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == id };
-    let Some(rest) = id.strip_prefix(before) else { return false };
-    rest.char_indices().any(|(at, _)| matches(after, &rest[at..])) || after.is_empty()
+/// Whether `name` is as `pattern` says, in which `*` stands for any characters and `?` for one.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut from) = (0, 0);
+    // Where the last star stood, and how much of the name it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(wanted) if *wanted == '?' || *wanted == name[from] => (at, from) = (at + 1, from + 1),
+            _ => match &mut star {
+                Some((place, taken)) => {
+                    *taken += 1;
+                    (at, from) = (*place + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
 }
 
 impl Note {

@@ -227,17 +227,6 @@ impl Readings {
         self.files(paper).find_map(|file| file.cases.get(name)).map_or(&[], Vec::as_slice)
     }
 
-    /// Every artefact that readings, notes or figures name, as `(paper, artefact)`.
-    pub fn artefacts(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.papers.iter().flat_map(|(paper, file)| {
-            let of_notes = file.notes.iter().flat_map(|note| &note.artefacts);
-            let of_frames = file.frames.iter().map(|frame| &frame.artefact);
-            let of_shown = file.shown.iter().flat_map(|shown| &shown.ids);
-            let named = file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes).chain(of_frames);
-            named.chain(of_shown).map(|name| (*paper, name.as_str()))
-        })
-    }
-
     /// The unit that a reading declares for the rows of a metric.
     pub fn unit(&self, paper: &str, artefact: &str, metric: &str) -> Option<String> {
         let mut declared = self.of(paper, artefact).filter(|reading| reading.key == UNIT);
@@ -332,6 +321,20 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Readings {
+        /// Every artefact that readings, notes or figures name, as `(paper, artefact)`.
+        pub(crate) fn artefacts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+            self.papers.iter().flat_map(|(paper, file)| {
+                let of_notes = file.notes.iter().flat_map(|note| &note.artefacts);
+                let of_frames = file.frames.iter().map(|frame| &frame.artefact);
+                let of_shown = file.shown.iter().flat_map(|shown| &shown.ids);
+                let named =
+                    file.readings.iter().flat_map(|reading| &reading.artefacts).chain(of_notes).chain(of_frames);
+                named.chain(of_shown).map(|name| (*paper, name.as_str()))
+            })
+        }
+    }
 
     const READING: &str = "[[reading]]\nid = \"batch\"\nartefacts = [\"table1\"]\nkey = \"batch\"\nvalue = 32\n\
         reason = \"the rest of the paper\"\nsource = \"section 5\"\n";

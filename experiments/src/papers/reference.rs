@@ -3,7 +3,6 @@
 //! What a simulated answer means beside a row is in [`super::cells`].
 
 use std::collections::HashSet;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -25,8 +24,9 @@ const COLUMNS: [&str; 12] =
 pub(crate) const COMPARISON: &str = "comparison";
 
 /// What the reference says may be done with a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// Calibration may use it.
     Fit,
@@ -39,12 +39,6 @@ pub enum Role {
 impl Role {
     /// Every role, in the order of reports.
     pub const ALL: [Self; 3] = [Self::Fit, Self::Check, Self::Withheld];
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 impl FromStr for Role {
@@ -114,11 +108,6 @@ impl ReferenceRow {
     /// Its role in the reference.
     pub const fn role(&self) -> Role {
         self.status.role()
-    }
-
-    /// `paper/artefact`.
-    pub fn place(&self) -> String {
-        format!("{}/{}", self.paper, self.artefact)
     }
 }
 

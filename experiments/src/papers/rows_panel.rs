@@ -2,6 +2,7 @@
 
 use haversack_reports::Panel;
 use haversack_reports::figure::{Axis, BarSeries, Bars, Look};
+use indexmap::IndexSet;
 
 use super::answer::Answer;
 use super::cells::ComparedCell;
@@ -22,14 +23,7 @@ struct Row {
 /// The panels; none where the paper gives no number.
 pub(crate) fn panels(cells: &[ComparedCell]) -> Vec<Panel> {
     let rows: Vec<Row> = cells.iter().filter(|cell| cell.status != Status::Withheld).flat_map(rows).collect();
-    let mut units: Vec<&str> = rows.iter().map(|row| row.unit.as_str()).collect();
-    let mut seen: Vec<&str> = Vec::new();
-    units.retain(|unit| {
-        !seen.contains(unit) && {
-            seen.push(unit);
-            true
-        }
-    });
+    let units: IndexSet<&str> = rows.iter().map(|row| row.unit.as_str()).collect();
     units.into_iter().map(|unit| panel(unit, &rows.iter().filter(|row| row.unit == unit).collect::<Vec<_>>())).collect()
 }
 

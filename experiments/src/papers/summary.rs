@@ -39,9 +39,10 @@ pub struct Total {
 
 impl Total {
     /// Of these rows.
-    pub fn of(cells: &[ComparedCell]) -> Self {
-        let mut total = Self { rows: cells.len(), ..Self::default() };
+    pub fn of<'c>(cells: impl IntoIterator<Item = &'c ComparedCell>) -> Self {
+        let mut total = Self::default();
         for cell in cells {
+            total.rows += 1;
             *match cell.verdict {
                 Verdict::Ok | Verdict::Holds => &mut total.matched,
                 Verdict::Off | Verdict::Fails => &mut total.missed,

@@ -16,6 +16,7 @@ use crate::papers::summary::{Tally, tallies};
 pub(super) struct Sources<'r> {
     pub(super) options: &'r ReproduceOptions,
     pub(super) artefacts: &'r [Artefact],
+    /// The errors of rows that were left out of a fit.
     pub(super) left_out: &'r Errors,
     pub(super) reference: &'r Reference,
     pub(super) readings: &'r Readings,
@@ -23,7 +24,7 @@ pub(super) struct Sources<'r> {
 
 /// What a reproduction came to.
 pub(super) struct Content<'a> {
-    pub(super) options: &'a ReproduceOptions,
+    pub(super) sources: Sources<'a>,
     /// The selectors as they were given.
     pub(super) selectors: &'a [String],
     pub(super) finished: &'a [Finished<'a>],
@@ -31,10 +32,6 @@ pub(super) struct Content<'a> {
     pub(super) cells: Vec<ComparedCell>,
     pub(super) tallies: Vec<Tally>,
     pub(super) calibrations: &'a Calibrations,
-    /// The errors of rows that were left out of a fit.
-    pub(super) left_out: &'a Errors,
-    pub(super) reference: &'a Reference,
-    pub(super) readings: &'a Readings,
     /// The readings that are declared for what was selected, each once, with its paper.
     pub(super) declared: Vec<(&'static str, &'a Reading)>,
     /// What was asked for by name and is not there, and what is older than the constants.
@@ -48,22 +45,19 @@ impl<'a> Content<'a> {
         selection: &'a Selection<'_>,
         finished: &'a [Finished<'a>],
     ) -> Self {
-        let Sources { options, artefacts, left_out, reference, readings } = sources;
+        let Sources { artefacts, left_out, readings, .. } = sources;
         let cells: Vec<ComparedCell> = finished.iter().flat_map(Finished::selected).cloned().collect();
         let mut remarks = remarks(selection, artefacts);
         let has_fit = |paper: &str| cells.iter().any(|cell| cell.paper == paper && cell.role() == Role::Fit);
         let papers = Reference::papers().filter(|paper| has_fit(paper));
         remarks.extend(papers.flat_map(|paper| left_out.remarks_of(paper)).map(str::to_owned));
         Self {
-            options,
+            sources,
             selectors: &selection.selectors,
             finished,
             tallies: tallies(&cells, left_out),
             cells,
             calibrations,
-            left_out,
-            reference,
-            readings,
             declared: declared(finished, readings),
             remarks,
         }

@@ -2,16 +2,12 @@
 
 use crate::papers::cells::{ComparedCell, Verdict};
 use crate::papers::reference::Claim;
+use crate::papers::summary::Total;
 use crate::quantities::{counted, median};
 
 /// The verdicts on rows, counted, and the errors of those that are numbers.
 pub(super) struct Glance {
-    rows: usize,
-    matched: usize,
-    missed: usize,
-    predicted: usize,
-    inputs: usize,
-    absent: usize,
+    total: Total,
     /// The absolute errors of the numbers that are judged, as fractions.
     errors: Vec<f64>,
 }
@@ -19,52 +15,41 @@ pub(super) struct Glance {
 impl Glance {
     /// Of these rows.
     pub(super) fn of<'c>(cells: impl Iterator<Item = &'c ComparedCell> + Clone) -> Self {
-        let of = |verdicts: &[Verdict]| cells.clone().filter(|cell| verdicts.contains(&cell.verdict)).count();
         let is_judged = |cell: &&ComparedCell| {
             matches!(cell.claim, Claim::Value(_)) && matches!(cell.verdict, Verdict::Ok | Verdict::Off)
         };
         // Accuracies are judged by points, not by their errors.
         let numbers = cells.clone().filter(is_judged).filter(|cell| cell.points.is_none());
-        Self {
-            rows: cells.clone().count(),
-            matched: of(&[Verdict::Ok, Verdict::Holds]),
-            missed: of(&[Verdict::Off, Verdict::Fails]),
-            predicted: of(&[Verdict::Predicted]),
-            inputs: of(&[Verdict::Input]),
-            absent: of(&[Verdict::NotModelled]),
-            errors: numbers.filter_map(|cell| cell.error.map(f64::abs)).collect(),
-        }
+        Self { total: Total::of(cells.clone()), errors: numbers.filter_map(|cell| cell.error.map(f64::abs)).collect() }
     }
 
     /// "3 of 4 rows match, median error 8%"; `None` where nothing is judged.
     pub(super) fn corner(&self) -> Option<String> {
-        let judged = self.matched + self.missed;
+        let Total { matched, missed, predicted, .. } = self.total;
+        let judged = matched + missed;
         if judged == 0 {
-            return (self.predicted > 0).then(|| "predicted".to_owned());
+            return (predicted > 0).then(|| "predicted".to_owned());
         }
         let rows = if judged == 1 { "row" } else { "rows" };
-        let verb = if self.matched == 1 { "matches" } else { "match" };
+        let verb = if matched == 1 { "matches" } else { "match" };
         let error = median(self.errors.clone()).map(|error| format!(", median error {:.0}%", error * 100.0));
-        Some(format!("{} of {judged} {rows} {verb}{}", self.matched, error.unwrap_or_default()))
+        Some(format!("{} of {judged} {rows} {verb}{}", matched, error.unwrap_or_default()))
     }
 
     /// The same as a sentence, with what is not judged; empty where the paper has no row.
     pub(super) fn sentence(&self) -> String {
+        let Total { rows, matched, missed, predicted, not_modelled, inputs } = self.total;
         let mut parts = Vec::new();
-        let judged = self.matched + self.missed;
+        let judged = matched + missed;
         if judged > 0 {
-            let verb = if self.matched == 1 { "matches" } else { "match" };
+            let verb = if matched == 1 { "matches" } else { "match" };
             parts.push(format!(
                 "{} of {} that can be judged {verb} the paper",
-                self.matched,
+                matched,
                 counted(judged, "row", "rows")
             ));
         }
-        let largest = self
-            .errors
-            .iter()
-            .copied()
-            .fold(None, |largest: Option<f64>, error| Some(largest.map_or(error, |largest| largest.max(error))));
+        let largest = self.errors.iter().copied().max_by(f64::total_cmp);
         match (self.errors.len(), median(self.errors.clone()), largest) {
             (1, Some(error), _) => parts.push(format!("the number is {:.1}% off", error * 100.0)),
             (numbers, Some(median), Some(largest)) => parts.push(format!(
@@ -75,15 +60,15 @@ impl Glance {
             _ => {}
         }
         for (count, one, many) in [
-            (self.predicted, "is predicted", "are predicted"),
-            (self.inputs, "was put in", "were put in"),
-            (self.absent, "has no answer", "have no answer"),
+            (predicted, "is predicted", "are predicted"),
+            (inputs, "was put in", "were put in"),
+            (not_modelled, "has no answer", "have no answer"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }
         }
-        if self.rows == 0 || parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
+        if rows == 0 || parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
     }
 }
 

@@ -8,7 +8,7 @@ use super::options::ReproduceOptions;
 use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// An artefact of the folder.
 pub(super) struct Part<'r> {
@@ -48,12 +48,7 @@ impl<'r> Holdings<'r> {
     ///
     /// # Errors
     /// Artefacts in the folder that were made with something else and are not asked for, unless they may be overwritten.
-    pub(super) fn new(
-        sources: Sources<'r>,
-        asked: &Selection<'r>,
-        root: &Path,
-        recorded: &[String],
-    ) -> Result<Self, CommandError> {
+    pub(super) fn new(sources: Sources<'r>, asked: &Selection<'r>, root: &Path, recorded: &[String]) -> Result<Self> {
         let Sources { options, artefacts, reference, readings, .. } = sources;
         let mut asked = in_turn(options, tasks(reference, asked, artefacts));
         let mut holdings = Self { parts: Vec::new(), keeps_more: false };

@@ -5,14 +5,14 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::work::Log;
 
 /// The name of the file in the folder; it is there until all artefacts are finished.
 pub(super) const KEPT: &str = "kept.part";
 
 /// The log in `folder`; with `resume` what its file holds is used, as far as it can be read.
-pub(super) fn open(folder: &Path, resume: bool) -> Result<Log, CommandError> {
+pub(super) fn open(folder: &Path, resume: bool) -> Result<Log> {
     let open = |resume| Log::open(folder.join(KEPT), KEPT, resume);
     open(resume).or_else(|_| open(false))
 }
@@ -35,7 +35,7 @@ impl<'l> Kept<'l> {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn keep(&self, name: &str, found: &impl Serialize) -> Result<(), CommandError> {
+    pub fn keep(&self, name: &str, found: &impl Serialize) -> Result<()> {
         self.0.map_or(Ok(()), |log| log.append(Log::key(name), found))
     }
 }

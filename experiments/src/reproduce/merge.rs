@@ -14,7 +14,7 @@ use super::selection::Selection;
 use super::stored::{MadeWith, Stored};
 use super::task::{Finished, Task, tasks};
 use super::whole::{self, Whole};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
@@ -34,7 +34,7 @@ pub fn merge(
     MergeOptions { shards: folders, out, overwrite }: &MergeOptions,
     artefacts: &[Artefact],
     left_out: &Errors,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let work = WorkOptions { out: out.clone(), overwrite: *overwrite, ..WorkOptions::default() };
     let options = ReproduceOptions { work, ..common(folders)? };
     let reference = Reference::load().map_err(CommandError::failed)?;
@@ -58,7 +58,7 @@ pub fn merge(
 }
 
 /// What all folders were asked for.
-fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, CommandError> {
+fn common(folders: &[PathBuf]) -> Result<ReproduceOptions> {
     let mut common: Option<(ReproduceOptions, &Path)> = None;
     for folder in folders {
         let options = asked(folder)?;
@@ -79,7 +79,7 @@ fn common(folders: &[PathBuf]) -> Result<ReproduceOptions, CommandError> {
 }
 
 /// What a folder's record says that was asked for.
-fn asked(folder: &Path) -> Result<ReproduceOptions, CommandError> {
+fn asked(folder: &Path) -> Result<ReproduceOptions> {
     let path = folder.join(RECORD);
     let wrong = |why: &str| CommandError::Input(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
@@ -98,11 +98,7 @@ fn asked(folder: &Path) -> Result<ReproduceOptions, CommandError> {
 }
 
 /// The artefact, and the one folder that holds it.
-fn find<'r, 'f>(
-    sources: Sources<'r>,
-    task: &Task<'r>,
-    folders: &'f [PathBuf],
-) -> Result<(&'f Path, Finished<'r>), CommandError> {
+fn find<'r, 'f>(sources: Sources<'r>, task: &Task<'r>, folders: &'f [PathBuf]) -> Result<(&'f Path, Finished<'r>)> {
     let Sources { options, reference, readings, .. } = sources;
     let place = format!("{}/{}", task.paper, task.artefact);
     let mut holders = folders.iter().filter_map(|folder| Some((folder, Stored::read(folder, task)?)));

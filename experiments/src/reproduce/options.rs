@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::artefact::Artefact;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::progress::word;
 use crate::trace_table::{Holds, Reader};
 use crate::work::{Shard, WorkOptions};
@@ -39,11 +39,7 @@ pub struct ReproduceOptions {
 
 impl ReproduceOptions {
     /// Refuses a trace that none of the `chosen` artefacts would look at, and one that there is not.
-    pub(super) fn check<'a>(
-        &self,
-        all: &[Artefact],
-        chosen: impl Iterator<Item = &'a Artefact>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn check<'a>(&self, all: &[Artefact], chosen: impl Iterator<Item = &'a Artefact>) -> Result<()> {
         let Some(trace) = &self.trace else { return Ok(()) };
         let refused = |why: String| Err(CommandError::Input(format!("--trace {}: {why}", trace.display())));
         let takes = |artefact: &&Artefact| artefact.takes_trace;

@@ -4,12 +4,12 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
-use super::content::Content;
+use super::content::{Content, Sources};
 use super::folder::Folder;
 use super::glance::Glance;
 use super::overview;
 use super::task::Finished;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::{Reading, Readings};
@@ -21,8 +21,9 @@ use crate::papers::{Account, accounts};
 ///
 /// # Errors
 /// A figure that cannot be read or drawn.
-pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, CommandError> {
-    let Content { selectors, tallies, finished, calibrations, declared, readings, remarks, left_out, .. } = content;
+pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
+    let Content { sources, selectors, tallies, finished, calibrations, declared, remarks, .. } = content;
+    let Sources { readings, left_out, .. } = *sources;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
          misses.",
@@ -49,7 +50,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page, Comma
                 .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
                 .collect(),
         },
-        sections: sections.collect::<Result<_, CommandError>>()?,
+        sections: sections.collect::<Result<_>>()?,
         constants: calibrations.fitted.iter().map(constant).collect(),
         readings: declared.iter().map(|(paper, reading)| item(paper, reading)).collect(),
     })
@@ -74,15 +75,10 @@ fn cards(total: &Total) -> Vec<Card> {
     ]
 }
 
-fn section(
-    finished: &Finished<'_>,
-    folder: &Folder,
-    readings: &Readings,
-    left_out: &Errors,
-) -> Result<Section, CommandError> {
+fn section(finished: &Finished<'_>, folder: &Folder, readings: &Readings, left_out: &Errors) -> Result<Section> {
     let Finished { paper, artefact, about, devices, figure_title, .. } = finished;
     let name = heading(artefact);
-    let drawn = |title: &String| -> Result<Option<Drawn>, CommandError> {
+    let drawn = |title: &String| -> Result<Option<Drawn>> {
         let svg = folder.figure(paper, artefact)?;
         Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
     };

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::artefact::Artefact;
-use super::content::Content;
+use super::content::{Content, Sources};
 use super::options::ReproduceOptions;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::measured;
 use crate::papers::accounts;
 use crate::papers::readings::Reading;
@@ -32,7 +32,7 @@ impl Calibrations {
     ///
     /// # Errors
     /// A name that no calibration has, or one that does not load.
-    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self, CommandError> {
+    pub(super) fn of(artefacts: &[Artefact]) -> Result<Self> {
         let named = |names: fn(&Artefact) -> &'static [&'static str]| -> BTreeSet<&str> {
             artefacts.iter().flat_map(names).copied().collect()
         };
@@ -100,7 +100,8 @@ pub(super) fn selection(selectors: &[String]) -> Map<String, Value> {
 
 /// The record as JSON, with its keys in this order.
 pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_json::Error> {
-    let Content { options, finished, calibrations, reference, declared, .. } = content;
+    let Content { sources, finished, calibrations, declared, .. } = content;
+    let Sources { options, reference, left_out, .. } = *sources;
     let constant = |entry: &ConstantEntry| {
         let ConstantEntry { name, value, unit, file, source, .. } = entry;
         json!({ "name": name, "value": value, "unit": unit, "file": file, "source": source })
@@ -130,7 +131,7 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
     if let Some(trace) = &options.trace {
         record.insert("trace".to_owned(), json!(trace.display().to_string()));
     }
-    let (file, digest) = &content.left_out.source;
+    let (file, digest) = &left_out.source;
     record.insert("left_out".to_owned(), json!({ *file: digest }));
     if !calibrations.measured.is_empty() {
         record.insert("measured".to_owned(), json!(calibrations.measured));

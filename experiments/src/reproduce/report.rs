@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use haversack_reports::text_table::{Column, TextTable};
+use indexmap::IndexMap;
 
 use super::task::Finished;
 use crate::papers::answer::Answer;
@@ -96,17 +97,14 @@ fn beside(cell: &ComparedCell) -> String {
 }
 
 fn unanswered(text: &mut String, cells: &[ComparedCell]) {
-    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    let mut reasons: IndexMap<&str, usize> = IndexMap::new();
     for cell in cells.iter().filter(|cell| !cell.answered()) {
-        match reasons.iter_mut().find(|(reason, _)| *reason == cell.reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((&cell.reason, 1)),
-        }
+        *reasons.entry(&cell.reason).or_default() += 1;
     }
     if reasons.is_empty() {
         return;
     }
-    let rows: usize = reasons.iter().map(|(_, count)| count).sum();
+    let rows: usize = reasons.values().sum();
     let _ = writeln!(text, "\n{} not modelled yet:", counted(rows, "row is", "rows are"));
     for (reason, count) in reasons.iter().take(REASONS) {
         let _ = writeln!(text, "  {count:>4}  {reason}");

@@ -113,7 +113,8 @@ mod tests {
         let reference = Reference::load().unwrap();
         let selectors: Vec<String> = selectors.iter().map(|s| (*s).to_owned()).collect();
         let selection = Selection::new(&reference, &[], &selectors).unwrap();
-        let mut places: Vec<String> = selection.rows.iter().map(|row| row.place()).collect();
+        let mut places: Vec<String> =
+            selection.rows.iter().map(|row| format!("{}/{}", row.paper, row.artefact)).collect();
         places.dedup();
         places
     }

@@ -16,7 +16,7 @@ use super::artefact::Artefact;
 use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::task::{Finished, Task};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::cells;
 use crate::papers::committed;
 use crate::papers::readings::Readings;
@@ -40,11 +40,7 @@ pub(super) struct MadeWith {
 
 impl MadeWith {
     /// What `artefact` is made with by this program; `None` is one that nobody has modelled.
-    pub(super) fn now(
-        options: &ReproduceOptions,
-        artefact: Option<&Artefact>,
-        reference: &Reference,
-    ) -> Result<Self, CommandError> {
+    pub(super) fn now(options: &ReproduceOptions, artefact: Option<&Artefact>, reference: &Reference) -> Result<Self> {
         let calibrations = artefact.map_or_else(|| Ok(Calibrations::default()), |one| Calibrations::of(&[*one]))?;
         let trace = options.trace.as_deref().filter(|_| artefact.is_some_and(|artefact| artefact.takes_trace));
         let digests = reference.digests().iter().map(|(file, digest)| ((*file).to_owned(), digest.clone()));
@@ -61,7 +57,7 @@ impl MadeWith {
 }
 
 /// FNV-1a of a file, 64 bit, as 16 lower-case hex digits.
-fn digest_of(path: &Path) -> Result<String, CommandError> {
+fn digest_of(path: &Path) -> Result<String> {
     let unread = |error| CommandError::Input(format!("{} cannot be read: {error}", path.display()));
     let mut file = File::open(path).map_err(unread)?;
     let (mut hash, mut block) = (Digest::default(), vec![0; 1 << 20]);
@@ -93,7 +89,7 @@ pub(super) fn name(paper: &str, artefact: &str) -> String {
 }
 
 impl Stored {
-    pub(super) fn new(finished: &Finished<'_>, made_with: MadeWith) -> Result<Self, CommandError> {
+    pub(super) fn new(finished: &Finished<'_>, made_with: MadeWith) -> Result<Self> {
         Ok(Self {
             made_with,
             figure_title: finished.figure_title.clone(),
@@ -111,7 +107,7 @@ impl Stored {
         serde_json::from_str(&text).ok()
     }
 
-    pub(super) fn to_text(&self) -> Result<String, CommandError> {
+    pub(super) fn to_text(&self) -> Result<String> {
         Ok(format!("{}\n", serde_json::to_string_pretty(self).map_err(CommandError::failed)?))
     }
 

@@ -15,7 +15,7 @@ use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::selection::Selection;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::measured::{self, Measured};
 use crate::papers::cells::{self, ComparedCell};
@@ -92,7 +92,7 @@ pub(super) struct TaskSetting<'s> {
 
 impl TaskSetting<'_> {
     /// Runs an artefact and writes its files.
-    pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>, CommandError> {
+    pub(super) fn perform<'r>(&self, task: &Task<'r>) -> Result<Finished<'r>> {
         let mut finished = Finished {
             paper: task.paper,
             artefact: task.artefact,

@@ -10,7 +10,7 @@ use super::record::{self, Calibrations};
 use super::selection::Selection;
 use super::task::Finished;
 use super::{CELLS, Reproduction, page, report};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::cells;
 use crate::work::OutputFolder;
 
@@ -33,12 +33,7 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     /// Writes the files, and deletes what the record listed and nobody stands for any more; the report is of all
     /// artefacts but those that are `kept` beside what was asked for.
-    pub(super) fn write(
-        &self,
-        folder: &Folder,
-        owned: &OutputFolder,
-        kept: &[usize],
-    ) -> Result<Reproduction, CommandError> {
+    pub(super) fn write(&self, folder: &Folder, owned: &OutputFolder, kept: &[usize]) -> Result<Reproduction> {
         let calibrations = &self.calibrations()?;
         let content = Content::new(self.sources, calibrations, self.selection, self.finished);
         folder.write(CELLS, &cells::table(&content.cells).map_err(CommandError::failed)?.to_csv())?;
@@ -60,7 +55,7 @@ impl Whole<'_> {
         Ok(reproduction)
     }
 
-    fn calibrations(&self) -> Result<Calibrations, CommandError> {
+    fn calibrations(&self) -> Result<Calibrations> {
         let model = |finished: &Finished<'_>| {
             let mut known = self.sources.artefacts.iter();
             known.find(|model| model.paper == finished.paper && model.id == finished.artefact).copied()

@@ -65,11 +65,8 @@ impl Plan {
     pub fn least_budget(&self, cache: &Cache) -> Result<LeastBudget, RunError> {
         let decisive = Key::ALL.into_iter().filter(|key| !INDIFFERENT.contains(key));
         let key = self.scenario().fingerprint(decisive);
-        let found = cache.get(key, || Ok::<_, std::convert::Infallible>(self.search()));
-        match found {
-            Ok(found) => (*found).clone(),
-            Err(never) => match never {},
-        }
+        let Ok(found) = cache.get(key, || Ok::<_, std::convert::Infallible>(self.search()));
+        (*found).clone()
     }
 
     fn search(&self) -> Result<LeastBudget, RunError> {

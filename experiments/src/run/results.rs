@@ -149,10 +149,8 @@ impl Results {
 
     /// The figures as the JSON of `haversack simulate`.
     pub fn to_json(&self) -> Map<String, Value> {
-        let mut map = match serde_json::to_value(self) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        };
+        let mut map: Map<String, Value> =
+            serde_json::to_value(self).and_then(serde_json::from_value).unwrap_or_default();
         let object = |names: &[&str], values: &[f64]| {
             let pairs = names.iter().zip(values);
             Value::Object(pairs.map(|(&name, value)| (name.to_owned(), json!(value))).collect())

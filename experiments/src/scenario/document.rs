@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{Fault, Mistakes, Origin, ScenarioError};
+use super::error::{Fault, Mistakes, Origin, Result, ScenarioError};
 use super::key::Key;
 use super::value::{Kind, Literal};
 use haversack_devices::text::{hint, line_of};
@@ -87,7 +87,7 @@ impl Document {
     ///
     /// # Errors
     /// As [`Document::parse`], or a file that cannot be read.
-    pub(crate) fn read(path: &Path, mistakes: &mut Mistakes) -> Result<Self, ScenarioError> {
+    pub(crate) fn read(path: &Path, mistakes: &mut Mistakes) -> Result<Self> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             ScenarioError::new(Origin::File { file: file.as_str().into(), line: 0 }, "", Fault::Read(error))
@@ -100,12 +100,7 @@ impl Document {
     ///
     /// # Errors
     /// Text that is not TOML.
-    pub(crate) fn parse(
-        file: &str,
-        text: &str,
-        own: &[&'static str],
-        mistakes: &mut Mistakes,
-    ) -> Result<Self, ScenarioError> {
+    pub(crate) fn parse(file: &str, text: &str, own: &[&'static str], mistakes: &mut Mistakes) -> Result<Self> {
         let reader = Reader { file: file.into(), text };
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(0, |span| reader.line(span.start));
@@ -120,7 +115,7 @@ impl Document {
     }
 
     /// The one value of `field`, which errors call `name`.
-    pub(super) fn one<'f>(&self, field: &'f Field, name: &str) -> Result<&'f Literal, ScenarioError> {
+    pub(super) fn one<'f>(&self, field: &'f Field, name: &str) -> Result<&'f Literal> {
         field.item.one().map_err(|fault| ScenarioError::new(self.origin(field.line), name, fault))
     }
 
@@ -144,7 +139,7 @@ impl Reader<'_> {
         ScenarioError::new(Origin::File { file: Arc::clone(&self.file), line }, field, fault)
     }
 
-    fn key(&self, field: &Field, own: &[&'static str]) -> Result<Key, ScenarioError> {
+    fn key(&self, field: &Field, own: &[&'static str]) -> Result<Key> {
         Key::named(&field.name).ok_or_else(|| {
             let names = || Key::ALL.iter().map(|key| key.name()).chain(own.iter().copied());
             let valid = names().collect::<Vec<_>>().join(", ");
@@ -168,13 +163,7 @@ impl Reader<'_> {
         fields
     }
 
-    fn item(
-        &self,
-        value: &DeValue<'_>,
-        line: usize,
-        name: &str,
-        mistakes: &mut Mistakes,
-    ) -> Result<Item, ScenarioError> {
+    fn item(&self, value: &DeValue<'_>, line: usize, name: &str, mistakes: &mut Mistakes) -> Result<Item> {
         match value {
             DeValue::Array(items) => {
                 let literals: Result<Vec<_>, _> = items
@@ -209,7 +198,7 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&self, value: &DeValue<'_>, line: usize, name: &str) -> Result<Literal, ScenarioError> {
+    fn literal(&self, value: &DeValue<'_>, line: usize, name: &str) -> Result<Literal> {
         let (text, kind) = match value {
             DeValue::String(text) => (text.to_string(), Kind::Text),
             DeValue::Integer(number) if number.radix() == 10 => (number.as_str().to_owned(), Kind::Integer),
@@ -223,7 +212,7 @@ impl Reader<'_> {
         Ok(Literal { text, kind })
     }
 
-    fn span(&self, table: &DeTable<'_>, line: usize, name: &str) -> Result<Item, ScenarioError> {
+    fn span(&self, table: &DeTable<'_>, line: usize, name: &str) -> Result<Item> {
         let end = |key: &str| {
             let missing = || self.error(line, name, Fault::Refused(format!("the span has no '{key}'; {SPAN}")));
             self.literal(table.get(key).ok_or_else(missing)?.get_ref(), line, name)

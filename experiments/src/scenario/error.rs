@@ -120,6 +120,9 @@ pub struct ScenarioError {
     pub others: Vec<ScenarioError>,
 }
 
+/// What is made of a scenario, or what is wrong with it.
+pub(crate) type Result<T, E = ScenarioError> = std::result::Result<T, E>;
+
 impl ScenarioError {
     /// A fault of the field `field` of `origin`.
     pub fn new(origin: Origin, field: impl Into<String>, fault: impl Into<Fault>) -> Self {
@@ -156,7 +159,7 @@ impl Mistakes {
     }
 
     /// The value, or `None` where there is a mistake instead, of which this takes note.
-    pub(crate) fn note<T>(&mut self, result: Result<T, ScenarioError>) -> Option<T> {
+    pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
@@ -174,7 +177,7 @@ impl Mistakes {
     ///
     /// # Errors
     /// Any mistake.
-    pub(crate) fn finish(mut self) -> Result<(), ScenarioError> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         let told: Vec<String> = self.0.iter().filter_map(ScenarioError::meant).collect();
         // That a key is missing which is there, but wrong or mistyped, goes without saying.
         let goes_without_saying =

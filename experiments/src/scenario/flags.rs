@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::{Fault, Key, Literal, Origin, Scenario, ScenarioError, Takes};
+use super::{Fault, Key, Literal, Origin, Result, Scenario, ScenarioError, Takes};
 
 /// The keys that were given as flags.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ impl ScenarioFlags {
     ///
     /// # Errors
     /// A file or a flag that is wrong; no device or no model.
-    pub fn over(&self, file: Option<&Path>) -> Result<Scenario, ScenarioError> {
+    pub fn over(&self, file: Option<&Path>) -> Result<Scenario> {
         let (mut scenario, mut mistakes) = Scenario::begin(file)?;
         let in_file = |file: &Path| Origin::File { file: file.display().to_string().into(), line: 0 };
         let by = file.map_or(Origin::Flag, in_file);
@@ -29,7 +29,7 @@ impl ScenarioFlags {
     }
 
     /// Sets what the flag of `key` says.
-    fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<(), ScenarioError> {
+    fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<()> {
         let Takes::Table { flag: expected, .. } = key.takes() else {
             return scenario.set(key, &Literal::text(text), Origin::Flag);
         };

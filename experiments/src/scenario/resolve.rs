@@ -17,7 +17,7 @@ use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, WorkloadError, mixed};
 
-use super::error::{Fault, Mistakes, Origin, ScenarioError};
+use super::error::{Fault, Mistakes, Origin, Result};
 use super::key::{DEFAULT_ITERATIONS, ITERATIONS_OF_LEARNERS, Key};
 use super::phone::{self, InUse};
 use super::surroundings::Covered;
@@ -93,8 +93,8 @@ impl Scenario {
     /// Fills in what was left open and looks up every name.
     ///
     /// # Errors
-    /// [`ScenarioError`]: a name that nothing has, values that do not go together, a file that cannot be read.
-    pub fn resolve(&self) -> Result<Resolved, ScenarioError> {
+    /// A name that nothing has, values that do not go together, a file that cannot be read.
+    pub fn resolve(&self) -> Result<Resolved> {
         self.resolve_in(&Cache::new())
     }
 
@@ -102,7 +102,7 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Scenario::resolve`].
-    pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
+    pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved> {
         if let Some(scenario) = self.on_phone_of_trace(cache)? {
             return scenario.resolve_in(cache);
         }
@@ -118,7 +118,7 @@ impl Scenario {
         self.resolved_in(cache)
     }
 
-    fn resolved_in(&self, cache: &Cache) -> Result<Resolved, ScenarioError> {
+    fn resolved_in(&self, cache: &Cache) -> Result<Resolved> {
         self.complete(Origin::Program)?;
         let mut scenario = self.clone();
         let device = self.load_device(cache)?;
@@ -188,7 +188,7 @@ impl Scenario {
     }
 
     /// The policy's parameters by their own names, once the policy has accepted them.
-    fn parameters(&self, entry: &Entry) -> Result<BTreeMap<String, String>, ScenarioError> {
+    fn parameters(&self, entry: &Entry) -> Result<BTreeMap<String, String>> {
         let mut parameters = BTreeMap::new();
         for (name, value) in &self.set {
             let own = match name.split_once('.') {
@@ -208,7 +208,7 @@ impl Scenario {
     }
 
     /// The algorithm of integer training: of an engine that trains in integers, or where `int8` was asked for.
-    fn algorithm(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<Option<&'static str>, ScenarioError> {
+    fn algorithm(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<Option<&'static str>> {
         let asked = self.precision == Precision::Int8;
         let in_integers = policy.engine.is_some_and(|engine| engine.eight_bit);
         if asked && policy.engine.is_some() && !in_integers {
@@ -237,7 +237,7 @@ impl Scenario {
     }
 
     /// The cores that an engine takes, or as many of them as there are.
-    fn own_cores(&self, engine: Option<Engine>, device: &Device) -> Result<Option<CoreSelection>, ScenarioError> {
+    fn own_cores(&self, engine: Option<Engine>, device: &Device) -> Result<Option<CoreSelection>> {
         let Some((cores, cpu)) = engine.and_then(|engine| engine.cores).zip(device.cpu()) else { return Ok(None) };
         let wanted: CoreSelection = cores.parse().map_err(|error| self.error(Key::Cores, error))?;
         Ok(Some(match (wanted, cpu.choose(wanted, self.frequency)) {
@@ -248,7 +248,7 @@ impl Scenario {
         }))
     }
 
-    fn graph_kind(&self, stack: &Stack, algorithm: Option<&'static str>) -> Result<GraphKind, ScenarioError> {
+    fn graph_kind(&self, stack: &Stack, algorithm: Option<&'static str>) -> Result<GraphKind> {
         if let Some(algorithm) = algorithm {
             if self.graph.is_some() {
                 let message = "integer training rewrites the graph of whole operators; leave it out".to_owned();
@@ -297,7 +297,7 @@ impl Scenario {
     }
 
     /// Memory formats and fused attention are a library's.
-    fn check_library(&self, machine: &Machine) -> Result<(), ScenarioError> {
+    fn check_library(&self, machine: &Machine) -> Result<()> {
         let asked = [
             (Key::MemoryFormat, self.memory_format != MemoryFormat::default()),
             (Key::Attention, self.attention != Attention::default()),
@@ -315,7 +315,7 @@ impl Scenario {
     }
 
     /// Only graphs of whole operators are run without their backward: an eager framework's, or a prepared one.
-    fn check_inference(&self, graph: GraphKind, stack: &Stack) -> Result<(), ScenarioError> {
+    fn check_inference(&self, graph: GraphKind, stack: &Stack) -> Result<()> {
         if !self.inference || matches!(graph, GraphKind::Eager { .. }) {
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl Scenario {
         stack: &Stack,
         engine: Option<Engine>,
         cores: Option<CoreSelection>,
-    ) -> Result<Arc<Machine>, ScenarioError> {
+    ) -> Result<Arc<Machine>> {
         let trains = engine.map_or(Trains::Either, |engine| match engine.processor {
             EngineProcessor::Cpu => Trains::Cpu,
             EngineProcessor::Gpu => Trains::Gpu,
@@ -374,7 +374,7 @@ impl Scenario {
 
 impl Scenario {
     /// Refuses surroundings of a device without a model of heat, and those that it does not start in.
-    pub(super) fn check_ambient(&self, device: &Device) -> Result<(), ScenarioError> {
+    pub(super) fn check_ambient(&self, device: &Device) -> Result<()> {
         let Some(ambient) = self.ambient_c else { return Ok(()) };
         let refused = |message: String| self.error(Key::AmbientC, Fault::Refused(message));
         let Some(thermal) = device.thermal() else {
@@ -387,7 +387,7 @@ impl Scenario {
     }
 
     /// Refuses cores and frequencies that a GPU has no use for, or that the CPU beside it has not got.
-    pub(super) fn check_cores(&self, machine: &Machine) -> Result<(), ScenarioError> {
+    pub(super) fn check_cores(&self, machine: &Machine) -> Result<()> {
         if machine.cores().is_some() {
             return Ok(());
         }
@@ -404,7 +404,7 @@ impl Scenario {
     }
 
     /// Refuses parameters that decide something on a phone in use alone; this run is on none.
-    pub(super) fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<(), ScenarioError> {
+    pub(super) fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<()> {
         let idle =
             policy.parameters.iter().find(|parameter| parameter.is_of_a_phone() && set.contains_key(parameter.name()));
         let Some(idle) = idle else { return Ok(()) };

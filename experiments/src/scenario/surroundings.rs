@@ -11,7 +11,7 @@ use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
 use super::apps::{self, Event, app_changes, events};
-use super::error::{Fault, Origin, ScenarioError};
+use super::error::{Fault, Origin, Result, ScenarioError};
 use super::key::Key;
 use super::phone::{self, InUse};
 use super::trace_from::{DAY, TraceFrom};
@@ -73,11 +73,7 @@ impl Covered {
 
 impl Scenario {
     /// The trace and the apps: memory budgets over the run, what the apps of the phone do, or what others hold of its memory.
-    pub(super) fn read_surroundings(
-        &self,
-        cache: &Cache,
-        notes: &mut Vec<String>,
-    ) -> Result<Surroundings, ScenarioError> {
+    pub(super) fn read_surroundings(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         self.check_traced()?;
         let traced = self.read_trace(cache, notes)?;
         let refused = |key: Key, message: &str| Err(self.error(key, Fault::Refused(message.to_owned())));
@@ -101,7 +97,7 @@ impl Scenario {
         Ok(Surroundings { budgets: traced.budgets, ..named })
     }
 
-    fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings, ScenarioError> {
+    fn read_trace(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         let Some(named) = &self.trace else { return Ok(Surroundings::default()) };
         if !apps::is_table(named) {
             let origin = self.origins.get(&Key::Trace).cloned().unwrap_or_default();
@@ -112,13 +108,7 @@ impl Scenario {
     }
 
     /// What one user's part of the table that `key` names says.
-    fn read_table(
-        &self,
-        key: Key,
-        named: &Path,
-        cache: &Cache,
-        notes: &mut Vec<String>,
-    ) -> Result<Surroundings, ScenarioError> {
+    fn read_table(&self, key: Key, named: &Path, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         let (path, user) = apps::split(named);
         let from = self.trace_from.clone().unwrap_or(TraceFrom::After(Nanos::ZERO));
         let window = self.trace_window.unwrap_or(DAY);
@@ -152,7 +142,7 @@ impl Scenario {
     }
 
     /// The model of usage, and what apps take of memory.
-    fn models(&self, cache: &Cache) -> Result<Arc<(UsageModel, FootprintTable)>, ScenarioError> {
+    fn models(&self, cache: &Cache) -> Result<Arc<(UsageModel, FootprintTable)>> {
         cache.get(self.models_named(), || {
             let wrong = |key: Key| move |error: DataError| self.error(key, Fault::Refused(error.to_string()));
             let usage = self.usage.as_deref();
@@ -164,7 +154,7 @@ impl Scenario {
     }
 
     /// Refuses what says more of a user's trace where there is none.
-    fn check_traced(&self) -> Result<(), ScenarioError> {
+    fn check_traced(&self) -> Result<()> {
         let is_table = |named: &PathBuf| apps::is_table(named);
         let has_table = self.trace.as_ref().is_some_and(is_table) || matches!(self.apps, Some(PhoneApps::Table(_)));
         let has_apps = has_table || matches!(self.apps, Some(PhoneApps::Synthetic { .. }));
@@ -183,7 +173,7 @@ impl Scenario {
     }
 
     /// What the apps do that are named beside the trace.
-    fn named_apps(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings, ScenarioError> {
+    fn named_apps(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         let refused = |message: String| self.error(Key::Apps, Fault::Refused(message));
         match &self.apps {
             None | Some(PhoneApps::None) => Ok(Surroundings::default()),
@@ -212,7 +202,7 @@ impl Scenario {
         device: &Device,
         machine: &Machine,
         in_use: &InUse,
-    ) -> Result<Option<Arc<Phone>>, ScenarioError> {
+    ) -> Result<Option<Arc<Phone>>> {
         let Some(system) = self.load_system(cache)? else {
             return match self.trainer_adj {
                 Some(_) => {
@@ -234,7 +224,7 @@ const HEADER: &str = "time_s,budget_bytes";
 ///
 /// # Errors
 /// A file that cannot be read or is not a memory trace, with the line.
-fn read_budgets(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioError> {
+fn read_budgets(path: &Path, origin: &Origin) -> Result<Vec<Step>> {
     let refuse = |message: String| ScenarioError::new(origin.clone(), Key::Trace.name(), Fault::Refused(message));
     let bytes = std::fs::read(path).map_err(|error| refuse(format!("{} cannot be read: {error}", path.display())))?;
     let supported = || {
@@ -248,7 +238,7 @@ fn read_budgets(path: &Path, origin: &Origin) -> Result<Vec<Step>, ScenarioError
 }
 
 /// The steps of a trace; `None` if the text is something else.
-fn parse_budgets(file: &str, text: &str) -> Result<Option<Vec<Step>>, ScenarioError> {
+fn parse_budgets(file: &str, text: &str) -> Result<Option<Vec<Step>>> {
     // A line that begins with '#' is a comment.
     let is_row = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
     let mut lines = (1..).zip(text.lines().map(str::trim)).filter(is_row);

@@ -11,7 +11,7 @@ use haversack_policies::registry;
 use haversack_workloads::models::{self, MODELS};
 use serde::{Deserialize, Serialize};
 
-use super::error::{Fault, Mistakes, ScenarioError};
+use super::error::{Fault, Mistakes, Result, ScenarioError};
 use super::user_trace::total_memory;
 use super::{Key, Placed, Resolved, Scenario, apps, workload};
 use crate::cache::Cache;
@@ -46,7 +46,7 @@ impl World {
     ///
     /// # Errors
     /// None that resolving has not found already.
-    pub fn of(resolved: &Resolved, cache: &Cache) -> Result<Self, ScenarioError> {
+    pub fn of(resolved: &Resolved, cache: &Cache) -> Result<Self> {
         let system = resolved.scenario.load_system(cache)?;
         let (device, stack) = (resolved.device.as_ref().clone(), resolved.stack.as_ref().clone());
         Ok(Self { device, stack, system: system.map(Arc::unwrap_or_clone) })
@@ -138,7 +138,7 @@ impl Scenario {
     ///
     /// # Errors
     /// A device that there is not, or a value that it cannot have.
-    pub(super) fn load_device(&self, cache: &Cache) -> Result<Arc<Device>, ScenarioError> {
+    pub(super) fn load_device(&self, cache: &Cache) -> Result<Arc<Device>> {
         match &self.placed {
             Some(placed) => Ok(Arc::clone(&placed.device)),
             None => self.changed(cache, Key::Device, &self.device),
@@ -149,7 +149,7 @@ impl Scenario {
     ///
     /// # Errors
     /// A stack that there is not.
-    pub(super) fn load_stack(&self, cache: &Cache, id: &str) -> Result<Arc<Stack>, ScenarioError> {
+    pub(super) fn load_stack(&self, cache: &Cache, id: &str) -> Result<Arc<Stack>> {
         match &self.placed {
             Some(placed) if self.stack.is_some() => Ok(Arc::clone(&placed.stack)),
             _ => cache.get(id.to_owned(), || load_stack(id)).map_err(|error| self.refused(Key::Stack, error)),
@@ -160,7 +160,7 @@ impl Scenario {
     ///
     /// # Errors
     /// A system that there is not, or a value that it cannot have.
-    pub(super) fn load_system(&self, cache: &Cache) -> Result<Option<Arc<System>>, ScenarioError> {
+    pub(super) fn load_system(&self, cache: &Cache) -> Result<Option<Arc<System>>> {
         let placed = self.placed.as_ref().and_then(|placed| placed.system.as_ref());
         let load = |id: &String| match placed {
             Some(system) => Ok(Arc::clone(system)),
@@ -174,7 +174,7 @@ impl Scenario {
     ///
     /// # Errors
     /// No trace, or one that says nothing of the memory of its phone.
-    pub(super) fn on_phone_of_trace(&self, cache: &Cache) -> Result<Option<Self>, ScenarioError> {
+    pub(super) fn on_phone_of_trace(&self, cache: &Cache) -> Result<Option<Self>> {
         if self.device != OF_TRACE {
             return Ok(None);
         }
@@ -191,7 +191,7 @@ impl Scenario {
     }
 
     /// The calibration `id` that `named` names, with the values that are put in the place of its own.
-    fn changed<T>(&self, cache: &Cache, named: Key, id: &str) -> Result<Arc<Calibrated<T>>, ScenarioError>
+    fn changed<T>(&self, cache: &Cache, named: Key, id: &str) -> Result<Arc<Calibrated<T>>>
     where
         T: Schema + Debug + Send + Sync + 'static,
     {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::writing::{fact, paragraph, table};
 use crate::calibrate::declared;
 use crate::calibrate::left_out;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::cells::ComparedCell;
 use crate::papers::committed;
@@ -33,7 +33,7 @@ impl Belief {
         calibrated: &Calibrated<T>,
         loads: fn(&Entry) -> &[&str],
         fitted: fn(&declared::Calibration) -> Option<&str>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let entries = calibrated.entries();
         let mut kinds = BTreeMap::new();
         for entry in &entries {
@@ -97,7 +97,7 @@ impl Belief {
 }
 
 /// The results that came with this version, of the artefacts that `rest` says.
-fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>, CommandError> {
+fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let cells = committed::cells(&reference).map_err(CommandError::failed)?;
     let rests = |cell: &ComparedCell| {

@@ -10,10 +10,10 @@ use super::Shown;
 use super::calibrated::{Belief, heading, place, processors};
 use super::writing::{fact, table};
 use crate::checked::checked;
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// The device `id`, or that of a file.
-pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn show(id: &str) -> Result<Shown> {
     let device = load(id)?;
     let belief = Belief::of(&device, |artefact| artefact.devices, |fit| Some(fit.device.as_str()))?;
     let stacks = stacks(&device)?;
@@ -44,7 +44,7 @@ pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
 }
 
 /// The stacks with kernels for a processor that the device has, and those processors.
-fn stacks(device: &Device) -> Result<Vec<(&'static str, Vec<&'static str>)>, CommandError> {
+fn stacks(device: &Device) -> Result<Vec<(&'static str, Vec<&'static str>)>> {
     let mut found = Vec::new();
     for listing in haversack_devices::list_stacks()? {
         let on = processors(load_stack(listing.id)?.processors_of(device));
@@ -192,6 +192,6 @@ fn json(device: &Device, stacks: &[(&'static str, Vec<&'static str>)], belief: &
         "dram_bytes_per_s": constants.dram.peak.value.0, "flash": constants.storage.as_ref().map(|flash| &flash.class),
         "thermal": constants.thermal.is_some(),
     });
-    super::join(&mut value, belief.json());
+    crate::output::join(&mut value, belief.json());
     value
 }

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::writing::{fact, table};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::scenario::{InputShape, workload};
 
 /// Tensors that are shown.
 const LARGEST: usize = 10;
 
 /// The built-in network `id`, or that of an ONNX file.
-pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn show(id: &str) -> Result<Shown> {
     let network = workload::network(id, None, None)?;
     let about = MODELS.iter().find(|model| model.id == id).map(|model| model.about);
     let input = workload::own_input(id).map(|InputShape(shape)| shape);

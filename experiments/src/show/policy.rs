@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::writing::{fact, paragraph, table};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// The policy `id`.
-pub(super) fn show(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn show(id: &str) -> Result<Shown> {
     let entry = registry::find(id)?;
     let (stacks, precisions) = (stacks(entry)?, precisions(entry));
     let mut text = format!("{}: {}\n\n{}\n", entry.id, entry.about, paragraph(entry.description, 0));
@@ -55,7 +55,7 @@ pub(crate) fn parameter_json(parameter: &dyn Parameter) -> Value {
 }
 
 /// The stacks that the policy runs on: its engine's own, or any.
-fn stacks(entry: &Entry) -> Result<Vec<&'static str>, CommandError> {
+fn stacks(entry: &Entry) -> Result<Vec<&'static str>> {
     match entry.engine {
         Some(engine) => Ok(vec![engine.stack]),
         None => Ok(haversack_devices::list_stacks()?.into_iter().map(|listing| listing.id).collect()),

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::Shown;
 use super::calibrated::{Belief, heading, place, processors};
 use super::writing::fact;
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// The software stack `id`, or that of a file.
-pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn stack(id: &str) -> Result<Shown> {
     let stack = load_stack(id)?;
     let belief = Belief::of(&stack, |artefact| artefact.stacks, |fit| Some(fit.stack.as_str()))?;
     let constants = &stack.constants;
@@ -43,12 +43,12 @@ pub(super) fn stack(id: &str) -> Result<Shown, CommandError> {
         "bases": stack.bases, "digest": stack.digest, "processors": on, "graph": graph, "allocator": allocator,
         "devices": runs, "default_of": own,
     });
-    super::join(&mut json, belief.json());
+    crate::output::join(&mut json, belief.json());
     Ok(Shown { text, json })
 }
 
 /// The operating system `id`, or that of a file.
-pub(super) fn system(id: &str) -> Result<Shown, CommandError> {
+pub(super) fn system(id: &str) -> Result<Shown> {
     let system = load_system(id)?;
     let belief = Belief::of(&system, |artefact| artefact.systems, |fit| fit.system.as_deref())?;
     let constants = &system.constants;
@@ -68,11 +68,11 @@ pub(super) fn system(id: &str) -> Result<Shown, CommandError> {
         "bases": system.bases, "digest": system.digest, "lists": reclaim.lists.to_string(),
         "zram": constants.zram.is_some(), "swap": constants.swap.is_some(),
     });
-    super::join(&mut json, belief.json());
+    crate::output::join(&mut json, belief.json());
     Ok(Shown { text, json })
 }
 
-fn devices() -> Result<Vec<Device>, CommandError> {
+fn devices() -> Result<Vec<Device>> {
     haversack_devices::list()?.iter().map(|listing| Ok(load(listing.id)?)).collect()
 }
 

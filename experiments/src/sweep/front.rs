@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use haversack_reports::figure::{Axis, Front};
 use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses};
 use haversack_reports::{Figure, FigureError, Panel, Rendered};
+use indexmap::IndexSet;
 use rayon::prelude::*;
 
 use super::found::{Cloud, Found, Reached, SETTINGS};
@@ -22,17 +23,13 @@ const RASTER: f64 = 700.0;
 /// The pictures, each with the name of its files.
 pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError> {
     // Names take their colours in one order, so that a policy looks the same in every picture.
-    let mut order: Vec<&str> = Vec::new();
-    for reached in found.clouds.iter().flat_map(|cloud| &cloud.policies) {
-        if !order.contains(&reached.policy.as_str()) {
-            order.push(&reached.policy);
-        }
-    }
+    let policies = found.clouds.iter().flat_map(|cloud| &cloud.policies);
+    let order: IndexSet<&str> = policies.map(|reached| reached.policy.as_str()).collect();
     let draw = |cloud: &Cloud| Ok((cloud.name.clone(), figure(cloud, &order).render()?));
     found.clouds.par_iter().map(draw).collect()
 }
 
-fn figure(cloud: &Cloud, order: &[&str]) -> Figure {
+fn figure(cloud: &Cloud, order: &IndexSet<&str>) -> Figure {
     // A device by the sweep's own changes may have another memory.
     let ram = haversack_devices::load(&cloud.device).ok().map(|device| device.ram().megabytes());
     let panel = |points: fn(&Reached) -> &[(f64, f64)], senses, axis| {

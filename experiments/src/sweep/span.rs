@@ -35,24 +35,13 @@ fn budgets(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fau
 }
 
 fn reals(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault> {
-    let number = |end: &Literal| {
-        let parsed = end.text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        parsed
-            .ok_or_else(|| Fault::Refused(format!("expected a number at each end of the span, found {}", end.found())))
-    };
-    let (from, to) = (number(from)?, number(to)?);
+    let (from, to) = ends(from, to, "a number", |text| text.parse().ok().filter(|number: &f64| number.is_finite()))?;
     let literal = |number: f64| Literal { text: number.to_string(), kind: Kind::Real };
     Ok(lerp(from, to, steps).map(literal).collect())
 }
 
 fn wholes(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Fault> {
-    let number = |end: &Literal| {
-        let parsed = end.text.trim().replace('_', "").parse::<u64>();
-        parsed.map_err(|_| {
-            Fault::Refused(format!("expected a whole number at each end of the span, found {}", end.found()))
-        })
-    };
-    let (from, to) = (number(from)?, number(to)?);
+    let (from, to) = ends(from, to, "a whole number", |text| text.replace('_', "").parse::<u64>().ok())?;
     let last = steps - 1;
     if last > 0 && from.abs_diff(to) % last != 0 {
         let message = format!("from {from} to {to} in {steps} steps are not all whole numbers");
@@ -60,6 +49,14 @@ fn wholes(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Faul
     }
     let literal = |number: u64| Literal { text: number.to_string(), kind: Kind::Integer };
     Ok(rounded(from, to, steps).map(literal).collect())
+}
+
+/// The ends of a span as what `parse` makes of them, which is `expected`.
+fn ends<T>(from: &Literal, to: &Literal, expected: &str, parse: fn(&str) -> Option<T>) -> Result<(T, T), Fault> {
+    let refused =
+        |end: &Literal| Fault::Refused(format!("expected {expected} at each end of the span, found {}", end.found()));
+    let number = |end: &Literal| parse(end.text.trim()).ok_or_else(|| refused(end));
+    Ok((number(from)?, number(to)?))
 }
 
 /// Equal steps, the ends exact.

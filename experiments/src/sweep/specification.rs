@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::class::{Members, expand};
 use super::{span, users};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
 use crate::source::Source;
 use crate::work::places;
@@ -65,7 +65,7 @@ impl Specification {
     ///
     /// # Errors
     /// A file that cannot be read, or as [`Specification::parse`].
-    pub fn of(source: &Source) -> Result<Self, CommandError> {
+    pub fn of(source: &Source) -> Result<Self> {
         let (file, text) = source.read()?;
         Ok(Self::parse(&file, &text)?)
     }
@@ -158,11 +158,7 @@ impl Specification {
     ///
     /// # Errors
     /// Every value that is wrong; else the first fault of each that fits nowhere, or what `see` fails with.
-    pub fn validate(
-        &self,
-        cache: &Cache,
-        mut see: impl FnMut(&Resolved) -> Result<(), CommandError>,
-    ) -> Result<u64, CommandError> {
+    pub fn validate(&self, cache: &Cache, mut see: impl FnMut(&Resolved) -> Result<()>) -> Result<u64> {
         let is_number = |axis: &[Setting]| axis.first().is_some_and(|setting| NUMBERS.contains(&setting.key));
         let mut mistakes = Mistakes::default();
         self.check_values(cache, &mut mistakes);

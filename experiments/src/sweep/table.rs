@@ -13,7 +13,7 @@ use polars::prelude::{
 use serde_json::{Map, Value, json};
 
 use super::Row;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::rows::{Rows, column};
 use crate::run::{PhoneResults, Results};
 use crate::scenario::Cell;
@@ -59,7 +59,7 @@ fn of_phones(rows: &[Row]) -> Vec<Column> {
 
 /// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended; figures of phones
 /// in use where there may be any.
-pub(super) fn table(rows: &[Row], on_phones: bool) -> Result<DataFrame, CommandError> {
+pub(super) fn table(rows: &[Row], on_phones: bool) -> Result<DataFrame> {
     let frame = Rows::of(rows)
         .with("run", |row| row.run)
         .and(scenarios(rows))

@@ -6,6 +6,7 @@ use rand::RngExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::papers::notes::matches;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, ScenarioError, trace_file};
 use crate::trace_table::Reader;
 
@@ -120,31 +121,6 @@ pub(crate) fn matching<'a>(all: &'a [String], patterns: &[String]) -> Result<Vec
         }
     }
     Ok(all.iter().map(String::as_str).filter(|user| patterns.iter().any(|pattern| matches(pattern, user))).collect())
-}
-
-/// Whether `name` is as `pattern` says, in which `*` stands for any characters and `?` for one.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut from) = (0, 0);
-    // Where the last star stood, and how much of the name it has taken.
-    let mut star: Option<(usize, usize)> = None;
-    while from < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || *wanted == name[from] => (at, from) = (at + 1, from + 1),
-            _ => match &mut star {
-                Some((place, taken)) => {
-                    *taken += 1;
-                    (at, from) = (*place + 1, *taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
 }
 
 /// `number` of `users`, each as likely as another, whoever else there is: those whose own draws are the least.

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::options::{Models, table_of_apps};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::moment::{Moment, Watched};
 use crate::output::{Format, note, print, print_json};
 use crate::progress::{Amount, Progress};
@@ -96,7 +96,7 @@ struct Watching<'a> {
 /// # Errors
 /// A device or a system that nobody has, or that do not go together; a file that is no table of apps; users that nobody is; a
 /// table that cannot be written.
-pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
+pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
     let reader = table_of_apps(&asked.file)?;
     let all = reader.users()?;
     let matched = matching(&all, &asked.users).map_err(|why| CommandError::input(format!("--users: {why}")))?;
@@ -108,9 +108,8 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
         Some(number) => drawn(matched, number, asked.seed),
         None => matched,
     };
-    let input = |error: &dyn std::fmt::Display| CommandError::input(error.to_string());
-    let device = load(&asked.device).map_err(|error| input(&error))?;
-    let system = load_system(&asked.system).map_err(|error| input(&error))?;
+    let device = load(&asked.device).map_err(CommandError::input)?;
+    let system = load_system(&asked.system).map_err(CommandError::input)?;
     let (model, footprints) = asked.models.load()?;
     let watched = Watched::new(device, system, model, footprints)?;
     let watching = Watching { watched, asked };
@@ -148,7 +147,7 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<(), CommandError> {
 
 impl Watching<'_> {
     /// The moments of `user`, in order of time; none where the trace is shorter than the window.
-    fn user(&self, reader: &Reader, user: &str) -> Result<Vec<Budget>, CommandError> {
+    fn user(&self, reader: &Reader, user: &str) -> Result<Vec<Budget>> {
         let rows = UserApps::read(reader, &self.asked.file, user)?;
         let (seed, window) = (self.asked.seed, self.asked.window);
         let length = u64::try_from(rows.last.0 - rows.first.0).unwrap_or(0);
@@ -164,7 +163,7 @@ impl Watching<'_> {
     }
 
     /// The end of the window that begins at `start`.
-    fn moment(&self, rows: &UserApps, start: UtcTime) -> Result<Budget, CommandError> {
+    fn moment(&self, rows: &UserApps, start: UtcTime) -> Result<Budget> {
         let (seed, window) = (self.asked.seed, self.asked.window);
         let timeline = rows.timeline(&self.watched.model, seed, start, window);
         let Moment { available, safe, predicted } = self.watched.moment(&timeline, window, seed)?;
@@ -211,7 +210,7 @@ fn quantile(sorted: &[u64], at: f64) -> u64 {
     sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[PathBuf]) -> Result<(), CommandError> {
+fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[PathBuf]) -> Result<()> {
     let kinds = KINDS.map(|(name, value)| {
         let values = sorted(budgets.iter().map(value));
         (name, [0.1, 0.5, 0.9].map(|share| quantile(&values, share)))

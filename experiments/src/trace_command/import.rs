@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::options::ImportOptions;
 use super::report_text;
-use crate::error::CommandError;
-use crate::output::{Format, note, print, print_json, warn};
+use crate::error::{CommandError, Result};
+use crate::output::{Format, join, note, print, print_json, warn};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table, place_beside};
 
@@ -43,7 +43,7 @@ impl Places {
 ///
 /// # Errors
 /// A file that cannot be read, or is an archive; a bad line if the import is strict; a table that cannot be written.
-pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
+pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;
     let places = Places::new(asked.kind, &asked.out);
@@ -68,7 +68,7 @@ pub(super) fn import(asked: &ImportOptions) -> Result<(), CommandError> {
 }
 
 /// Reads all files into the tables; the report, and the rows of each table.
-fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>), CommandError> {
+fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, Vec<(PathBuf, u64)>)> {
     let mut apps = places.apps.as_deref().map(Table::<Apps>::create).transpose()?;
     let mut counters = places.counters.as_deref().map(Table::<Counters>::create).transpose()?;
     let bar = Progress::new(Amount::Bytes, inputs.bytes, 0);
@@ -107,14 +107,12 @@ fn is_same(one: &Path, other: &Path) -> bool {
     matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Value, CommandError> {
+fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Value> {
     let tables: Vec<Value> =
         tables.iter().map(|(path, rows)| json!({ "file": path.display().to_string(), "rows": rows })).collect();
     let mut value = json!({ "kind": kind.word(), "tables": tables });
     let report = serde_json::to_value(report).map_err(CommandError::failed)?;
-    if let (Value::Object(value), Value::Object(report)) = (&mut value, report) {
-        value.extend(report);
-    }
+    join(&mut value, report);
     Ok(value)
 }
 
@@ -128,7 +126,7 @@ struct Inputs {
 
 impl Inputs {
     /// Looks at every path.
-    fn find(paths: &[PathBuf]) -> Result<Self, CommandError> {
+    fn find(paths: &[PathBuf]) -> Result<Self> {
         let mut inputs = Self::default();
         for path in paths {
             let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
@@ -148,7 +146,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn enter(&mut self, folder: &Path) -> Result<(), CommandError> {
+    fn enter(&mut self, folder: &Path) -> Result<()> {
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let mut paths: Vec<PathBuf> =
             entries.map_err(|error| unreadable(folder, &error))?.into_iter().map(|entry| entry.path()).collect();

@@ -11,7 +11,7 @@ use haversack_traces::import::{CaratSemantics, Kind, Options, UtcOffset};
 use haversack_traces::row::UtcTime;
 use haversack_traces::usage::UsageModel;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::trace_table::{Holds, Reader};
 
@@ -77,7 +77,7 @@ pub(super) struct ImportOptions {
 
 impl ImportOptions {
     /// How to read, once every flag is known to be in its range.
-    pub(super) fn reading(&self) -> Result<Options, CommandError> {
+    pub(super) fn reading(&self) -> Result<Options> {
         let start = seconds("--start", self.start, 0.0..=4_102_444_800.0)?;
         Ok(Options {
             strict: self.strict,
@@ -126,7 +126,7 @@ pub(super) struct StatsOptions {
 
 impl StatsOptions {
     /// Pauses that are shorter do not end a session.
-    pub(super) fn pause(&self) -> Result<Nanos, CommandError> {
+    pub(super) fn pause(&self) -> Result<Nanos> {
         seconds("--pause", self.pause, 0.0..=86_400.0)
     }
 }
@@ -144,7 +144,7 @@ pub(super) struct Models {
 
 impl Models {
     /// The models that are named, or the built-in ones.
-    pub(super) fn load(&self) -> Result<(UsageModel, FootprintTable), CommandError> {
+    pub(super) fn load(&self) -> Result<(UsageModel, FootprintTable)> {
         let usage = self.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
         let footprints = self.footprints.as_deref().map_or_else(FootprintTable::built_in, FootprintTable::load);
         Ok((usage.map_err(CommandError::input)?, footprints.map_err(CommandError::input)?))
@@ -152,7 +152,7 @@ impl Models {
 }
 
 /// The table of apps at `path`.
-pub(super) fn table_of_apps(path: &Path) -> Result<Reader, CommandError> {
+pub(super) fn table_of_apps(path: &Path) -> Result<Reader> {
     let reader = Reader::open(path)?;
     if reader.holds != Holds::Apps {
         let message = format!("{} holds counters; expected a table of apps", path.display());
@@ -162,7 +162,7 @@ pub(super) fn table_of_apps(path: &Path) -> Result<Reader, CommandError> {
 }
 
 /// A flag's seconds, if they are within `range`.
-fn seconds(flag: &str, given: f64, range: RangeInclusive<f64>) -> Result<Nanos, CommandError> {
+fn seconds(flag: &str, given: f64, range: RangeInclusive<f64>) -> Result<Nanos> {
     let (low, high) = (range.start(), range.end());
     if range.contains(&given) {
         Ok(Nanos::from_seconds(given))

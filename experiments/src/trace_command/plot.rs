@@ -10,7 +10,7 @@ use haversack_reports::{Figure, Panel};
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
 use super::options::{Models, table_of_apps};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::output::print;
 use crate::plot::Plot;
 use crate::quantities;
@@ -49,7 +49,7 @@ pub(super) struct PlotOptions {
 ///
 /// # Errors
 /// A file that is no table of apps, a user that nobody is, a beginning outside of the trace, a picture that cannot be written.
-pub(super) fn plot(asked: &PlotOptions) -> Result<(), CommandError> {
+pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
     let reader = table_of_apps(&asked.file)?;
     let user = match &asked.user {
         Some(user) => user.clone(),
@@ -76,7 +76,7 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<(), CommandError> {
 }
 
 /// Stretches with the same app in front, and those with none.
-fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
+pub(crate) fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     let mut stretches: Vec<(Nanos, Nanos, Option<AppId>)> = Vec::new();
     for step in demand {
         if let Some(last) = stretches.last_mut() {

@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use super::options::StatsOptions;
 use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
-use crate::error::CommandError;
-use crate::output::{Format, print, print_json, warn};
+use crate::error::{CommandError, Result};
+use crate::output::{Format, join, print, print_json, warn};
 use crate::trace_table::{Holds, Reader};
 
 /// Prints the statistics of a table.
 ///
 /// # Errors
 /// A file that cannot be read, or is no table of traces.
-pub(super) fn stats(asked: &StatsOptions) -> Result<(), CommandError> {
+pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
     let (path, pause) = (asked.file.as_path(), asked.pause()?);
     let reader = Reader::open(path)?;
     let stats = match reader.holds {
@@ -39,11 +39,8 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<(), CommandError> {
 
 /// What a table holds.
 struct Stats {
-    rows: u64,
-    samples: u64,
-    reversals: u64,
+    samples: Samples,
     users: Vec<Coverage>,
-    gaps: Gaps,
     of: Of,
 }
 
@@ -151,13 +148,12 @@ impl Samples {
         true
     }
 
-    fn finish(self, of: Of) -> Stats {
-        let Self { rows, samples, reversals, users, gaps, .. } = self;
-        Stats { rows, samples, reversals, users: users.coverage(), gaps, of }
+    fn finish(mut self, of: Of) -> Stats {
+        Stats { users: std::mem::take(&mut self.users).coverage(), samples: self, of }
     }
 }
 
-fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
+fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats> {
     let (mut samples, mut stats) = (Samples::default(), AppStats::default());
     // Of the present sample, as [`AppStats::of_sample`].
     let mut present = [0; 3];
@@ -196,7 +192,7 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats, CommandError> {
     Ok(samples.finish(Of::Apps(Box::new(stats))))
 }
 
-fn of_counters(reader: &Reader) -> Result<Stats, CommandError> {
+fn of_counters(reader: &Reader) -> Result<Stats> {
     let (mut samples, mut counters) = (Samples::default(), BTreeMap::<String, Spread>::new());
     let model = UsageModel::built_in().map_err(CommandError::failed)?;
     let mut availability = Availability::new(model.interpolation.horizon.value);
@@ -228,10 +224,10 @@ impl Stats {
     fn to_json(&self, path: &Path) -> Value {
         let mut value = json!({
             "file": path.display().to_string(),
-            "rows": self.rows,
-            "samples": self.samples,
-            "time_reversals": self.reversals,
-            "gaps": self.gaps,
+            "rows": self.samples.rows,
+            "samples": self.samples.samples,
+            "time_reversals": self.samples.reversals,
+            "gaps": self.samples.gaps,
             "users": self.users,
         });
         let more = match &self.of {
@@ -260,9 +256,7 @@ impl Stats {
                 json!({ "counters": counters.collect::<Vec<_>>(), "availability": availability })
             }
         };
-        if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
-            value.extend(more);
-        }
+        join(&mut value, more);
         value
     }
 }
@@ -272,10 +266,11 @@ const WRITTEN_OUT: usize = 60;
 
 /// The statistics as a text.
 fn text(path: &Path, stats: &Stats) -> String {
-    let mut text = format!("{}: {} rows, {} samples or events", path.display(), stats.rows, stats.samples);
-    if stats.reversals > 0 {
+    let Samples { rows, samples, reversals, gaps: apart, .. } = &stats.samples;
+    let mut text = format!("{}: {rows} rows, {samples} samples or events", path.display());
+    if *reversals > 0 {
         // Writing to a text cannot fail.
-        let _ = write!(text, ", {} of them earlier than the one before", stats.reversals);
+        let _ = write!(text, ", {reversals} of them earlier than the one before");
     }
     text.push('\n');
     match &stats.of {
@@ -303,7 +298,7 @@ fn text(path: &Path, stats: &Stats) -> String {
             }
         }
     }
-    text + &gaps("samples or events of a user apart", &stats.gaps) + &coverage(&stats.users)
+    text + &gaps("samples or events of a user apart", apart) + &coverage(&stats.users)
 }
 
 fn apps_text(apps: &AppStats) -> String {

@@ -88,25 +88,14 @@ impl Names {
         self.names.get_index(*name as usize).map(AsRef::as_ref)
     }
 
-    /// The places of all rows by their names: a counting sort.
+    /// The places of all rows by their names; those of one name stay in their order.
     fn sorted(&self) -> Vec<IdxSize> {
-        let mut next = vec![0; self.names.len()];
-        for &name in &self.rows {
-            next[name as usize] += 1;
-        }
-        let mut names: Vec<(&str, usize)> = self.names.iter().map(AsRef::as_ref).zip(0..).collect();
-        names.sort_unstable();
-        let mut before = 0;
-        for (_, name) in names {
-            let count = std::mem::replace(&mut next[name], before);
-            before += count;
-        }
-        let mut order = vec![0; self.rows.len()];
-        for (row, &name) in (0..).zip(&self.rows) {
-            let place = &mut next[name as usize];
-            order[*place] = row;
-            *place += 1;
-        }
+        let mut names: Vec<usize> = (0..self.names.len()).collect();
+        names.sort_unstable_by_key(|&name| &self.names[name]);
+        let mut ranks = vec![0; names.len()];
+        (0..).zip(names).for_each(|(rank, name)| ranks[name] = rank);
+        let mut order: Vec<IdxSize> = (0..self.rows.len() as IdxSize).collect();
+        order.sort_by_key(|&row| -> IdxSize { ranks[self.rows[row as usize] as usize] });
         order
     }
 

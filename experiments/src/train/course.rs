@@ -18,7 +18,7 @@ use super::pace::{Augment, Pace};
 use super::row::Row;
 use super::saved::{Coded, Held, Saved, Values};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::run::Plan;
 use crate::scenario::workload::{self, network_with_values};
@@ -39,12 +39,7 @@ impl Subject {
     /// # Errors
     /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
     /// the graph of an eager framework or one in integers, an algorithm of integers that is not carried out on data.
-    pub(super) fn new(
-        label: String,
-        mut scenario: Scenario,
-        data: &DataSet,
-        cache: &Cache,
-    ) -> Result<Self, CommandError> {
+    pub(super) fn new(label: String, mut scenario: Scenario, data: &DataSet, cache: &Cache) -> Result<Self> {
         if scenario.input.is_none() {
             scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
         }
@@ -116,38 +111,24 @@ struct Learned {
 }
 
 impl<'a> Course<'a> {
-    /// A network with its initial weights.
+    /// A network with its initial weights; where images change, they do so anew in every epoch.
     pub(super) fn new(
         subject: &'a Subject,
         pace: &'a Pace,
+        augment: Option<&'a Augment>,
         data: &'a DataSet,
         seed: u64,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let meter = Meter::new();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
-        Ok(Self {
-            subject,
-            pace,
-            data,
-            augment: None,
-            seed,
-            meter,
-            state,
-            saved: Saved::default(),
-            factors: Vec::new(),
-        })
-    }
-
-    /// The same, learning from images that are changed anew in every epoch.
-    pub(super) fn augmented(self, augment: Option<&'a Augment>) -> Self {
-        Self { augment, ..self }
+        Ok(Self { subject, pace, data, augment, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
     }
 
     /// Goes on from what was saved.
     ///
     /// # Errors
     /// Tensors that are not this network's.
-    pub(super) fn restore(&mut self, mut saved: Saved) -> Result<(), CommandError> {
+    pub(super) fn restore(&mut self, mut saved: Saved) -> Result<()> {
         let tensors = std::mem::take(&mut saved.tensors);
         let ids = |found: &[Held]| found.iter().map(|held| (held.tensor, held.values.len())).collect::<Vec<_>>();
         if ids(&tensors) != ids(&self.tensors()) {
@@ -195,7 +176,7 @@ impl<'a> Course<'a> {
     ///
     /// # Errors
     /// A run that the device or the budget does not allow, a loss that is no number any more, Ctrl-C.
-    pub(super) fn epoch(&mut self, run: u64) -> Result<(), CommandError> {
+    pub(super) fn epoch(&mut self, run: u64) -> Result<()> {
         let learned = self.learn()?;
         self.saved.epoch += 1;
         self.saved.time_ns += learned.time.0;
@@ -223,7 +204,7 @@ impl<'a> Course<'a> {
     }
 
     /// Takes every whole mini-batch of the epoch once; what is left over is another one in another epoch.
-    fn learn(&mut self) -> Result<Learned, CommandError> {
+    fn learn(&mut self) -> Result<Learned> {
         let plan = &self.subject.plan;
         let order = epoch_order(self.data.train.len(), self.seed, u64::from(self.saved.epoch));
         let batch = plan.scenario().batch as usize;
@@ -283,7 +264,7 @@ impl<'a> Course<'a> {
     }
 
     /// The mean loss and the accuracy over a part.
-    fn evaluate(&mut self, part: Part) -> Result<(f64, f64), CommandError> {
+    fn evaluate(&mut self, part: Part) -> Result<(f64, f64)> {
         let indices: Vec<usize> = (0..self.data.part(part).len()).collect();
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
         for some in indices.chunks(self.subject.plan.scenario().batch as usize) {

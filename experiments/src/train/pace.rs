@@ -76,12 +76,6 @@ struct Schedule {
     warm_up: f64,
 }
 
-impl Default for Schedule {
-    fn default() -> Self {
-        Self { shape: Shape::Constant, warm_up: 0.0 }
-    }
-}
-
 impl Schedule {
     /// The factor of the learning rate at step `step`, of `steps` an epoch, in a training of `epochs` epochs.
     fn factor(&self, step: u64, steps: u64, epochs: u32) -> f64 {

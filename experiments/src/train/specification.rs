@@ -9,7 +9,8 @@ use toml::de::DeTable;
 use super::course::Subject;
 use super::pace::{Augment, Pace, WrongPace};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
+use crate::output::join;
 use crate::scenario::{Key, Scenario};
 use crate::sweep;
 use crate::work::places;
@@ -50,7 +51,7 @@ impl Specification {
     ///
     /// # Errors
     /// Unknown keys, and values that a key cannot have, each with its line.
-    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self, CommandError> {
+    pub(super) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self> {
         let own: Own = read_toml(file, &own_keys(file, text)?).map_err(CommandError::input)?;
         let scenarios = sweep::Specification::parse_beside(file, text, &KEYS)?;
         let place = |key: &str| {
@@ -83,7 +84,7 @@ impl Specification {
     ///
     /// # Errors
     /// Values that no scenario can have.
-    pub(super) fn scenarios(&self) -> Result<Vec<(String, Scenario)>, CommandError> {
+    pub(super) fn scenarios(&self) -> Result<Vec<(String, Scenario)>> {
         self.scenarios.validate(&Cache::new(), |_| Ok(()))?;
         let axes: Vec<(Key, Vec<String>)> = self.scenarios.axes();
         (0..self.scenarios.runs())
@@ -106,18 +107,19 @@ impl Specification {
     pub(super) fn record(&self, data: &DataSet, subjects: &[Subject]) -> Map<String, Value> {
         let mut specification = self.scenarios.to_json();
         if let Value::Object(keys) = &mut specification {
-            if let Some(augment) = &self.augment {
-                keys.insert("augment".to_owned(), json!(augment.text));
-            }
-            keys.insert("data".to_owned(), json!(self.data));
-            keys.insert("epochs".to_owned(), json!(self.pace.epochs));
-            keys.insert("learning_rate".to_owned(), json!(self.pace.learning_rate));
-            keys.insert("schedule".to_owned(), json!(self.pace.schedule_text));
-            keys.insert("seeds".to_owned(), json!(self.seeds));
-            keys.insert("validation_share".to_owned(), json!(self.validation_share));
+            keys.extend(self.augment.iter().map(|augment| ("augment".to_owned(), json!(augment.text))));
         }
+        let own = json!({
+            "data": self.data,
+            "epochs": self.pace.epochs,
+            "learning_rate": self.pace.learning_rate,
+            "schedule": self.pace.schedule_text,
+            "seeds": self.seeds,
+            "validation_share": self.validation_share,
+        });
+        join(&mut specification, own);
         let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
-        let record = json!({
+        let record = serde_json::from_value(json!({
             "command": "train",
             "version": env!("CARGO_PKG_VERSION"),
             "specification": specification,
@@ -129,17 +131,14 @@ impl Specification {
                 "samples": { "train": data.train.len(), "validation": data.validation.len(), "test": data.test.len() },
             },
             "calibrations": calibrations,
-        });
-        match record {
-            Value::Object(record) => record,
-            _ => Map::new(),
-        }
+        }));
+        record.unwrap_or_default()
     }
 }
 
 /// The text with the training's own keys alone, each on its line; one that is not TOML, and a key that neither a scenario nor
 /// a training has, are refused.
-fn own_keys(file: &str, text: &str) -> Result<String, CommandError> {
+fn own_keys(file: &str, text: &str) -> Result<String> {
     let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
     let table = DeTable::parse(text)
         .map_err(|error| wrong(error.span().map_or(0, |span| line_of(text, span.start)), error.message().to_owned()))?;

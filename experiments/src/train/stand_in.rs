@@ -14,7 +14,7 @@ use super::row::Row;
 use super::saved::{Held, Saved};
 use super::specification::Specification;
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::reproduce::Kept;
 use crate::scenario::{Key, Scenario, workload};
@@ -56,7 +56,7 @@ impl StandIn {
     ///
     /// # Errors
     /// A text that is no specification, or one of several scenarios.
-    pub(crate) fn parse(place: &str, text: &str, shift: u64) -> Result<Self, CommandError> {
+    pub(crate) fn parse(place: &str, text: &str, shift: u64) -> Result<Self> {
         let specification = Specification::parse(place, text, None)?;
         let mut scenarios = specification.scenarios()?;
         let number = scenarios.len();
@@ -108,7 +108,7 @@ impl StandIn {
         seed: u64,
         cache: &Cache,
         kept: &Kept<'_>,
-    ) -> Result<Arc<Vec<Row>>, CommandError> {
+    ) -> Result<Arc<Vec<Row>>> {
         let learn = || Ok(self.course(scenario, seed, cache, kept)?.rows);
         cache.get(self.key(scenario, seed), || apart(1, learn)?)
     }
@@ -123,11 +123,8 @@ impl StandIn {
         seed: u64,
         cache: &Cache,
         kept: &Kept<'_>,
-    ) -> Result<Arc<Vec<Factors>>, CommandError> {
-        let find = || {
-            let learned = self.course(scenario, seed, cache, kept)?;
-            Ok(learned.factors)
-        };
+    ) -> Result<Arc<Vec<Factors>>> {
+        let find = || Ok(self.course(scenario, seed, cache, kept)?.factors);
         cache.get(format!("factors {}", self.key(scenario, seed)), || apart(1, find)?)
     }
 
@@ -148,7 +145,7 @@ impl StandIn {
         self.seeds.first().copied().unwrap_or_default()
     }
 
-    fn course(&self, scenario: &Scenario, seed: u64, cache: &Cache, kept: &Kept<'_>) -> Result<Learned, CommandError> {
+    fn course(&self, scenario: &Scenario, seed: u64, cache: &Cache, kept: &Kept<'_>) -> Result<Learned> {
         let (loaded, subject) = self.subject(scenario, cache)?;
         let key = self.kept_key(&loaded, &subject, scenario, seed);
         if let Some(found) = kept.get(&key) {
@@ -171,7 +168,7 @@ impl StandIn {
     }
 
     /// What the network holds at the end of its course with its first seed.
-    fn tensors(&self, cache: &Cache) -> Result<Arc<Vec<Held>>, CommandError> {
+    fn tensors(&self, cache: &Cache) -> Result<Arc<Vec<Held>>> {
         let learn = || {
             let (loaded, subject) = self.subject(&self.scenario, cache)?;
             Ok(to_the_end(self.begin(&subject, &loaded, self.first())?)?.tensors)
@@ -179,27 +176,27 @@ impl StandIn {
         cache.get(self.key(&self.scenario, self.first()), learn)
     }
 
-    fn begin<'a>(&'a self, subject: &'a Subject, data: &'a Loaded, seed: u64) -> Result<Course<'a>, CommandError> {
+    fn begin<'a>(&'a self, subject: &'a Subject, data: &'a Loaded, seed: u64) -> Result<Course<'a>> {
         let augment = self.augment.as_ref();
         augment.map_or(Ok(()), |augment| augment.check(&data.set.form)).map_err(CommandError::input)?;
-        Ok(Course::new(subject, &self.pace, &data.set, seed)?.augmented(augment))
+        Course::new(subject, &self.pace, augment, &data.set, seed)
     }
 
-    fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject), CommandError> {
+    fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject)> {
         let loaded = cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())?;
         let label = format!("{} under {}", workload::called(&scenario.model), scenario.policy);
         let subject = Subject::new(label, scenario.clone(), &loaded.set, cache)?;
         Ok((loaded, subject))
     }
 
-    fn load(&self) -> Result<Loaded, CommandError> {
+    fn load(&self) -> Result<Loaded> {
         let options = LoadOptions { validation_share: self.validation_share, ..LoadOptions::default() };
         let set = load(&self.data, &options).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
         Ok(Loaded { digest: set.digest(), set })
     }
 }
 
-fn to_the_end(mut course: Course<'_>) -> Result<Learned, CommandError> {
+fn to_the_end(mut course: Course<'_>) -> Result<Learned> {
     while !course.is_finished() {
         if interrupt::came() {
             return Err(CommandError::Interrupted);
@@ -216,7 +213,7 @@ fn to_the_end(mut course: Course<'_>) -> Result<Learned, CommandError> {
 ///
 /// # Errors
 /// Threads that cannot be started; a panic of the work.
-pub(crate) fn apart<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T, CommandError> {
+pub(crate) fn apart<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| CommandError::failed(format!("cannot start a thread: {error}")))?;
     let done = std::thread::scope(|scope| scope.spawn(|| pool.install(work)).join());

@@ -8,13 +8,13 @@ use haversack_workloads::data::Part;
 
 use super::course::Subject;
 use super::row::{Row, name};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::measured::interval;
 use crate::progress::word;
 use crate::rows::Rows;
 
 /// Writes the rows to `path`.
-pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(), CommandError> {
+pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<()> {
     let frame = Rows::of(rows)
         .with("seed", |row| row.seed)
         .with("epoch", |row| u64::from(row.epoch))

@@ -79,8 +79,7 @@ impl OutputFolder {
         let lock = lock(root)?;
         let found = read(&root.join(RECORD))?;
         let of = |found: &Value| owner.iter().all(|(key, value)| found.get(key).unwrap_or(&Value::Null) == value);
-        let outputs = found.as_ref().and_then(|found| found.get(OUTPUTS)?.as_array()).into_iter().flatten();
-        let mut listed: Vec<String> = outputs.filter_map(Value::as_str).map(str::to_owned).collect();
+        let mut listed = texts(found.as_ref().and_then(|found| found.get(OUTPUTS)));
         let own = match found {
             Some(Value::Object(found)) if of(&Value::Object(found.clone())) => found,
             Some(found) if !overwrite => {
@@ -114,8 +113,7 @@ impl OutputFolder {
 
     /// The texts that the record has under `key` in a list; none if it has no such list.
     pub fn recorded(&self, key: &str) -> Vec<String> {
-        let texts = self.own.get(key).and_then(Value::as_array).into_iter().flatten();
-        texts.filter_map(Value::as_str).map(str::to_owned).collect()
+        texts(self.own.get(key))
     }
 
     /// Whether the file is there and the record lists it: all else that was made with it is there, too.
@@ -148,8 +146,12 @@ pub fn command_of(folder: &Path) -> Option<String> {
 /// The files that the record of `folder` lists.
 pub fn outputs_of(folder: &Path) -> Vec<String> {
     let record = read(&folder.join(RECORD)).ok().flatten();
-    let outputs = record.as_ref().and_then(|record| record.get(OUTPUTS)?.as_array()).into_iter().flatten();
-    outputs.filter_map(Value::as_str).map(str::to_owned).collect()
+    texts(record.as_ref().and_then(|record| record.get(OUTPUTS)))
+}
+/// The texts of a list; none of what is none.
+fn texts(list: Option<&Value>) -> Vec<String> {
+    let texts = list.and_then(Value::as_array).into_iter().flatten();
+    texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn lock(root: &Path) -> Result<File, FolderError> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::folder::{OUTPUTS, RECORD, outputs_of};
 use super::shard::Shard;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// What results are of. Two pieces of work whose identities are equal have the same results.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl Identity {
     ///
     /// # Errors
     /// A folder without a record, or shards of different sweeps.
-    pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self, CommandError> {
+    pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self> {
         let mut whole: Option<(Self, &Path)> = None;
         for folder in folders {
             let identity = Self::read_finished(folder)?.of_all_shards();
@@ -50,7 +50,7 @@ impl Identity {
     }
 
     /// The identity of a shard that has come to its end.
-    fn read_finished(folder: &Path) -> Result<Self, CommandError> {
+    fn read_finished(folder: &Path) -> Result<Self> {
         let path = folder.join(RECORD);
         // What was cut off has no table yet; what has no runs has no files.
         let outputs = outputs_of(folder);
@@ -86,7 +86,7 @@ impl Identity {
     }
 
     /// The identity in the file at `path`.
-    pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let failed = |reason: String| CommandError::input(format!("{}: {reason}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
         Self::parse(&text).ok_or_else(|| failed("not the record of a sweep".to_owned()))

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::folder::OutputFolder;
 use super::log::Log;
 use super::options::WorkOptions;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::interrupt;
 use crate::output::note;
 use crate::progress::{Amount, Progress, Stopped};
@@ -54,7 +54,7 @@ pub(crate) trait Job: Sync {
     ///
     /// # Errors
     /// A log that cannot be read.
-    fn before(&self, part: u64, log: &Log) -> Result<u64, CommandError> {
+    fn before(&self, part: u64, log: &Log) -> Result<u64> {
         Ok(u64::from(log.holds(part)))
     }
 
@@ -67,7 +67,7 @@ pub(crate) trait Job: Sync {
     ///
     /// # Errors
     /// A log or a record that cannot be read.
-    fn is_finished(&self, _folder: &OutputFolder, _log: &Log) -> Result<bool, CommandError> {
+    fn is_finished(&self, _folder: &OutputFolder, _log: &Log) -> Result<bool> {
         Ok(false)
     }
 
@@ -80,13 +80,13 @@ pub(crate) trait Job: Sync {
     ///
     /// # Errors
     /// What stops all work.
-    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Self::Out, CommandError>;
+    fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Self::Out>;
 
     /// Writes the files from all rows and from what parts that were not done before have come to, in their order.
     ///
     /// # Errors
     /// A file that cannot be written or read.
-    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Self::Out>) -> Result<Self::Report, CommandError>;
+    fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Self::Out>) -> Result<Self::Report>;
 }
 
 /// Whose a folder is, and all that the rows of its log depend on.
@@ -108,7 +108,7 @@ pub(crate) fn work_on<J: Job>(
     whose: &Whose,
     options: &WorkOptions,
     command: String,
-) -> Result<Option<J::Report>, CommandError> {
+) -> Result<Option<J::Report>> {
     let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();
@@ -127,12 +127,7 @@ pub(crate) fn work_on<J: Job>(
 ///
 /// # Errors
 /// As [`work_on`], but for the folder and the log.
-pub(crate) fn go_on<J: Job>(
-    job: &J,
-    folder: OutputFolder,
-    log: &Log,
-    command: String,
-) -> Result<J::Report, CommandError> {
+pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: String) -> Result<J::Report> {
     let (mut before, mut parts) = (0, Vec::new());
     for part in job.parts() {
         let done = job.before(part, log)?;
@@ -152,9 +147,14 @@ pub(crate) fn go_on<J: Job>(
     let all = job.parts().map(|part| job.steps(part)).sum();
     let tally = Tally::new(J::THINGS, all, before, command);
     let run = |(part, before): (u64, u64)| {
+        if interrupt::came() {
+            return Err(CommandError::Interrupted);
+        }
         job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
-    let outs = if J::IN_TURN { tally.in_turn(parts, run) } else { tally.at_once(parts, run) };
+    // One after the other, or as many at once as there are threads, until one fails.
+    let outs: Result<Vec<J::Out>> =
+        if J::IN_TURN { parts.into_iter().map(run).collect() } else { parts.into_par_iter().map(run).collect() };
     let report = outs.and_then(|outs| {
         tally.progress.finish();
         job.finish(folder.into_inner().unwrap_or_else(PoisonError::into_inner), log, outs)
@@ -165,7 +165,7 @@ pub(crate) fn go_on<J: Job>(
 /// The steps of a part.
 pub(crate) struct Steps<'a> {
     part: u64,
-    begin: &'a (dyn Fn() -> Result<(), CommandError> + Sync),
+    begin: &'a (dyn Fn() -> Result<()> + Sync),
     log: &'a Log,
     tally: &'a Tally,
     /// Steps that were done before, and those that this process has taken.
@@ -178,7 +178,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// A folder that cannot be written.
-    pub(crate) fn begin(&self) -> Result<(), CommandError> {
+    pub(crate) fn begin(&self) -> Result<()> {
         (self.begin)()
     }
 
@@ -186,7 +186,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// A log that cannot be read.
-    pub(crate) fn last<T: DeserializeOwned>(&self) -> Result<Option<T>, CommandError> {
+    pub(crate) fn last<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         self.log.get(self.part)
     }
 
@@ -194,7 +194,7 @@ impl Steps<'_> {
     ///
     /// # Errors
     /// A log that cannot be written.
-    pub(crate) fn keep(&self, row: &impl Serialize) -> Result<(), CommandError> {
+    pub(crate) fn keep(&self, row: &impl Serialize) -> Result<()> {
         self.log.append(self.part, row)
     }
 
@@ -233,22 +233,4 @@ impl Tally {
         let done = self.done.load(Ordering::Relaxed);
         Stopped { done, all: self.all, things: self.things, command: self.command.clone() }
     }
-
-    /// Runs `parts`, as many at once as there are threads, until one fails or Ctrl-C comes.
-    fn at_once<P: Send, R: Send>(
-        &self,
-        parts: Vec<P>,
-        run: impl Fn(P) -> Result<R, CommandError> + Sync,
-    ) -> Result<Vec<R>, CommandError> {
-        parts.into_par_iter().map(|part| unless_stopped(part, &run)).collect()
-    }
-
-    /// The same, one after the other.
-    fn in_turn<P, R>(&self, parts: Vec<P>, run: impl Fn(P) -> Result<R, CommandError>) -> Result<Vec<R>, CommandError> {
-        parts.into_iter().map(|part| unless_stopped(part, &run)).collect()
-    }
-}
-
-fn unless_stopped<P, R>(part: P, run: impl Fn(P) -> Result<R, CommandError>) -> Result<R, CommandError> {
-    if interrupt::came() { Err(CommandError::Interrupted) } else { run(part) }
 }

@@ -16,7 +16,7 @@ use haversack_reports::write_atomically;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// Another number is another format.
 const FORMAT: &str = "haversack log 1";
@@ -63,7 +63,7 @@ impl Log {
     ///
     /// # Errors
     /// A log to go on from that is damaged or of something else; it is left as it is.
-    pub(crate) fn open(path: PathBuf, of: &str, resume: bool) -> Result<Self, CommandError> {
+    pub(crate) fn open(path: PathBuf, of: &str, resume: bool) -> Result<Self> {
         let head = format!("{FORMAT} {}\n", digest(&format!("{} {of}", env!("CARGO_PKG_VERSION"))));
         let state = if resume && path.is_file() { read(&path, &head) } else { Ok(State::default()) };
         let state = state.map_err(|why| {
@@ -78,7 +78,7 @@ impl Log {
     }
 
     /// Puts the tidy logs at `from`, whose parts come one after the other, together at `to`; none where there are none.
-    pub(crate) fn join(from: &[PathBuf], to: &Path) -> Result<(), CommandError> {
+    pub(crate) fn join(from: &[PathBuf], to: &Path) -> Result<()> {
         let mut whole = Vec::new();
         for path in from {
             let bytes = std::fs::read(path)
@@ -107,12 +107,12 @@ impl Log {
     }
 
     /// The row of `key`, if there is one.
-    pub(crate) fn get<T: DeserializeOwned>(&self, key: u64) -> Result<Option<T>, CommandError> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: u64) -> Result<Option<T>> {
         Ok(self.rows(key..=key)?.pop())
     }
 
     /// The rows of `keys`, by key; those that are not there are left out.
-    pub(crate) fn rows<T: DeserializeOwned>(&self, keys: impl RangeBounds<u64>) -> Result<Vec<T>, CommandError> {
+    pub(crate) fn rows<T: DeserializeOwned>(&self, keys: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let failed = |error: io::Error| self.failure("read", &error);
         let lines: Vec<Range<u64>> = self.lock().lines.range(keys).map(|(_, line)| line.clone()).collect();
         if lines.is_empty() {
@@ -131,13 +131,13 @@ impl Log {
     }
 
     /// Puts the log on the disc, with the rows that are kept and no half of one.
-    pub(crate) fn begin(&self) -> Result<(), CommandError> {
+    pub(crate) fn begin(&self) -> Result<()> {
         let begun = self.begun(&mut self.lock()).map(drop);
         begun.map_err(|error| self.failure("write", &error))
     }
 
     /// Takes note of what has become of `key`.
-    pub(crate) fn append(&self, key: u64, row: &impl Serialize) -> Result<(), CommandError> {
+    pub(crate) fn append(&self, key: u64, row: &impl Serialize) -> Result<()> {
         let content = format!("{key} {}", serde_json::to_string(row).map_err(CommandError::failed)?);
         let line = format!("{} {content}\n", digest(&content));
         let mut state = self.lock();
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// Writes the log anew with the last row of each part, by key: the same bytes however often the work was cut off.
-    pub(crate) fn tidy(&self) -> Result<(), CommandError> {
+    pub(crate) fn tidy(&self) -> Result<()> {
         self.rewrite(&mut self.lock())
     }
 
@@ -174,7 +174,7 @@ impl Log {
         Ok(state.file.insert(file))
     }
 
-    fn rewrite(&self, state: &mut State) -> Result<(), CommandError> {
+    fn rewrite(&self, state: &mut State) -> Result<()> {
         let bytes = match std::fs::read(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.failure("read", &error)),
             found => found.unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::folder::RECORD;
 use super::identity::Identity;
 use super::shard::Shard;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// A folder, and the numbers of the parts that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,23 +24,19 @@ pub(crate) struct Part<'f> {
 ///
 /// # Errors
 /// A folder that holds nothing finished, shards of different things, parts that are missing or there twice.
-pub(crate) fn shards_of<'f>(
-    folders: &'f [PathBuf],
-    thing: &str,
-    whole: &str,
-) -> Result<(Identity, Vec<Part<'f>>), CommandError> {
+pub(crate) fn shards_of<'f>(folders: &'f [PathBuf], thing: &str, whole: &str) -> Result<(Identity, Vec<Part<'f>>)> {
     let identity = Identity::of_all(folders)?;
     let runs = identity.runs().max(1);
     let part = |folder: &'f PathBuf| {
         let shard = Identity::read(&folder.join(RECORD))?.shard().and_then(|shard| shard.parse::<Shard>().ok());
         Ok(Part { runs: shard.map_or(0..runs, |shard| shard.of(runs)), folder, is_shard: shard.is_some() })
     };
-    let parts = folders.iter().map(part).collect::<Result<_, CommandError>>()?;
+    let parts = folders.iter().map(part).collect::<Result<_>>()?;
     Ok((identity, in_order(parts, runs, thing, whole)?))
 }
 
 /// The parts that hold anything, in order; together they hold `runs`.
-fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -> Result<Vec<Part<'f>>, CommandError> {
+fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -> Result<Vec<Part<'f>>> {
     parts.retain(|part| !part.runs.is_empty());
     parts.sort_by_key(|part| part.runs.start);
     let missing = |from: u64, to: u64| {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rayon::ThreadPool;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// Where long work goes, and how it is done.
 #[derive(Clone, Debug, Default, Args)]
@@ -30,7 +30,7 @@ impl WorkOptions {
     ///
     /// # Errors
     /// Threads that cannot be started.
-    pub(crate) fn pool(&self) -> Result<ThreadPool, CommandError> {
+    pub(crate) fn pool(&self) -> Result<ThreadPool> {
         let builder = rayon::ThreadPoolBuilder::new().num_threads(self.jobs.map_or(0, NonZeroUsize::get));
         builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
     }

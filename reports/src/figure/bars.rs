@@ -2,9 +2,9 @@
 
 use super::FigureError;
 use super::axis::{Fit, Frame};
-use super::canvas::{Anchor, Canvas, Pen, Rect};
+use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Key};
-use super::plot::{Extent, Numbers, Plot, check_length, extent, join};
+use super::plot::{Numbers, Plot, check_length};
 use super::style::{INK, Look, MUTED, Shape, Style, Styles};
 use super::text::Face;
 use super::ticks::number;
@@ -113,10 +113,6 @@ pub(super) fn width_for_names(categories: &[String]) -> f64 {
 }
 
 impl Plot for Bars {
-    fn names(&self) -> Vec<&str> {
-        self.series.iter().map(|s| s.name.as_str()).collect()
-    }
-
     fn numbers(&self) -> Vec<Numbers<'_>> {
         self.series.iter().map(|s| (s.name.as_str(), s.values.iter().flatten().map(|v| (None, *v)).collect())).collect()
     }
@@ -124,10 +120,6 @@ impl Plot for Bars {
     fn fits(&self, width: f64, height: f64) -> (Fit, Fit) {
         let labels = if self.values_lie(self.bar_width(width)) { 16.0 } else { self.widest_value() + 8.0 };
         (Fit::Air, Fit::Zero(if self.values_shown { labels / (height - labels).max(labels) } else { 0.03 }))
-    }
-
-    fn y_extent(&self) -> Extent {
-        join(extent(self.values()), None)
     }
 
     fn categories(&self) -> Option<&[String]> {
@@ -155,7 +147,7 @@ impl Plot for Bars {
                 let Some(value) = series.values.get(category).copied().flatten() else {
                     if self.values_shown {
                         let foot = (left + bar / 2.0, frame.rect.bottom() - 5.0);
-                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, Anchor::Start)?;
+                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, HPos::Left)?;
                     }
                     continue;
                 };
@@ -228,8 +220,8 @@ fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) -> Res
     let text = number(value);
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
     if lying {
-        return canvas.text((x, y + sign * 7.5), &text, Face::VALUE, INK, Anchor::Middle);
+        return canvas.text((x, y + sign * 7.5), &text, Face::VALUE, INK, HPos::Center);
     }
-    let anchor = if sign < 0.0 { Anchor::Start } else { Anchor::End };
+    let anchor = if sign < 0.0 { HPos::Left } else { HPos::Right };
     canvas.upright((x, y + sign * 4.0), &text, Face::VALUE, INK, anchor)
 }

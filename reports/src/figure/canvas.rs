@@ -9,7 +9,8 @@ use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::element::{Circle, PathElement, Polygon, Rectangle};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+pub(super) use plotters::style::text_anchor::HPos;
+use plotters::style::text_anchor::{Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle};
 
 use super::FigureError;
@@ -62,14 +63,6 @@ impl Pen {
             Look::Outlined => pen.dashed(2.0, 2.5),
         }
     }
-}
-
-/// Which point of a text its position gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
-    Start,
-    Middle,
-    End,
 }
 
 type Drawn = Result<(), FigureError>;
@@ -244,7 +237,7 @@ impl Canvas {
     }
 
     /// One line of text, centred vertically on `position`.
-    pub(super) fn text(&self, position: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: Anchor) -> Drawn {
+    pub(super) fn text(&self, position: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: HPos) -> Drawn {
         self.write(position, text, face, colour, anchor, FontTransform::None)
     }
 
@@ -255,13 +248,13 @@ impl Canvas {
         text: &str,
         face: Face,
         colour: RGBColor,
-        anchor: Anchor,
+        anchor: HPos,
     ) -> Drawn {
         self.write(position, text, face, colour, anchor, FontTransform::Rotate270)
     }
 
     /// Lines of text below one another, the first centred on `position`.
-    pub(super) fn lines(&self, position: (f64, f64), lines: &[String], face: Face, anchor: Anchor) -> Drawn {
+    pub(super) fn lines(&self, position: (f64, f64), lines: &[String], face: Face, anchor: HPos) -> Drawn {
         for (index, line) in lines.iter().enumerate() {
             self.text((position.0, position.1 + face.line() * index as f64), line, face, INK, anchor)?;
         }
@@ -274,7 +267,7 @@ impl Canvas {
         text: &str,
         face: Face,
         colour: RGBColor,
-        anchor: Anchor,
+        anchor: HPos,
         transform: FontTransform,
     ) -> Drawn {
         if text.is_empty() {
@@ -283,13 +276,9 @@ impl Canvas {
         // XML holds no control characters, escaped or not.
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let style = if face.bold { FontStyle::Bold } else { FontStyle::Normal };
-        let h_pos = match anchor {
-            Anchor::Start => HPos::Left,
-            Anchor::Middle => HPos::Center,
-            Anchor::End => HPos::Right,
-        };
+
         let font = FontDesc::new(FontFamily::Name(FAMILY), face.size * FINE * PLOTTERS_SIZE, style);
-        let style = font.transform(transform).color(&colour).pos(Pos::new(h_pos, VPos::Center));
+        let style = font.transform(transform).color(&colour).pos(Pos::new(anchor, VPos::Center));
         self.put(|area| area.draw_text(&text, &style, at(position)))
     }
 }

@@ -1,7 +1,7 @@
 //! Clouds of points with their Pareto fronts: what each method can reach, and what none can beat.
 
 use super::FigureError;
-use super::axis::{Fit, Frame};
+use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, speck};
 use super::plot::{Numbers, Plot};
@@ -125,16 +125,8 @@ pub struct Cloud {
 }
 
 impl Plot for Front {
-    fn names(&self) -> Vec<&str> {
-        self.clouds.iter().map(|c| c.name.as_str()).collect()
-    }
-
     fn numbers(&self) -> Vec<Numbers<'_>> {
         self.clouds.iter().map(|c| (c.name.as_str(), c.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
-    }
-
-    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
-        (Fit::Air, Fit::Round(0.0))
     }
 
     fn is_front(&self) -> bool {

@@ -2,7 +2,7 @@
 //! below. Sizes follow from contents, so nothing is cut.
 
 use super::axis::{Axis, Frame, widest_label};
-use super::canvas::{Anchor, Canvas, Pen, Rect};
+use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Legend};
 use super::plot::{Plot, check, join};
 use super::style::{FAINT, INK, Look, MUTED, Styles};
@@ -95,12 +95,12 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
 
     let canvas = Canvas::new(width, height)?;
-    canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, Anchor::Start)?;
+    canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left)?;
     let upper_right = (f64::from(width) - EDGE, EDGE + Face::TITLE.line() / 2.0);
-    canvas.text(upper_right, corner, Face::NOTE, MUTED, Anchor::End)?;
+    canvas.text(upper_right, corner, Face::NOTE, MUTED, HPos::Right)?;
     let under = EDGE + Face::TITLE.line() * title.len() as f64 + Face::NOTE.line() / 2.0 + 1.0;
     for (index, line) in note.iter().enumerate() {
-        canvas.text((EDGE, under + Face::NOTE.line() * index as f64), line, Face::NOTE, MUTED, Anchor::Start)?;
+        canvas.text((EDGE, under + Face::NOTE.line() * index as f64), line, Face::NOTE, MUTED, HPos::Left)?;
     }
     for (index, cell) in cells.iter().enumerate() {
         let frame = grid.frame(index / columns, index % columns);
@@ -277,10 +277,10 @@ fn draw_cell(canvas: &Canvas, cell: &Cell<'_>, rect: Rect, styles: &Styles<'_>) 
     let frame = Frame { rect, ..cell.frame.clone() };
     let middle = rect.left + rect.width / 2.0;
     let first = rect.top - cell.header - 8.0 - Face::PANEL.line() * (cell.title.len() as f64 - 0.5);
-    canvas.lines((middle, first), &cell.title, Face::PANEL, Anchor::Middle)?;
+    canvas.lines((middle, first), &cell.title, Face::PANEL, HPos::Center)?;
     let empty = cell.plot.numbers().iter().all(|(_, points)| points.is_empty());
     if empty {
-        canvas.text((middle, rect.top + rect.height / 2.0), "no data", Face::LABEL, MUTED, Anchor::Middle)?;
+        canvas.text((middle, rect.top + rect.height / 2.0), "no data", Face::LABEL, MUTED, HPos::Center)?;
     } else {
         draw_grid(canvas, cell, &frame)?;
         cell.plot.draw(canvas, &frame, styles)?;
@@ -310,20 +310,20 @@ fn draw_axes(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) -> Result<(), 
     for tick in &cell.y_ticks {
         let y = frame.y_at(tick.value);
         canvas.line(&[(rect.left - reach(tick), y), (rect.left, y)], pen)?;
-        canvas.text((rect.left - TICK - 3.0, y), &tick.label, Face::TICK, INK, Anchor::End)?;
+        canvas.text((rect.left - TICK - 3.0, y), &tick.label, Face::TICK, INK, HPos::Right)?;
     }
     let under = rect.bottom() + TICK + 3.0 + Face::TICK.line() / 2.0;
     for tick in &cell.x_ticks {
         let x = frame.x_at(tick.value);
         canvas.line(&[(x, rect.bottom()), (x, rect.bottom() + reach(tick))], pen)?;
-        canvas.text((x, under), &tick.label, Face::TICK, INK, Anchor::Middle)?;
+        canvas.text((x, under), &tick.label, Face::TICK, INK, HPos::Center)?;
     }
     draw_names(canvas, cell, rect, under)?;
     let x_title = rect.bottom() + cell.bottom - 4.0 - Face::LABEL.line() * (cell.x_title.len() as f64 - 0.5);
-    canvas.lines((rect.left + rect.width / 2.0, x_title), &cell.x_title, Face::LABEL, Anchor::Middle)?;
+    canvas.lines((rect.left + rect.width / 2.0, x_title), &cell.x_title, Face::LABEL, HPos::Center)?;
     for (index, line) in cell.y_title.iter().enumerate() {
         let x = rect.left - cell.left + 4.0 + Face::LABEL.line() * (index as f64 + 0.5);
-        canvas.upright((x, rect.top + rect.height / 2.0), line, Face::LABEL, INK, Anchor::Middle)?;
+        canvas.upright((x, rect.top + rect.height / 2.0), line, Face::LABEL, INK, HPos::Center)?;
     }
     Ok(())
 }
@@ -334,9 +334,9 @@ fn draw_names(canvas: &Canvas, cell: &Cell<'_>, rect: &Rect, under: f64) -> Resu
         None => Ok(()),
         Some(Names::Lying(names)) => slots(names.len())
             .zip(names)
-            .try_for_each(|(x, lines)| canvas.lines((x, under), lines, Face::TICK, Anchor::Middle)),
+            .try_for_each(|(x, lines)| canvas.lines((x, under), lines, Face::TICK, HPos::Center)),
         Some(Names::Upright(names)) => slots(names.len()).zip(names).try_for_each(|(x, name)| {
-            canvas.upright((x, rect.bottom() + TICK + 4.0), name, Face::TICK, INK, Anchor::End)
+            canvas.upright((x, rect.bottom() + TICK + 4.0), name, Face::TICK, INK, HPos::Right)
         }),
     }
 }

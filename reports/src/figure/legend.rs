@@ -3,7 +3,7 @@
 use plotters::style::RGBColor;
 
 use super::FigureError;
-use super::canvas::{Anchor, Canvas, Pen, Rect};
+use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::style::{INK, Look, Style};
 use super::text::Face;
 
@@ -83,7 +83,7 @@ impl Legend {
         for (x, y, entry, lines) in &self.placed {
             let (x, y) = (left + x, top + y + ROW / 2.0);
             draw_key(canvas, &entry.key, x, y)?;
-            canvas.lines((x + sample_width(&entry.key), y), lines, FACE, Anchor::Start)?;
+            canvas.lines((x + sample_width(&entry.key), y), lines, FACE, HPos::Left)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Lines and points over a numeric axis.
 
 use super::FigureError;
-use super::axis::{Fit, Frame};
+use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, draw_cap};
 use super::plot::{Numbers, Plot};
@@ -40,16 +40,6 @@ pub enum Stroke {
     None,
 }
 
-/// Whether the points of a series are marked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
-    /// Each point.
-    #[default]
-    Shown,
-    /// None: dense curves.
-    Hidden,
-}
-
 /// One series.
 #[derive(Clone, Debug, Default)]
 #[must_use]
@@ -63,8 +53,8 @@ pub struct Series {
     pub labels: Vec<String>,
     /// How they are joined.
     pub stroke: Stroke,
-    /// Whether they are marked.
-    pub mark: Mark,
+    /// Whether they are not marked: dense curves.
+    pub unmarked: bool,
     /// Full line and filled markers, or dashed with open ones.
     pub look: Look,
     /// Whether the point with the least `x` is marked as the lowest that is possible.
@@ -89,7 +79,7 @@ impl Series {
 
     /// Without markers.
     pub fn unmarked(self) -> Self {
-        Self { mark: Mark::Hidden, ..self }
+        Self { unmarked: true, ..self }
     }
 
     /// In this look: the paper's values beside the simulated ones.
@@ -115,7 +105,7 @@ impl Series {
             }
         }
         let all = self.points.iter().enumerate();
-        let marked = all.filter(|(_, point)| self.mark == Mark::Shown && frame.holds(**point));
+        let marked = all.filter(|(_, point)| !self.unmarked && frame.holds(**point));
         for (place, &point) in marked {
             let words = match self.labels.get(place) {
                 Some(label) => format!("{name}: {label}"),
@@ -127,7 +117,7 @@ impl Series {
     }
 
     fn key(&self, style: Style) -> Key {
-        Key::Series { style, look: self.look, line: self.stroke != Stroke::None, marker: self.mark == Mark::Shown }
+        Key::Series { style, look: self.look, line: self.stroke != Stroke::None, marker: !self.unmarked }
     }
 }
 
@@ -141,16 +131,8 @@ pub(super) fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 }
 
 impl Plot for Lines {
-    fn names(&self) -> Vec<&str> {
-        self.series.iter().map(|s| s.name.as_str()).collect()
-    }
-
     fn numbers(&self) -> Vec<Numbers<'_>> {
         self.series.iter().map(|s| (s.name.as_str(), s.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
-    }
-
-    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
-        (Fit::Air, Fit::Round(0.0))
     }
 
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {

@@ -14,11 +14,15 @@ pub(super) type Extent = Option<(f64, f64)>;
 
 pub(super) trait Plot {
     /// Names of the series that take a style, in order.
-    fn names(&self) -> Vec<&str>;
+    fn names(&self) -> Vec<&str> {
+        self.numbers().into_iter().map(|(name, _)| name).collect()
+    }
     /// Everything that is placed by the axes.
     fn numbers(&self) -> Vec<Numbers<'_>>;
     /// How the spans follow from the data, in a frame of this width and height.
-    fn fits(&self, width: f64, height: f64) -> (Fit, Fit);
+    fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
+        (Fit::Air, Fit::Round(0.0))
+    }
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError>;
     /// The chart's lines of the legend.
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry>;

@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 use super::FigureError;
 use super::axis::{Fit, Frame};
 use super::bars::{SHARE, width_for_names};
-use super::canvas::{Anchor, Canvas, Rect};
+use super::canvas::{Canvas, HPos, Rect};
 use super::legend::{Entry, Key};
 use super::plot::{Extent, Numbers, Plot, check_length, extent};
 use super::style::{INK, Look, Styles, WHITE};
@@ -63,10 +63,6 @@ impl Stack {
 }
 
 impl Plot for Stack {
-    fn names(&self) -> Vec<&str> {
-        self.parts.iter().map(|p| p.name.as_str()).collect()
-    }
-
     fn numbers(&self) -> Vec<Numbers<'_>> {
         self.parts.iter().map(|p| (p.name.as_str(), p.values.iter().map(|v| (None, *v)).collect())).collect()
     }
@@ -124,7 +120,7 @@ impl Plot for Stack {
                     }
                     if self.shares_shown && rect.height >= 15.0 && width >= Face::VALUE.width(&share) + 4.0 {
                         let ink = if is_light(colour) { INK } else { WHITE };
-                        canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, Anchor::Middle)?;
+                        canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, HPos::Center)?;
                     }
                     Ok(())
                 };
@@ -133,7 +129,7 @@ impl Plot for Stack {
             }
             if self.totals_shown && total > 0.0 && frame.y.holds(total) {
                 let place = (centre, frame.y_at(total) - 7.5);
-                canvas.text(place, &number(total), Face::VALUE, INK, Anchor::Middle)?;
+                canvas.text(place, &number(total), Face::VALUE, INK, HPos::Center)?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::FigureError;
 use super::axis::{Fit, Frame, Span};
-use super::canvas::{Anchor, Canvas, Pen, Rect};
+use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Key};
 use super::lines::steps;
 use super::plot::{Numbers, Plot};
@@ -137,7 +137,7 @@ impl Trace {
             let name = Rect { height, ..band };
             canvas.fill(name, mix(MUTED, WHITE, shade - 0.1))?;
             let first = top + height / 2.0 - PHASE.line() * (lines.len() as f64 - 1.0) / 2.0;
-            canvas.lines(((left + right) / 2.0, first), lines, PHASE, Anchor::Middle)?;
+            canvas.lines(((left + right) / 2.0, first), lines, PHASE, HPos::Center)?;
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl Plot for Trace {
             let at = frame.x_at(event.at);
             let y = frame.rect.top - 6.0 - EVENT.line() * (row as f64 + 0.5);
             canvas.line(&[(at, y - 5.0), (at, frame.rect.bottom())], Pen::new(INK, 1.0).dashed(2.0, 2.0))?;
-            canvas.text((at + 4.0, y), &event.label, EVENT, INK, Anchor::Start)?;
+            canvas.text((at + 4.0, y), &event.label, EVENT, INK, HPos::Left)?;
         }
         Ok(())
     }

@@ -21,18 +21,14 @@ enum Piece {
     /// A file of this name begins.
     File(String),
     Lines(Vec<u8>),
+    /// The same once they are parsed.
+    Parsed(Parsed),
     /// A line of so many bytes, which was skipped.
     TooLong(usize),
     /// A packed file breaks off; so many bytes of its last line were read.
     Damaged(io::Error, usize),
     /// The import is over.
     Failed(ImportError),
-}
-
-/// What is left to do once blocks are parsed.
-enum Step {
-    Take(Parsed),
-    Note(Piece),
 }
 
 /// Reads all `files`.
@@ -44,15 +40,15 @@ pub(super) fn run<R: Read + Send>(
 ) -> Result<()> {
     let kind = context.options.kind;
     let mut pieces = files.flat_map(|(name, file)| Pieces::new(name, file, kind));
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<Piece> = Vec::new();
     let mut read: Vec<Piece> = pieces.by_ref().take(AT_ONCE).collect();
     while !(read.is_empty() && steps.is_empty()) {
         let parse = |piece| match piece {
-            Piece::Lines(lines) => Step::Take(parser.parse(lines)),
-            piece => Step::Note(piece),
+            Piece::Lines(lines) => Piece::Parsed(parser.parse(lines)),
+            piece => piece,
         };
         let (taken, (next, parsed)) = rayon::join(
-            || steps.into_iter().try_for_each(|step| take(step, carat, context)),
+            || steps.into_iter().try_for_each(|piece| take(piece, carat, context)),
             || {
                 rayon::join(
                     || pieces.by_ref().take(AT_ONCE).collect(),
@@ -66,21 +62,21 @@ pub(super) fn run<R: Read + Send>(
     Ok(())
 }
 
-fn take(step: Step, carat: &mut Carat, context: &mut ImportContext<'_>) -> Result<()> {
-    match step {
-        Step::Take(parsed) => carat.take(&parsed, context),
-        Step::Note(Piece::File(name)) => {
+fn take(piece: Piece, carat: &mut Carat, context: &mut ImportContext<'_>) -> Result<()> {
+    match piece {
+        Piece::Parsed(parsed) => carat.take(&parsed, context),
+        Piece::File(name) => {
             context.open(&name);
             Ok(())
         }
-        Step::Note(Piece::TooLong(length)) => {
+        Piece::TooLong(length) => {
             context.next_line(length);
             context.too_long(length)
         }
-        Step::Note(Piece::Damaged(error, rest)) => context.damaged(rest, &error),
-        Step::Note(Piece::Failed(error)) => Err(error),
+        Piece::Damaged(error, rest) => context.damaged(rest, &error),
+        Piece::Failed(error) => Err(error),
         // Lines are parsed before.
-        Step::Note(Piece::Lines(_)) => Ok(()),
+        Piece::Lines(_) => Ok(()),
     }
 }
 

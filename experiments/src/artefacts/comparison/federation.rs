@@ -1,9 +1,5 @@
 //! The same federation with each paper's memory policy on its phones: whose data are reached, and how soon it learns.
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
-
 use super::runs::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::prelude::*;

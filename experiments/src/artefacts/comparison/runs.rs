@@ -1,7 +1,5 @@
 //! Every policy at every budget, on one engine for all and on the engine of its paper.
 
-use rayon::prelude::*;
-
 use crate::artefacts::mandheling::setting::{BatchCost, mean_batch, timed};
 use crate::artefacts::prelude::*;
 use crate::papers::readings::Value;

@@ -8,36 +8,25 @@ use haversack_training::Lesson;
 use strum::IntoEnumIterator;
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{MapKind, RECIPES, Trained, measure};
+use crate::artefacts::trained::{MapKind, RECIPES, Trained, measured};
 
-const PLACE: &str = "comparison/sensitivity";
 const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
 
 /// Mini-batches over which it is measured: the newest has a tenth in the moving average.
 const UPDATES: usize = 20;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, sensitivities))?;
-    let mut outcome = Outcome::of("network,kind,share_of_variance,lo,hi,share_of_values");
-    outcome.words("stand-ins", measured.trained_on());
+    let (measured, outcome) = measured(context, ABOUT, &RECIPES, sensitivities)?;
+    let mut records = Records::of("network,name,kind,share_of_variance,lo,hi,share_of_values");
     for recipe in RECIPES {
-        let (mut names, mut variances, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for kind in MapKind::iter() {
             let of = |what: &str| measured.value(&format!("{}/{kind}/{what}", recipe.model));
             let (Ok(variance), Ok(share)) = (of("variance"), of("values")) else { continue };
             let numbers = [variance.value, variance.lo, variance.hi, share.value];
-            outcome.row((recipe.model, kind.to_string(), numbers))?;
-            names.push(kind.to_string());
-            variances.push(variance.value);
-            values.push(share.value);
-            let name = format!("variance by {kind} tensors, {}", recipe.name);
-            outcome.quantity(&name, "%", [variance.value]);
+            records.row((recipe.model, recipe.name, kind.to_string(), numbers))?;
         }
-        let bars = Bars::new(names).series(BarSeries::new("variance", variances));
-        let bars = bars.series(BarSeries::new("values", values));
-        outcome.bars(recipe.name, bars, from_zero("share of all saved tensors", "%"));
     }
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// The share of each kind in the variance of all, and in their values.

@@ -1,7 +1,5 @@
 //! The methods' accuracies on what stands in for the paper's networks and data sets.
 
-use haversack_workloads::data::Part;
-
 use super::setting::{METHODS, of_method};
 use crate::artefacts::learning::{
     Compared, Taught, Training, Way, answer_accuracy, compare, learn, stand_in_words, stand_ins, title,

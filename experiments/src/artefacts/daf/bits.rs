@@ -1,9 +1,6 @@
 //! DAF's bits by accuracy: of each kind of layer the fewest that lose no more than a point.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use haversack_workloads::data::Part;
 
 use super::accuracy::KINDS;
 use crate::artefacts::learning::{Taught, Training, learn, stand_ins};

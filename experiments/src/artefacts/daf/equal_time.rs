@@ -1,7 +1,5 @@
 //! Accuracy where time is short: every method learns for as long as Original takes, and is looked at when DAF is there.
 
-use haversack_workloads::data::Part;
-
 use super::accuracy::{Learned, learned};
 use crate::artefacts::learning::{Training, stand_in_words, title};
 use crate::artefacts::prelude::*;

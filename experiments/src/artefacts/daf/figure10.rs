@@ -5,7 +5,6 @@ use haversack_workloads::lowering::Variant;
 use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA};
 use super::{accuracy, equal_time};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 use crate::scenario::GraphKind;
 
 /// The row about accuracy.

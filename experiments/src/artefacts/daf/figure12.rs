@@ -3,10 +3,11 @@
 
 use haversack_devices::processor::KernelTime;
 use haversack_gpu::Plan;
-use haversack_gpu::profile::{block_against_passes, over_units};
+use haversack_gpu::baseline::{cub, framework};
+use haversack_gpu::profile::{CONTROL, block_against_passes, over_units};
 use haversack_kernels::reduce::Statistic;
 
-use super::reductions::{OPERATIONS, Operation, by_cub, by_framework, fused, micros, profiler};
+use super::reductions::{OPERATIONS, Operation, micros, profiler};
 use crate::artefacts::prelude::*;
 
 const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]/daf/reduction-speedup";
@@ -65,28 +66,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// What a row of the data is of.
-#[derive(Clone, Copy)]
-struct Place<'p> {
-    what: &'p str,
-    device: &'p str,
-    units: Option<u32>,
-    operation: Operation,
-}
-
-/// Adds a row to the data.
-fn push(
-    outcome: &mut Outcome,
-    place: Place<'_>,
-    method: &str,
-    plan: &str,
-    time: &KernelTime,
-    launches: u32,
-) -> Result<()> {
-    let Place { what, device, units, operation } = place;
-    let times = [time.overhead, time.launch, time.busy].map(|time| time.0 * 1e6);
-    let place = (what, device, units.map(u64::from), operation.name);
-    Ok(outcome.row((place, method, plan, u64::from(launches), times))?)
+/// The microseconds of the framework, of launches and of work.
+fn times(time: &KernelTime) -> [f64; 3] {
+    [time.overhead, time.launch, time.busy].map(|time| time.0 * 1e6)
 }
 
 fn measure(
@@ -98,16 +80,17 @@ fn measure(
 ) -> Result<Measured> {
     let profiler = profiler(context, &context.device(id)?)?;
     let name = spelled(id);
-    let place = Place { what: "reduction", device: &name, units: None, operation };
-    let best = fused(&profiler, operation.elements)?;
+    let place = ("reduction", name.as_str(), None::<u64>, operation.name);
+    let best = profiler.fastest(&CONTROL, operation.elements, profiler.epilogue())?;
     let launches = best.counts.launches() + best.counts.memsets;
-    push(outcome, place, "DAF", &described(&best.plan), &best.time, launches)?;
-    let framework = by_framework(&profiler, operation.elements)?;
-    let cub = has_cub.then(|| by_cub(&profiler, operation.elements)).transpose()?;
+    outcome.row((place, "DAF", described(&best.plan), u64::from(launches), times(&best.time)))?;
+    let framework = profiler.time_of(&framework(&CONTROL, operation.elements, &profiler.machine)?);
+    let cub = has_cub.then(|| cub(&CONTROL, operation.elements, &profiler.machine)).transpose()?;
+    let cub = cub.map(|counts| profiler.time_of(&counts));
     for (method, time) in [("framework", Some(&framework)), ("CUB", cub.as_ref())] {
         let Some(time) = time else { continue };
-        let launches = (time.launch.0 / profiler.gpu.launch().seconds()).round() as u32;
-        push(outcome, place, method, "", time, launches)?;
+        let launches = (time.launch.0 / profiler.gpu.launch().seconds()).round() as u64;
+        outcome.row((place, method, "", launches, times(time)))?;
     }
     let overhead = |time: &KernelTime| (time.overhead + time.launch).0 / micros(time) * 1e8;
     let overheads = [&framework].into_iter().chain(&cub).map(overhead).collect();
@@ -128,9 +111,9 @@ fn scaled(context: &Context<'_>, outcome: &mut Outcome, id: &str) -> Result<Vec<
             let mut points = Vec::new();
             for at in &swept {
                 for (method, timed) in ["block atomics", "second launch"].into_iter().zip(&at.timed) {
-                    let place = Place { what: "units", device: name, units: Some(at.units), operation };
-                    let launches = timed.counts.launches() + timed.counts.memsets;
-                    push(outcome, place, method, &described(&timed.plan), &timed.time, launches)?;
+                    let place = ("units", name, Some(u64::from(at.units)), operation.name);
+                    let launches = u64::from(timed.counts.launches() + timed.counts.memsets);
+                    outcome.row((place, method, described(&timed.plan), launches, times(&timed.time)))?;
                 }
                 if let [block, passes] = at.timed.as_slice() {
                     points.push((f64::from(at.units), block.time.busy.0 / passes.time.busy.0));
@@ -177,6 +160,7 @@ fn geometric_mean(measured: &[Measured]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantities::range;
 
     #[test]
     fn speed_ups_are_over_both_baselines_where_there_are_two() {

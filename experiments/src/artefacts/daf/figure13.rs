@@ -1,7 +1,6 @@
 //! Figure 13: the arena under a budget that falls within an iteration, for three steps.
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::sweep::swept;
 use crate::scenario::Step;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {

@@ -1,7 +1,5 @@
 //! Figure 1b: memory and time of the methods beside their accuracy, on stand-ins.
 
-use haversack_workloads::data::Part;
-
 use super::accuracy::{draw, of_methods};
 use crate::artefacts::learning::title;
 use crate::artefacts::prelude::*;

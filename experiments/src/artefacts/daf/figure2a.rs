@@ -12,7 +12,6 @@ use haversack_workloads::{Network, Phase, ValueId};
 use super::reductions::{OPERATIONS, micros, profiler, stack};
 use super::setting::BOARD;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The two operations of [`OPERATIONS`], each a network of one product and a loss.
 fn networks() -> Result<[Network; 2]> {

@@ -1,6 +1,5 @@
 //! Memory, time and energy of the methods: figures 1a, 8, 9, 11 and 14, table 1 and the abstract.
 
-use haversack_training::Record;
 use haversack_workloads::Role;
 
 use super::accuracy::{self, KINDS};
@@ -9,8 +8,6 @@ use super::null::null;
 use super::setting::{BOARD, METHODS, NETWORKS, ROBERTA, of_method, reported, scenario, store};
 use crate::artefacts::learning::Training;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
-use crate::artefacts::sweep::{records, swept};
 use crate::train::StandIn;
 
 /// An iteration under `method`, DAF with the bits that were measured on what stands in for the network.

@@ -3,8 +3,7 @@
 
 use haversack_devices::processor::KernelTime;
 use haversack_devices::{Device, Stack};
-use haversack_gpu::baseline::{cub, framework};
-use haversack_gpu::profile::{CONTROL, Profiler, Timed};
+use haversack_gpu::profile::Profiler;
 
 use crate::artefacts::prelude::*;
 
@@ -42,30 +41,6 @@ pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profile
 /// A stack that the artefact does not name.
 pub(super) fn stack(context: &Context<'_>, device: &Device) -> Result<Stack> {
     context.stack(&device.constants.default_stack)
-}
-
-/// All three statistics of `elements` elements in one epilogue, by the fastest plan of the profile: DAF's way.
-///
-/// # Errors
-/// No plan that fits the GPU.
-pub(super) fn fused(profiler: &Profiler, elements: u64) -> Result<Timed> {
-    Ok(profiler.fastest(&CONTROL, elements, profiler.epilogue())?)
-}
-
-/// All three statistics by the operators of the framework: the original method.
-///
-/// # Errors
-/// A GPU that the kernels do not fit.
-pub(super) fn by_framework(profiler: &Profiler, elements: u64) -> Result<KernelTime> {
-    Ok(profiler.time_of(&framework(&CONTROL, elements, &profiler.machine)?))
-}
-
-/// All three statistics by calls of CUB's.
-///
-/// # Errors
-/// A GPU that the kernels do not fit.
-pub(super) fn by_cub(profiler: &Profiler, elements: u64) -> Result<KernelTime> {
-    Ok(profiler.time_of(&cub(&CONTROL, elements, &profiler.machine)?))
 }
 
 /// Microseconds, unrounded: an epilogue takes less than one.

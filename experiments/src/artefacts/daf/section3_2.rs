@@ -72,8 +72,8 @@ fn share_of_cases(context: &Context<'_>, outcome: &mut Outcome) -> Result<f64> {
                 let (ours, other) = (Strategy::ThreadThenBlock, Strategy::Hybrid);
                 // Over the block sizes, of which there are as many for every tensor.
                 let won = profiler.share_won(ours, other, &[statistic], &[elements], &[outputs])?.0;
-                let case = Case { device: phone, statistic, elements, threads: None };
-                push(outcome, "share", case, "share of block sizes with atomics fastest", won)?;
+                let case = ("share", phone, statistic.name(), elements, None::<u64>);
+                outcome.row((case, "share of block sizes with atomics fastest", won))?;
                 sum += won;
                 rows += 1;
             }
@@ -94,26 +94,12 @@ fn over_passes(context: &Context<'_>, outcome: &mut Outcome, id: &str, operation
         let block = profiler.time(block, &[statistic], operation.elements)?.time;
         let passes = profiler.time(passes, &[statistic], operation.elements)?.time;
         let whole = block.total().seconds() / passes.total().seconds();
-        let case = Case { device: id, statistic, elements: operation.elements, threads: Some(threads) };
-        push(outcome, "contention", case, "time over that of a second launch", whole)?;
-        push(outcome, "contention", case, "the same without launches", block.busy.0 / passes.busy.0)?;
+        let case = ("contention", id, statistic.name(), operation.elements, Some(u64::from(threads)));
+        outcome.row((case, "time over that of a second launch", whole))?;
+        outcome.row((case, "the same without launches", block.busy.0 / passes.busy.0))?;
         found = found.or((threads == THREADS).then_some(whole));
     }
     found.with_context(|| format!("the profile tries no blocks of {THREADS} threads"))
-}
-
-/// What a row of the data is of.
-#[derive(Clone, Copy)]
-struct Case<'c> {
-    device: &'c str,
-    statistic: Statistic,
-    elements: u64,
-    threads: Option<u32>,
-}
-
-fn push(outcome: &mut Outcome, claim: &str, case: Case<'_>, quantity: &str, value: f64) -> Result<()> {
-    let Case { device, statistic, elements, threads } = case;
-    Ok(outcome.row((claim, device, statistic.name(), elements, threads.map(u64::from), quantity, value))?)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What DAF's artefacts share: the networks as the readings declare them, the methods, and how one is run.
 
-use haversack_training::{AllocatorKind, Record};
+use haversack_training::AllocatorKind;
 
 use super::bits;
 use crate::artefacts::prelude::*;

@@ -1,11 +1,9 @@
 //! Table 2: who packs and who unpacks.
 
-use haversack_training::{AllocatorKind, Record};
+use haversack_training::AllocatorKind;
 
 use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, store};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::records;
 
 /// The configurations as the reference names them, and as the policy does.
 const CONFIGURATIONS: [(&str, &str); 4] = [

@@ -5,10 +5,6 @@ mod course;
 
 pub(in crate::artefacts) use course::Course;
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
-
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, held};
 use crate::progress::{Amount, Progress};
@@ -77,7 +73,7 @@ pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seed: u64) -
         if let Some(course) = context.kept.get(&key) {
             return Ok(course);
         }
-        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, context.cache)?);
+        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, None, context.cache)?);
         if context.full {
             context.kept.keep(&key, &course)?;
         }

@@ -1,7 +1,6 @@
 //! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
 
 use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
-use rayon::prelude::*;
 
 use super::real_users;
 use crate::artefacts::prelude::*;
@@ -153,15 +152,16 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let (low, high) = (tenth(1), tenth(9));
     let mut outcome = Outcome::of("background_apps,sessions,share_percent");
     outcome.answer(BEHIND, Answer::Range(low as f64, high as f64));
-    let mut grid = Grid::default();
+    let (mut counts, mut shares) = (Vec::new(), Vec::new());
     for count in least..=most {
         let sessions = behind.iter().filter(|&&other| other == count).count();
         let percent = sessions as f64 / behind.len() as f64 * 100.0;
         outcome.row((count as u64, sessions as u64, percent))?;
-        grid.put([&count.to_string(), "sessions", "share"], Some(percent), None);
+        counts.push(count.to_string());
+        shares.push(percent);
     }
     offer_whose(context, &mut outcome)?;
-    let bars = grid.bars("share").show_values();
+    let bars = Bars::new(counts).series(BarSeries::new("sessions", shares)).show_values();
     outcome.panel("", bars, Axis::new("apps in the background"), from_zero("share of sessions", "%"));
     Ok(outcome)
 }

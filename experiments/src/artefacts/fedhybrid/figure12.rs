@@ -1,11 +1,12 @@
 //! Figure 12: memory in use on a phone whose user launches apps and switches between them.
 
 use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::{AppEventKind, AppId, AppTimeline, Demand, Population, Session, UsageModel, demand};
+use haversack_traces::usage::{AppEventKind, AppTimeline, Population, Session, UsageModel, demand};
 
 use super::real_users::first_evening;
 use super::setting::S22;
 use crate::artefacts::prelude::*;
+use crate::trace_command::fronts;
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
@@ -48,22 +49,6 @@ fn changes(timeline: &AppTimeline, launched: bool) -> usize {
 fn short(package: &str) -> String {
     let word = package.rsplit('.').find(|word| !matches!(*word, "android" | "app" | "apps")).unwrap_or(package);
     word.to_owned()
-}
-
-/// Stretches with the same app in front, and those with none.
-fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
-    let mut stretches: Vec<(Nanos, Nanos, Option<AppId>)> = Vec::new();
-    for step in demand {
-        match stretches.last_mut() {
-            Some(last) if last.2 == step.front => last.1 = step.time,
-            Some(last) => {
-                last.1 = step.time;
-                stretches.push((step.time, step.time, step.front));
-            }
-            None => stretches.push((step.time, step.time, step.front)),
-        }
-    }
-    stretches
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {

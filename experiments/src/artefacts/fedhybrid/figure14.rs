@@ -4,7 +4,6 @@ use haversack_federation::learning::{Holding, Labels};
 
 use super::federations::text;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 use crate::federate::{Phones, Specification};
 
 /// The data sets: the task that has each, for people, and classes (section 5.2).

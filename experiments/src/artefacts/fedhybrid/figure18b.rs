@@ -1,18 +1,15 @@
 //! Figure 18b with data: what restored maps add to the gradients of weights, by how much smaller the maps were made.
 
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Mode, decompress};
+use haversack_kernels::compress::{Blocks, Bound, Codec, Mode, decompress};
 use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding};
 use haversack_training::CODEC_BOUND;
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
+use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measured};
 
-const PLACE: &str = "fedhybrid/figure18b";
 const ABOUT: &str = "Variance that restored maps add to the gradients of weights, over the gradients' squares";
 
-/// How maps are stored, with what the figure calls it.
-const METHODS: [(&str, &str); 2] = [("quantised", "quantisation"), ("mixed", "mixed compression")];
 /// Bits of a quantised value.
 const BITS: [u8; 3] = [8, 4, 2];
 /// Bounds of the codec, in tenths of what a training with data has.
@@ -61,11 +58,10 @@ fn quantised(map: &SavedMap, bits: u8, isa: Isa) -> Result<(Vec<f32>, u64)> {
 }
 
 fn mixed(map: &SavedMap, codec: &Codec) -> Result<(Vec<f32>, u64)> {
-    let (channels, height, width) = (map.map.channels, map.map.height, map.map.width);
     let (mut bytes, mut out, mut samples) = (0, Vec::new(), Vec::new());
     for sample in map.samples() {
         let mut values = vec![0.0; sample.len()];
-        bytes += codec.compress(FeatureMap { values: &sample, channels, height, width }, &mut out)?.bytes;
+        bytes += codec.compress(map.feature(&sample), &mut out)?.bytes;
         decompress(&out, codec.isa(), &mut values)?;
         samples.push(values);
     }
@@ -73,33 +69,19 @@ fn mixed(map: &SavedMap, codec: &Codec) -> Result<(Vec<f32>, u64)> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, variances))?;
-    let mut outcome = Outcome::of("network,method,setting,ratio,variance,lo,hi");
-    outcome.words("stand-ins", measured.trained_on());
+    let (measured, outcome) = measured(context, ABOUT, &RECIPES, variances)?;
+    let mut records = Records::of("network,name,method,label,setting,ratio,variance,lo,hi");
     for recipe in RECIPES {
-        let mut lines = Lines::new();
-        for (method, label) in METHODS {
-            let mut points = Vec::new();
-            for name in Method::all().map(Method::name).filter(|name| name.starts_with(method)) {
-                let of = |what: &str| measured.value(&format!("{}/{name}/{what}", recipe.model));
-                let (ratio, variance) = (of("ratio")?, of("variance")?);
-                let setting = name.split_once('/').map_or("", |(_, setting)| setting);
-                let numbers = [ratio.value, variance.value, variance.lo, variance.hi];
-                outcome.row((recipe.model, method, setting, numbers))?;
-                points.push((ratio.value, variance.value));
-            }
-            lines = lines.series(Series::new(label, points));
-        }
-        let variance = Axis::new("variance, over the gradient's squares").log();
-        outcome.panel(recipe.name, lines, axis("maps made smaller", "×"), variance);
-        for (name, method) in [("quantised/4", "4 bits"), ("mixed/10", "the codec")] {
-            for (what, unit) in [("ratio", "×"), ("variance", "")] {
-                let value = measured.value(&format!("{}/{name}/{what}", recipe.model))?.value;
-                outcome.quantity(&format!("{what} of {method}, {}", recipe.name), unit, [value]);
-            }
+        for name in Method::all().map(Method::name) {
+            let of = |what: &str| measured.value(&format!("{}/{name}/{what}", recipe.model));
+            let (ratio, variance) = (of("ratio")?, of("variance")?);
+            let (method, setting) = name.split_once('/').unwrap_or((&name, ""));
+            let label = if method == "mixed" { "mixed compression" } else { "quantisation" };
+            let numbers = [ratio.value, variance.value, variance.lo, variance.hi];
+            records.row((recipe.model, recipe.name, method, label, setting, numbers))?;
         }
     }
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// What each method adds to the gradients of a trained network.

@@ -5,8 +5,7 @@ pub(crate) mod training;
 
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
-use haversack_training::{AtRest, Record, watch};
-use rayon::prelude::*;
+use haversack_training::{AtRest, watch};
 
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use crate::artefacts::prelude::*;
@@ -133,14 +132,9 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
 }
 
 /// What the rounds of one trace came to under each rule.
-type OfTrace = [Option<Record>; RULES.len()];
-
+type OfTrace = Vec<Option<Record>>;
 fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
-    let mut found = OfTrace::default();
-    for ((rule, _), found) in RULES.iter().zip(&mut found) {
-        *found = train(context, trace, &[("budget", rule)])?;
-    }
-    Ok(found)
+    RULES.iter().map(|(rule, _)| train(context, trace, &[("budget", rule)])).collect()
 }
 
 pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {

@@ -6,7 +6,6 @@ use haversack_workloads::Role;
 use super::setting::{BERT, MOBILENET, OP10P, PICTURES, TEXTS};
 use super::setting::{from_starts, on_phone, scenario, system};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =

@@ -5,8 +5,6 @@ mod deficit;
 mod extents;
 mod round;
 
-use std::sync::Arc;
-
 use haversack_training::PhoneSpan;
 
 use super::setting::{FEW_PICTURES, OP10P, PICTURES, S22, phone_name};

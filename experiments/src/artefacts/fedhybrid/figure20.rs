@@ -3,14 +3,11 @@
 pub(super) mod regeneration;
 
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
-use haversack_training::Record;
-use rayon::prelude::*;
 
 use super::figure19::traces::{LENGTH, Trace, synthetic};
 use super::figure19::training;
 use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [

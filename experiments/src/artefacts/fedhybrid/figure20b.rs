@@ -1,7 +1,6 @@
 //! Figure 20b: plans for many clients, one by one and by clusters.
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 use crate::federate::{Specification, planning};
 
 pub(super) fn plans(context: &Context<'_>) -> Result<Outcome> {

@@ -1,12 +1,9 @@
 //! Figure 21: energy of training within a memory budget, against training that has enough.
 
 use haversack_devices::units::{Joules, Watts};
-use haversack_training::Record;
 
 use super::setting::{FEW_PICTURES, OP10P, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::records;
 
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";

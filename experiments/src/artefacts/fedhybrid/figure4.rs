@@ -7,7 +7,6 @@ use haversack_devices::{CoreSelection, CpuCores, Device, Flash, Frequency, Scala
 
 use super::setting::S22;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The file of figure 4, for section 4.3.
 const FILE: Bytes = Bytes(128_000_000);

@@ -1,12 +1,10 @@
 //! Figure 5: what recomputation under Melon costs by the memory that it is given.
 
-use haversack_training::Record;
 use haversack_workloads::Role;
 
 use super::null::null;
 use super::setting::{BERT, MELON, MOBILENET, PICTURES, S22, TEXTS, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The lines: network and samples, and as the reference names them.
 const LINES: [((&str, &str), u64, &str); 2] =

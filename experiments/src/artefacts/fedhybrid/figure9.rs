@@ -1,40 +1,25 @@
 //! Figure 9 with data: channels with outliers in trained maps.
 
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Bound, Codec, FeatureMap, Mode};
+use haversack_kernels::compress::{Bound, Codec, Mode};
 use haversack_training::CODEC_BOUND;
 use strum::IntoEnumIterator;
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measure};
+use crate::artefacts::trained::{MapKind, RECIPES, SavedMap, Trained, measured};
 
-const PLACE: &str = "fedhybrid/figure9";
 const ABOUT: &str = "Channels with outliers in trained maps";
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, outliers))?;
-    let mut outcome = Outcome::of("network,of,quantity,unit,value,lo,hi");
-    outcome.words("stand-ins", measured.trained_on());
+    let (measured, outcome) = measured(context, ABOUT, &RECIPES, outliers)?;
+    let mut records = Records::of("network,of,quantity,name,unit,value,lo,hi");
     for value in &measured.values {
-        let mut names = value.id.splitn(3, '/');
-        let mut name = || names.next().unwrap_or_default();
-        let names = [name(), name(), name()];
-        outcome.row((names, value.unit.as_str(), [value.value, value.lo, value.hi]))?;
+        let mut words = value.id.splitn(3, '/');
+        let words: [&str; 3] = std::array::from_fn(|_| words.next().unwrap_or_default());
+        let name = RECIPES.iter().find(|recipe| recipe.model == words[0]).map_or("", |recipe| recipe.name);
+        records.row((words, name, value.unit.as_str(), [value.value, value.lo, value.hi]))?;
     }
-    for recipe in RECIPES {
-        let value = |id: String| measured.value(&format!("{}/{id}", recipe.model));
-        let kinds: Vec<MapKind> = MapKind::iter().filter(|kind| value(format!("{kind}/salient")).is_ok()).collect();
-        let salient: Vec<f64> =
-            kinds.iter().map(|kind| value(format!("{kind}/salient")).map(|one| one.value)).collect::<Result<_, _>>()?;
-        let bars = Bars::new(kinds.iter().map(ToString::to_string)).series(BarSeries::new("channels", salient));
-        outcome.bars(recipe.name, bars, from_zero("share of channels", "%"));
-        let reach = value("channel/reach".to_owned())?.value;
-        outcome.quantity("farthest outlier", "standard deviations", [reach]);
-        outcome.quantity(&format!("farthest outlier of {}", recipe.name), "standard deviations", [reach]);
-    }
-    let salient = measured.values.iter().filter(|value| value.id.ends_with("/salient")).map(|value| value.value);
-    outcome.quantity("channels with outliers", "%", salient);
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// The channels that the 3σ rule finds on each kind of map, and the one with the farthest outlier.
@@ -46,7 +31,7 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
         let (mut salient, mut all, mut out) = (0, 0, Vec::new());
         for map in maps.iter().filter(|map| map.kind == kind) {
             for sample in map.samples() {
-                let found = codec.compress(feature_map(map, &sample), &mut out)?;
+                let found = codec.compress(map.feature(&sample), &mut out)?;
                 salient += found.salient;
                 all += found.salient + found.normal;
             }
@@ -58,10 +43,6 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let farthest = maps.iter().flat_map(reaches).max_by(f64::total_cmp).context("no map is saved")?;
     values.push(("channel/reach".to_owned(), "count", farthest));
     Ok(values)
-}
-
-const fn feature_map<'v>(map: &SavedMap, values: &'v [f32]) -> FeatureMap<'v> {
-    FeatureMap { values, channels: map.map.channels, height: map.map.height, width: map.map.width }
 }
 
 /// Of every channel of all samples of a map its farthest value from its mean, in standard deviations. Of fewer than a

@@ -2,15 +2,13 @@
 
 use haversack_devices::stack::CodecRatios;
 use haversack_kernels::Isa;
-use haversack_kernels::compress::{Bound, Codec, FeatureMap, Mode};
+use haversack_kernels::compress::{Bound, Codec, Mode};
 use haversack_training::{CODEC_BOUND, codec_ratio_of};
 use strum::IntoEnumIterator;
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{MapKind, RECIPES, Recipe, SavedMap, Trained, measure};
-use crate::measured::Measured;
+use crate::artefacts::trained::{MapKind, RECIPES, Recipe, SavedMap, Trained, measured};
 
-const PLACE: &str = "fedhybrid/section4.4.1";
 const ABOUT: &str = "How many times smaller FedHybrid's codec makes trained maps";
 
 /// The stack whose codec it is.
@@ -23,35 +21,17 @@ fn assumed(context: &Context<'_>, recipe: Recipe) -> Result<CodecRatios> {
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &RECIPES, ratios))?;
-    let mut outcome = Outcome::of("network,kind,ratio,lo,hi,assumed");
-    outcome.words("stand-ins", measured.trained_on());
+    let (measured, outcome) = measured(context, ABOUT, &RECIPES, ratios)?;
+    let mut records = Records::of("network,name,kind,ratio,lo,hi,assumed");
     for recipe in RECIPES {
         let ratios = assumed(context, recipe)?;
-        let (mut names, mut found, mut assumed) = (Vec::new(), Vec::new(), Vec::new());
         for kind in MapKind::iter() {
             let Ok(ratio) = measured.value(&format!("{}/{kind}/ratio", recipe.model)) else { continue };
-            let simulated = codec_ratio_of(&ratios, kind);
-            outcome.row((recipe.model, kind.to_string(), [ratio.value, ratio.lo, ratio.hi, simulated]))?;
-            names.push(kind.to_string());
-            found.push(ratio.value);
-            assumed.push(simulated);
+            let numbers = [ratio.value, ratio.lo, ratio.hi, codec_ratio_of(&ratios, kind)];
+            records.row((recipe.model, recipe.name, kind.to_string(), numbers))?;
         }
-        let bars = Bars::new(names).series(BarSeries::new("trained maps", found));
-        let bars = bars.series(BarSeries::new("what the simulator assumes", assumed));
-        outcome.bars(recipe.name, bars, from_zero("compression", "×"));
     }
-    offer(&mut outcome, &measured);
-    Ok(outcome)
-}
-
-/// The ratios of each kind over all networks, for the notes.
-fn offer(outcome: &mut Outcome, measured: &Measured) {
-    for kind in MapKind::iter() {
-        let end = format!("/{kind}/ratio");
-        let values = measured.values.iter().filter(|value| value.id.ends_with(&end)).map(|value| value.value);
-        outcome.quantity(&format!("ratio of {kind} maps"), "×", values);
-    }
+    show(context, records, outcome)
 }
 
 /// What the codec comes to on each kind of map of a trained network.
@@ -75,9 +55,8 @@ fn ratios(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
 /// Bytes of all samples of a map, compressed.
 pub(super) fn compressed(codec: &Codec, map: &SavedMap) -> Result<u64> {
     let (mut bytes, mut out) = (0, Vec::new());
-    let (channels, height, width) = (map.map.channels, map.map.height, map.map.width);
     for values in map.samples() {
-        bytes += codec.compress(FeatureMap { values: &values, channels, height, width }, &mut out)?.bytes;
+        bytes += codec.compress(map.feature(&values), &mut out)?.bytes;
     }
     Ok(bytes)
 }
@@ -90,9 +69,9 @@ mod tests {
 
     #[test]
     fn what_is_measured_again_lies_in_the_interval_that_was_committed() {
-        let trained = trained_again(PLACE, RECIPES[0], 2);
+        let trained = trained_again("fedhybrid/section4.4.1", RECIPES[0], 2);
         let found = ratios(&trained).unwrap().into_iter().find(|(id, ..)| id == "rectified/ratio").unwrap().2;
-        let measured = committed(PLACE).unwrap();
+        let measured = committed("fedhybrid/section4.4.1").unwrap();
         let before = measured.value("lenet5/rectified/ratio").unwrap();
         // The third seed is 2; another instruction set adds in another order.
         assert!(before.holds(found) && (found / before.each[2] - 1.0).abs() < 0.01, "{found} for {before:?}");
@@ -100,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_run_without_data_has_the_mean_of_what_was_measured() {
-        let measured = committed(PLACE).unwrap();
+        let measured = committed("fedhybrid/section4.4.1").unwrap();
         let codec = haversack_devices::load_stack(STACK).unwrap().constants.codec.unwrap();
         let mean = |networks: &[&str], kind: MapKind| {
             let of = |network: &&str| measured.value(&format!("{network}/{kind}/ratio")).unwrap().value;

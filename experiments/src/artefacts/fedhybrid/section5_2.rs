@@ -37,13 +37,6 @@ impl Packed {
             _ => self.compressed += bytes,
         }
     }
-
-    const fn with(self, other: Self) -> Self {
-        Self {
-            incompressible: self.incompressible + other.incompressible,
-            compressed: self.compressed + other.compressed,
-        }
-    }
 }
 
 /// The classes of some pages.
@@ -57,28 +50,20 @@ struct Pages {
 }
 
 impl Pages {
-    fn of(bytes: &[u8]) -> Result<Self> {
-        let (mut pages, mut zstd) = (Self::default(), zstd::bulk::Compressor::new(LEVEL)?);
+    /// Counts the pages of `bytes`, too.
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut zstd = zstd::bulk::Compressor::new(LEVEL)?;
         for page in bytes.chunks_exact(PAGE) {
-            pages.number += 1;
+            self.number += 1;
             let (words, _) = page.as_chunks::<8>();
             if words.windows(2).all(|pair| pair[0] == pair[1]) {
-                pages.same_filled += 1;
+                self.same_filled += 1;
                 continue;
             }
-            pages.packed[0].add(lz4_flex::block::compress(page).len());
-            pages.packed[1].add(zstd.compress(page)?.len());
+            self.packed[0].add(lz4_flex::block::compress(page).len());
+            self.packed[1].add(zstd.compress(page)?.len());
         }
-        Ok(pages)
-    }
-
-    fn with(self, other: Self) -> Self {
-        let [lz4, zstd] = self.packed;
-        Self {
-            number: self.number + other.number,
-            same_filled: self.same_filled + other.same_filled,
-            packed: [lz4.with(other.packed[0]), zstd.with(other.packed[1])],
-        }
+        Ok(())
     }
 
     /// Pages that a compressor makes smaller.
@@ -140,7 +125,7 @@ fn classes(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
         let mut pages = Pages::default();
         for map in maps {
             let bytes: Vec<u8> = map.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            pages = pages.with(Pages::of(&bytes)?);
+            pages.add(&bytes)?;
         }
         Ok(pages)
     };
@@ -171,7 +156,8 @@ mod tests {
         bytes.extend((0..PAGE).map(|place| place as u8));
         bytes.extend(noise);
         bytes.extend([1; 100]);
-        let pages = Pages::of(&bytes).unwrap();
+        let mut pages = Pages::default();
+        pages.add(&bytes).unwrap();
         let [lz4, zstd] = pages.packed;
         assert_eq!((pages.number, pages.same_filled), (3, 1));
         assert_eq!([lz4, zstd].map(|packed| (packed.incompressible, pages.others(&packed))), [(1, 1); 2]);

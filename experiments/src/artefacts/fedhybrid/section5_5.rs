@@ -40,14 +40,14 @@ pub(super) fn share(context: &Context<'_>) -> Result<Outcome> {
     let look = Look::new(context)?;
     let every = Parameters::for_epoch(Nanos::ZERO).period;
     let share = |every: Nanos| look.time().seconds() / every.seconds() * 100.0;
-    let mut outcome = Outcome::of("every_ms,looks_a_second,reading_us,call_us,share_percent");
+    let mut outcome = Outcome::default();
+    let mut records = Records::of("every_ms,looks_a_second,reading_us,call_us,share_percent");
     let micros = |time: Nanos| time.seconds() * 1e6;
-    let mut points = Vec::new();
+
     for millis in [1_000_u64, 300, 100, 30, 10, 3, 1] {
         let every = Nanos(millis * 1_000_000);
         let numbers = [1.0 / every.seconds(), micros(look.reading), micros(look.call), share(every)];
-        outcome.row((millis, numbers))?;
-        points.push((1.0 / every.seconds(), share(every)));
+        records.row((millis, numbers))?;
     }
     let reading = look.reading.seconds() / every.seconds() * 100.0;
     outcome.answer(SHARE, Answer::Range(reading, share(every)));
@@ -62,7 +62,5 @@ pub(super) fn share(context: &Context<'_>) -> Result<Outcome> {
     outcome.quantity("a look at memory", "µs", [micros(look.time())]);
     // Looks a second at which a hundredth of a core is taken.
     outcome.quantity("looks for a hundredth", "", [0.01 / look.time().seconds()]);
-    let lines = Lines::new().series(Series::new("one little core", points));
-    outcome.panel("", lines, axis("looks at memory", "1/s").log(), axis("share of a core", "%").log());
-    Ok(outcome)
+    show(context, records, outcome)
 }

@@ -2,8 +2,7 @@
 
 use haversack_devices::processor::SelectionError;
 use haversack_devices::{CoreSelection, System};
-use haversack_training::{PhoneReport, Record};
-use rayon::prelude::*;
+use haversack_training::PhoneReport;
 
 use crate::artefacts::prelude::*;
 use crate::scenario::PhoneApps;

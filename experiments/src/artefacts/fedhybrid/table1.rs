@@ -1,11 +1,8 @@
 //! Table 1: what layout transformations take of the time that recomputation costs.
 
-use haversack_training::Record;
-
 use super::null::null;
 use super::setting::{MELON, S22, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The budget of the reading `table1-share`, in percent of what saved tensors take, and those around it.
 const HALF: f64 = 50.0;

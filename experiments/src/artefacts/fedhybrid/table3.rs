@@ -130,7 +130,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
         for (place, method) in group.methods.iter().enumerate() {
             let federation = &group.federations[place];
             let speedup = of_most(&group.speedups(place));
-            record(&mut outcome, group, method, federation, speedup)?;
+            outcome.row((group.task.1, method.name, speedup, costs(federation)))?;
             let row = |metric: &str| format!("fedhybrid/{}/{}/{}/{metric}", comparison.table, group.task.0, method.id);
             if place == 0 && !comparison.has_baseline {
                 let id = format!("fedhybrid/{}/{}/{}/accuracy", TABLE_3.table, group.task.0, method.id);
@@ -160,24 +160,17 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
     Ok(outcome)
 }
 
-fn record(
-    outcome: &mut Outcome,
-    group: &Group,
-    method: &Method,
-    federation: &Federation,
-    speedup: Option<f64>,
-) -> Result<()> {
-    let costs = [
-        speedup,
-        Some(federation.accuracy()),
-        Some(federation.round_s()),
-        Some(federation.mean(|course| f64::from(course.rounds))),
-        Some(federation.mean(|course| course.per_round(course.completed))),
-        Some(federation.excluded()),
-        Some(federation.mean(|course| course.share(course.killed))),
-        Some(federation.mean(|course| course.share(course.dropped))),
-    ];
-    Ok(outcome.row((group.task.1, method.name, costs))?)
+/// Of a federation accuracy, the time of a round, rounds, updates in each, and shares of phones and of their parts.
+fn costs(federation: &Federation) -> [f64; 7] {
+    [
+        federation.accuracy(),
+        federation.round_s(),
+        federation.mean(|course| f64::from(course.rounds)),
+        federation.mean(|course| course.per_round(course.completed)),
+        federation.excluded(),
+        federation.mean(|course| course.share(course.killed)),
+        federation.mean(|course| course.share(course.dropped)),
+    ]
 }
 
 /// How far a speed-up may be from the paper's before a note says why: of MobileNetV2, and of texts.

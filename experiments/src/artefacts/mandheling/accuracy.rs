@@ -1,7 +1,5 @@
 //! What training in integers costs in accuracy, on what stands in for the paper's networks and data sets.
 
-use haversack_workloads::data::Part;
-
 use super::table7::METHODS;
 use crate::artefacts::learning::{Taught, Training, answer_accuracy, learn, stand_in_words, stand_ins};
 use crate::artefacts::prelude::*;

@@ -1,13 +1,10 @@
 //! Artefacts that are a batch in every case of a declared sweep, or of one case.
 
-use haversack_training::Record;
 use haversack_workloads::Phase;
 use haversack_workloads::counts::count;
 
 use super::setting::{XIAOMI_10, XIAOMI_11_PRO, batch, batch_if_it_fits};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
-use crate::artefacts::sweep::swept;
 
 /// Time and energy of figures 5, 6, 7 and 11.
 pub(super) fn costs(context: &Context<'_>) -> Result<Outcome> {

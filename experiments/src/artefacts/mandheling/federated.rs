@@ -3,10 +3,8 @@
 //! What a round takes is simulated of the paper's network, what rounds teach is learned by a stand-in. The two INT8 engines train
 //! by the same algorithm, so that one federation in integers learns for both.
 
-use std::sync::Arc;
-
 use super::table7::METHODS;
-use super::table8::rounds;
+use super::table8::put_in_rounds;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::learning::answer_accuracy;
 use crate::artefacts::prelude::*;
@@ -44,10 +42,7 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
     for (subject, name) in SUBJECTS {
         let mut grid = Grid::default();
         for (place, (method, method_name)) in METHODS.into_iter().enumerate() {
-            let rounds_row = context.row(&format!("mandheling/table8/{subject}/{method}/rounds"))?;
-            let number = rounds(context.reference, rounds_row);
-            let number = number.with_context(|| format!("{} has no number", rounds_row.id))?;
-            outcome.answer(rounds_row.id.clone(), Answer::Input(number));
+            let number = put_in_rounds(context, outcome, subject, method)?;
             let timed = federation(context, subject, method, context.seed)?;
             // Energy of one client, as section 4.3 has it: what a phone of the population spends in all.
             let round = [timed.round_s(), timed.round_of_a_phone_j()];

@@ -4,7 +4,6 @@ use haversack_devices::Frequency;
 
 use super::setting::{XIAOMI_10, batch};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{Records, show};
 
 /// The networks of the figure.
 const NETWORKS: [(&str, &str); 3] = [("vgg11", "VGG-11"), ("vgg16", "VGG-16"), ("resnet34", "ResNet-34")];

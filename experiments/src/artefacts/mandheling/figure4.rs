@@ -3,9 +3,6 @@
 //! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch. From the shares of
 //! batches with a change in the last epoch follows how far mini-batches scatter: `examples/measured-factors.toml`.
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
 use strum::IntoEnumIterator;
 
 use crate::artefacts::learning::stand_ins;

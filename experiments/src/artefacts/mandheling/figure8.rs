@@ -1,7 +1,5 @@
 //! Figures 8a and 8b: accuracy by the clock while one phone trains, each on a stand-in for its network.
 
-use haversack_workloads::data::Part;
-
 use super::accuracy;
 use super::table7::METHODS;
 use crate::artefacts::learning::{Compared, Way, compare, stand_in_words, words};

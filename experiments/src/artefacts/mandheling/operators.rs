@@ -9,7 +9,6 @@ use haversack_workloads::{Network as Layers, Op, models};
 
 use super::setting::{XIAOMI_10, XIAOMI_11_PRO};
 use crate::artefacts::prelude::*;
-use crate::artefacts::sweep::swept;
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 

@@ -1,7 +1,5 @@
 //! Section 3.4 with data: what self-adaptive rescaling costs in accuracy, and what integers do beside fp32.
 
-use haversack_workloads::data::Part;
-
 use super::accuracy;
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;

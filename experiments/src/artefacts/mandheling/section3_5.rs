@@ -1,9 +1,8 @@
 //! Section 3.5 with data: what equation 4 makes of the parts of a split mini-batch.
 
 use crate::artefacts::prelude::*;
-use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measure};
+use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measured};
 
-const PLACE: &str = "mandheling/section3.5";
 const ABOUT: &str =
     "Gradients of weights from parts of a mini-batch with scale factors of their own, merged by equation 4";
 
@@ -21,26 +20,15 @@ const QUANTITIES: [(&str, &str); 4] = [
 ];
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let measured = context.measured(PLACE, || measure(context, ABOUT, &[IN_INTEGERS], split))?;
-    let mut outcome = Outcome::of("network,parts,quantity,percent,lo,hi");
-    outcome.words("stand-ins", measured.trained_on());
-    let mut series = Vec::new();
+    let (measured, outcome) = measured(context, ABOUT, &[IN_INTEGERS], split)?;
+    let mut records = Records::of("network,parts,quantity,label,percent,lo,hi");
     for (id, label) in QUANTITIES {
-        let mut points = Vec::new();
         for parts in PARTS {
             let value = measured.value(&format!("{}/{id}/{parts}", IN_INTEGERS.model))?;
-            outcome.row((IN_INTEGERS.model, parts as u64, id, [value.value, value.lo, value.hi]))?;
-            outcome.quantity(&format!("{label}, {parts} parts"), "%", [value.value]);
-            points.push((parts as f64, value.value));
+            records.row((IN_INTEGERS.model, parts as u64, id, label, [value.value, value.lo, value.hi]))?;
         }
-        series.push(Series::new(label, points));
     }
-    let (shares, errors): (Vec<_>, Vec<_>) = (series.drain(..2).collect(), series);
-    let lines = |series: Vec<Series>| series.into_iter().fold(Lines::new(), Lines::series);
-    let parts = || Axis::new("parts").log();
-    outcome.panel("scale factors of parts", lines(shares), parts(), from_zero("share", "%"));
-    outcome.panel("distance from the sums", lines(errors), parts(), from_zero("relative error", "%"));
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// The shares and mean errors over the gradients of all layers.
@@ -78,7 +66,7 @@ mod tests {
 
     #[test]
     fn parts_are_merged_by_equation_4_as_they_were_measured_to_be() {
-        let trained = trained_again(PLACE, IN_INTEGERS, 2);
+        let trained = trained_again("mandheling/section3.5", IN_INTEGERS, 2);
         // One part is the whole.
         for one in trained.split_gradients(1, 1).unwrap() {
             assert_eq!((&one.factors[..], one.error_of_merged()), (&[one.whole_factor][..], one.error_of_whole()));
@@ -91,7 +79,7 @@ mod tests {
             assert!(one.factors.len() == 4 && one.whole_factor <= one.factors.iter().max().unwrap() + 2);
         }
         // The third seed is 2; another instruction set has another softmax.
-        let measured = committed(PLACE).unwrap();
+        let measured = committed("mandheling/section3.5").unwrap();
         let mean = |value: fn(&SplitGradient) -> f64| four.iter().map(value).sum::<f64>() / four.len() as f64 * 100.0;
         for (id, found) in [("same-factor", mean(same_factor)), ("error-merged", mean(SplitGradient::error_of_merged))]
         {

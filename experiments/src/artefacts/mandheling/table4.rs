@@ -6,8 +6,6 @@ use haversack_devices::{Device, Stack};
 
 use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::records;
 use crate::papers::reference::{Reference, Role};
 
 const CHANNELS: u64 = 64;

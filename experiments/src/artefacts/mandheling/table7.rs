@@ -5,8 +5,6 @@ use haversack_devices::{CoreSelection, CpuCores, Device, Frequency};
 use super::roofline;
 use super::setting::{BatchCost, XIAOMI_11_PRO, batch};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::records;
 
 /// The methods of the table.
 pub(crate) const METHODS: [(&str, &str); 3] =

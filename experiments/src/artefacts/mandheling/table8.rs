@@ -32,6 +32,14 @@ pub(crate) fn rounds(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     reference.of(row.paper, &row.artefact).find(same)?.number()
 }
 
+/// The rounds of a training, which are put in.
+pub(super) fn put_in_rounds(context: &Context<'_>, outcome: &mut Outcome, subject: &str, method: &str) -> Result<f64> {
+    let row = context.row(&format!("mandheling/table8/{subject}/{method}/rounds"))?;
+    let number = rounds(context.reference, row).with_context(|| format!("{} has no number", row.id))?;
+    outcome.answer(row.id.clone(), Answer::Input(number));
+    Ok(number)
+}
+
 /// The operations of a batch in fp32, forward and backward, as the engines on the CPU compute them.
 fn operations(context: &Context<'_>, scenario: &Scenario) -> Result<Flops> {
     let in_floats = Scenario { policy: "mnn-fp32".to_owned(), ..scenario.clone() };
@@ -51,10 +59,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     for (subject, name) in CENTRALISED {
         for (method, method_name) in METHODS {
             let Some(scenario) = of_row(subject, method, samples) else { continue };
-            let rounds_row = context.row(&format!("mandheling/table8/{subject}/{method}/rounds"))?;
-            let rounds = rounds(context.reference, rounds_row);
-            let rounds = rounds.with_context(|| format!("{} has no number", rounds_row.id))?;
-            outcome.answer(rounds_row.id.clone(), Answer::Input(rounds));
+            let rounds = put_in_rounds(context, &mut outcome, subject, method)?;
             let batch = batch(context, &scenario)?;
             let share = operations(context, &scenario)?.0 / of_table7.0;
             let each = [batch.time.seconds(), batch.energy.0];

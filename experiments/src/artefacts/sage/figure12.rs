@@ -1,6 +1,6 @@
 //! Figure 12: memory over one iteration while the budget falls.
 
-use haversack_training::{Observe, Record, SpanKind, Timeline};
+use haversack_training::{Observe, SpanKind, Timeline};
 use haversack_workloads::Role;
 
 use super::setting::{RESNET, S10, scenario};

@@ -7,8 +7,6 @@ use haversack_workloads::{Phase, Role, TrainingGraph};
 use super::null::null;
 use super::setting::{MOBILENET, RESNET, S10, scenario, unoptimised};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::records;
 
 /// Figure 2: inference and training, by weights and activations.
 pub(super) fn figure2(context: &Context<'_>) -> Result<Outcome> {

@@ -48,7 +48,8 @@ pub(super) fn section5(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let id = "sage/section5/all/fp16/memory-reduction";
     outcome.number(id, saved.iter().sum::<f64>() / saved.len() as f64);
-    let each: Vec<_> = NETWORKS.iter().zip(&saved).map(|(n, s)| format!("{} {s:.1} %", n.name)).collect();
+    let each: Vec<_> =
+        NETWORKS.iter().zip(&saved).map(|(network, saved)| format!("{} {saved:.1} %", spelled(network))).collect();
     outcome.remark(id, each.join(", "));
     Ok(outcome)
 }

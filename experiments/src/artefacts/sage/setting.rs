@@ -11,28 +11,18 @@ pub(super) const S10: &str = "galaxy-s10";
 pub(super) const PHONES: &[&str] = &[S10, "galaxy-note20"];
 pub(super) const MACHINES: &[&str] = &[S10, "galaxy-note20", "rtx-3090"];
 
-/// A network of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SageNetwork {
-    /// Its name in the reference.
-    pub(super) subject: &'static str,
-    /// Its name for people.
-    pub(super) name: &'static str,
-}
-
-/// The four networks, in the order of table 1.
-pub(super) const NETWORKS: [SageNetwork; 4] = [RESNET, DENSENET, MOBILENET, BERT];
+/// The four networks as the reference calls them, in the order of table 1.
+pub(super) const NETWORKS: [&str; 4] = [RESNET, "densenet121", MOBILENET, BERT];
 /// ResNet-50, on which most of the paper's claims are made.
-pub(super) const RESNET: SageNetwork = SageNetwork { subject: "resnet50", name: "ResNet-50" };
-const DENSENET: SageNetwork = SageNetwork { subject: "densenet121", name: "DenseNet-121" };
+pub(super) const RESNET: &str = "resnet50";
 /// MobileNetV2, of which other inputs and batches are shown beside the rows.
-pub(super) const MOBILENET: SageNetwork = SageNetwork { subject: "mobilenetv2", name: "MobileNetV2" };
+pub(super) const MOBILENET: &str = "mobilenetv2";
 /// BERT-small, whose head and tokens a reading declares.
-pub(super) const BERT: SageNetwork = SageNetwork { subject: "bert-small", name: "BERT-small" };
+pub(super) const BERT: &str = "bert-small";
 
 /// A scenario of `network` on `device`, with what the readings declare for all of the paper.
-pub(super) fn scenario(context: &Context<'_>, device: &str, network: SageNetwork) -> Result<Scenario> {
-    let model = if network == BERT { context.reading_text("bert")? } else { network.subject };
+pub(super) fn scenario(context: &Context<'_>, device: &str, network: &str) -> Result<Scenario> {
+    let model = if network == BERT { context.reading_text("bert")? } else { network };
     let mut scenario = Scenario::new(device, model);
     scenario.stack = Some(STACK.to_owned());
     scenario.batch = context.reading_number("batch")? as u64;
@@ -41,6 +31,6 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: SageNetwork
 }
 
 /// The same on the original graph, which nothing optimises.
-pub(super) fn unoptimised(context: &Context<'_>, network: SageNetwork) -> Result<Scenario> {
+pub(super) fn unoptimised(context: &Context<'_>, network: &str) -> Result<Scenario> {
     Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
 }

@@ -2,8 +2,6 @@
 
 use super::setting::{MACHINES, PHONES, RESNET, S10, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::show;
-use crate::artefacts::sweep::{records, swept};
 
 /// The budget of `percent` of what the unmanaged graph needs.
 fn budget(whole: Bytes, percent: f64) -> Budget {

@@ -1,5 +1,6 @@
 //! The saved tensors of a mini-batch, and gradients from what a store would give back of them.
 
+use haversack_kernels::compress::FeatureMap;
 use haversack_numerics::ProgramError;
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::program::Map;
@@ -19,6 +20,11 @@ pub(in crate::artefacts) struct SavedMap {
 }
 
 impl SavedMap {
+    /// A sample of it as the codec takes it, channel by channel.
+    pub(in crate::artefacts) const fn feature<'v>(&self, values: &'v [f32]) -> FeatureMap<'v> {
+        FeatureMap { values, channels: self.map.channels, height: self.map.height, width: self.map.width }
+    }
+
     /// The samples, each channel by channel.
     pub(in crate::artefacts) fn samples(&self) -> impl Iterator<Item = Vec<f32>> + '_ {
         let samples = self.values.chunks_exact(self.map.elements().max(1));

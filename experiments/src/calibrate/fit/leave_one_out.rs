@@ -6,7 +6,7 @@
 //! is found again.
 
 use super::{Constant, Fit, Problem};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// By how much the logarithm of a constant moves for a slope: 5 %, which is more than the rounding of times.
 const MOVE: f64 = 0.05;
@@ -38,7 +38,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Problem::present`].
-    pub fn left_out(&self, fit: &Fit, mut after_row: impl FnMut()) -> Result<Vec<f64>, CommandError> {
+    pub fn left_out(&self, fit: &Fit, mut after_row: impl FnMut()) -> Result<Vec<f64>> {
         let mut fit = fit.clone();
         fit.free.retain(|&at| self.points[at].is_none());
         let fit = &fit;
@@ -55,13 +55,7 @@ impl Problem {
     }
 
     /// The best point that steps from `here` find for all rows but one.
-    fn without_row(
-        &self,
-        fit: &Fit,
-        here: &Point,
-        mut slopes: Vec<Vec<f64>>,
-        left_out: usize,
-    ) -> Result<Point, CommandError> {
+    fn without_row(&self, fit: &Fit, here: &Point, mut slopes: Vec<Vec<f64>>, left_out: usize) -> Result<Point> {
         let mut best = here.clone();
         for _ in 0..STEPS {
             let before = best.objective(left_out);
@@ -87,7 +81,7 @@ impl Problem {
         Ok(best)
     }
 
-    fn point(&self, fit: &Fit, logs: Vec<f64>) -> Result<Point, CommandError> {
+    fn point(&self, fit: &Fit, logs: Vec<f64>) -> Result<Point> {
         let mut values = fit.values.clone();
         for (&at, log) in fit.free.iter().zip(&logs) {
             let Constant { lower, upper, .. } = self.calibration.constants[at];
@@ -100,7 +94,7 @@ impl Problem {
     }
 
     /// How the residual of each row moves with the logarithm of each constant, a list of rows for each constant.
-    fn slopes(&self, fit: &Fit, here: &Point) -> Result<Vec<Vec<f64>>, CommandError> {
+    fn slopes(&self, fit: &Fit, here: &Point) -> Result<Vec<Vec<f64>>> {
         let mut slopes = Vec::new();
         for (axis, bounds) in self.bounds(fit).into_iter().enumerate() {
             let mut logs = here.logs.clone();

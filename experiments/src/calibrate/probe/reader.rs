@@ -12,7 +12,7 @@ use haversack_devices::text::{aside, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The only format that is read.
 const FORMAT: &str = "haversack-probe-1";
@@ -59,7 +59,7 @@ pub(super) struct Probed {
 ///
 /// # Errors
 /// All that is wrong with it, a line each: file, line, field, and what was expected.
-pub(super) fn read(file: &str, text: &str) -> Result<Probed, CommandError> {
+pub(super) fn read(file: &str, text: &str) -> Result<Probed> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         CommandError::input(format!("{file}:{}: no JSON: {error}; expected what a probe prints, whole", error.line()))
     })?;

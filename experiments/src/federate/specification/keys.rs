@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use haversack_federation::selection::SelectorKind;
 use serde::{Deserialize, Serialize};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::federate::budgets::Report;
 use crate::federate::plans::Plans;
 
@@ -138,20 +138,15 @@ pub(super) struct Place<'a> {
     pub(super) text: &'a str,
 }
 
-/// Keys that federations no longer have, and what to do instead.
-const GONE: [(&str, &str); 3] = [
-    ("aggregation", ROUNDS_ARE_SYNCHRONOUS),
-    ("concurrency", ROUNDS_ARE_SYNCHRONOUS),
-    ("max_staleness", ROUNDS_ARE_SYNCHRONOUS),
-];
-const ROUNDS_ARE_SYNCHRONOUS: &str = "rounds are synchronous; leave the key out";
+/// Keys that federations no longer have.
+const GONE: [&str; 3] = ["aggregation", "concurrency", "max_staleness"];
 
 impl Place<'_> {
     /// # Errors
     /// A key that federations no longer have.
-    pub(super) fn refuse_gone(&self) -> Result<(), CommandError> {
-        GONE.iter().try_for_each(|(key, instead)| match self.line(key) {
-            Some(_) => Err(self.says(key, &format!("`{key}` is gone: {instead}"))),
+    pub(super) fn refuse_gone(&self) -> Result<()> {
+        GONE.iter().try_for_each(|key| match self.line(key) {
+            Some(_) => Err(self.says(key, &format!("`{key}` is gone: rounds are synchronous; leave the key out"))),
             None => Ok(()),
         })
     }

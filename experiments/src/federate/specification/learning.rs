@@ -7,7 +7,7 @@ use haversack_workloads::data::{DataSet, LoadOptions, load};
 
 use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The name of the data that are made for each client (Li et al., MLSys 2020).
 const SYNTHETIC: &str = "synthetic";
@@ -62,7 +62,7 @@ impl Learning {
     ///
     /// # Errors
     /// Data that cannot be had.
-    pub(in crate::federate) fn data_set(&self, cache: &Cache) -> Result<Option<Arc<DataSet>>, CommandError> {
+    pub(in crate::federate) fn data_set(&self, cache: &Cache) -> Result<Option<Arc<DataSet>>> {
         let suits = if OF_TOKENS.contains(&self.stand_in.as_str()) { "phrases" } else { "glyphs" };
         let name = self.data.as_deref().unwrap_or(suits);
         if name == SYNTHETIC {
@@ -75,7 +75,7 @@ impl Learning {
 }
 
 /// What is learned; `None` for time alone.
-pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>, CommandError> {
+pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
     if mode == Mode::Timing {
         let given = toml::from_str::<toml::Table>(place.text).unwrap_or_default();
@@ -122,7 +122,7 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
 }
 
 /// How the server takes updates in, and FedProx's μ.
-fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32), CommandError> {
+fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32)> {
     let aggregator = asked.aggregator.unwrap_or(Aggregator::Average);
     if asked.proximal.is_some() && aggregator != Aggregator::Proximal {
         return Err(place.says("proximal", "`proximal` is FedProx's μ; expected aggregator = \"fedprox\" with it"));

@@ -8,7 +8,7 @@ use haversack_federation::population::{DeviceKind, Link, MemoryClass, Population
 use super::Specification;
 use super::keys::{Asked, Place};
 use crate::cache::Cache;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The phones of a federation.
 pub(crate) struct Phones {
@@ -20,7 +20,7 @@ pub(crate) struct Phones {
 impl Phones {
     /// # Errors
     /// A population that cannot be drawn.
-    pub(crate) fn draw(asked: &Specification) -> Result<Self, CommandError> {
+    pub(crate) fn draw(asked: &Specification) -> Result<Self> {
         let kinds: Vec<DeviceKind> = (0..)
             .zip(&asked.setting.memory)
             .flat_map(|(memory, class)| class.devices.iter().map(move |id| DeviceKind { id: id.clone(), memory }))
@@ -33,7 +33,7 @@ impl Phones {
     ///
     /// # Errors
     /// Data that cannot be had.
-    pub(in crate::federate) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self, CommandError> {
+    pub(in crate::federate) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self> {
         let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
         let Some(set) = learning.data_set(cache)? else { return Ok(self) };
         let sizes: Vec<u32> = self.population.phones().iter().map(|phone| phone.samples).collect();
@@ -45,7 +45,7 @@ impl Phones {
 }
 
 /// What phones are drawn from.
-pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSetting, CommandError> {
+pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSetting> {
     let mut setting = PopulationSetting::embedded().map_err(CommandError::failed)?;
     if let Some(mix) = &asked.memory_mix {
         mixed(&mut setting, mix).map_err(|why| place.says("memory_mix", &why))?;
@@ -79,7 +79,7 @@ fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result
 }
 
 /// How many samples phones hold.
-pub(super) fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes, CommandError> {
+pub(super) fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes> {
     let Some(total) = asked.total_samples else {
         if asked.size_alpha.is_some() {
             return Err(place.says("size_alpha", "`size_alpha` says how `total_samples` are split, which is not given"));

@@ -1,8 +1,5 @@
 //! Figures 18c and 18d: the memory budget predictor in training, against direct measurement and by its thresholds.
 
-use haversack_training::Record;
-use rayon::prelude::*;
-
 use super::super::figure19::traces::{ROUNDS, Trace, synthetic, with_starts};
 use super::super::figure19::training::train;
 use crate::artefacts::prelude::*;

@@ -11,7 +11,6 @@ use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::express::{Version, express};
 use haversack_workloads::operator::Window;
 use haversack_workloads::{Network, Phase, TrainingGraph, WorkloadError};
-use rayon::prelude::*;
 
 use super::super::setting::{MOBILENET, S22, scenario};
 use crate::artefacts::prelude::*;

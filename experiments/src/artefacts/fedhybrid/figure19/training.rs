@@ -1,7 +1,5 @@
 //! Training on a phone in use, and what the rule for its budget makes of it.
 
-use haversack_training::Record;
-
 use super::super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use super::traces::Trace;
 use crate::artefacts::prelude::*;

@@ -2,7 +2,6 @@
 //! the middle, at least and at most. Each point is one start, and the mean of all where everything is run.
 
 use haversack_devices::calibration::Settings;
-use rayon::prelude::*;
 
 use super::super::setting::{OP10P, PICTURES, S22, from_starts, system};
 use super::round::{Starts, of_round};

@@ -118,15 +118,11 @@ pub(in crate::artefacts::fedhybrid) fn regeneration(context: &Context<'_>) -> Re
     let traffic = traffic(context, &made)?;
     let mut outcome =
         Outcome::of("network,budget_percent,scores,operators,plan_bytes,profile_bytes,server_ms,phone_ms,tensors");
-    let mut times = [Vec::new(), Vec::new()];
     for one in &made {
         let Operations { scores, operators } = one.plan.operations();
         let counts = [scores, operators, one.plan.bytes().0, one.sent.0];
         let spent = one.times.map(|time| time.map(milliseconds));
         outcome.row((one.name, one.percent, counts, spent, one.treatments.as_str()))?;
-        for (times, spent) in times.iter_mut().zip(spent) {
-            times.push((one.name, one.percent as f64, spent));
-        }
     }
     answer_ratio(context, &mut outcome, &made)?;
     outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
@@ -139,17 +135,15 @@ pub(in crate::artefacts::fedhybrid) fn regeneration(context: &Context<'_>) -> Re
             traffic.share(PLANS, 1)
         ),
     );
-    let [_, on_phone] = &times;
-    let place = |point: &(&str, f64, Option<f64>)| Some((point.1, point.2?));
-    let by_network = curves(on_phone, |point| point.0, place);
+    let by_network = curves(&made, |one| one.name, |one| Some((one.percent as f64, milliseconds(one.times[1]?))));
     let budget = axis("memory budget, of what training needs", "%");
     outcome.panel("making a plan on the phone", by_network, budget, from_zero("time", "ms"));
     draw_shares(context, &mut outcome, &traffic)?;
     outcome.quantity("weights", "MB", [traffic.weights.megabytes()]);
     outcome.quantity("size of a plan", "kB", [traffic.plan.as_f64() / 1e3]);
-    let of_phone = on_phone.iter().filter_map(|point| point.2);
-    outcome.quantity("a plan on the phone", "ms", of_phone);
-    outcome.quantity("a plan on the server", "ms", times[0].iter().filter_map(|point| point.2));
+    for (name, place) in [("a plan on the phone", 1), ("a plan on the server", 0)] {
+        outcome.quantity(name, "ms", made.iter().filter_map(|one| one.times[place].map(milliseconds)));
+    }
     if let Some(bound) = context.paper(SHARE)?.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
         let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
         outcome.quantity("iterations of a round below the bound", "", [least]);
