@@ -141,6 +141,16 @@ impl StackOnGpu {
 }
 
 impl StackOnCpu {
+    /// Whether plain loops of scalar code compute operators of `kind`.
+    pub fn sweeps(&self, kind: OperatorKind) -> bool {
+        match kind {
+            OperatorKind::Gather => true,
+            OperatorKind::Reduction => !self.vector_reductions,
+            OperatorKind::ElementWise | OperatorKind::Optimiser => !self.vector_maps,
+            _ => false,
+        }
+    }
+
     /// What it runs on, and what `device` has instead; `None` if they fit.
     pub(crate) fn misfit(&self, device: &Device) -> Option<[String; 2]> {
         let (sets, has) = (self.instruction_sets.as_ref()?, device.constants.instruction_set?);

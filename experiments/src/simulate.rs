@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::OperatorKind;
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::write_atomically;
 use haversack_training::{Observe, OperatorTime, PeakReport, Record, RunError, Wall};
@@ -249,7 +250,7 @@ const LISTED: usize = 10;
 /// An operator that takes long.
 struct Longest {
     name: String,
-    kind: &'static str,
+    kind: OperatorKind,
     phase: &'static str,
     /// How often it ran.
     times: u64,
@@ -267,7 +268,7 @@ fn longest_of(graph: &TrainingGraph, record: &Record) -> Vec<Longest> {
         let node = graph.nodes.get(operator.node as usize)?;
         Some(Longest {
             name: node.name.clone(),
-            kind: node.work.kind.name(),
+            kind: node.work.kind,
             phase: match node.phase {
                 Phase::Forward => "forward",
                 Phase::Backward => "backward",
@@ -286,7 +287,7 @@ impl Longest {
     fn to_json(&self) -> Value {
         json!({
             "name": self.name,
-            "kind": self.kind,
+            "kind": self.kind.name(),
             "phase": self.phase,
             "times": self.times,
             "time_s": self.time.0 as f64 / 1e9,
@@ -306,7 +307,7 @@ fn longest_table(longest: &[Longest]) -> String {
     table.row(["operator", "kind", "phase", "times", unit.symbol, "share", "bound by"]);
     for Longest { name, kind, phase, times, time, share, bound_by } in longest {
         let (times, time) = (times.to_string(), unit.number(time.0 as f64));
-        table.row([name, *kind, *phase, &times, &time, &percent(*share), *bound_by]);
+        table.row([name, kind.name(), *phase, &times, &time, &percent(*share), *bound_by]);
     }
     table.to_string()
 }

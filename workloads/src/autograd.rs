@@ -200,8 +200,8 @@ impl<'a> Differentiator<'a> {
         let work = NodeWork {
             passes: self.passes_forward(node) + copied * 2,
             copied,
-            // A frame around a map leaves its rows whole.
-            by_rows: matches!(node.op, Op::Take(Taking::PadAround)),
+            // A frame around a map leaves its rows whole, and so does joining maps.
+            by_rows: matches!(node.op, Op::Take(Taking::PadAround) | Op::Concat { .. }),
             ..NodeWork::computing(kind_of(node), flops, at_once(node, elements))
         };
         self.writer.write(&node.module, inputs, outputs, work);

@@ -63,14 +63,8 @@ impl Core {
     /// filled; a stack's scalar code runs as fast as the core runs branchy scalar code.
     fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> [f64; 2] {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
-        let sweeps = match work.kind {
-            OperatorKind::Gather => true,
-            OperatorKind::Reduction => !stack.vector_reductions,
-            OperatorKind::ElementWise | OperatorKind::Optimiser => !stack.vector_maps,
-            _ => false,
-        };
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
-            (Some(each), Some(coremark)) if sweeps => {
+            (Some(each), Some(coremark)) if stack.sweeps(work.kind) => {
                 work.flops.0 * each.value.0 * 1e-6 / (coremark.0 * self.frequency.0)
             }
             _ => {

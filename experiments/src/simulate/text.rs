@@ -2,10 +2,15 @@
 
 use std::fmt::Write as _;
 
+use haversack_devices::ConstantEntry;
+use haversack_devices::device::GpuConstants;
+use haversack_devices::processor::Processor;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
+use haversack_workloads::training_graph::Node;
 
 use super::{Simulated, longest_table};
 use crate::checked::doubt;
@@ -13,6 +18,8 @@ use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text, workload};
 
+/// The share of a peak below which a run says what keeps it there.
+const LITTLE: f64 = 0.05;
 /// Characters of a bar of 100%.
 const BAR: f64 = 40.0;
 /// Micro-batches that are written out; of more, only how many.
@@ -117,8 +124,67 @@ impl Simulated {
             let line = format!("  {name:22}{:>6}  {}", percent(share), bar(share));
             let _ = writeln!(text, "{}", line.trim_end());
         }
+        text += &self.of_peak();
         let _ = write!(text, "\nthe operators that take longest\n{}", longest_table(&self.longest));
         text
+    }
+
+    /// How much of the peak the network's arithmetic comes to, and, where that is little, the constant that keeps it there.
+    fn of_peak(&self) -> String {
+        let Some(peak) = self.peak() else { return String::new() };
+        let arithmetic = |node: &Node| node.work.flops.at(self.plan.scenario().batch) as f64;
+        let reached = self.plan.graph.nodes.iter().map(arithmetic).sum::<f64>() / self.record.iteration.seconds();
+        let share = reached / peak;
+        let [reached, peak] = [reached, peak].map(|rate| three_digits(rate / 1e9));
+        let mut text = format!("  {:22}{:>6}  {reached} of {peak} GFLOP/s\n", "of the peak", percent(share));
+        if let Some(constant) = self.keeps_low().filter(|_| share < LITTLE) {
+            let ConstantEntry { name, unit, kind, file, .. } = &constant;
+            let value = three_digits(constant.value);
+            let _ = writeln!(text, "  {:22}{:>6}  {name} = {value} {unit} of {file} ({kind})", "above all by", "");
+        }
+        text
+    }
+
+    /// Operations a second of the processors that train, in the format of the run.
+    fn peak(&self) -> Option<f64> {
+        let (machine, precision) = (self.plan.machine(), self.plan.arithmetic());
+        let of_gpu = |gpu: &GpuConstants| match precision {
+            Precision::Fp16 => gpu.fp16_tensor_peak.as_ref().unwrap_or(&gpu.fp16_peak).value.0,
+            Precision::Int8 => gpu.int8_tensor_peak.as_ref().unwrap_or(&gpu.int8_peak).value.0,
+            Precision::Fp32 | Precision::Int16 | Precision::Int32 => gpu.fp32_peak.value.0,
+        };
+        let own = match &machine.processor {
+            Processor::Cpu(cores, _) => cores.peak(precision).0,
+            Processor::Gpu(..) => machine.device.constants.gpu.as_ref().map(of_gpu)?,
+        };
+        let dsp = machine.device.constants.dsp.as_ref().filter(|_| machine.dsp.is_some());
+        Some(own + dsp.map_or(0.0, |dsp| dsp.int8_peak.value.0))
+    }
+
+    /// The constant by which what bounds the run most does so.
+    fn keeps_low(&self) -> Option<ConstantEntry> {
+        let machine = self.plan.machine();
+        let section = if matches!(machine.processor, Processor::Gpu(..)) { "gpu" } else { "cpu" };
+        let bound = self.record.bound_by.longest();
+        let kind = self.longest.iter().find(|operator| operator.bound_by == bound).map(|operator| operator.kind);
+        let in_loops = |kind| machine.stack.cpu().is_some_and(|on_cpu| section == "cpu" && on_cpu.sweeps(kind));
+        let names = match bound {
+            "arithmetic" if in_loops(kind?) => vec!["cpu.sweep_work".to_owned()],
+            "arithmetic" => vec![format!("{section}.efficiency.{}", kind?)],
+            "index-arithmetic" => {
+                vec![format!("{section}.index_ops_per_access"), format!("{section}.0.fp32_rate")]
+            }
+            "dram" => vec!["dram.achievable".to_owned()],
+            "caches" => vec![format!("{section}.l2_bandwidth"), format!("{section}.0.l2_rate")],
+            "launches" | "host" => {
+                ["launch", "operator_work", "operator_overhead"].map(|name| format!("{section}.{name}")).into()
+            }
+            "preparation" => vec![format!("{section}.preparation_work")],
+            _ => Vec::new(),
+        };
+        let mut entries = machine.device.entries();
+        entries.extend(machine.stack.entries());
+        names.iter().find_map(|name| entries.iter().find(|entry| entry.name == *name)).cloned()
     }
 
     fn memory(&self) -> String {

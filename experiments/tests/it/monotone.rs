@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::{call, json};
 
 /// Endings of the names of what a machine may have more of: units, clocks, rates, bandwidths, caches, memory, flash.
-const MORE: [&str; 22] = [
+const MORE: [&str; 24] = [
     "ram",
     ".units",
     ".clock",
@@ -29,6 +29,8 @@ const MORE: [&str; 22] = [
     "dram.peak",
     "dram.achievable",
     ".frequency",
+    ".sequential_read",
+    ".sequential_write",
 ];
 
 /// A sum that is split over more units is finished by one more kernel, which a host that is the slower one has to launch.

@@ -186,7 +186,7 @@ fn committed_sets_are_no_further_off_than_they_were() {
         ("mnn-phones", "busy_cores", 0.064),
         ("mnn-phones", "kernel_share", 0.329),
         ("mnn-phones", "minor_faults", 0.149),
-        ("mnn-phones", "iteration_time_s (inference)", 0.402),
+        ("mnn-phones", "iteration_time_s (inference)", 0.227),
         ("ncnn-cpu", "iteration_time_s (inference)", 0.165),
         ("rtx-3090", "iteration_time_s", 0.108),
         ("rtx-3090", "iteration_time_s (inference)", 0.059),
