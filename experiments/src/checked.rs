@@ -1,15 +1,12 @@
 //! What has ever checked a device under a software stack: rows of measured sets, and numbers of the papers.
 
 use haversack_devices::device::Form;
-use haversack_devices::load;
 use serde::Deserialize;
 
-use crate::measured_set::Set;
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
 use crate::quantities::percent;
 use crate::run::Plan;
-use crate::truth::SETS;
 
 /// Verdicts of rows that compare what was simulated with what was reported.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
@@ -22,6 +19,9 @@ const ERRORS: &str = include_str!("../truth/errors.csv");
 #[derive(Deserialize)]
 struct Tally {
     set: String,
+    stack: String,
+    /// The forms of its devices, by spaces.
+    forms: String,
     what: String,
     role: String,
     rows: u64,
@@ -37,29 +37,19 @@ const QUANTITIES: [(&str, bool, &str); 3] = [
 
 /// How far off measured rows of `stack` on devices of this `form` are, of training or of `inference`; `None` where there are none.
 fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
-    let is_of = |set: &Set| {
-        set.rows.iter().filter_map(|row| row.scenario()).any(|scenario| {
-            let device = || load(&scenario.device).ok().and_then(|device| device.constants.form);
-            scenario.stack.as_deref() == Some(stack) && scenario.inference == inference && device() == Some(form)
-        })
-    };
-    let set =
-        SETS.iter().filter(|set| set.about.contains(stack)).find_map(|set| Set::embedded(set).ok().filter(is_of))?;
-    let tallies = || csv::Reader::from_reader(ERRORS.as_bytes()).into_deserialize::<Tally>().filter_map(Result::ok);
-    let of = |what: &str, role: &str| {
-        tallies().find(|tally| tally.set == set.name && tally.what == what && tally.role == role)
-    };
+    let form: &str = form.into();
+    let tallies = csv::Reader::from_reader(ERRORS.as_bytes()).into_deserialize::<Tally>().filter_map(Result::ok);
+    let fits = |tally: &Tally| tally.stack == stack && tally.forms.split(' ').any(|of| of == form);
+    let tallies: Vec<Tally> = tallies.filter(fits).collect();
+    let of = |what: &str, role: &str| tallies.iter().find(|tally| tally.what == what && tally.role == role);
     let told = QUANTITIES.into_iter().filter(|(_, infers, _)| *infers == inference).filter_map(|(what, _, words)| {
-        let (tally, fitted) =
-            of(what, "check").map(|tally| (tally, false)).or_else(|| Some((of(what, "fit")?, true)))?;
-        let kind = if fitted { "fitted " } else { "" };
+        let (tally, kind) =
+            of(what, "check").map(|tally| (tally, "")).or_else(|| Some((of(what, "fit")?, "fitted ")))?;
         Some(format!("{words} {} off in the mean of {} {kind}rows", percent(tally.mean_error), tally.rows))
     });
     let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| {
-        let form: &str = form.into();
-        format!("measured under {stack} on a {form}: {}; see `haversack validate {}`", told.join(", "), set.name)
-    })
+    let set = &tallies.first().filter(|_| !told.is_empty())?.set;
+    Some(format!("measured under {stack} on a {form}: {}; see `haversack validate {set}`", told.join(", ")))
 }
 
 /// Whether a row of the committed results compares a reported number with one that rests on both.

@@ -1,8 +1,10 @@
 //! `validate`: what it says of measured sets, how it refuses wrong ones, and how far off the committed ones are.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs};
 
+use haversack_devices::load;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -135,16 +137,33 @@ fn percent(share: &Value) -> String {
     share.as_f64().map(|share| format!("{:.1}%", share * 100.0)).unwrap_or_default()
 }
 
+/// The stack that rows of a set run under, and the forms of their devices; nothing of a set that trains nothing.
+fn stack_and_forms(set: &str) -> [String; 2] {
+    let folder = root().join("experiments/truth").join(set);
+    let about: toml::Table = fs::read_to_string(folder.join("set.toml")).unwrap().parse().unwrap();
+    let Some(stack) = about.get("scenario").map(|scenario| scenario["stack"].as_str().unwrap()) else {
+        return Default::default();
+    };
+    let rows = table(&folder.join("rows.csv"));
+    let device = rows[0].iter().position(|column| column == "device").unwrap();
+    let devices: BTreeSet<&String> = rows[1..].iter().map(|row| &row[device]).collect();
+    let forms = devices.into_iter().filter_map(|device| load(device).unwrap().constants.form);
+    let forms: BTreeSet<String> = forms.map(|form| form.to_string()).collect();
+    [stack.to_owned(), forms.into_iter().collect::<Vec<_>>().join(" ")]
+}
+
 #[test]
 fn committed_sets_are_no_further_off_than_they_were() {
     let answer = json(&call("validate --format json"));
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["set", "what", "role", "rows", "mean_error", "median_error", "rank"]).unwrap();
+    let head = ["set", "stack", "forms", "what", "role", "rows", "mean_error", "median_error", "rank"];
+    table.write_record(head).unwrap();
     let mut shown =
         "| set | quantity | role | rows | mean error | median | rank |\n|---|---|---|---|---|---|---|\n".to_owned();
     let mut found = Vec::new();
     for set in answer.as_array().unwrap() {
         let quantities = set["quantities"].as_array().unwrap();
+        let [stack, forms] = stack_and_forms(set["set"].as_str().unwrap());
         for tally in quantities.iter().filter(|tally| tally["compared"].as_u64() > Some(0)) {
             // A row without an answer would make the others look nearer.
             assert_eq!(tally["compared"], tally["rows"], "{tally}");
@@ -152,7 +171,8 @@ fn committed_sets_are_no_further_off_than_they_were() {
             let rounded = |key: &str| tally[key].as_f64().map(|value| format!("{value:.4}")).unwrap_or_default();
             let (name, rows) = (set["set"].as_str().unwrap(), tally["rows"].to_string());
             let cells = [rounded("mean_error"), rounded("median_error"), rounded("rank")];
-            table.write_record([name, &text("what"), &text("role"), &rows, &cells[0], &cells[1], &cells[2]]).unwrap();
+            let head = [name, &stack, &forms, &text("what"), &text("role"), &rows];
+            table.write_record(head.into_iter().chain(cells.iter().map(String::as_str))).unwrap();
             let rank = tally["rank"].as_f64().map(|rank| format!("{rank:.2}")).unwrap_or_default();
             let [mean, median] = ["mean_error", "median_error"].map(|key| percent(&tally[key]));
             let (what, role) = (text("what"), text("role"));
