@@ -19,8 +19,12 @@ const ALIGNMENT: u64 = 64;
 pub struct PoolAllocator {
     budget: u64,
     blocks: Vec<Block>,
-    /// Free blocks by size.
-    free: BTreeSet<(u64, u32)>,
+    /// Places in `blocks` of those that are no more.
+    vacant: Vec<u32>,
+    /// Blocks made so far.
+    born: u64,
+    /// Free blocks by size, then by age.
+    free: BTreeSet<(u64, u64, u32)>,
     allocated: u64,
     reserved: u64,
 }
@@ -28,7 +32,10 @@ pub struct PoolAllocator {
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     size: u64,
+    /// How many were made before it.
+    born: u64,
     parent: Option<u32>,
+    halves: Option<[u32; 2]>,
     /// Of its halves, how many are in use or split in their turn.
     used: u32,
     /// Whether it lies beside the pool, and goes back to the system.
@@ -44,14 +51,26 @@ impl PoolAllocator {
     }
 
     fn add(&mut self, block: Block) -> u32 {
+        let block = Block { born: self.born, ..block };
+        self.born += 1;
+        if let Some(id) = self.vacant.pop() {
+            self.blocks[id as usize] = block;
+            return id;
+        }
         self.blocks.push(block);
         (self.blocks.len() - 1) as u32
     }
 
+    /// Where a block stands among the free ones.
+    fn key(&self, id: u32) -> (u64, u64, u32) {
+        let block = &self.blocks[id as usize];
+        (block.size, block.born, id)
+    }
+
     /// Takes `size` bytes of a free block, which it splits if more is left.
     fn take(&mut self, size: u64) -> Option<u32> {
-        let &(whole, id) = self.free.range((size, 0)..).next()?;
-        self.free.remove(&(whole, id));
+        let key @ (whole, _, id) = *self.free.range((size, 0, 0)..).next()?;
+        self.free.remove(&key);
         if let Some(parent) = self.blocks[id as usize].parent {
             self.blocks[parent as usize].used += 1;
         }
@@ -60,20 +79,23 @@ impl PoolAllocator {
         }
         let half = |size| Block { size, parent: Some(id), ..Block::default() };
         let [taken, left] = [size, whole - size].map(|size| self.add(half(size)));
-        self.blocks[id as usize].used = 1;
-        self.free.insert((whole - size, left));
+        let split = &mut self.blocks[id as usize];
+        (split.used, split.halves) = (1, Some([taken, left]));
+        self.free.insert(self.key(left));
         Some(taken)
     }
 
     /// A block is free again, and with it those that it was a half of, once their other half is.
     fn release(&mut self, id: u32) {
-        let block = self.blocks[id as usize];
-        self.free.insert((block.size, id));
-        let Some(parent) = block.parent else { return };
-        self.blocks[parent as usize].used -= 1;
-        if self.blocks[parent as usize].used == 0 {
-            let blocks = &self.blocks;
-            self.free.retain(|&(_, half)| blocks[half as usize].parent != Some(parent));
+        self.free.insert(self.key(id));
+        let Some(parent) = self.blocks[id as usize].parent else { return };
+        let whole = &mut self.blocks[parent as usize];
+        whole.used -= 1;
+        if whole.used == 0 {
+            for half in whole.halves.take().into_iter().flatten() {
+                self.free.remove(&self.key(half));
+                self.vacant.push(half);
+            }
             self.release(parent);
         }
     }
@@ -116,6 +138,7 @@ impl Allocator for PoolAllocator {
         let Block { size, apart, .. } = self.blocks[allocation.0 as usize];
         if apart {
             self.reserved = self.reserved.saturating_sub(size);
+            self.vacant.push(allocation.0);
         } else {
             self.release(allocation.0);
         }
