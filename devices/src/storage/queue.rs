@@ -160,11 +160,6 @@ impl FlashQueue {
         }
     }
 
-    /// The storage behind it.
-    pub fn flash(&self) -> &Flash {
-        &self.flash
-    }
-
     /// The time up to which it has run.
     pub fn clock(&self) -> Nanos {
         self.clock
@@ -258,20 +253,6 @@ impl FlashQueue {
         if told { self.completed.pop_front() } else { None }
     }
 
-    /// When the next request ends if no other comes; `None` if none is under way.
-    ///
-    /// It runs a copy ahead: as much work as the simulation of that span.
-    pub fn next_completion(&self) -> Option<Nanos> {
-        if let Some(done) = self.completed.front() {
-            return Some(done.time);
-        }
-        if self.requests.len() == self.free.len() {
-            return None;
-        }
-        let mut ahead = self.clone();
-        ahead.advance(Nanos::MAX).map(|done| done.time)
-    }
-
     /// How long a thread takes that reads at `now`, `depth` commands at once, and waits for all of it.
     pub fn read(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
         self.wait(now, Request { direction: Direction::Read, bytes, command, depth }, driver)
@@ -343,7 +324,9 @@ impl FlashQueue {
     fn step(&mut self, until: Nanos) -> bool {
         // What saturates at the end of time never happens.
         let never = Nanos::MAX;
-        let (device, driver) = (self.device.due(), self.first_ready());
+        // When the first of the drivers has a command ready.
+        let driver = self.ready.front().map_or(never, |(ready, ..)| *ready);
+        let device = self.device.due();
         let at = device.min(driver).min(self.issue);
         if at > until || at == never {
             return false;
@@ -360,11 +343,6 @@ impl FlashQueue {
             self.fill_slots();
         }
         true
-    }
-
-    /// When the first of the drivers has a command ready; the end of time if none has.
-    fn first_ready(&self) -> Nanos {
-        self.ready.front().map_or(Nanos::MAX, |(ready, ..)| *ready)
     }
 
     /// Moves the clock on to `time`, in which nothing happens.

@@ -27,11 +27,6 @@ impl ArenaConfig {
     pub const PAGE: Bytes = Bytes(16 * 1024);
     /// The step that section 4.3.3 finds right.
     pub const STEP: Bytes = Bytes(100_000_000);
-
-    /// Default pages and steps under `budget`.
-    pub const fn new(budget: Bytes) -> Self {
-        Self { page: Self::PAGE, step: Self::STEP, budget }
-    }
 }
 
 /// What an operation did to the system's memory, for whoever charges time for it.
