@@ -132,11 +132,6 @@ impl Melon {
         }
         reliefs
     }
-
-    /// The number of scores that were worked out so far.
-    pub const fn scored(&self) -> u64 {
-        self.ranking.scored()
-    }
 }
 
 impl Policy for Melon {

@@ -163,7 +163,7 @@ impl<'a> Executor<'a> {
     pub(crate) fn start(&mut self) -> Result<(), RunError> {
         // The trace begins with the run.
         self.lanes.expect_trace(&self.job.budgets.traced, &mut self.clock);
-        if self.phone.as_ref().is_some_and(PhoneInUse::has_rule) {
+        if self.phone.as_ref().is_some_and(|phone| phone.rule.is_some()) {
             for _ in 0..WATCHED {
                 self.sample_phone()?;
                 self.pause(SECOND)?;
@@ -202,7 +202,7 @@ impl<'a> Executor<'a> {
 
     /// When the run has ended, the budgets that a rule has decided, and the plans for them.
     pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>, Vec<PlanReport>) {
-        (self.clock.now(), self.phone.map(PhoneInUse::into_planned).unwrap_or_default(), self.plans)
+        (self.clock.now(), self.phone.map(|phone| phone.planned).unwrap_or_default(), self.plans)
     }
 
     /// The next iteration learns from `batch`.
