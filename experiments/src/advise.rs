@@ -122,7 +122,7 @@ impl Advice {
         let mut candidates: Vec<Candidate> = (0..POLICIES.len()).into_par_iter().map(run).collect();
         // What every policy is refused for in the same words is wrong in the scenario itself.
         let first = candidates.first().and_then(|candidate| candidate.outcome.reason.clone());
-        if candidates.iter().all(|candidate| candidate.is_refused() && candidate.outcome.reason == first) {
+        if candidates.iter().all(|candidate| candidate.runs_as.is_none() && candidate.outcome.reason == first) {
             return Err(CommandError::Input(first.unwrap_or_default()));
         }
         // The faster one of those that need as much.
@@ -311,11 +311,6 @@ impl Candidate {
                 }
             }
         }
-    }
-
-    /// Whether its scenario cannot be at all.
-    const fn is_refused(&self) -> bool {
-        self.runs_as.is_none()
     }
 
     /// Its figures, if it fits.

@@ -307,18 +307,6 @@ impl Measured {
         })
     }
 
-    /// The series called `id`.
-    ///
-    /// # Errors
-    /// No such series, with the nearest one.
-    pub fn series(&self, id: &str) -> Result<&MeasuredSeries, MeasuredError> {
-        self.series.iter().find(|series| series.id == id).ok_or_else(|| MeasuredError::NoValue {
-            command: self.command.clone(),
-            id: id.to_owned(),
-            hint: hint(id, self.series.iter().map(|series| series.id.as_str())),
-        })
-    }
-
     /// Adds a value from what was measured with each seed.
     pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
         self.values.push(MeasuredValue::new(id, unit, each));
@@ -427,8 +415,7 @@ mod tests {
         assert_eq!((a.value, a.lo, a.hi), (2.0, -0.484_138, 4.484_14));
         assert!(a.holds(4.0) && !a.holds(4.5));
         assert_eq!(read.value("b").unwrap().each, [0.666_667; 3]);
-        assert_eq!(read.series("s").unwrap().values, [3, -4]);
-        assert!(read.series("t").unwrap_err().to_string().contains("no measured value of"));
+        assert_eq!((read.series[0].id.as_str(), &read.series[0].values[..]), ("s", &[3, -4][..]));
     }
 
     #[test]

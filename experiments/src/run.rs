@@ -310,14 +310,10 @@ impl Plan {
             time_budget: None,
             // A trace of budgets goes; one of apps stays.
             trace: own.trace.clone().filter(|_| self.resolved.trace.is_empty()),
-            iterations: if self.has_memory() { own.iterations } else { Some(1) },
+            // An iteration depends on those before it on a phone in use, or in its own heat, whatever the policy.
+            iterations: if self.resolved.phone.is_some() || self.machine().governed { own.iterations } else { Some(1) },
             ..own.clone()
         }
-    }
-
-    /// Whether an iteration depends on those before it, whatever the policy: on a phone in use, or in its own heat.
-    fn has_memory(&self) -> bool {
-        self.resolved.phone.is_some() || self.machine().governed
     }
 
     /// How long an iteration of the baseline takes.

@@ -90,18 +90,10 @@ impl Resolved {
 }
 
 impl Scenario {
-    /// Fills in what was left open and looks up every name.
+    /// Fills in what was left open and looks up every name, sharing what is loaded with whoever else uses `cache`.
     ///
     /// # Errors
     /// A name that nothing has, values that do not go together, a file that cannot be read.
-    pub fn resolve(&self) -> Result<Resolved> {
-        self.resolve_in(&Cache::new())
-    }
-
-    /// As [`Scenario::resolve`], sharing what is loaded with whoever else uses `cache`.
-    ///
-    /// # Errors
-    /// As [`Scenario::resolve`].
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved> {
         if let Some(scenario) = self.on_phone_of_trace(cache)? {
             return scenario.resolve_in(cache);
