@@ -172,12 +172,12 @@ impl FlashQueue {
 
     /// What the device does of its own accord takes no slot.
     fn in_slots(&self) -> usize {
-        self.device.len() - usize::from(self.collector.is_at_work())
+        self.device.len() - usize::from(self.collector.is_at_work)
     }
 
     /// Bytes in the write cache.
     pub fn write_cache_level(&self) -> Bytes {
-        self.cache.level()
+        self.cache.level
     }
 
     /// Replaces what others do in the background from `now` on; their commands already in the queue stay there.
@@ -287,7 +287,7 @@ impl FlashQueue {
 
     /// Nothing happens any more until `now`. What the cache is emptied of in two spans may be a byte less than in one.
     fn stop_at(&mut self, now: Nanos) {
-        if now > self.clock && self.cache.level() > Bytes::ZERO {
+        if now > self.clock && self.cache.level > Bytes::ZERO {
             self.idle = None;
         }
         self.pass(now);
@@ -297,7 +297,7 @@ impl FlashQueue {
     /// ago, each further period before `until` goes as the one before, and is not run through.
     fn note_idle(&mut self, until: Nanos) {
         let Some(period) = self.common_period() else { return };
-        let level = self.cache.level();
+        let level = self.cache.level;
         if self.idle == Some((self.clock.saturating_sub(period), level)) {
             // Not beyond what `until` allows; a clock near the end of time has no whole period left.
             let span = Nanos(until.saturating_sub(self.clock).0 / period.0 * period.0);

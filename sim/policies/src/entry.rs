@@ -298,9 +298,7 @@ impl Settings<'_> {
             expected,
         })
     }
-}
 
-impl Settings<'_> {
     /// Checks that none of `parameters`, which do nothing without `other`, is set where that is not so.
     ///
     /// # Errors

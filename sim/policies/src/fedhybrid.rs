@@ -161,7 +161,7 @@ impl Policy for FedHybrid {
             let (policy, found) = ("fedhybrid", "off".to_owned());
             return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
         }
-        self.online = Some(profile.chooser());
+        self.online = Some(profile.chooser.clone());
         self.in_force = Arc::default();
         (self.begun, self.next) = (0, 0);
         let planner = Ahead {

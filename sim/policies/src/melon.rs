@@ -69,16 +69,6 @@ pub struct Parameters {
     pub statistics: BatchStatistics,
 }
 
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            micro_batching: MICRO_BATCHING.default,
-            computing_budget: COMPUTING_BUDGET.default,
-            statistics: BATCH_NORM.default,
-        }
-    }
-}
-
 /// Melon.
 #[derive(Clone, Debug)]
 #[must_use]

@@ -76,7 +76,7 @@ impl<T> SharedBandwidth<T> {
 
     /// The clock: the time of the last call that succeeded.
     pub fn now(&self) -> Nanos {
-        self.lanes.now()
+        self.lanes.now
     }
 
     /// The number of flows that have bytes left to move.

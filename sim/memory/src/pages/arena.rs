@@ -1,7 +1,5 @@
 //! The arena: the pages of every activation by its id.
 
-use std::ops::AddAssign;
-
 use haversack_devices::units::Bytes;
 use thiserror::Error;
 
@@ -42,16 +40,6 @@ pub struct Effects {
     pub released: Bytes,
     /// Bytes of activations copied from one page to another: each is read once and written once.
     pub copied: Bytes,
-}
-
-impl AddAssign for Effects {
-    fn add_assign(&mut self, other: Self) {
-        self.allocations += other.allocations;
-        self.allocated += other.allocated;
-        self.releases += other.releases;
-        self.released += other.released;
-        self.copied += other.copied;
-    }
 }
 
 /// How well the arena is filled. `reserved = stored + internal + free`.

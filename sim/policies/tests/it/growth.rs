@@ -7,11 +7,12 @@ use haversack_policies::Policy;
 use haversack_policies::capuchin::Capuchin;
 use haversack_policies::dtr::Dtr;
 use haversack_policies::fedhybrid::{self, FedHybrid};
-use haversack_policies::melon::{self, Melon};
+use haversack_policies::melon::Melon;
 use haversack_policies::sage::{Dynamic, Order};
 use haversack_replay::Heuristic;
 
 use crate::chains::{self, Pressure};
+use crate::setting::MELON;
 
 /// The scores that a policy has worked out, which its rankings count.
 pub(crate) fn scored(policy: &impl Debug) -> u64 {
@@ -39,7 +40,7 @@ fn scores_grow_with_the_operators() {
     let powers = [
         ("dgc", power(|| Dynamic::new(Order::CheckpointingOnly, None))),
         ("dtr", power(|| Dtr::new(Heuristic::Dtr))),
-        ("melon", power(|| Melon::new(melon::Parameters::default()))),
+        ("melon", power(|| Melon::new(MELON))),
         ("capuchin", power(Capuchin::default)),
         ("fedhybrid", power(|| FedHybrid::new(fedhybrid::Parameters::default()))),
     ];

@@ -27,7 +27,7 @@ enum Lane {
 
 #[derive(Clone, Debug)]
 pub(super) struct Lanes<T> {
-    now: Nanos,
+    pub(super) now: Nanos,
     capacity: u64,
     /// What each sharing flow gets.
     level: u64,
@@ -62,10 +62,6 @@ impl<T> Lanes<T> {
             saturated: Agenda::new(),
             saturated_by_cap: Agenda::new(),
         }
-    }
-
-    pub(super) fn now(&self) -> Nanos {
-        self.now
     }
 
     pub(super) fn len(&self) -> usize {
