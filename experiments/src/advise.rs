@@ -157,9 +157,7 @@ impl Advice {
         let candidates: Vec<Value> = self.candidates.iter().map(Candidate::to_json).collect();
         json!({"scenario": scenario, "by": self.by.word(), "candidates": candidates})
     }
-}
 
-impl Advice {
     /// A point for every policy that fits, and the front of all of them.
     fn figure(&self) -> Figure {
         let points = self.fitting().filter_map(|candidate| {
@@ -175,9 +173,7 @@ impl Advice {
         let model = workload::called(&scenario.model);
         Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
     }
-}
 
-impl Advice {
     fn to_text(&self) -> String {
         let mut text = self.heading();
         // Writing to a text cannot fail.

@@ -362,9 +362,7 @@ impl Scenario {
             self.error(key, Fault::Machine { error: Box::new(error), hint })
         })
     }
-}
 
-impl Scenario {
     /// Refuses surroundings of a device without a model of heat, and those that it does not start in.
     pub(super) fn check_ambient(&self, device: &Device) -> Result<()> {
         let Some(ambient) = self.ambient_c else { return Ok(()) };
