@@ -93,11 +93,6 @@ impl Thermal {
         self.trip
     }
 
-    /// The device does not start, or shuts down, above it.
-    pub fn limit(&self) -> Celsius {
-        self.limit
-    }
-
     /// A device that has long been switched off.
     pub fn at_rest(ambient: Celsius) -> Heat {
         Heat { die: ambient, chassis: ambient, battery: ambient, ambient }

@@ -122,7 +122,7 @@ impl Advice {
         let mut candidates: Vec<Candidate> = (0..POLICIES.len()).into_par_iter().map(run).collect();
         // What every policy is refused for in the same words is wrong in the scenario itself.
         let first = candidates.first().and_then(|candidate| candidate.outcome.reason.clone());
-        if candidates.iter().all(|candidate| candidate.is_refused() && candidate.outcome.reason == first) {
+        if candidates.iter().all(|candidate| candidate.runs_as.is_none() && candidate.outcome.reason == first) {
             return Err(CommandError::Input(first.unwrap_or_default()));
         }
         // The faster one of those that need as much.
@@ -157,9 +157,7 @@ impl Advice {
         let candidates: Vec<Value> = self.candidates.iter().map(Candidate::to_json).collect();
         json!({"scenario": scenario, "by": self.by.word(), "candidates": candidates})
     }
-}
 
-impl Advice {
     /// A point for every policy that fits, and the front of all of them.
     fn figure(&self) -> Figure {
         let points = self.fitting().filter_map(|candidate| {
@@ -175,9 +173,7 @@ impl Advice {
         let model = workload::called(&scenario.model);
         Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
     }
-}
 
-impl Advice {
     fn to_text(&self) -> String {
         let mut text = self.heading();
         // Writing to a text cannot fail.
@@ -311,11 +307,6 @@ impl Candidate {
                 }
             }
         }
-    }
-
-    /// Whether its scenario cannot be at all.
-    const fn is_refused(&self) -> bool {
-        self.runs_as.is_none()
     }
 
     /// Its figures, if it fits.

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = error.exit_code();
             if code != 0 {
-                haversack::output::complain(&error);
+                haversack::output::say("error", &error);
             }
             ExitCode::from(code)
         }

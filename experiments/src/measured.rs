@@ -109,6 +109,53 @@ impl Measured {
         let seeds = if self.seeds.len() == 1 { "seed" } else { "seeds" };
         format!("{} on {}, {} {seeds}", self.networks.join(", "), self.data.join(", "), self.seeds.len())
     }
+
+    /// Reads a file; `file` is how errors name it.
+    ///
+    /// # Errors
+    /// Text that does not follow the schema, a value called as another one, or with another number of seeds than the file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, MeasuredError> {
+        let read: Self = read_toml(file, text)?;
+        for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
+            let (seeds, found) = (read.seeds.len(), each.len());
+            let message = if read.values[..place].iter().any(|other| other.id == *id) {
+                format!("`value.{place}.id`: `{id}` stands here twice")
+            } else if found != seeds {
+                format!("`value.{place}.each`: expected {seeds} numbers, one for each seed, found {found}")
+            } else {
+                continue;
+            };
+            // The line of the head of this value.
+            let mut heads = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]");
+            let line = heads.nth(place).map_or(1, |(line, _)| line + 1);
+            return Err(MeasuredError::Contradiction { file: file.to_owned(), line, message });
+        }
+        Ok(read)
+    }
+
+    /// The file as it is committed: the same bytes whenever it was measured.
+    pub fn to_text(&self) -> String {
+        // A struct of numbers, words and lists of them is always TOML.
+        let body = toml::to_string(self).unwrap_or_default();
+        format!("# Written by the command below; not to be edited.\n{body}")
+    }
+
+    /// The value called `id`.
+    ///
+    /// # Errors
+    /// No such value, with the nearest one.
+    pub fn value(&self, id: &str) -> Result<&MeasuredValue, MeasuredError> {
+        self.values.iter().find(|value| value.id == id).ok_or_else(|| MeasuredError::NoValue {
+            command: self.command.clone(),
+            id: id.to_owned(),
+            hint: hint(id, self.values.iter().map(|value| value.id.as_str())),
+        })
+    }
+
+    /// Adds a value from what was measured with each seed.
+    pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
+        self.values.push(MeasuredValue::new(id, unit, each));
+    }
 }
 
 impl fmt::Display for Measured {
@@ -263,68 +310,6 @@ pub enum MeasuredError {
     },
 }
 
-impl Measured {
-    /// Reads a file; `file` is how errors name it.
-    ///
-    /// # Errors
-    /// Text that does not follow the schema, a value called as another one, or with another number of seeds than the file.
-    pub fn parse(file: &str, text: &str) -> Result<Self, MeasuredError> {
-        let read: Self = read_toml(file, text)?;
-        for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
-            let (seeds, found) = (read.seeds.len(), each.len());
-            let message = if read.values[..place].iter().any(|other| other.id == *id) {
-                format!("`value.{place}.id`: `{id}` stands here twice")
-            } else if found != seeds {
-                format!("`value.{place}.each`: expected {seeds} numbers, one for each seed, found {found}")
-            } else {
-                continue;
-            };
-            return Err(MeasuredError::Contradiction {
-                file: file.to_owned(),
-                line: line_of_value(text, place),
-                message,
-            });
-        }
-        Ok(read)
-    }
-
-    /// The file as it is committed: the same bytes whenever it was measured.
-    pub fn to_text(&self) -> String {
-        // A struct of numbers, words and lists of them is always TOML.
-        let body = toml::to_string(self).unwrap_or_default();
-        format!("# Written by the command below; not to be edited.\n{body}")
-    }
-
-    /// The value called `id`.
-    ///
-    /// # Errors
-    /// No such value, with the nearest one.
-    pub fn value(&self, id: &str) -> Result<&MeasuredValue, MeasuredError> {
-        self.values.iter().find(|value| value.id == id).ok_or_else(|| MeasuredError::NoValue {
-            command: self.command.clone(),
-            id: id.to_owned(),
-            hint: hint(id, self.values.iter().map(|value| value.id.as_str())),
-        })
-    }
-
-    /// The series called `id`.
-    ///
-    /// # Errors
-    /// No such series, with the nearest one.
-    pub fn series(&self, id: &str) -> Result<&MeasuredSeries, MeasuredError> {
-        self.series.iter().find(|series| series.id == id).ok_or_else(|| MeasuredError::NoValue {
-            command: self.command.clone(),
-            id: id.to_owned(),
-            hint: hint(id, self.series.iter().map(|series| series.id.as_str())),
-        })
-    }
-
-    /// Adds a value from what was measured with each seed.
-    pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
-        self.values.push(MeasuredValue::new(id, unit, each));
-    }
-}
-
 impl MeasuredValue {
     /// The mean of what was measured with each seed, with its interval; six digits are kept.
     pub fn new(id: impl Into<String>, unit: &str, each: &[f64]) -> Self {
@@ -343,12 +328,6 @@ impl MeasuredValue {
 fn rounded(value: f64) -> f64 {
     // The text of a float is a float.
     format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(value, |rounded| rounded + 0.0)
-}
-
-/// The line of the head of value number `place`.
-fn line_of_value(text: &str, place: usize) -> usize {
-    let mut heads = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]");
-    heads.nth(place).map_or(1, |(line, _)| line + 1)
 }
 
 #[cfg(test)]
@@ -427,8 +406,7 @@ mod tests {
         assert_eq!((a.value, a.lo, a.hi), (2.0, -0.484_138, 4.484_14));
         assert!(a.holds(4.0) && !a.holds(4.5));
         assert_eq!(read.value("b").unwrap().each, [0.666_667; 3]);
-        assert_eq!(read.series("s").unwrap().values, [3, -4]);
-        assert!(read.series("t").unwrap_err().to_string().contains("no measured value of"));
+        assert_eq!((read.series[0].id.as_str(), &read.series[0].values[..]), ("s", &[3, -4][..]));
     }
 
     #[test]

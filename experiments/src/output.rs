@@ -34,11 +34,6 @@ pub fn print_json(value: &Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }
 
-/// Says what went wrong.
-pub fn complain(error: &dyn Display) {
-    say("error", error);
-}
-
 /// Says what the user may not expect.
 pub fn warn(message: &dyn Display) {
     say("warning", message);
@@ -49,7 +44,8 @@ pub fn note(message: &dyn Display) {
     say("note", message);
 }
 
-fn say(what: &str, message: &dyn Display) {
+/// Says what a message is, and the message.
+pub fn say(what: &str, message: &dyn Display) {
     // Where nobody listens there is nobody to tell.
     let _ = writeln!(io::stderr().lock(), "{what}: {message}");
 }

@@ -21,8 +21,6 @@ pub enum Amount {
     Number(&'static str),
     /// Bytes.
     Bytes,
-    /// Parts of a whole to which this has happened; shown as a percentage.
-    Share(&'static str),
 }
 
 impl Amount {
@@ -33,7 +31,6 @@ impl Amount {
             Self::Bytes => {
                 "{bar:40} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left".to_owned()
             }
-            Self::Share(happened) => format!("{{bar:40}} {{percent}}% {happened}, {{eta}} left"),
         }
     }
 
@@ -42,7 +39,6 @@ impl Amount {
         match self {
             Self::Number(things) => format!("{} of {} {things}", HumanCount(done), HumanCount(all)),
             Self::Bytes => format!("{} of {}", DecimalBytes(done), DecimalBytes(all)),
-            Self::Share(happened) => format!("{:.0}% {happened}", 100.0 * done as f64 / all.max(1) as f64),
         }
     }
 }

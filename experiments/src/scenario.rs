@@ -1,6 +1,6 @@
 //! A scenario: everything that decides one run, from a TOML file, from flags, or from a program.
 //!
-//! [`Scenario`] holds what was asked for; [`Scenario::resolve`] fills in what was left open and loads
+//! [`Scenario`] holds what was asked for; [`Scenario::resolve_in`] fills in what was left open and loads
 //! device and stack. It knows no command, and no run.
 
 mod apps;
@@ -43,30 +43,12 @@ pub use world::{Holder, World, moved};
 use crate::cache::Cache;
 
 impl Scenario {
-    /// Reads a scenario from a TOML file.
+    /// Reads the scenario of the TOML file `file`, if there is one, with what a program gives over it in TOML, which errors
+    /// call by a name.
     ///
     /// # Errors
-    /// A file that cannot be read, or as [`Scenario::parse`].
-    pub fn read(path: &Path) -> Result<Self> {
-        let (scenario, mut mistakes) = Self::begin(Some(path))?;
-        let by = Origin::File { file: path.display().to_string().into(), line: 0 };
-        mistakes.note(scenario.complete(by));
-        scenario.finish(mistakes)
-    }
-
-    /// Reads a scenario from TOML; `file` is how errors name it.
-    ///
-    /// # Errors
-    /// Text that is not TOML; every unknown key, with the nearest valid one; every value that its key cannot have; no
-    /// device or no model. Each names file, line and key.
-    pub fn parse(file: &str, text: &str) -> Result<Self> {
-        Self::with(None, file, text)
-    }
-
-    /// Reads the scenario of `file`, if there is one, with what a program gives over it in TOML, which errors call by a name.
-    ///
-    /// # Errors
-    /// As [`Scenario::read`] and [`Scenario::parse`].
+    /// A file that cannot be read; text that is not TOML; every unknown key, with the nearest valid one; every value that
+    /// its key cannot have; no device or no model. Each names file, line and key.
     pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self> {
         let (mut scenario, mut mistakes) = Self::begin(file)?;
         let document = Document::parse(name, given, &[], &mut mistakes)?;

@@ -208,12 +208,7 @@ impl Sensitivity {
             "constants": constants, "unmoved": self.unmoved,
         })
     }
-}
 
-/// Constants that are drawn; names of more would not fit.
-const DRAWN: usize = 12;
-
-impl Sensitivity {
     /// Two bars a constant: how far the time moves where it is less, and where it is more.
     fn figure(&self) -> Figure {
         let drawn = || self.moved.iter().take(DRAWN);
@@ -235,9 +230,7 @@ impl Sensitivity {
         let title = format!("{model} under {} on {}", scenario.policy, scenario.device);
         Figure::new(title).panel(panel)
     }
-}
 
-impl Sensitivity {
     fn to_text(&self) -> String {
         let Figures { iteration_time_s, energy_j, peak_memory_bytes } = self.base;
         let (scenario, time) = (&self.scenario, Nanos::from_seconds(iteration_time_s));
@@ -285,6 +278,9 @@ impl Sensitivity {
         table.to_string()
     }
 }
+
+/// Constants that are drawn; names of more would not fit.
+const DRAWN: usize = 12;
 
 /// The time with the constant moved to one side.
 fn side(moved: &Moved, side: usize, unit: Unit) -> String {

@@ -133,7 +133,9 @@ struct Entry {
     launch: Factor,
     #[serde(deserialize_with = "rate")]
     writes_mb_s: BytesPerSecond,
+    #[expect(dead_code, reason = "every table says it")]
     kind: Kind,
+    #[expect(dead_code, reason = "every table says it")]
     source: String,
 }
 
@@ -228,30 +230,6 @@ impl FootprintTable {
     /// The launch of an app.
     pub fn launch(&self) -> Launch {
         self.launch
-    }
-
-    /// The same table with another extra of a launch: a quantity that a trace can be fitted to.
-    pub fn with_launch_extra(mut self, extra: Bytes) -> Self {
-        self.launch.extra = extra;
-        self
-    }
-
-    /// The same table with another spread: a quantity that a trace can be fitted to.
-    pub fn with_spread(mut self, spread: Factor) -> Self {
-        self.spread = spread;
-        self
-    }
-
-    /// The name, kind and source of every part of the table, for listings.
-    pub fn origins(&self) -> impl Iterator<Item = (String, Kind, &str)> {
-        let whole = self.origins.iter().map(|(name, kind, source)| (name.clone(), *kind, source.as_str()));
-        let of = |name: String, entry| -> (String, Kind, &str) {
-            let entry: &Entry = entry;
-            (name, entry.kind, &entry.source)
-        };
-        let categories = self.categories.iter().map(move |(name, entry)| of(format!("category.{name}"), entry));
-        let packages = self.packages.iter().map(move |(name, entry)| of(format!("package.\"{name}\""), entry));
-        whole.chain([of("default".to_owned(), &self.default)]).chain(categories).chain(packages)
     }
 
     /// The numbers of the launch and the spread, for records of runs.

@@ -35,11 +35,6 @@ impl UtcTime {
         // Divided, not multiplied: whole seconds stay whole.
         self.0 as f64 / 1e9
     }
-
-    /// The whole seconds since 1970, rounded down.
-    pub(crate) const fn whole_seconds(self) -> i64 {
-        self.0.div_euclid(1_000_000_000)
-    }
 }
 
 impl fmt::Display for UtcTime {

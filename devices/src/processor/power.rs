@@ -78,9 +78,7 @@ impl Power {
             rest: self.rest * usage.span,
         }
     }
-}
 
-impl Power {
     /// The same with `cores` that work beside the GPU that trains; what they keep awake counts as the rest of the chip.
     pub fn beside(self, cores: &CpuCores) -> Self {
         Self { cpu: cores.power(), ..self }
@@ -110,6 +108,11 @@ impl Device {
             dram: self.dram(),
         }
     }
+
+    /// The DRAM that all processors share.
+    pub fn dram(&self) -> Dram {
+        Dram::new(&self.constants.dram)
+    }
 }
 
 /// The DRAM of a device.
@@ -119,13 +122,6 @@ pub struct Dram {
     pub bandwidth: BytesPerSecond,
     /// Energy of a byte moved.
     pub energy_per_byte: JoulesPerByte,
-}
-
-impl Device {
-    /// The DRAM that all processors share.
-    pub fn dram(&self) -> Dram {
-        Dram::new(&self.constants.dram)
-    }
 }
 
 impl Dram {

@@ -209,7 +209,7 @@ impl Flash {
 #[derive(Clone, Debug)]
 pub(super) struct WriteCache {
     size: Bytes,
-    level: Bytes,
+    pub(super) level: Bytes,
     drain: BytesPerSecond,
 }
 
@@ -245,10 +245,5 @@ impl WriteCache {
             let drained = (self.drain.0 * span.seconds()) as i64;
             self.level = self.level.saturating_sub(Bytes(drained.unsigned_abs()));
         }
-    }
-
-    /// What it holds.
-    pub(super) fn level(&self) -> Bytes {
-        self.level
     }
 }

@@ -160,11 +160,6 @@ impl FlashQueue {
         }
     }
 
-    /// The storage behind it.
-    pub fn flash(&self) -> &Flash {
-        &self.flash
-    }
-
     /// The time up to which it has run.
     pub fn clock(&self) -> Nanos {
         self.clock
@@ -177,12 +172,12 @@ impl FlashQueue {
 
     /// What the device does of its own accord takes no slot.
     fn in_slots(&self) -> usize {
-        self.device.len() - usize::from(self.collector.is_at_work())
+        self.device.len() - usize::from(self.collector.is_at_work)
     }
 
     /// Bytes in the write cache.
     pub fn write_cache_level(&self) -> Bytes {
-        self.cache.level()
+        self.cache.level
     }
 
     /// Replaces what others do in the background from `now` on; their commands already in the queue stay there.
@@ -258,20 +253,6 @@ impl FlashQueue {
         if told { self.completed.pop_front() } else { None }
     }
 
-    /// When the next request ends if no other comes; `None` if none is under way.
-    ///
-    /// It runs a copy ahead: as much work as the simulation of that span.
-    pub fn next_completion(&self) -> Option<Nanos> {
-        if let Some(done) = self.completed.front() {
-            return Some(done.time);
-        }
-        if self.requests.len() == self.free.len() {
-            return None;
-        }
-        let mut ahead = self.clone();
-        ahead.advance(Nanos::MAX).map(|done| done.time)
-    }
-
     /// How long a thread takes that reads at `now`, `depth` commands at once, and waits for all of it.
     pub fn read(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
         self.wait(now, Request { direction: Direction::Read, bytes, command, depth }, driver)
@@ -306,7 +287,7 @@ impl FlashQueue {
 
     /// Nothing happens any more until `now`. What the cache is emptied of in two spans may be a byte less than in one.
     fn stop_at(&mut self, now: Nanos) {
-        if now > self.clock && self.cache.level() > Bytes::ZERO {
+        if now > self.clock && self.cache.level > Bytes::ZERO {
             self.idle = None;
         }
         self.pass(now);
@@ -316,7 +297,7 @@ impl FlashQueue {
     /// ago, each further period before `until` goes as the one before, and is not run through.
     fn note_idle(&mut self, until: Nanos) {
         let Some(period) = self.common_period() else { return };
-        let level = self.cache.level();
+        let level = self.cache.level;
         if self.idle == Some((self.clock.saturating_sub(period), level)) {
             // Not beyond what `until` allows; a clock near the end of time has no whole period left.
             let span = Nanos(until.saturating_sub(self.clock).0 / period.0 * period.0);
@@ -343,7 +324,9 @@ impl FlashQueue {
     fn step(&mut self, until: Nanos) -> bool {
         // What saturates at the end of time never happens.
         let never = Nanos::MAX;
-        let (device, driver) = (self.device.due(), self.first_ready());
+        // When the first of the drivers has a command ready.
+        let driver = self.ready.front().map_or(never, |(ready, ..)| *ready);
+        let device = self.device.due();
         let at = device.min(driver).min(self.issue);
         if at > until || at == never {
             return false;
@@ -360,11 +343,6 @@ impl FlashQueue {
             self.fill_slots();
         }
         true
-    }
-
-    /// When the first of the drivers has a command ready; the end of time if none has.
-    fn first_ready(&self) -> Nanos {
-        self.ready.front().map_or(Nanos::MAX, |(ready, ..)| *ready)
     }
 
     /// Moves the clock on to `time`, in which nothing happens.

@@ -1,5 +1,6 @@
 //! What a system's constants come to on a device: reserves, sizes, costs of a page on a core.
 
+use crate::calibration::Constant;
 use crate::device::Device;
 use crate::storage::ScalarSpeed;
 use crate::system::{
@@ -236,22 +237,18 @@ impl ZstdConstants {
     }
 }
 
+fn mix(same_filled: &Constant<Fraction>, incompressible: &Constant<Fraction>, ratio: &Constant<Factor>) -> PageMix {
+    PageMix { same_filled: same_filled.value, incompressible: incompressible.value, ratio: ratio.value }
+}
+
 impl ZramConstants {
     pub(super) fn mix(&self) -> PageMix {
-        PageMix {
-            same_filled: self.same_filled.value,
-            incompressible: self.incompressible.value,
-            ratio: self.ratio.value,
-        }
+        mix(&self.same_filled, &self.incompressible, &self.ratio)
     }
 }
 
 impl TrainerConstants {
     pub(super) fn mix(&self) -> PageMix {
-        PageMix {
-            same_filled: self.same_filled.value,
-            incompressible: self.incompressible.value,
-            ratio: self.ratio.value,
-        }
+        mix(&self.same_filled, &self.incompressible, &self.ratio)
     }
 }

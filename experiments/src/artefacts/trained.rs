@@ -3,6 +3,8 @@
 mod maps;
 mod parts;
 
+use std::collections::BTreeSet;
+
 use haversack_numerics::memory::Memory;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
@@ -68,14 +70,6 @@ pub(super) const IN_INTEGERS: Recipe = Recipe {
 const fn of(model: &'static str, name: &'static str, data: &'static str) -> Recipe {
     let (policy, device) = ("original", DEVICE);
     Recipe { model, name, data, policy, device, optimiser: Optimiser::Momentum, rate: 0.03, batch: 64, epochs: 0 }
-}
-
-/// The ids of the networks, and of the data that they learn, each once.
-fn networks_and_data(recipes: &[Recipe]) -> (Vec<&'static str>, Vec<&'static str>) {
-    let mut data: Vec<&str> = recipes.iter().map(|recipe| recipe.data).collect();
-    data.sort_unstable();
-    data.dedup();
-    (recipes.iter().map(|recipe| recipe.model).collect(), data)
 }
 
 /// A network that has been trained.
@@ -220,7 +214,9 @@ pub(super) fn measured(
 /// # Errors
 /// What training or `measure` fails with; another set of ids with another seed.
 pub(super) fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
-    let (networks, data) = networks_and_data(recipes);
+    let networks: Vec<&str> = recipes.iter().map(|recipe| recipe.model).collect();
+    let data: BTreeSet<&str> = recipes.iter().map(|recipe| recipe.data).collect();
+    let data: Vec<&str> = data.into_iter().collect();
     let mut measured = context.measuring(about, &data, &networks);
     for &recipe in recipes {
         let mut all: IndexMap<String, (&'static str, Vec<f64>)> = IndexMap::new();

@@ -64,7 +64,7 @@ impl Taken<'_> {
                 let Some(kind) = key.kind else { continue };
                 let [path, constant] =
                     [(&key.key, place), (&key.constant, &rank)].map(|(name, at)| name.replace('*', &at.to_string()));
-                if !self.file.has_section_of(&constant) {
+                if self.file.place(&constant).is_none() {
                     let section = constant.split('.').next().unwrap_or_default();
                     let words = format!(
                         "the base has no [{section}]: what was measured of it is not taken; --base names a device with one"

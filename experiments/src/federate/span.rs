@@ -56,7 +56,7 @@ impl Span {
     /// The value of each key in federation number `run`, from zero.
     pub(super) fn values(&self, run: usize) -> Vec<(&str, &str)> {
         let values = self.keys.iter().zip(places(&self.keys, run));
-        values.map(|(key, place)| (key.name.as_str(), unquoted(&key.values[place]))).collect()
+        values.map(|(key, place)| (key.name.as_str(), key.values[place].trim_matches(['"', '\'']))).collect()
     }
 
     /// What says whose a folder is: all that is asked for.
@@ -105,10 +105,6 @@ fn combination(text: &str, keys: &[Spanned], run: usize) -> String {
         text.replace_range(key.place.clone(), &value);
     }
     text
-}
-
-fn unquoted(text: &str) -> &str {
-    text.trim_matches(['"', '\''])
 }
 
 #[cfg(test)]

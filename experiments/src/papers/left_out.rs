@@ -40,9 +40,4 @@ impl Errors {
         let file = format!("experiments/reference/{paper}.csv");
         self.remarks.iter().filter(move |(of, _)| *of == file).map(|(_, remark)| remark.as_str())
     }
-
-    /// All that is missing or older than the constants, a sentence each.
-    pub fn remarks(&self) -> impl Iterator<Item = &str> {
-        self.remarks.iter().map(|(_, remark)| remark.as_str())
-    }
 }

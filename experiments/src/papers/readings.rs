@@ -115,14 +115,8 @@ pub struct Reading {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen_on: Vec<String>,
     /// Whether the paper says it in so many words, so that nothing is left to choose.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stated: bool,
-}
-
-/// Whether a flag is left out where it is written.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 impl Reading {

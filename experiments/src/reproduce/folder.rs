@@ -78,9 +78,7 @@ impl Folder {
         }
         write_atomically(&file("csv"), csv.as_bytes())
     }
-}
 
-impl Folder {
     /// The figure of an artefact as it stands in the folder; `None` if it has none.
     ///
     /// # Errors

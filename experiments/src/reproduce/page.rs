@@ -82,6 +82,7 @@ fn section(finished: &Finished<'_>, folder: &Folder, readings: &Readings, left_o
         let svg = folder.figure(paper, artefact)?;
         Ok(svg.map(|svg| Drawn { alt: format!("{}, {name}: {about}. {title}", Reference::name(paper)), svg }))
     };
+    let cell_row = |cell: &ComparedCell| CellRow { left_out: left_out_error(cell, left_out), ..cell.page_row() };
     Ok(Section {
         paper: (*paper).to_owned(),
         paper_name: Reference::name(paper),
@@ -90,15 +91,10 @@ fn section(finished: &Finished<'_>, folder: &Folder, readings: &Readings, left_o
         about: (*about).to_owned(),
         sentence: Glance::of(finished.selected()).sentence(),
         devices: devices.iter().map(|&device| device.to_owned()).collect(),
-        cells: finished.selected().map(|cell| cell_row(cell, left_out)).collect(),
+        cells: finished.selected().map(cell_row).collect(),
         notes: notes(finished, readings),
         name,
     })
-}
-
-/// The row as the page shows it.
-fn cell_row(cell: &ComparedCell, left_out: &Errors) -> CellRow {
-    CellRow { left_out: left_out_error(cell, left_out), ..cell.page_row() }
 }
 
 fn notes(finished: &Finished<'_>, readings: &Readings) -> Notes {

@@ -20,11 +20,6 @@ struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    fn mean_iteration(&self) -> f64 {
-        let iterations = &self.record.iterations;
-        seconds(iterations.iter().copied().sum()) / iterations.len().max(1) as f64
-    }
-
     fn covered(&self) -> Option<&Covered> {
         self.plan.resolved.covered.as_ref()
     }
@@ -76,7 +71,7 @@ figures! {
     /// Bytes of the arena that hold nothing, when it is fullest.
     fragmentation_bytes: u64 = run.record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0));
     /// The mean of all iterations of the run.
-    mean_iteration_s: f64 = run.mean_iteration();
+    mean_iteration_s: f64 = seconds(run.record.iterations.iter().copied().sum()) / run.record.iterations.len().max(1) as f64;
     /// Half of the width of the interval in which the mean of the iterations after the first is with 95%; `None` below three.
     iteration_spread: Option<f64> = spread(&run.record.iterations);
     /// Every iteration of the run.

@@ -128,6 +128,15 @@ impl ScenarioError {
     pub fn new(origin: Origin, field: impl Into<String>, fault: impl Into<Fault>) -> Self {
         Self { origin, field: field.into(), fault: Box::new(fault.into()), others: Vec::new() }
     }
+
+    /// The key that a mistake is about, or that was mistyped.
+    fn meant(&self) -> Option<String> {
+        match &*self.fault {
+            Fault::Missing(_) => None,
+            Fault::UnknownKey { hint, .. } => hint.split('\'').nth(1).map(str::to_owned),
+            _ => Some(self.field.clone()),
+        }
+    }
 }
 
 /// Each of `errors` on a line of its own, after a line.
@@ -191,17 +200,6 @@ impl Mistakes {
         match errors.next() {
             None => Ok(()),
             Some(first) => Err(ScenarioError { others: errors.collect(), ..first }),
-        }
-    }
-}
-
-impl ScenarioError {
-    /// The key that a mistake is about, or that was mistyped.
-    fn meant(&self) -> Option<String> {
-        match &*self.fault {
-            Fault::Missing(_) => None,
-            Fault::UnknownKey { hint, .. } => hint.split('\'').nth(1).map(str::to_owned),
-            _ => Some(self.field.clone()),
         }
     }
 }

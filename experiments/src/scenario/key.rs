@@ -105,7 +105,7 @@ macro_rules! keys {
             }
         }
 
-        /// Everything that decides one run; what is `None` has a default that [`Scenario::resolve`] fills in.
+        /// Everything that decides one run; what is `None` has a default that [`Scenario::resolve_in`] fills in.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Scenario {
             $($(#[$doc])* pub $name: $type,)+

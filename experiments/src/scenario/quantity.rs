@@ -11,18 +11,14 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected {expected}, found '{found}'{hint}")]
 pub struct QuantityError {
-    expected: &'static str,
-    found: String,
-    hint: String,
+    pub(super) expected: &'static str,
+    pub(super) found: String,
+    pub(super) hint: String,
 }
 
 impl QuantityError {
     pub(super) fn new(expected: &'static str, found: &str) -> Self {
         Self { expected, found: found.to_owned(), hint: String::new() }
-    }
-
-    pub(super) fn with_hint(self, hint: String) -> Self {
-        Self { hint, ..self }
     }
 }
 

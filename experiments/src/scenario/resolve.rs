@@ -90,18 +90,10 @@ impl Resolved {
 }
 
 impl Scenario {
-    /// Fills in what was left open and looks up every name.
+    /// Fills in what was left open and looks up every name, sharing what is loaded with whoever else uses `cache`.
     ///
     /// # Errors
     /// A name that nothing has, values that do not go together, a file that cannot be read.
-    pub fn resolve(&self) -> Result<Resolved> {
-        self.resolve_in(&Cache::new())
-    }
-
-    /// As [`Scenario::resolve`], sharing what is loaded with whoever else uses `cache`.
-    ///
-    /// # Errors
-    /// As [`Scenario::resolve`].
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved> {
         if let Some(scenario) = self.on_phone_of_trace(cache)? {
             return scenario.resolve_in(cache);
@@ -370,9 +362,7 @@ impl Scenario {
             self.error(key, Fault::Machine { error: Box::new(error), hint })
         })
     }
-}
 
-impl Scenario {
     /// Refuses surroundings of a device without a model of heat, and those that it does not start in.
     pub(super) fn check_ambient(&self, device: &Device) -> Result<()> {
         let Some(ambient) = self.ambient_c else { return Ok(()) };

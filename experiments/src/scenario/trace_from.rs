@@ -65,7 +65,7 @@ impl FromStr for TraceFrom {
             }
             _ => parse_span(text).map(Self::After).map_err(|_| {
                 let guess = nearest(text, [EVENING_WORD, RANDOM, "session:1"]);
-                wrong().with_hint(question(guess))
+                QuantityError { hint: question(guess), ..wrong() }
             }),
         }
     }

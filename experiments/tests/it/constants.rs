@@ -81,7 +81,7 @@ fn simulate(world: World, cache: &Cache, lines: &str, edit: impl Fn(&mut Plan)) 
     let of_lenet = LENET.lines().filter(|line| !lines.contains(&line[..=line.find('=').unwrap()]));
     let defaults: String = of_lenet.map(|line| format!("{line}\n")).collect();
     let text = format!("device = \"{device}\"\nstack = \"{stack}\"\n{defaults}{lines}");
-    let scenario = world.scenario(&Scenario::parse("run.toml", &text).unwrap());
+    let scenario = world.scenario(&Scenario::with(None, "run.toml", &text).unwrap());
     let mut plan = Plan::new(&scenario, cache).ok()?;
     edit(&mut plan);
     match plan.run() {

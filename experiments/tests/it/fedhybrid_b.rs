@@ -149,7 +149,7 @@ fn figure_2s_time_does_not_hang_on_what_is_moved_at_once() {
                  system = \"android-testbed\"\ntrainer_adj = -1000\ncores = \"big:4\"\nfrequency = \"highest\"\n\
                  iterations = 3\nseed = {seed}\n[system_set]\n\"reclaim.extent\" = \"{extent} KiB\"\n"
             );
-            let scenario = Scenario::parse("run.toml", &text).unwrap();
+            let scenario = Scenario::with(None, "run.toml", &text).unwrap();
             let record = Plan::new(&scenario, &Cache::default()).unwrap().run().unwrap();
             record.phone.unwrap().run.time.seconds()
         });

@@ -14,7 +14,7 @@ use crate::support::{call_in, json, refusal, stderr, stdout};
 #[test]
 fn what_is_stored_is_not_older_than_the_constants() {
     let errors = errors().unwrap();
-    let remarks: Vec<&str> = errors.remarks().collect();
+    let remarks: Vec<&str> = errors.remarks.iter().map(|(_, remark)| remark.as_str()).collect();
     assert!(remarks.is_empty(), "\n{}\n", remarks.join("\n"));
     let stored = LeftOut::committed().unwrap();
     for calibration in all().unwrap() {

@@ -12,7 +12,10 @@ use haversack_training::phone::AppChange;
 use proptest::prelude::*;
 
 fn refusal(text: &str) -> String {
-    Scenario::parse("s.toml", text).and_then(|scenario| scenario.resolve().map(drop)).unwrap_err().to_string()
+    Scenario::with(None, "s.toml", text)
+        .and_then(|scenario| scenario.resolve_in(&Cache::new()).map(drop))
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -107,9 +110,9 @@ fn a_program_needs_no_command_line() {
 fn what_a_figure_runs_on_a_phone_in_use_is_a_scenario() {
     let text = |more: &str| {
         let keys = "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nstack = \"mnn-2\"\ncores = \"big:4\"\nseed = 3\n";
-        Scenario::parse("s.toml", &format!("{keys}{more}")).unwrap()
+        Scenario::with(None, "s.toml", &format!("{keys}{more}")).unwrap()
     };
-    let phone = |more: &str| text(more).resolve().unwrap().phone.unwrap();
+    let phone = |more: &str| text(more).resolve_in(&Cache::new()).unwrap().phone.unwrap();
     let plain = phone("system = \"android-testbed\"");
     assert_eq!(plain.apps.len(), 0);
     let scored = phone("system = \"android-testbed\"\ntrainer_adj = -800");
@@ -122,14 +125,14 @@ fn what_a_figure_runs_on_a_phone_in_use_is_a_scenario() {
     let names = |apps: &[AppChange]| apps.iter().map(|change| (change.at, change.app.clone())).collect::<Vec<_>>();
     assert!(!apps.is_empty());
     assert_eq!(names(&used.apps), names(&apps));
-    assert!(text("apps = \"none\"").resolve().unwrap().phone.is_none());
+    assert!(text("apps = \"none\"").resolve_in(&Cache::new()).unwrap().phone.is_none());
 }
 
 #[test]
 fn walls_are_budgets_of_the_run_and_percentages_of_what_original_needs() {
     let plan = |more: &str| {
         let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\nbatch = 8\npolicy = \"sage\"\n{more}");
-        Plan::new(&Scenario::parse("s.toml", &text).unwrap(), &Cache::new()).unwrap()
+        Plan::new(&Scenario::with(None, "s.toml", &text).unwrap(), &Cache::new()).unwrap()
     };
     let whole = plan("memory_budget = \"100%\"\nactivation_budget = \"100%\"").budgets;
     let walls = plan("budget_walls = \"1ms=50%,2ms=1MB,1ms=activations:25%\"").budgets;
@@ -143,7 +146,7 @@ fn walls_are_budgets_of_the_run_and_percentages_of_what_original_needs() {
 fn keys_that_came_later_are_shown_only_if_they_were_given() {
     let names = |text: &str| {
         let text = format!("device = \"galaxy-s10\"\nmodel = \"lenet5\"\n{text}");
-        let cells = Scenario::parse("s.toml", &text).unwrap().cells(BudgetBytes::default());
+        let cells = Scenario::with(None, "s.toml", &text).unwrap().cells(BudgetBytes::default());
         cells.into_iter().map(|(name, _)| name).collect::<Vec<&str>>()
     };
     // 22 keys, and of both budgets the bytes and those of their reference.
@@ -263,7 +266,7 @@ proptest! {
     #[test]
     fn no_document_makes_a_reader_panic(lines in prop::collection::vec(line(), 0..8)) {
         let text = lines.join("\n");
-        if let Err(error) = Scenario::parse("f.toml", &text) {
+        if let Err(error) = Scenario::with(None, "f.toml", &text) {
             prop_assert!(error.to_string().starts_with("f.toml:"), "{error}");
         }
         if let Ok(specification) = Specification::parse("f.toml", &text) {

@@ -132,7 +132,7 @@ pub(crate) fn against_text(name: &str, paths: &[&str], read: impl Fn(&str)) {
 #[test]
 fn scenario() {
     against_text("scenario", &["examples/scenario.toml", "examples/phone-in-use.toml"], |text| {
-        let _ = Scenario::parse("s.toml", text);
+        let _ = Scenario::with(None, "s.toml", text);
     });
 }
 

@@ -100,10 +100,6 @@ impl Front {
         largest >= at
     }
 
-    fn has_dominated(&self) -> bool {
-        self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len())
-    }
-
     fn wall_pen() -> Pen {
         Pen::new(WALL, 2.25).dashed(9.0, 3.0)
     }
@@ -182,7 +178,7 @@ impl Plot for Front {
         if self.overall {
             keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: "front over all".into() });
         }
-        if self.has_dominated() {
+        if self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len()) {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });
         }
         if let Some((_, name)) = self.wall.as_ref().filter(|(at, _)| self.reaches(*at)) {

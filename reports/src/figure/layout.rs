@@ -76,7 +76,8 @@ impl Grid {
 pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     super::text::ready()?;
     for (index, panel) in figure.panels.iter().enumerate() {
-        check(panel.chart.plot(), &panel_name(panel, index), &panel.x, &panel.y)?;
+        let name = panel.title.clone().unwrap_or_else(|| format!("panel {}", index + 1));
+        check(panel.chart.plot(), &name, &panel.x, &panel.y)?;
     }
     let styles = styles(figure);
     let columns = columns(figure);
@@ -111,10 +112,6 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     }
     legend.draw(&canvas, EDGE, top + grid.tall() + 10.0)?;
     Ok(canvas.finish(&figure.title))
-}
-
-fn panel_name(panel: &Panel, index: usize) -> String {
-    panel.title.clone().unwrap_or_else(|| format!("panel {}", index + 1))
 }
 
 /// Colours go first to the names that the figure orders, then as they appear.

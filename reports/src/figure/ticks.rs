@@ -106,7 +106,7 @@ pub fn number(value: f64) -> String {
     if magnitude == 0.0 {
         return "0".into();
     }
-    let unit = Unit::for_value(magnitude);
+    let unit = if (0.01..1e4).contains(&magnitude) { Unit::plain() } else { Unit::scaled(magnitude) };
     let scaled = magnitude / unit.size;
     // Three significant digits; whole numbers below 10 000 whole.
     let digits = (2 - scaled.log10().floor() as i32).clamp(0, 5) as usize;
@@ -134,11 +134,6 @@ struct Unit {
 }
 
 impl Unit {
-    /// For one number on its own.
-    fn for_value(magnitude: f64) -> Self {
-        if (0.01..1e4).contains(&magnitude) { Self::plain() } else { Self::scaled(magnitude) }
-    }
-
     /// For all numbers of an axis whose largest is `most`.
     fn for_axis(most: f64) -> Self {
         if most == 0.0 || (1e-3..1e4).contains(&most) { Self::plain() } else { Self::scaled(most) }

@@ -67,7 +67,7 @@ impl<R: Rank, T> Agenda<R, T> {
     }
 
     fn nodes(&self) -> usize {
-        self.near.len() + self.far.len()
+        self.near.len() + self.far.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -86,9 +86,9 @@ impl<R: Rank, T> Agenda<R, T> {
             self.renumber();
         }
         let key = self.slots.insert(value);
-        let node = rank.node(self.sequence, key.slot());
+        let node = rank.node(self.sequence, key.slot);
         self.sequence += 1;
-        if R::high(node) <= self.far.reach() {
+        if R::high(node) <= self.far.reach {
             self.near.push(Reverse(node));
             if self.near.len() > self.limit {
                 self.spread();
@@ -97,10 +97,6 @@ impl<R: Rank, T> Agenda<R, T> {
             self.far.insert(R::high(node), node);
         }
         key
-    }
-
-    pub(crate) fn get(&self, key: Key) -> Option<&T> {
-        self.slots.get(key)
     }
 
     #[inline]
@@ -144,7 +140,7 @@ impl<R: Rank, T> Agenda<R, T> {
                 self.slots.release(R::slot(node));
                 self.vacated -= 1;
             }
-            if self.far.len() == 0 {
+            if self.far.len == 0 {
                 return;
             }
             let near = mem::take(&mut self.near).into_vec();
@@ -156,7 +152,7 @@ impl<R: Rank, T> Agenda<R, T> {
     fn refill(&mut self, mut near: Vec<Reverse<R::Node>>) {
         self.far.refill(&mut near, self.large / 8, R::high);
         // So much has to be inserted among the near nodes before they are spread again.
-        self.limit = self.large.max(2 * near.len()).max(self.far.len() / 4);
+        self.limit = self.large.max(2 * near.len()).max(self.far.len / 4);
         self.near = near.into();
     }
 
@@ -289,10 +285,10 @@ mod tests {
         for i in 0..64 {
             agenda.insert(u64::from(i) << 40, i);
         }
-        assert_eq!((agenda.near.len(), agenda.far.len(), agenda.far.reach()), (64, 0, u64::MAX));
+        assert_eq!((agenda.near.len(), agenda.far.len, agenda.far.reach), (64, 0, u64::MAX));
         // 0 alone has no digit in which it differs from the base, 0: it is near, and nothing above it.
         agenda.insert(64 << 40, 64);
-        assert_eq!((agenda.near.len(), agenda.far.len(), agenda.far.reach()), (1, 64, 0));
+        assert_eq!((agenda.near.len(), agenda.far.len, agenda.far.reach), (1, 64, 0));
         // Among what is near, and beyond.
         agenda.insert(0, 100);
         agenda.insert((1 << 40) + 5, 101);
@@ -300,11 +296,11 @@ mod tests {
         assert_eq!(first, [0, 100, 1, 101, 2]);
         // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61 lie
         // in 15 buckets of four and one of one, and a bucket becomes near as a whole.
-        assert_eq!((agenda.near.len(), agenda.far.len()), (1, 61));
+        assert_eq!((agenda.near.len(), agenda.far.len), (1, 61));
         // After 14 buckets 61 − 56 = 5 are left, fewer than 64 / 8: they become near together.
-        let before: Vec<_> = std::iter::from_fn(|| (agenda.far.len() > 0).then(|| agenda.pop())?).collect();
+        let before: Vec<_> = std::iter::from_fn(|| (agenda.far.len > 0).then(|| agenda.pop())?).collect();
         assert_eq!(before.last(), Some(&(59 << 40, 59)));
-        assert_eq!((agenda.near.len(), agenda.far.reach()), (5, u64::MAX));
+        assert_eq!((agenda.near.len(), agenda.far.reach), (5, u64::MAX));
         assert_eq!(drain(&mut agenda), [60, 61, 62, 63, 64]);
     }
 

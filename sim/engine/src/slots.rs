@@ -9,14 +9,8 @@ const NONE: u32 = u32::MAX;
 /// One occupancy of one slot. The next tenant of the slot has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    slot: u32,
+    pub(crate) slot: u32,
     generation: u32,
-}
-
-impl Key {
-    pub(crate) fn slot(self) -> u32 {
-        self.slot
-    }
 }
 
 /// The generation sits in every variant, rather than beside the enum, so that the tag shares its
@@ -148,12 +142,6 @@ impl<T> Slots<T> {
             _ => None,
         }
     }
-
-    /// Takes the value out and gives the slot back.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
-        self.get(key)?;
-        self.release(key.slot)
-    }
 }
 
 #[cfg(test)]
@@ -171,12 +159,12 @@ mod tests {
     fn a_key_dies_with_its_value() {
         let mut slots = Slots::with_capacity(0);
         let first = slots.insert('a');
-        assert_eq!(slots.remove(first), Some('a'));
+        assert_eq!(slots.release(first.slot), Some('a'));
         let second = slots.insert('b');
         // The slot is reused, so only the generation tells the two keys apart.
-        assert_eq!(first.slot(), second.slot());
+        assert_eq!(first.slot, second.slot);
         assert_eq!(slots.get(first), None);
-        assert_eq!(slots.remove(first), None);
+        assert_eq!(slots.vacate(first), None);
         assert_eq!(slots.get(second), Some(&'b'));
     }
 
@@ -186,9 +174,9 @@ mod tests {
         let first = slots.insert('a');
         assert_eq!(slots.vacate(first), Some('a'));
         assert_eq!(slots.vacate(first), None);
-        assert_ne!(slots.insert('b').slot(), first.slot());
-        assert_eq!(slots.release(first.slot()), None);
-        assert_eq!(slots.insert('c').slot(), first.slot());
+        assert_ne!(slots.insert('b').slot, first.slot);
+        assert_eq!(slots.release(first.slot), None);
+        assert_eq!(slots.insert('c').slot, first.slot);
     }
 
     #[test]
@@ -196,7 +184,7 @@ mod tests {
         let mut slots = Slots::with_capacity(0);
         slots.slots.push(Slot::Full { generation: u32::MAX, value: 'a' });
         let last = Key { slot: 0, generation: u32::MAX };
-        assert_eq!(slots.remove(last), Some('a'));
+        assert_eq!(slots.release(last.slot), Some('a'));
         // Generation 2³² − 1 has no successor: the next value takes a new slot, and `last` stays dead.
         assert_eq!(slots.insert('b'), Key { slot: 1, generation: 0 });
         assert_eq!(slots.get(last), None);

@@ -163,9 +163,7 @@ impl Profiler {
     pub fn time_of(&self, counts: &ProgramCounts) -> KernelTime {
         self.gpu.time_of(counts, self.stack.as_ref())
     }
-}
 
-impl Profiler {
     /// The share of operations whose reduction `strategy` makes faster than `other` does, each with its better update.
     ///
     /// An operation is a kernel that computes `elements` elements, `outputs` a thread, in blocks of as many threads as

@@ -183,11 +183,6 @@ impl PhoneMemory {
         Bytes((self.free + file - kept).saturating_sub(high.0))
     }
 
-    /// What is neither free nor of files: `used` of `free(1)`.
-    pub fn used(&self) -> Bytes {
-        Bytes(self.settings.ram.0 - self.free - self.resident[FILE] * PAGE)
-    }
-
     /// Where all memory is.
     pub fn usage(&self) -> Usage {
         let pages = |pages: u64| Bytes(pages * PAGE);

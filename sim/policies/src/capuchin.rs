@@ -150,18 +150,6 @@ impl Rankings {
         }
         chosen
     }
-
-    /// The number of scores that were worked out so far.
-    const fn scored(&self) -> u64 {
-        self.hidden.scored() + self.stalling.scored()
-    }
-}
-
-impl Capuchin {
-    /// The number of scores that were worked out so far.
-    pub const fn scored(&self) -> u64 {
-        self.rankings.scored()
-    }
 }
 
 impl Policy for Capuchin {

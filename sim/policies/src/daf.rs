@@ -142,21 +142,6 @@ pub struct Parameters {
     pub arena: ArenaPlan,
 }
 
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            bits: None,
-            kind_bits: [None; KIND_BITS.len()],
-            least_bits: LEAST_BITS.default as u8,
-            trained_share: None,
-            metric: IMPORTANCE.default,
-            packing: PACKING.default,
-            control: CONTROL.default,
-            arena: ArenaPlan { page: ArenaConfig::PAGE, step: ArenaConfig::STEP },
-        }
-    }
-}
-
 /// The bits of every tensor where no budget is set: the operating point of the paper's table 1.
 const UNBOUNDED_BITS: u8 = 2;
 
@@ -241,7 +226,8 @@ impl Daf {
             for &gradient in gradients.of(tensor) {
                 given_up[gradient as usize] = true;
             }
-            least = time_without(setting, &given_up);
+            let kept = setting.graph.kept_without(|id| given_up[id as usize]);
+            least = kept.iter().zip(setting.times()).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum();
             if least <= budget {
                 break;
             }
@@ -417,12 +403,6 @@ impl ByGradient {
     fn time_of(&self, tensor: TensorId) -> Nanos {
         self.time[tensor as usize]
     }
-}
-
-/// The time of the iteration without the gradients given up.
-fn time_without(setting: &Setting<'_>, given_up: &[bool]) -> Nanos {
-    let kept = setting.graph.kept_without(|id| given_up[id as usize]);
-    kept.iter().zip(setting.times()).filter(|(kept, _)| **kept).map(|(_, &time)| time).sum()
 }
 
 impl Policy for Daf {

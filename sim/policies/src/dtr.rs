@@ -53,11 +53,6 @@ impl Dtr {
     pub fn new(heuristic: Heuristic) -> Self {
         Self { heuristic, ranking: Ranking::default(), neighbours: None }
     }
-
-    /// The number of scores that were worked out so far.
-    pub const fn scored(&self) -> u64 {
-        self.ranking.scored()
-    }
 }
 
 /// The score of a tensor at the clock `now` with what its dropped neighbours cost; the lowest goes.

@@ -95,7 +95,8 @@ pub(crate) fn choose(
     // `path` is what it takes to bring the gradient down to where the walk stands.
     let (mut path, mut reached): (Nanos, Vec<Candidate>) = (Nanos::ZERO, Vec::new());
     for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Backward) {
-        let gradients = written_here(&writers, id);
+        let written_here = writers.iter().filter(|(writer, _)| *writer == id);
+        let gradients: Vec<TensorId> = written_here.map(|&(_, gradient)| gradient).collect();
         if !writes_parameter_gradients_only(graph, node) {
             path += times[id as usize];
         }
@@ -131,10 +132,6 @@ fn completed_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
 fn time_alone(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {
     let nodes = graph.nodes.iter().zip(times).filter(|(node, _)| writes_parameter_gradients_only(graph, node));
     nodes.filter(|(node, _)| node.outputs.iter().any(|id| gradients.contains(id))).map(|(_, &time)| time).sum()
-}
-
-fn written_here(writers: &[(NodeId, TensorId)], node: NodeId) -> Vec<TensorId> {
-    writers.iter().filter(|(writer, _)| *writer == node).map(|&(_, gradient)| gradient).collect()
 }
 
 fn update_time(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {

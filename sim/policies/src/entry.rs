@@ -73,12 +73,6 @@ pub trait Parameter: Sync {
     fn is_of_a_phone(&self) -> bool {
         false
     }
-
-    /// All of it in one line: `on or off (default off): tensors may go to flash`.
-    fn help(&self) -> String {
-        let default = self.default_text().map_or_else(String::new, |default| format!(" (default {default})"));
-        format!("{}{default}: {}", self.values(), self.about())
-    }
 }
 
 /// A parameter whose value is a `V`.
@@ -304,9 +298,7 @@ impl Settings<'_> {
             expected,
         })
     }
-}
 
-impl Settings<'_> {
     /// Checks that none of `parameters`, which do nothing without `other`, is set where that is not so.
     ///
     /// # Errors

@@ -130,11 +130,6 @@ impl FedHybrid {
         Self { parameters, in_force: Arc::default(), begun: 0, next: 0, online: None, news: TensorSet::new() }
     }
 
-    /// The number of scores that were worked out as memory ran short.
-    pub fn scored(&self) -> u64 {
-        self.online.as_ref().map_or(0, |online| online.operations().scores)
-    }
-
     /// What the plan gives up by now so that `wanted` becomes free.
     fn due(&mut self, wanted: Bytes, memory: &MemoryView<'_>) -> Vec<(TensorId, Technique)> {
         let in_force = locked(&self.in_force);
@@ -166,7 +161,7 @@ impl Policy for FedHybrid {
             let (policy, found) = ("fedhybrid", "off".to_owned());
             return Err(PolicyError::BadValue { policy, parameter: "recomputation", found, expected });
         }
-        self.online = Some(profile.chooser());
+        self.online = Some(profile.chooser.clone());
         self.in_force = Arc::default();
         (self.begun, self.next) = (0, 0);
         let planner = Ahead {

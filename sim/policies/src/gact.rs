@@ -76,12 +76,6 @@ pub struct Parameters {
     pub metric: Metric,
 }
 
-impl Default for Parameters {
-    fn default() -> Self {
-        Self { level: LEVEL.default, bits: MEAN_BITS.default as u8, metric: IMPORTANCE.default }
-    }
-}
-
 /// GACT.
 #[derive(Clone, Debug)]
 #[must_use]

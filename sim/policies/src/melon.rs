@@ -69,16 +69,6 @@ pub struct Parameters {
     pub statistics: BatchStatistics,
 }
 
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            micro_batching: MICRO_BATCHING.default,
-            computing_budget: COMPUTING_BUDGET.default,
-            statistics: BATCH_NORM.default,
-        }
-    }
-}
-
 /// Melon.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -131,11 +121,6 @@ impl Melon {
             reliefs.push(Relief::Rematerialise(victim));
         }
         reliefs
-    }
-
-    /// The number of scores that were worked out so far.
-    pub const fn scored(&self) -> u64 {
-        self.ranking.scored()
     }
 }
 

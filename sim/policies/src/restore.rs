@@ -148,7 +148,7 @@ pub struct RestoreCosts {
     seen_nodes: Stamps,
     seen_tensors: Stamps,
     /// Operators that were visited for the cost of computing something again.
-    visited: u64,
+    pub(crate) visited: u64,
 }
 
 impl RestoreCosts {
@@ -199,11 +199,6 @@ impl RestoreCosts {
             seen_tensors: Stamps::new(tensors),
             visited: 0,
         }
-    }
-
-    /// Operators that were visited so far for the cost of computing something again.
-    pub const fn visited(&self) -> u64 {
-        self.visited
     }
 
     /// All times and prices that it was made from, as numbers in a fixed order.

@@ -173,11 +173,6 @@ impl Dynamic {
         self.ranking.evict(shortfall, memory, |&[score]| score, |tensor| Scored::At(score(tensor), [score(tensor)]))
     }
 
-    /// The number of scores that were worked out so far.
-    pub const fn scored(&self) -> u64 {
-        self.ranking.scored()
-    }
-
     /// Shrinks the micro-batch, by one sample at least, to the largest that fits but not below `least`.
     fn accumulate(memory: &MemoryView<'_>, least: u64) -> Vec<Relief> {
         let least = least.max(1);

@@ -90,11 +90,6 @@ impl<'a> NodeTimes<'a> {
     pub fn on_demand(measure: impl FnOnce() -> Vec<Nanos> + 'a) -> Self {
         Self(LazyCell::new(Box::new(measure)))
     }
-
-    /// Those that are known already, one a node.
-    pub fn known(times: &'a [Nanos]) -> Self {
-        Self::on_demand(|| times.to_vec())
-    }
 }
 
 /// The sizes of elements in a run.

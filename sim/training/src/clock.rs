@@ -57,12 +57,12 @@ pub(crate) struct Clock {
     /// The next completion that DRAM announces.
     moved: Option<EventHandle>,
     /// When the iteration began.
-    started: Nanos,
+    pub(crate) started: Nanos,
     phase: Phase,
     /// The schedule's node that everything is done for.
     node: NodeId,
     power: Power,
-    usage: Usage,
+    pub(crate) usage: Usage,
     /// When the processors' power last changed, and how long everything had been busy by then.
     repowered: (Nanos, Usage),
     workers: Workers,
@@ -146,16 +146,6 @@ impl Clock {
 
     pub(crate) const fn phase(&self) -> Phase {
         self.phase
-    }
-
-    /// When the iteration began.
-    pub(crate) const fn started(&self) -> Nanos {
-        self.started
-    }
-
-    /// How long everything was busy in the iteration.
-    pub(crate) const fn usage(&self) -> &Usage {
-        &self.usage
     }
 
     /// An iteration begins; processors draw `power`.

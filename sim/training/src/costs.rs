@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::processor::{Cost, CpuCores, ProcessorKind};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::Bytes;
 use haversack_devices::work::Precision;
 use haversack_policies::quantised::{Control, Packing, Quantisation, Quantised, WHOLE};
 use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
@@ -137,10 +137,5 @@ impl<'a> RunCosts<'a> {
             }
             _ => node.need_of(tensor) != Need::Shape,
         }
-    }
-
-    /// What `calls` system calls for the arena's blocks take.
-    pub(crate) fn system_calls(&self, calls: u64) -> Nanos {
-        Nanos(self.machine.system_allocation().0 * calls)
     }
 }

@@ -161,9 +161,11 @@ impl<'a> Executor<'a> {
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
     pub(crate) fn start(&mut self) -> Result<(), RunError> {
-        // The trace begins with the run.
-        self.lanes.expect_trace(&self.job.budgets.traced, &mut self.clock);
-        if self.phone.as_ref().is_some_and(PhoneInUse::has_rule) {
+        // The trace begins with the run; the memory budget changes at its times, whatever iterations begin and end meanwhile.
+        for wall in &self.job.budgets.traced {
+            self.clock.schedule_in(wall.at, Event::Wall(wall.memory));
+        }
+        if self.phone.as_ref().is_some_and(|phone| phone.rule.is_some()) {
             for _ in 0..WATCHED {
                 self.sample_phone()?;
                 self.pause(SECOND)?;
@@ -202,7 +204,7 @@ impl<'a> Executor<'a> {
 
     /// When the run has ended, the budgets that a rule has decided, and the plans for them.
     pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>, Vec<PlanReport>) {
-        (self.clock.now(), self.phone.map(PhoneInUse::into_planned).unwrap_or_default(), self.plans)
+        (self.clock.now(), self.phone.map(|phone| phone.planned).unwrap_or_default(), self.plans)
     }
 
     /// The next iteration learns from `batch`.
@@ -336,7 +338,7 @@ impl<'a> Executor<'a> {
     /// The governor of load looks at the time since it last did, and sets the cores anew.
     fn follow_load(&mut self) {
         let Some(load) = &mut self.load else { return };
-        let Some(cores) = load.come_to(self.clock.now(), self.clock.usage()) else { return };
+        let Some(cores) = load.come_to(self.clock.now(), &self.clock.usage) else { return };
         self.costs.run_on(cores);
         self.clock.repower(self.power());
     }

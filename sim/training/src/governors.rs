@@ -91,7 +91,8 @@ pub(crate) struct Governors {
     limit: Option<StepWise>,
     heat: Option<(Thermal, Heat)>,
     elapsed: Nanos,
-    seen: Vec<HeatPoint>,
+    /// How hot the device was after each iteration.
+    pub(crate) seen: Vec<HeatPoint>,
 }
 
 impl Governors {
@@ -113,11 +114,6 @@ impl Governors {
             elapsed: Nanos::ZERO,
             seen: Vec::new(),
         })
-    }
-
-    /// How hot the device was after each iteration.
-    pub(crate) fn into_seen(self) -> Vec<HeatPoint> {
-        self.seen
     }
 
     /// After an iteration that `cores` have ended: how hot the device is now, and the share of the highest frequency that

@@ -56,13 +56,6 @@ impl Lanes {
         self.walls.extend(walls.iter().map(|wall| clock.schedule_in(wall.at, event(wall))));
     }
 
-    /// The memory budget changes at the times of `trace`, whatever iterations begin and end meanwhile.
-    pub(crate) fn expect_trace(&mut self, trace: &[Wall], clock: &mut Clock) {
-        for wall in trace {
-            clock.schedule_in(wall.at, Event::Wall(wall.memory));
-        }
-    }
-
     /// Budgets change no more in this iteration.
     pub(crate) fn cancel_walls(&mut self, clock: &mut Clock) {
         for wall in self.walls.drain(..) {

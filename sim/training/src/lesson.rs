@@ -37,7 +37,7 @@ pub struct Lesson<'a> {
 pub(crate) struct Learning<'a> {
     pub(crate) program: &'a Program,
     batch: MiniBatch,
-    pass: Pass,
+    pub(crate) pass: Pass,
     /// The loss of the micro-batch under way.
     part: Loss,
     /// That of those that have ended: the sum over rows, that of squares, the number of right answers, rows.
@@ -111,10 +111,6 @@ impl<'a> Learning<'a> {
         self.pass.seed
             ^ self.pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ first.wrapping_mul(0xD1B5_4A32_D192_ED03)
-    }
-
-    pub(crate) const fn pass(&self) -> &Pass {
-        &self.pass
     }
 
     /// The loss of the micro-batch.

@@ -347,6 +347,32 @@ impl Machine {
         let costs = (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision));
         costs.map(|cost| queue.issue(&cost).alone()).sum()
     }
+
+    /// From asking for a plan until it is there; `None` where the stack does not say what plans cost, or the device has no
+    /// core whose CoreMark is known.
+    pub fn planning_time(&self, planning: &Planning) -> Option<Nanos> {
+        let link = self.stack.constants.planning.as_ref()?.link.value;
+        let sent = (planning.sent + planning.received).as_f64() / link.0;
+        Some(self.making_time(planning.planner, planning.operations)? + Nanos::from_seconds(sent))
+    }
+
+    /// The time of a plan's `operations` on the core that makes it; `None` as in [`Machine::planning_time`].
+    pub fn making_time(&self, planner: Planner, operations: Operations) -> Option<Nanos> {
+        let constants = self.stack.constants.planning.as_ref()?;
+        let speed = match planner {
+            Planner::Server => ScalarSpeed::per_second(constants.server.value.0)?,
+            Planner::Phone => self.background()?,
+        };
+        Some(speed.time(Factor(operations.total() as f64 * constants.operation.value.0)))
+    }
+
+    /// The core of services in the background: a little one, or the slowest where there is none.
+    fn background(&self) -> Option<ScalarSpeed> {
+        let cpu = self.device.cpu()?;
+        let little = BACKGROUND.parse::<CoreSelection>().ok().and_then(|one| cpu.choose(one, Frequency::Highest).ok());
+        let cores = little.or_else(|| cpu.choose(CoreSelection::All, Frequency::Highest).ok())?;
+        ScalarSpeed::of(&cores)
+    }
 }
 
 /// `cost` a number of `times`, one after the other.
@@ -388,34 +414,6 @@ fn accumulation(graph: &TrainingGraph, id: usize) -> Work {
 
 /// Where services in the background run (Android's processor sets).
 const BACKGROUND: &str = "little:1";
-
-impl Machine {
-    /// From asking for a plan until it is there; `None` where the stack does not say what plans cost, or the device has no
-    /// core whose CoreMark is known.
-    pub fn planning_time(&self, planning: &Planning) -> Option<Nanos> {
-        let link = self.stack.constants.planning.as_ref()?.link.value;
-        let sent = (planning.sent + planning.received).as_f64() / link.0;
-        Some(self.making_time(planning.planner, planning.operations)? + Nanos::from_seconds(sent))
-    }
-
-    /// The time of a plan's `operations` on the core that makes it; `None` as in [`Machine::planning_time`].
-    pub fn making_time(&self, planner: Planner, operations: Operations) -> Option<Nanos> {
-        let constants = self.stack.constants.planning.as_ref()?;
-        let speed = match planner {
-            Planner::Server => ScalarSpeed::per_second(constants.server.value.0)?,
-            Planner::Phone => self.background()?,
-        };
-        Some(speed.time(Factor(operations.total() as f64 * constants.operation.value.0)))
-    }
-
-    /// The core of services in the background: a little one, or the slowest where there is none.
-    fn background(&self) -> Option<ScalarSpeed> {
-        let cpu = self.device.cpu()?;
-        let little = BACKGROUND.parse::<CoreSelection>().ok().and_then(|one| cpu.choose(one, Frequency::Highest).ok());
-        let cores = little.or_else(|| cpu.choose(CoreSelection::All, Frequency::Highest).ok())?;
-        ScalarSpeed::of(&cores)
-    }
-}
 
 /// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its outputs:
 /// 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.

@@ -86,11 +86,6 @@ impl Breakdown {
         self.kinds[slot(kind)] += busy;
     }
 
-    /// Time of operators of `kind`.
-    pub fn of(&self, kind: OperatorKind) -> Nanos {
-        self.kinds[slot(kind)]
-    }
-
     /// Moves `numerator / denominator` of all useful time to what is discarded.
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =

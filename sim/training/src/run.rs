@@ -92,7 +92,7 @@ fn run<T>(
         executor.learned(lesson);
     }
     taken.into_means(&mut record);
-    record.heat = governors.into_seen();
+    record.heat = governors.seen;
     record.iterations = times;
     (record.ended, record.planned, record.plans) = executor.into_end();
     Ok(record)

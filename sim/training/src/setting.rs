@@ -36,6 +36,8 @@ pub(crate) fn with_codec<T>(
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
+    // The most that a library takes while it runs an operator.
+    let workspace = |id| machine.workspace(job.graph, id, job.batch, job.precision);
     ask(&Setting {
         importance: told.importance,
         learned: told.learned,
@@ -47,18 +49,12 @@ pub(crate) fn with_codec<T>(
         node_times: NodeTimes::on_demand(|| machine.times(job.graph, job.batch, job.precision)),
         elements: element_bytes(machine, job),
         beside: machine.library_workspace(),
-        workspace: largest_workspace(machine, job),
+        workspace: (0..job.graph.nodes.len()).map(workspace).max().unwrap_or_default(),
         activation_budget: activation_budget(machine, job, Nanos::ZERO),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
     })
-}
-
-/// The most that a library takes while it runs an operator.
-fn largest_workspace(machine: &Machine, job: &Job<'_>) -> Bytes {
-    let workspace = |id| machine.workspace(job.graph, id, job.batch, job.precision);
-    (0..job.graph.nodes.len()).map(workspace).max().unwrap_or_default()
 }
 
 /// The bytes of elements in memory.

@@ -3,7 +3,7 @@
 mod phone;
 
 use haversack_devices::processor::ProcessorKind;
-use haversack_devices::units::{Bytes, Joules, Nanos, Watts};
+use haversack_devices::units::{Bytes, Nanos, Watts};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Value, json};
 
@@ -111,13 +111,6 @@ impl Timeline {
             }
         }
         steps
-    }
-
-    /// The energy of the run until `end`: its power, integrated.
-    pub fn energy(&self, end: Nanos) -> Joules {
-        let steps = self.power();
-        let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([end]);
-        steps.iter().zip(ends).map(|((start, power), until)| *power * until.min(end).saturating_sub(*start)).sum()
     }
 
     /// The trace as JSON that `chrome://tracing` and Perfetto read; times are in microseconds.

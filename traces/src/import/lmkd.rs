@@ -134,7 +134,7 @@ impl Lmkd {
                 )
             })?;
         }
-        if self.calendar.has_guessed() && context.options.year.is_none() {
+        if self.calendar.recent.is_some() && context.options.year.is_none() {
             context.note("the log states no year: it is taken as 1970; --year tells it");
         }
         Ok(time)
@@ -259,11 +259,6 @@ struct Calendar {
 }
 
 impl Calendar {
-    /// Whether a year had to be added.
-    fn has_guessed(&self) -> bool {
-        self.recent.is_some()
-    }
-
     /// The time at the beginning of `line`; `year` is that of the first line that states none.
     fn time(&mut self, line: &str, offset: UtcOffset, year: Option<i32>) -> Option<UtcTime> {
         if let Some((local, behind)) = clock::calendar(line) {
@@ -287,16 +282,13 @@ impl Calendar {
             Some((year, _)) => year,
             None => year.unwrap_or(NO_YEAR),
         };
-        let date = NaiveDate::from_ymd_opt(year, month, day).or_else(|| leap_day(month, day))?;
+        // The 29th of February, in a log that states no year: there was none in 1970.
+        let leap_day = || NaiveDate::from_ymd_opt(1972, month, day);
+        let date = NaiveDate::from_ymd_opt(year, month, day).or_else(leap_day)?;
         let found = clock::time_of_day(date, rest)?;
         self.recent = Some((date.year(), month));
         Some(found)
     }
-}
-
-/// The 29th of February, in a log that states no year: there was none in 1970.
-fn leap_day(month: u32, day: u32) -> Option<NaiveDate> {
-    NaiveDate::from_ymd_opt(1972, month, day)
 }
 
 /// The zone behind the time, where one is stated.

@@ -112,7 +112,7 @@ impl Tracker {
 }
 
 fn day(time: UtcTime) -> i64 {
-    time.whole_seconds().div_euclid(86_400)
+    time.0.div_euclid(86_400_000_000_000)
 }
 
 #[cfg(test)]

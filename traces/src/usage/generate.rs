@@ -41,15 +41,10 @@ impl<'a> Population<'a> {
         SessionStream::new(self.model, self.seed, &self.user(name), self.days)
     }
 
-    /// The rows of all users, sorted by user, then time.
+    /// The rows of one user, sorted by time; users may be generated in any order, on any thread.
     ///
     /// A row is a change: the first of a user say what runs at the beginning; 999 says that a process ended. Within a
     /// session, from the first app at adj 0 until none is, exactly one app is in front.
-    pub fn rows(&self) -> impl Iterator<Item = AppRow<'_>> {
-        self.names.iter().flat_map(|name| self.rows_of(name))
-    }
-
-    /// The rows of one user, sorted by time; users may be generated in any order, on any thread.
     pub fn rows_of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = AppRow<'s>> + use<'s, 'a> {
         let model = self.model;
         let events = UserEvents::new(model, self.seed, name, self.days);

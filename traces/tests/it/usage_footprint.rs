@@ -1,10 +1,13 @@
 //! Footprints and what a timeline asks of memory by them.
 
 use haversack_devices::calibration::Kind;
-use haversack_devices::units::{Bytes, Factor, Nanos};
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_traces::footprint::{FootprintTable, Found};
 use haversack_traces::row::{Confidence, OomAdj, UtcTime};
 use haversack_traces::usage::{AliveApp, AppEvent, AppEventKind, AppId, AppTimeline, UsageModel, demand, footprints};
+
+/// The table that the crate brings along.
+const BUILT_IN: &str = include_str!("../../footprints/android.toml");
 
 const TABLE: &str = r#"
 [launch]
@@ -89,7 +92,7 @@ fn the_built_in_table_knows_every_app_of_the_usage_model() {
         .collect();
     // Education, weather and health have no table of their own.
     assert_eq!(unknown.len(), 3, "{unknown:?}");
-    assert!(table.origins().all(|(_, _, source)| !source.is_empty()));
+    assert!(!BUILT_IN.contains("source = \"\""));
     for app in &model.catalogue {
         let (footprint, _) = table.find(&app.package, Some(&app.category));
         let total = |whole| footprint.held(whole).0 + footprint.held(whole).1;
@@ -101,7 +104,7 @@ fn the_built_in_table_knows_every_app_of_the_usage_model() {
 
 #[test]
 fn a_users_footprints_spread_as_the_table_says() {
-    let table = table().with_spread(Factor(0.3));
+    let table = FootprintTable::parse("mine.toml", &TABLE.replace("of_ln = 0", "of_ln = 0.3")).unwrap();
     let logs: Vec<f64> = (0..4000)
         .map(|user| {
             let (footprint, _) = table.find_for("a.mail", None, &format!("user {user}"), 1);
@@ -170,9 +173,12 @@ fn demand_rises_with_every_part_of_the_table() {
     let timeline = AppTimeline::generated(&model, 3, "synthetic-0000001", seconds(18 * 3600), seconds(3600));
     let category = |package: &str| model.category(package);
     let of = |table: &FootprintTable| demand(&timeline, table, category, 3).demand;
-    let (plain, spiked) = (of(&table), of(&table.clone().with_launch_extra(mb(1600))));
-    let (still, spread) =
-        (of(&table.clone().with_launch_extra(Bytes::ZERO)), of(&table.clone().with_spread(Factor(0.0))));
+    let with = |from: &str, to: &str| {
+        assert_eq!(BUILT_IN.matches(from).count(), 1, "{from}");
+        of(&FootprintTable::parse("changed.toml", &BUILT_IN.replace(from, to)).unwrap())
+    };
+    let (plain, spiked) = (of(&table), with("\nmb = 830\n", "\nmb = 1600\n"));
+    let (still, spread) = (with("\nmb = 830\n", "\nmb = 0\n"), with("\nof_ln = 0.3\n", "\nof_ln = 0\n"));
     assert!(plain.iter().zip(&spiked).all(|(less, more)| less.anonymous <= more.anonymous && less.file == more.file));
     assert!(still.iter().zip(&plain).all(|(less, more)| less.anonymous <= more.anonymous));
     let peak = |series: &[haversack_traces::usage::Demand]| series.iter().map(|at| at.anonymous).max().unwrap();

@@ -109,7 +109,14 @@ fn generated_rows_give_the_timeline_that_was_generated() {
     let name = &population.names()[1];
     let (start, length) = (UtcTime::from_seconds(30 * HOUR), seconds(10 * 3600));
     let direct = AppTimeline::generated(&model, 9, name, seconds(30 * 3600), length);
-    let read = AppTimeline::from_rows(&model, 9, population.rows(), name, window_of(start, length), seems_opened);
+    let read = AppTimeline::from_rows(
+        &model,
+        9,
+        crate::usage::all_rows(&population),
+        name,
+        window_of(start, length),
+        seems_opened,
+    );
     // The ids differ, because packages are met in another order.
     let named = |timeline: &AppTimeline| -> Vec<_> {
         let event = |event: &AppEvent| (event.time, timeline.package(event.app).to_owned(), event.kind);

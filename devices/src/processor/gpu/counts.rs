@@ -58,17 +58,6 @@ impl AtomicCounts {
         });
         cells
     }
-
-    /// The counts of both, one after the other on the same cell.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            issued: self.issued + other.issued,
-            attempts: self.attempts + other.attempts,
-            retries: self.retries + other.retries,
-            changes: self.changes + other.changes,
-            refetches: self.refetches + other.refetches,
-        }
-    }
 }
 
 /// One kernel, in counts. What is counted per thread or per block is the most that any of them did.

@@ -17,16 +17,11 @@ pub(super) enum Collection {
 /// Whether a piece is under way, and what was moved since a block was last erased.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Collector {
-    is_at_work: bool,
+    pub(super) is_at_work: bool,
     moved: Bytes,
 }
 
 impl Collector {
-    /// Whether a piece is under way.
-    pub(super) const fn is_at_work(&self) -> bool {
-        self.is_at_work
-    }
-
     /// What is done first; `None` if a piece is under way, or the flash empties its cache only while it is idle.
     pub(super) fn begin(&mut self, flash: &Flash) -> Option<(Collection, Demand)> {
         if self.is_at_work || !flash.collects() {

@@ -3,6 +3,7 @@
 use haversack_numerics::Meter;
 use haversack_numerics::optimiser::Rule;
 use haversack_policies::gact::{Gact, Level, Parameters};
+use haversack_policies::importance::Metric;
 use haversack_policies::setting::Learned;
 use haversack_training::Lesson;
 use strum::IntoEnumIterator;
@@ -71,7 +72,7 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
     };
     let rule: Rule = trained.rule();
     let batches = trained.next_batches().take(UPDATES).map(|batch| (batch, rule));
-    let mut gact = Gact::new(Parameters { level: Level::Fixed, bits: 8, ..Parameters::default() });
+    let mut gact = Gact::new(Parameters { level: Level::Fixed, bits: 8, metric: Metric::Depth });
     let plan = &trained.plan;
     haversack_training::train(plan.machine(), &plan.job(), &mut gact, &mut lesson, batches, |_| true)?;
     Ok(lesson.importance)

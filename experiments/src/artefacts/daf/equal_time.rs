@@ -3,7 +3,6 @@
 use super::accuracy::{Learned, learned};
 use crate::artefacts::learning::{Training, stand_in_words, title};
 use crate::artefacts::prelude::*;
-use crate::train::StandIn;
 
 /// The methods, and for people; those with a time budget have it. DAF keeps everything whole: memory is not short.
 const WAYS: [(&str, &str); 4] =
@@ -27,17 +26,12 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
                 scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
             }
             let ratio = original.seconds() / context.run(&scenario)?.iteration.seconds();
-            Ok((name.to_owned(), Training { stand_in: as_long(stand_in, ratio), scenario }))
+            // As many epochs, `ratio` times as fast as Original's, as fit into Original's time: as fast, as many.
+            let epochs = (f64::from(stand_in.epochs()) * ratio + 1e-6).floor().max(1.0);
+            Ok((name.to_owned(), Training { stand_in: stand_in.clone().for_epochs(epochs as u32), scenario }))
         };
         WAYS.into_iter().map(way).collect()
     })
-}
-
-/// The stand-in with as many epochs, `ratio` times as fast as Original's, as fit into Original's time.
-fn as_long(stand_in: &StandIn, ratio: f64) -> StandIn {
-    // What is as fast as Original has as many.
-    let epochs = (f64::from(stand_in.epochs()) * ratio + 1e-6).floor().max(1.0);
-    stand_in.clone().for_epochs(epochs as u32)
 }
 
 /// When each seed of DAF is first within a point of what Original has in the end, with its accuracy then; `None` if never.

@@ -133,14 +133,11 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
 
 /// What the rounds of one trace came to under each rule.
 type OfTrace = Vec<Option<Record>>;
-fn under_all_rules(context: &Context<'_>, trace: &Trace) -> Result<OfTrace> {
-    RULES.iter().map(|(rule, _)| train(context, trace, &[("budget", rule)])).collect()
-}
 
 pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
     let traces = with_starts(traces(context, TRACES, ROUNDS)?, context.full);
-    let found: Vec<OfTrace> =
-        traces.par_iter().map(|trace| under_all_rules(context, trace)).collect::<Result<_, _>>()?;
+    let under_all = |trace| RULES.iter().map(|(rule, _)| train(context, trace, &[("budget", rule)])).collect();
+    let found: Vec<OfTrace> = traces.par_iter().map(under_all).collect::<Result<_>>()?;
     let mut outcome = Outcome::of(
         "user,rule,mean_iteration_s,ratio,first_budget_mb,planning_s,budgets_decided,page_faults,trainer_killed,apps_killed",
     );

@@ -65,7 +65,7 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
         let (both, name) = (rounds(context, batch)?, format!("batch {batch}"));
         for starts in &both {
             let times = starts.means(|round| {
-                let PhoneSpan { time, states, .. } = round.span();
+                let PhoneSpan { time, states, .. } = &round.report.run;
                 [*time, states.sleeping, states.running, states.runnable].map(Nanos::seconds)
             });
             let first = starts.first()?;

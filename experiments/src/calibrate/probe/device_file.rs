@@ -32,11 +32,6 @@ impl DeviceFile {
         Ok(Self(top))
     }
 
-    /// Whether there is a section, or table of an array, that holds the constant `name`.
-    pub(super) fn has_section_of(&mut self, name: &str) -> bool {
-        self.place(name).is_some()
-    }
-
     /// Sets a constant, in place of what was there; nothing where its section is not there.
     pub(super) fn set(&mut self, name: &str, value: f64, unit: &str, how: How<'_>) {
         let mut constant = Table::new();
@@ -69,7 +64,7 @@ impl DeviceFile {
     }
 
     /// The section of a constant, and its name there.
-    fn place<'n>(&mut self, name: &'n str) -> Option<(&mut Table, &'n str)> {
+    pub(super) fn place<'n>(&mut self, name: &'n str) -> Option<(&mut Table, &'n str)> {
         let Some((section, key)) = name.rsplit_once('.') else { return Some((&mut self.0, name)) };
         let mut parts = section.split('.');
         let mut here = self.0.get_mut(parts.next()?)?;

@@ -25,23 +25,13 @@ pub(crate) struct Ladder<N> {
     /// The rank from which nodes are told apart; none here is smaller.
     base: u64,
     /// Every rank up to here is near.
-    reach: u64,
-    len: usize,
+    pub(crate) reach: u64,
+    pub(crate) len: usize,
 }
 
 impl<N: Copy> Ladder<N> {
     pub(crate) const fn new() -> Self {
         Self { buckets: Vec::new(), occupied: [0; LEVELS], base: 0, reach: u64::MAX, len: 0 }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The last rank that does not belong here; the end of all ranks while the ladder is empty.
-    #[inline]
-    pub(crate) fn reach(&self) -> u64 {
-        self.reach
     }
 
     /// The bytes allocated, used or not.
@@ -50,7 +40,7 @@ impl<N: Copy> Ladder<N> {
         nodes * size_of::<N>() + self.buckets.capacity() * size_of::<Vec<N>>()
     }
 
-    /// Adds a node whose rank lies beyond [`Self::reach`].
+    /// Adds a node whose rank lies beyond `reach`.
     #[inline]
     pub(crate) fn insert(&mut self, rank: u64, node: N) {
         let differing = (rank ^ self.base) | 1;

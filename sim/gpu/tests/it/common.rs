@@ -1,8 +1,8 @@
 //! Machines, data and plain loops for the tests of the SIMT machine.
 #![allow(unreachable_pub)]
 
-use haversack_devices::GpuLimits;
 use haversack_devices::units::Bytes;
+use haversack_devices::{AtomicCounts, GpuLimits};
 use haversack_gpu::Machine;
 use haversack_kernels::reduce::Statistic;
 
@@ -12,6 +12,17 @@ pub fn machine(units: u32, blocks: u32) -> Machine {
 }
 
 pub const TRIPLE: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
+
+/// The counts of both, one after the other on the same cell.
+pub fn both(one: AtomicCounts, other: AtomicCounts) -> AtomicCounts {
+    AtomicCounts {
+        issued: one.issued + other.issued,
+        attempts: one.attempts + other.attempts,
+        retries: one.retries + other.retries,
+        changes: one.changes + other.changes,
+        refetches: one.refetches + other.refetches,
+    }
+}
 
 /// Values in an order without pattern, all different below 2^24 of them.
 pub fn shuffled(n: usize) -> Vec<f32> {

@@ -6,7 +6,7 @@ use haversack_gpu::{Plan, Strategy as Meeting, Update};
 use haversack_kernels::reduce::Statistic;
 use proptest::prelude::*;
 
-use crate::common::{machine, shuffled};
+use crate::common::{both, machine, shuffled};
 use crate::simt::atomic::{Operation, contend};
 use crate::simt::reduction::run;
 
@@ -144,7 +144,8 @@ fn the_expectation_is_the_mean_over_orders() {
                 let data = keys(k, order);
                 let mut cell = f32::INFINITY;
                 for wave in data.chunks(q as usize) {
-                    sum = sum.and(contend(&mut cell, Operation::Minimum, update, wave, &mut Vec::new()));
+                    let counts = contend(&mut cell, Operation::Minimum, update, wave, &mut Vec::new());
+                    sum = both(sum, counts);
                 }
             }
             let foretold = expected(Statistic::Minimum, update, k, q);
@@ -207,7 +208,7 @@ fn the_closed_form_of_a_whole_plan_is_the_mean_of_its_runs() {
         let (mut atomics, mut shared) = (AtomicCounts::default(), 0.0);
         for order in 0..60 {
             let counts = run(&plan, &[Statistic::Minimum], &keys(8192, order), &machine).unwrap().counts;
-            atomics = atomics.and(counts.kernels[0].atomics[0]);
+            atomics = both(atomics, counts.kernels[0].atomics[0]);
             shared += counts.kernels[0].shared_attempts;
         }
         let foretold = &counts_of(&plan, &[Statistic::Minimum], 8192, &machine).unwrap().kernels[0];

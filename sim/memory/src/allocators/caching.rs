@@ -96,11 +96,6 @@ impl CachingAllocator {
         }
     }
 
-    fn drop_block(&mut self, id: u32) {
-        self.blocks[id as usize].state = State::Vacant;
-        self.vacant.push(id);
-    }
-
     /// A free block that holds `size`, taken from the cache or from a new segment.
     fn find(&mut self, size: u64, large: bool) -> Result<u32, AllocationError> {
         let free = &mut self.free[usize::from(large)];
@@ -172,7 +167,8 @@ impl CachingAllocator {
         if let Some(next) = absorbed.next {
             self.blocks[next as usize].previous = Some(id);
         }
-        self.drop_block(right);
+        self.blocks[right as usize].state = State::Vacant;
+        self.vacant.push(right);
     }
 }
 

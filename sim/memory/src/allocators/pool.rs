@@ -99,9 +99,7 @@ impl PoolAllocator {
             self.release(parent);
         }
     }
-}
 
-impl PoolAllocator {
     fn give(&mut self, size: Bytes, apart: bool) -> Result<Allocation, AllocationError> {
         let available = Bytes(self.budget.saturating_sub(self.allocated));
         if size > available {

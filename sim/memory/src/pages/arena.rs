@@ -1,7 +1,5 @@
 //! The arena: the pages of every activation by its id.
 
-use std::ops::AddAssign;
-
 use haversack_devices::units::Bytes;
 use thiserror::Error;
 
@@ -27,11 +25,6 @@ impl ArenaConfig {
     pub const PAGE: Bytes = Bytes(16 * 1024);
     /// The step that section 4.3.3 finds right.
     pub const STEP: Bytes = Bytes(100_000_000);
-
-    /// Default pages and steps under `budget`.
-    pub const fn new(budget: Bytes) -> Self {
-        Self { page: Self::PAGE, step: Self::STEP, budget }
-    }
 }
 
 /// What an operation did to the system's memory, for whoever charges time for it.
@@ -47,16 +40,6 @@ pub struct Effects {
     pub released: Bytes,
     /// Bytes of activations copied from one page to another: each is read once and written once.
     pub copied: Bytes,
-}
-
-impl AddAssign for Effects {
-    fn add_assign(&mut self, other: Self) {
-        self.allocations += other.allocations;
-        self.allocated += other.allocated;
-        self.releases += other.releases;
-        self.released += other.released;
-        self.copied += other.copied;
-    }
 }
 
 /// How well the arena is filled. `reserved = stored + internal + free`.

@@ -138,14 +138,4 @@ impl PageTable {
     pub fn demand(&self) -> Bytes {
         Bytes(u64::try_from(self.demand).unwrap_or(u64::MAX))
     }
-
-    /// What an activation is ranked by; `None` if it is not there.
-    pub fn keys(&self, id: u32) -> Option<Keys> {
-        self.entry(id).ok().map(|entry| entry.keys)
-    }
-
-    /// Both orders.
-    pub const fn order(&self) -> &Tournament {
-        &self.order
-    }
 }

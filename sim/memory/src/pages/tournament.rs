@@ -53,16 +53,6 @@ pub struct Tournament {
 }
 
 impl Tournament {
-    /// The number of ids in it.
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no id is in it.
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The rank of an id.
     pub fn rank(&self, id: u32) -> Option<Rank> {
         self.ranks.get(id as usize).copied().filter(|&rank| rank != Rank::ABSENT)

@@ -245,6 +245,14 @@ impl Daemon {
     fn restart(&mut self, now: Nanos, refaults: u64, file: u64) {
         (self.window, self.refaults[0], self.base_file) = (Some(now), refaults, file);
     }
+
+    /// When it looks next. An event, a kill and direct reclaim each start another window of polling.
+    fn poll(&mut self, now: Nanos, start: bool, fast: bool) {
+        let since = if start { Some(now) } else { self.polling.map(|polling| polling.since) };
+        let next = now + if fast { self.lmkd.poll_short } else { self.lmkd.poll_long };
+        let within = since.filter(|&since| now.saturating_sub(since) <= self.lmkd.psi_window);
+        self.polling = within.map(|since| Polling { since, next });
+    }
 }
 
 impl PhoneMemory {
@@ -358,16 +366,6 @@ impl PhoneMemory {
         let used = self.swap.zram.stored + self.swap.partition.used;
         let swappable = self.extents.kind_pages(ANON) + used;
         (used * 100).checked_div(swappable).unwrap_or(0)
-    }
-}
-
-impl Daemon {
-    /// When it looks next. An event, a kill and direct reclaim each start another window of polling.
-    fn poll(&mut self, now: Nanos, start: bool, fast: bool) {
-        let since = if start { Some(now) } else { self.polling.map(|polling| polling.since) };
-        let next = now + if fast { self.lmkd.poll_short } else { self.lmkd.poll_long };
-        let within = since.filter(|&since| now.saturating_sub(since) <= self.lmkd.psi_window);
-        self.polling = within.map(|since| Polling { since, next });
     }
 }
 

@@ -15,7 +15,7 @@ use crate::view::MemoryView;
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
     parameters: Parameters,
-    costs: RestoreCosts,
+    pub(super) costs: RestoreCosts,
     /// Tensors by memory saved for its time, and by their next use.
     ranking: Ranking<2>,
 }
@@ -26,14 +26,9 @@ impl Chooser {
         Self { parameters, costs: RestoreCosts::new(setting, parameters.layouts()), ranking: Ranking::default() }
     }
 
-    /// What it goes by.
-    pub(super) const fn costs(&self) -> &RestoreCosts {
-        &self.costs
-    }
-
     /// Scores that were worked out so far, and operators that were visited for them.
     pub(super) const fn operations(&self) -> Operations {
-        Operations { scores: self.ranking.scored(), operators: self.costs.visited() }
+        Operations { scores: self.ranking.scored(), operators: self.costs.visited }
     }
 
     /// What gives way so that `wanted` becomes free, the first first; less where nothing is left.

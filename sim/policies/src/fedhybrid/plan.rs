@@ -91,11 +91,6 @@ impl Plan {
         &self.steps
     }
 
-    /// The budget that it is for.
-    pub const fn room(&self) -> Room {
-        self.room
-    }
-
     /// What making it took.
     pub const fn operations(&self) -> Operations {
         self.operations

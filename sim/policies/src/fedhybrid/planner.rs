@@ -269,7 +269,7 @@ impl<'a> Walk<'a> {
         match technique {
             Technique::Recompute => self.memory.evict(tensor, true),
             Technique::Compress => {
-                let compressed = self.chooser.costs().compression(tensor, self.samples).unwrap_or_default();
+                let compressed = self.chooser.costs.compression(tensor, self.samples).unwrap_or_default();
                 self.memory.drop_whole(tensor);
                 self.memory.store(tensor, Storage::Compressed, compressed.bytes);
             }

@@ -18,7 +18,7 @@ const NUMBER: u64 = 4;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Profile {
-    chooser: Chooser,
+    pub(super) chooser: Chooser,
     batch: u64,
     /// What is in memory beside tensors.
     beside: Bytes,
@@ -36,7 +36,7 @@ impl Profile {
         let allowed = parameters.allowed().map(|technique| technique as u64);
         let switches = [parameters.layout, parameters.crossing].map(u64::from);
         let beside = setting.beside;
-        let own = allowed.chain(switches).chain([beside.0]).chain(chooser.costs().numbers());
+        let own = allowed.chain(switches).chain([beside.0]).chain(chooser.costs.numbers());
         let (digest, operators) = (Digest::of(own), setting.graph.nodes.len() as u64);
         Self { batch: setting.batch, beside, graph, digest, operators, chooser }
     }
@@ -56,12 +56,7 @@ impl Profile {
 
     /// Whether any tensor can be given up so.
     pub(super) fn offers(&self, technique: Technique) -> bool {
-        self.chooser.costs().offers(technique)
-    }
-
-    /// One that chooses by these times, and has given up nothing.
-    pub(super) fn chooser(&self) -> Chooser {
-        self.chooser.clone()
+        self.chooser.costs.offers(technique)
     }
 
     /// Bytes that a client sends of it: a time for every operator, the rates of its codec both ways, and the budget.

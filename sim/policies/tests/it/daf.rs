@@ -5,7 +5,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::daf::{BITS, Daf, Parameters};
 use haversack_policies::elastictrainer::ElasticTrainer;
 use haversack_policies::importance::{Metric, Worth, of_saved, skippable};
-use haversack_policies::quantised::{ArenaPlan, Quantisation, Quantised};
+use haversack_policies::quantised::{ArenaPlan, Control, Packing, Quantisation, Quantised};
 use haversack_policies::setting::ElementBytes;
 use haversack_policies::{
     Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want, registry,
@@ -18,8 +18,18 @@ use proptest::prelude::*;
 /// Pages of a byte, so that sizes are exact.
 const EXACT: ArenaPlan = ArenaPlan { page: Bytes(1), step: Bytes(1_000) };
 
+/// What is not set has its default.
 fn parameters(metric: Metric) -> Parameters {
-    Parameters { metric, arena: EXACT, ..Parameters::default() }
+    Parameters {
+        bits: None,
+        kind_bits: [None; 7],
+        least_bits: 0,
+        trained_share: None,
+        metric,
+        packing: Packing::Profiled,
+        control: Control::Fused,
+        arena: EXACT,
+    }
 }
 
 /// Saved tensors of so many values, each read by the gradient of a weight of so many values, and by nothing else where
@@ -71,7 +81,7 @@ fn rules(parameters: Parameters) -> Quantisation {
 }
 
 fn stored(graph: &TrainingGraph) -> Quantised {
-    Quantised::new(graph, &rules(Parameters::default()), ElementBytes { value: 4, mask: 1 })
+    Quantised::new(graph, &rules(parameters(Metric::Depth)), ElementBytes { value: 4, mask: 1 })
 }
 
 #[test]
@@ -86,7 +96,7 @@ fn without_a_budget_every_tensor_has_two_bits_or_those_that_are_set() {
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(14_000)).unwrap(), [32; 3]);
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(13_999)).unwrap().iter().max(), Some(&32));
     // A time budget that all fits into decides nothing about memory.
-    let mut daf = Daf::new(parameters(Metric::Values));
+    let mut daf = Daf::new(parameters(Metric::Depth));
     let times = vec![Nanos(1); graph.nodes.len()];
     let setting = Setting { time_budget: Some(Nanos(1_000)), ..setting(&graph, 1, &times) };
     daf.prepare(&setting).unwrap();
@@ -252,7 +262,7 @@ fn what_is_out_of_reach_takes_its_share_of_the_budget() {
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(8_499)).unwrap(), [16, 32]);
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(500)).unwrap(), [0, 0]);
     assert!(bits(&graph, &saved, parameters(Metric::Values), Some(499)).is_err());
-    let mut daf = Daf::new(parameters(Metric::Values));
+    let mut daf = Daf::new(parameters(Metric::Depth));
     daf.prepare(&Setting { activation_budget: Some(Bytes(500)), ..setting(&graph, 1, &[]) }).unwrap();
     assert_eq!(hold(&mut daf, rows), Holding::Keep);
 }
@@ -299,7 +309,7 @@ fn a_shortfall_takes_bits_in_the_same_order() {
 fn what_was_measured_takes_the_place_of_the_prior() {
     // Equal sizes, worth 100 and 130 by their weights: the first gives.
     let (graph, saved) = weights(&[(1_000, 100, true), (1_000, 130, true)]);
-    let mut daf = Daf::new(parameters(Metric::Values));
+    let mut daf = Daf::new(parameters(Metric::Depth));
     daf.prepare(&Setting { activation_budget: Some(Bytes(6_000)), ..setting(&graph, 1, &[]) }).unwrap();
     let mut after = |first: f64, second: f64| {
         let mut importance = vec![0.0; graph.tensors.len()];

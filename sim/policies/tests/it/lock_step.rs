@@ -15,6 +15,7 @@ use haversack_training::{Record, RunError};
 use haversack_workloads::TensorId;
 
 use crate::chains::{self, Pressure};
+use crate::setting::MELON;
 
 /// Asks a copy of the policy the same, to which everything is new.
 struct Checked<P> {
@@ -84,7 +85,7 @@ fn dtr_keeps_its_ranking() {
 #[test]
 fn melon_keeps_its_ranking() {
     for computing_budget in [Some(100), Some(70), None] {
-        let parameters = melon::Parameters { computing_budget, ..melon::Parameters::default() };
+        let parameters = melon::Parameters { computing_budget, ..MELON };
         assert!(in_lock_step(|| Melon::new(parameters)) > 100, "{computing_budget:?}");
     }
 }

@@ -33,7 +33,7 @@ fn forward(inputs: &[&[TensorId]]) -> TrainingGraph {
 }
 
 fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setting<'_> {
-    Setting { filling_micro_batch, ..Setting::plain(graph, batch, NodeTimes::known(&[])) }
+    Setting { filling_micro_batch, ..Setting::plain(graph, batch, NodeTimes::on_demand(Vec::new)) }
 }
 
 /// A memory with so many bytes in each tensor and a cost for each; all but the first may be dropped.
@@ -349,7 +349,9 @@ fn the_registry_names_what_it_knows() {
 fn help_and_parser_come_from_one_line() {
     let help = |id: &str, name: &str| {
         let entry = registry::find(id).unwrap();
-        entry.parameters.iter().find(|parameter| parameter.name() == name).unwrap().help()
+        let parameter = entry.parameters.iter().find(|parameter| parameter.name() == name).unwrap();
+        let default = parameter.default_text().map_or_else(String::new, |default| format!(" (default {default})"));
+        format!("{}{default}: {}", parameter.values(), parameter.about())
     };
     let heuristics = "dtr, dtr-eq, dtr-local, msps, lru or size (default dtr): ";
     assert!(help("dtr", "heuristic").starts_with(heuristics), "{}", help("dtr", "heuristic"));

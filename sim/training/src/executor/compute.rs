@@ -31,7 +31,7 @@ impl Executor<'_> {
         }
         let statistics = if given.is_some() { Statistics::Given } else { Statistics::Own };
         let Some(mut carried) = self.tensors.carried() else { return Ok(()) };
-        let loss = learning.program.run(node, &mut carried, &Pass { statistics, ..*learning.pass() }, again)?;
+        let loss = learning.program.run(node, &mut carried, &Pass { statistics, ..learning.pass }, again)?;
         if let Some(importance) = &mut learning.importance {
             importance.measure(node, &carried)?;
         }

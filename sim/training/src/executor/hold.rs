@@ -3,7 +3,7 @@
 
 use haversack_devices::processor::Cost;
 use haversack_devices::storage::Direction;
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::Effects;
 use haversack_memory::phone::Access;
 use haversack_policies::importance::writes_parameter_gradients_only;
@@ -219,7 +219,7 @@ impl Executor<'_> {
     pub(super) fn charge_paging(&mut self, effects: Effects) -> Result<(), RunError> {
         let calls = u64::from(effects.allocations + effects.releases);
         if calls > 0 {
-            let launch = self.costs.system_calls(calls);
+            let launch = Nanos(self.costs.machine().system_allocation().0 * calls);
             self.spend(&Cost { launch, ..Cost::default() }, SpanKind::Paging)?;
             self.tensors.bound_allocator();
         }

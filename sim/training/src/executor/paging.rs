@@ -76,7 +76,7 @@ impl Executor<'_> {
         self.clock.enter(Phase::Forward);
         self.clock.charge_phase(before);
         if let Some(phone) = &mut self.phone {
-            phone.restarted(*kill, self.clock.started(), self.clock.now());
+            phone.restarted(*kill, self.clock.started, self.clock.now());
         }
         self.set_own_budget();
         let before = self.clock.now();

@@ -137,7 +137,7 @@ impl Executor<'_> {
     /// Has flash read what backward reads soon, if there is room.
     pub(super) fn read_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
         let flash = &self.lanes.flash;
-        if self.clock.phase() != Phase::Backward || !flash.is_used() || flash.is_reading() {
+        if self.clock.phase() != Phase::Backward || !flash.used || flash.is_reading() {
             return Ok(());
         }
         let wanted = |&(reader, tensor): &(NodeId, TensorId)| {

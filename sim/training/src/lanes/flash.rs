@@ -17,15 +17,10 @@ pub(crate) struct FlashLane {
     /// When it will have done all of it.
     until: Nanos,
     /// Whether the run has swapped anything.
-    used: bool,
+    pub(crate) used: bool,
 }
 
 impl FlashLane {
-    /// Whether the run has swapped anything.
-    pub(crate) const fn is_used(&self) -> bool {
-        self.used
-    }
-
     pub(crate) fn reads(&self, tensor: TensorId) -> bool {
         self.reading.iter().any(|(other, _)| *other == tensor)
     }
@@ -71,7 +66,10 @@ impl FlashLane {
             // Its last reader was faster, or an operator works on it: then it stays.
             return;
         }
-        tensors.copy_to_flash(tensor);
+        if let Some(values) = tensors.values() {
+            // Flash has a copy of it.
+            values.swap(tensor);
+        }
         tensors.drop_whole(tensor);
         // It takes nothing, so that nothing can be short.
         let _none = tensors.store(tensor, Storage::Flash, Bytes::ZERO);

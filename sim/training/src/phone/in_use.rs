@@ -40,9 +40,9 @@ pub fn watch(at_rest: AtRest, phone: &Phone, length: Nanos) -> Result<Vec<Watche
 pub(crate) struct PhoneInUse<'a> {
     system: PhoneSystem<'a>,
     /// Who decides the memory budget; `None` if nobody does.
-    rule: Option<Box<dyn BudgetRule>>,
+    pub(crate) rule: Option<Box<dyn BudgetRule>>,
     /// The budgets that the rule has decided.
-    planned: Vec<Bytes>,
+    pub(crate) planned: Vec<Bytes>,
     /// When memory is measured next.
     next_sample: Nanos,
     /// How often the process was ended.
@@ -89,19 +89,9 @@ impl<'a> PhoneInUse<'a> {
         u64::from(iteration).is_multiple_of(self.round.unwrap_or(1).max(1))
     }
 
-    /// Whether somebody decides the memory budget.
-    pub(crate) const fn has_rule(&self) -> bool {
-        self.rule.is_some()
-    }
-
     /// The budget that was decided last; `None` if nobody decides.
     pub(crate) fn decided(&self) -> Option<Bytes> {
         self.planned.last().copied()
-    }
-
-    /// The budgets that were decided.
-    pub(crate) fn into_planned(self) -> Vec<Bytes> {
-        self.planned
     }
 
     /// The phone goes on to `now`; the rule sees memory as it is then, once a second at most.
@@ -215,7 +205,7 @@ impl<'a> PhoneInUse<'a> {
     /// A new process takes the place of the one that was ended; returns the time until its first instruction.
     pub(crate) fn restart(&mut self) -> Result<Nanos, RunError> {
         self.system.restart()?;
-        Ok(self.system.starting())
+        Ok(self.system.phone.trainer.start)
     }
 
     /// The new process has read its weights by `now`, in an iteration that began at `started`.

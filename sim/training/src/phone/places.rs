@@ -57,7 +57,7 @@ impl Places {
 
     fn resize(&self, memory: &mut PhoneMemory) -> Result<(), PhoneError> {
         memory.resize(self.pieces, Bytes(self.pool.bytes()))?;
-        memory.resize(self.slab, Bytes(self.pool.slab_bytes()))
+        memory.resize(self.slab, Bytes(self.pool.slab_size))
     }
 
     /// What touching a tensor touches.
@@ -66,7 +66,7 @@ impl Places {
         places.into_iter().flat_map(move |place| {
             let (region, ranges) = match place {
                 PoolPlace::None => (self.slab, Vec::new()),
-                PoolPlace::Slab(_) => (self.slab, vec![Bytes::ZERO..Bytes(self.pool.slab_bytes())]),
+                PoolPlace::Slab(_) => (self.slab, vec![Bytes::ZERO..Bytes(self.pool.slab_size)]),
                 PoolPlace::Runs(runs) => {
                     let bytes = |piece: u64| Bytes(piece * self.piece);
                     (self.pieces, runs.iter().map(|run| bytes(run.start)..bytes(run.end)).collect())

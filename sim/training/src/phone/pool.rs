@@ -31,7 +31,7 @@ pub(super) struct Pool {
     free: Vec<PieceRun>,
     /// Bytes of the slab in use, and the most that ever were.
     slab: u64,
-    slab_size: u64,
+    pub(super) slab_size: u64,
 }
 
 impl Pool {
@@ -43,11 +43,6 @@ impl Pool {
     /// Bytes of all pieces, in use or not.
     pub(super) const fn bytes(&self) -> u64 {
         self.size * self.piece
-    }
-
-    /// Bytes of the slab, in use or not.
-    pub(super) const fn slab_bytes(&self) -> u64 {
-        self.slab_size
     }
 
     /// A place for `bytes`.
@@ -145,6 +140,6 @@ mod tests {
         places.into_iter().for_each(|place| pool.give(place));
         // 40 + 99 bytes were the most; 50 more fit in what was given back.
         assert_eq!(pool.take(50), PoolPlace::Slab(50));
-        assert_eq!((pool.bytes(), pool.slab_bytes()), (0, 139));
+        assert_eq!((pool.bytes(), pool.slab_size), (0, 139));
     }
 }

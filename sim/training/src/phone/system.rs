@@ -24,7 +24,7 @@ use crate::timeline::{Happening, PhoneEvent, PhoneSample, PhoneTrack, Pressure};
 
 /// A phone in use.
 pub(super) struct PhoneSystem<'a> {
-    phone: &'a Phone,
+    pub(super) phone: &'a Phone,
     memory: PhoneMemory,
     flash: PhoneFlash,
     /// The process that trains, and its threads.
@@ -280,11 +280,6 @@ impl<'a> PhoneSystem<'a> {
         self.memory.set_computing(self.threads, false);
         self.trainer = Places::new(&mut self.memory, self.phone, self.trainer.tensors())?;
         Ok(())
-    }
-
-    /// Until the first instruction of a new process.
-    pub(super) fn starting(&self) -> Nanos {
-        self.phone.trainer.start
     }
 
     /// The trainer's faults in this iteration that read flash or ZRAM.

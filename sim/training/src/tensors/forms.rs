@@ -83,13 +83,6 @@ impl Tensors<'_> {
         self.values.as_mut().map(|values| values.compress(tensor)).transpose()
     }
 
-    /// Flash has a copy of a tensor that is whole.
-    pub(crate) fn copy_to_flash(&mut self, tensor: TensorId) {
-        if let Some(values) = &mut self.values {
-            values.swap(tensor);
-        }
-    }
-
     /// Stores a tensor in another form that takes `bytes` of memory, zero on flash.
     pub(crate) fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) -> Result<(), NoPlace> {
         let block = if bytes == Bytes::ZERO { None } else { Some(self.allocator.allocate(bytes)?) };

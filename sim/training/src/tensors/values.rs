@@ -203,7 +203,7 @@ impl<'g> Values<'g> {
     }
 
     /// Flash holds a copy of a tensor that is whole.
-    pub(super) fn swap(&mut self, tensor: TensorId) {
+    pub(crate) fn swap(&mut self, tensor: TensorId) {
         let slot = &mut self.slots[tensor as usize];
         slot.stored = slot.whole.as_ref().map(|whole| Stored::Flash(whole.copied(&self.on_flash)));
     }

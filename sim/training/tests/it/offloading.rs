@@ -1,6 +1,6 @@
 //! The DSP beside the CPU: what crosses, what is prepared, what it draws, and how hot it gets.
 
-use haversack_devices::units::{Bytes, Celsius, Nanos};
+use haversack_devices::units::{Bytes, Celsius, Joules, Nanos};
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_devices::{CoreSelection, Frequency, load, load_stack};
 use haversack_policies::policy::Offload;
@@ -40,7 +40,13 @@ fn the_timelines_power_integrates_to_the_joules_of_the_record() {
     for (device, stack, trains, policy, frequency) in cases {
         let machine = machine(device, stack, trains, frequency);
         let record = run(&machine, &Job { observe, iterations: 2, ..job(&graph, 8) }, policy, &[]).unwrap();
-        let integrated = record.timeline.as_ref().unwrap().energy(record.iteration);
+        let steps = record.timeline.as_ref().unwrap().power();
+        let ends = steps.iter().skip(1).map(|(time, _)| *time).chain([record.iteration]);
+        let integrated: Joules = steps
+            .iter()
+            .zip(ends)
+            .map(|((start, power), until)| *power * until.min(record.iteration).saturating_sub(*start))
+            .sum();
         assert!(record.energy.0 > 0.0, "{policy}");
         assert!((integrated.0 / record.energy.0 - 1.0).abs() < 1e-6, "{policy}: {integrated} of {}", record.energy);
         assert_eq!(record.breakdown.total(), record.iteration, "{policy}");

@@ -95,6 +95,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::cache::Cache;
 
     #[test]
     fn starts_lie_within_a_second_and_the_apps_are_the_same() {
@@ -120,7 +121,7 @@ mod tests {
     fn one_app_is_in_front_from_the_beginning_to_the_end() {
         for trace in synthetic(0, 3, LENGTH).unwrap() {
             let scenario = Scenario { apps: Some(trace.apps), ..Scenario::new("galaxy-s22", "lenet5") };
-            let phone = scenario.resolve().unwrap().phone.unwrap();
+            let phone = scenario.resolve_in(&Cache::new()).unwrap().phone.unwrap();
             let apps = &phone.apps;
             assert!(apps.is_sorted_by_key(|change| change.at) && apps.iter().all(|change| change.at < LENGTH));
             let mut scores = HashMap::new();

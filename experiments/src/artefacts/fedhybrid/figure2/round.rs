@@ -10,30 +10,26 @@ pub(super) struct Round {
     pub(super) phone: &'static str,
     batch: u64,
     pub(super) iterations: u32,
-    report: PhoneReport,
+    pub(super) report: PhoneReport,
 }
 
 impl Round {
-    pub(super) const fn span(&self) -> &PhoneSpan {
-        &self.report.run
-    }
-
     pub(super) fn seconds(&self) -> f64 {
-        self.span().time.seconds()
+        self.report.run.time.seconds()
     }
 
     pub(super) fn shares(&self) -> [f64; 3] {
-        shares(self.span())
+        shares(&self.report.run)
     }
 
     /// The mean of what could not be had, `MemTotal` less `MemAvailable`, in per cent of what the kernel manages.
     pub(super) fn used(&self) -> f64 {
-        self.span().unavailable_mean.as_f64() / self.report.managed.as_f64() * 100.0
+        self.report.run.unavailable_mean.as_f64() / self.report.managed.as_f64() * 100.0
     }
 
     /// The mean of all that is not free, likewise.
     pub(super) fn not_free(&self) -> f64 {
-        self.span().used_mean.as_f64() / self.report.managed.as_f64() * 100.0
+        self.report.run.used_mean.as_f64() / self.report.managed.as_f64() * 100.0
     }
 
     /// Pages of a round by iteration.
@@ -43,43 +39,43 @@ impl Round {
 
     /// Pages read from flash, by iteration.
     pub(super) fn read(&self) -> f64 {
-        self.by_iteration(self.span().read_from_flash())
+        self.by_iteration(self.report.run.read_from_flash())
     }
 
     /// Pages evicted, by iteration.
     pub(super) fn evicted(&self) -> f64 {
-        self.by_iteration(self.span().evicted())
+        self.by_iteration(self.report.run.evicted())
     }
 
     /// Pages evicted to the swap partition and to files, to ZRAM, and dropped since flash has them, by iteration.
     pub(super) fn destinations(&self) -> [f64; 3] {
-        let counters = &self.span().counters;
+        let counters = &self.report.run.counters;
         let flash = counters.pswpout - counters.zram_out + counters.file_out;
-        let dropped = self.span().evicted().saturating_sub(counters.pswpout + counters.file_out);
+        let dropped = self.report.run.evicted().saturating_sub(counters.pswpout + counters.file_out);
         [flash, counters.zram_out, dropped].map(|pages| self.by_iteration(pages))
     }
 
     /// What the paper's count may be: pages read from flash an iteration, all that were wanted again, and those read from
     /// flash in the whole round.
     pub(super) fn readings(&self) -> [f64; 3] {
-        let round = self.span().read_from_flash() as f64;
-        [self.read(), self.by_iteration(self.span().refaults()), round]
+        let round = self.report.run.read_from_flash() as f64;
+        [self.read(), self.by_iteration(self.report.run.refaults()), round]
     }
 
     /// Of the evicted pages those that were wanted again, wherever they came from, in per cent.
     pub(super) fn wanted_again(&self) -> Option<f64> {
-        let (span, evicted) = (self.span(), self.span().evicted());
+        let (span, evicted) = (&self.report.run, self.report.run.evicted());
         (evicted > 0).then(|| span.refaults() as f64 / evicted as f64 * 100.0)
     }
 
     /// Pages that came back from ZRAM, by iteration.
     pub(super) fn zram_faults(&self) -> f64 {
-        self.by_iteration(self.span().counters.zram_in)
+        self.by_iteration(self.report.run.counters.zram_in)
     }
 
     /// Of the evicted pages those that are read again, in per cent; `None` if none is evicted.
     pub(super) fn read_again(&self) -> Option<f64> {
-        (self.span().evicted() > 0).then(|| self.read() / self.evicted() * 100.0)
+        (self.report.run.evicted() > 0).then(|| self.read() / self.evicted() * 100.0)
     }
 
     /// The columns that every table of the figure begins with.

@@ -15,6 +15,7 @@ use super::atomic::contend;
 use super::block::{Block, Own, Request, Tally};
 use super::memory::{Memory, Storage, Word};
 use super::shared::Shared;
+use crate::common::both;
 
 /// A grid to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +246,7 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
                 return Err(KernelError::Launch { kernel: K::NAME, reason });
             };
             let cell = self.cells.entry((first.buffer, first.word)).or_default();
-            *cell = cell.and(counts);
+            *cell = both(*cell, counts);
         }
         requests.clear();
         self.requests = requests;

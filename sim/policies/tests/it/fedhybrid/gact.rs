@@ -11,6 +11,9 @@ use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
 use crate::setting::setting;
+
+/// What nothing is set of.
+const DEFAULTS: Parameters = Parameters { level: Level::Fixed, bits: 4, metric: Metric::Depth };
 use haversack_testing::GraphBuilder;
 
 /// Saved tensors of so many values, each read by the gradient of a weight of so many values.
@@ -49,11 +52,11 @@ use Holding::Quantise;
 fn level_one_gives_four_bits_to_all_that_is_saved() {
     // What functional code saves is reached too.
     let (graph, saved) = weights(&[(1000, 1), (10, 9)]);
-    let mut policy = prepared(Parameters::default(), &graph);
+    let mut policy = prepared(DEFAULTS, &graph);
     assert_eq!(bits(&mut policy, &saved), [Quantise(4), Quantise(4)]);
     // A gradient is not saved.
     assert_eq!(hold(&mut policy, saved[1] + 1), Holding::Keep);
-    let mut eight = prepared(Parameters { bits: 8, ..Parameters::default() }, &graph);
+    let mut eight = prepared(Parameters { bits: 8, ..DEFAULTS }, &graph);
     assert_eq!(bits(&mut eight, &saved), [Quantise(8), Quantise(8)]);
     // 1000 values: 500 B of codes and 4 groups of a scale and a minimum.
     let stored = Quantised::new(&graph, &RULES, ElementBytes { value: 4, mask: 1 });
@@ -83,7 +86,7 @@ fn level_two_moves_bits_to_where_they_matter() {
 
 #[test]
 fn sensitivity_is_the_prior_until_it_is_measured() {
-    let parameters = Parameters { level: Level::Adaptive, metric: Metric::Values, ..Parameters::default() };
+    let parameters = Parameters { level: Level::Adaptive, metric: Metric::Values, ..DEFAULTS };
     let (graph, saved) = weights(&[(100, 1000), (300, 1)]);
     let mut policy = prepared(parameters, &graph);
     assert_eq!(bits(&mut policy, &saved), [Quantise(8), Quantise(2)]);

@@ -12,6 +12,7 @@ use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 use proptest::prelude::*;
 
 use super::scene::{Scene, scenes};
+use crate::setting::MELON;
 
 use Relief::{Rematerialise, ShrinkMicroBatch};
 
@@ -30,7 +31,7 @@ fn chain() -> Scene {
 #[test]
 fn size_times_remaining_life_over_cost() {
     let scene = chain();
-    let melon = |shortfall| relieve(Parameters::default(), &scene, &scene.view(), shortfall);
+    let melon = |shortfall| relieve(MELON, &scene, &scene.view(), shortfall);
     // From node 3 on 3 lives to node 4, 1 to 6, and 2 to 7, although it is read at 5 before: 30 × 1 / 10 = 3,
     // 10 × 3 / 5 = 6, 20 × 4 / 8 = 10.
     assert_eq!(melon(1), [Rematerialise(2)]);
@@ -46,7 +47,7 @@ fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     let mut scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2, 3]], &[1, 10, 20, 30]);
     // After an operator nothing is in use, also not what the next one reads.
     scene.candidates.insert(3);
-    let mut policy = Melon::new(Parameters { computing_budget: Some(63), ..Parameters::default() });
+    let mut policy = Melon::new(Parameters { computing_budget: Some(63), ..MELON });
     assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(ComputingBudget::Percent(63)));
     // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then there is
     // nothing more.
@@ -57,7 +58,7 @@ fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     );
     // At a hundred percent plan and device agree, and nothing is asked after an operator.
     let told = |computing_budget| {
-        let mut policy = Melon::new(Parameters { computing_budget, ..Parameters::default() });
+        let mut policy = Melon::new(Parameters { computing_budget, ..MELON });
         policy.prepare(&scene.setting()).unwrap().computing_budget
     };
     assert_eq!(told(Some(100)), None);
@@ -119,7 +120,7 @@ fn the_micro_batch_gives_way_where_nothing_is_left() {
         ..scene.view()
     };
     let melon = |micro_batching, phase| {
-        let parameters = Parameters { micro_batching, ..Parameters::default() };
+        let parameters = Parameters { micro_batching, ..MELON };
         relieve(parameters, &scene, &view(phase), 20)
     };
     // (450 − 100) / 50 = 7 samples.
@@ -127,7 +128,7 @@ fn the_micro_batch_gives_way_where_nothing_is_left() {
     assert_eq!(melon(false, Phase::Backward), []);
     assert_eq!(melon(true, Phase::Update), []);
     // The next iteration begins with it; the last part is only what was left over.
-    let mut policy = Melon::new(Parameters::default());
+    let mut policy = Melon::new(MELON);
     let begins = |policy: &mut Melon| {
         let mut plan = IterationPlan::new(32);
         policy.begin_iteration(&mut plan).unwrap();
@@ -178,7 +179,7 @@ proptest! {
 
     #[test]
     fn the_choice_is_that_of_a_search_through_everything(scene in scenes(), shortfall in 1..200_u64) {
-        let off = Parameters { micro_batching: false, ..Parameters::default() };
+        let off = Parameters { micro_batching: false, ..MELON };
         prop_assert_eq!(relieve(off, &scene, &scene.view(), shortfall), search(&scene, shortfall));
     }
 }

@@ -194,7 +194,7 @@ prop_compose! {
         }
         scene.stand_at(at.index(scene.graph.nodes.len()) as NodeId);
         for index in lost {
-            let chosen = scene.candidates.iter().nth(index.index(scene.candidates.len().max(1)));
+            let chosen = scene.candidates.iter().nth(index.index(scene.candidates.iter().len().max(1)));
             if let Some(tensor) = chosen {
                 scene.lose(tensor);
             }

@@ -313,11 +313,6 @@ impl GivesBack {
         (!forms.tensors.is_empty()).then_some(Self { forms })
     }
 
-    /// The tensors, and how they are stored.
-    pub fn tensors(&self) -> &[(TensorId, Storage)] {
-        &self.forms.tensors
-    }
-
     /// Between forward and backward: values become what comes back of them. What a ReLU or a mask lets through is kept beside
     /// quantised ones, and positions within windows come back as they were. Rounding at random is drawn by `draw`.
     ///
