@@ -99,6 +99,10 @@ impl<R: Rank, T> Agenda<R, T> {
         key
     }
 
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        self.slots.get(key)
+    }
+
     #[inline]
     pub(crate) fn first_rank(&self) -> Option<R> {
         self.near.peek().map(|&Reverse(node)| R::rank(node))

@@ -1,7 +1,7 @@
 //! The discrete-event engine: time, events, random streams and shared resources.
 //!
 //! ```text
-//!   schedule_in, cancel           pop: (time, event)
+//!   schedule_at, cancel           pop: (time, event)
 //!  ────────────────────▶ EventQueue ────────────────▶ the simulation ◀── Stream: random numbers by name
 //!           ▲            heap, ladder                  │        ▲
 //!           │                                   insert │        │ advance: what completed
@@ -35,7 +35,7 @@
 //!
 //! queue.schedule_in(Nanos(0), Event::Issue("convolution", Bytes(3_000)));
 //! queue.schedule_in(Nanos(100), Event::Issue("swap", Bytes(1_000)));
-//! while let Some((now, event)) = queue.pop() {
+//! queue.run(|queue, now, event| {
 //!     match event {
 //!         Event::Issue(name, volume) => {
 //!             dram.insert(now, volume, None, name)?;
@@ -51,9 +51,10 @@
 //!         queue.cancel(handle);
 //!     }
 //!     if let Some(due) = dram.next_completion() {
-//!         prediction = Some(queue.schedule_in(due - now, Event::TransferDone));
+//!         prediction = queue.schedule_at(due, Event::TransferDone).ok();
 //!     }
-//! }
+//!     Ok::<(), ResourceError>(())
+//! })?;
 //! // Alone at 10 bytes a nanosecond, the convolution moves 1,000 bytes in 100 ns. Then both run at 5:
 //! // the swap ends after 200 ns more, and the convolution's last 1,000 bytes take 100 ns alone.
 //! assert_eq!(finished, [(Nanos(300), "swap"), (Nanos(400), "convolution")]);
@@ -66,5 +67,5 @@ pub mod resource;
 mod slots;
 
 pub use haversack_devices::stream::Stream;
-pub use queue::{EventHandle, EventQueue};
-pub use resource::{Completion, FlowId, ResourceError, SharedBandwidth};
+pub use queue::{EventHandle, EventQueue, ScheduleError};
+pub use resource::{Cancelled, Completion, FlowId, ResourceError, SharedBandwidth};

@@ -1,6 +1,7 @@
 //! The event queue: a clock of integer nanoseconds and the events still to come.
 
 use haversack_devices::units::{Bytes, Nanos};
+use thiserror::Error;
 
 use crate::agenda::Agenda;
 use crate::slots::Key;
@@ -10,6 +11,20 @@ use crate::slots::Key;
 /// A handle dies with its event: using it after the event fired or was cancelled does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventHandle(Key);
+
+/// Why an event cannot be scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// The time has passed. The queue is unchanged.
+    #[error("an event at {time} cannot be scheduled: the clock stands at {now}")]
+    Past {
+        /// The time asked for.
+        time: Nanos,
+        /// The clock of the queue.
+        now: Nanos,
+    },
+}
 
 /// Pending events of one type `E`, in the order (time, order of scheduling).
 ///
@@ -39,11 +54,12 @@ pub struct EventHandle(Key);
 /// let mut queue = EventQueue::new();
 /// queue.schedule_in(Nanos(20), "end");
 /// let timeout = queue.schedule_in(Nanos(10), "timeout");
-/// queue.schedule_in(Nanos(5), "start");
+/// queue.schedule_at(Nanos(5), "start")?;
 /// assert_eq!(queue.pop(), Some((Nanos(5), "start")));
 /// assert_eq!(queue.cancel(timeout), Some("timeout"));
 /// assert_eq!(queue.cancel(timeout), None);
 /// assert_eq!(queue.pop(), Some((Nanos(20), "end")));
+/// # Ok::<(), haversack_engine::ScheduleError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -93,6 +109,19 @@ impl<E> EventQueue<E> {
         Bytes(self.agenda.footprint() as u64)
     }
 
+    /// Schedules `event` at `time`, after all events already scheduled for that time.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Past`] if `time` lies before the clock; the present is allowed.
+    #[inline]
+    pub fn schedule_at(&mut self, time: Nanos, event: E) -> Result<EventHandle, ScheduleError> {
+        if time < self.now {
+            return Err(ScheduleError::Past { time, now: self.now });
+        }
+        Ok(EventHandle(self.agenda.insert(time.0, event)))
+    }
+
     /// Schedules `event` after `delay`; a sum beyond [`Nanos::MAX`] (584 years) means the end of time.
     #[inline]
     pub fn schedule_in(&mut self, delay: Nanos, event: E) -> EventHandle {
@@ -102,6 +131,11 @@ impl<E> EventQueue<E> {
     /// Takes the event back. `None` if it has fired or was cancelled: that is no error.
     pub fn cancel(&mut self, handle: EventHandle) -> Option<E> {
         self.agenda.cancel(handle.0)
+    }
+
+    /// The event, if it is still pending.
+    pub fn get(&self, handle: EventHandle) -> Option<&E> {
+        self.agenda.get(handle.0)
     }
 
     /// Takes the next event and moves the clock to its time.
@@ -120,6 +154,18 @@ impl<E> EventQueue<E> {
             self.now = time;
         }
         free
+    }
+
+    /// Hands every event to `handler`, which may schedule and cancel, until none is left.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `handler`. The run stops there and may be continued.
+    pub fn run<X>(&mut self, mut handler: impl FnMut(&mut Self, Nanos, E) -> Result<(), X>) -> Result<(), X> {
+        while let Some((time, event)) = self.pop() {
+            handler(self, time, event)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Shared resources as pure models: they know no event queue and draw no random numbers.
 //!
 //! All share one pattern. `insert(now, …)` adds work, `next_completion()` says when the next piece
-//! ends if nothing changes, and `advance(now)` moves the clock to the next completion or to `now`,
-//! whichever is first, and returns what completed there.
+//! ends if nothing changes, `advance(now)` moves the clock to the next completion or to `now`,
+//! whichever is first, and returns what completed there, and `cancel(now, id)` takes work back.
 //! `advance` is called until it returns `None`:
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //! * A completion that is due must be collected before the clock passes it
 //!   ([`ResourceError::Uncollected`]): a model never drops or reorders what its owner has not seen.
 //!   Changes at the very nanosecond of a due completion are allowed.
-//! * Work that is due at `now` has completed, collected or not.
+//! * Work that is due at `now` has completed, collected or not; cancelling it then does nothing.
 //! * A call that returns an error has changed nothing.
 
 mod rate;
@@ -38,6 +38,15 @@ pub struct Completion<T> {
     pub time: Nanos,
     /// What its owner called it.
     pub item: T,
+}
+
+/// A piece of work that was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled<T, R> {
+    /// What its owner called it.
+    pub item: T,
+    /// The work not done: time of service, or bytes.
+    pub remaining: R,
 }
 
 /// Why a resource refuses a call; it is unchanged then.

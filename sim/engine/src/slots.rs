@@ -142,6 +142,12 @@ impl<T> Slots<T> {
             _ => None,
         }
     }
+
+    /// Takes the value out and gives the slot back.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        self.get(key)?;
+        self.release(key.slot)
+    }
 }
 
 #[cfg(test)]
@@ -159,12 +165,12 @@ mod tests {
     fn a_key_dies_with_its_value() {
         let mut slots = Slots::with_capacity(0);
         let first = slots.insert('a');
-        assert_eq!(slots.release(first.slot), Some('a'));
+        assert_eq!(slots.remove(first), Some('a'));
         let second = slots.insert('b');
         // The slot is reused, so only the generation tells the two keys apart.
         assert_eq!(first.slot, second.slot);
         assert_eq!(slots.get(first), None);
-        assert_eq!(slots.vacate(first), None);
+        assert_eq!(slots.remove(first), None);
         assert_eq!(slots.get(second), Some(&'b'));
     }
 
@@ -184,7 +190,7 @@ mod tests {
         let mut slots = Slots::with_capacity(0);
         slots.slots.push(Slot::Full { generation: u32::MAX, value: 'a' });
         let last = Key { slot: 0, generation: u32::MAX };
-        assert_eq!(slots.release(last.slot), Some('a'));
+        assert_eq!(slots.remove(last), Some('a'));
         // Generation 2³² − 1 has no successor: the next value takes a new slot, and `last` stays dead.
         assert_eq!(slots.insert('b'), Key { slot: 1, generation: 0 });
         assert_eq!(slots.get(last), None);

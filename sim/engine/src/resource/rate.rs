@@ -31,6 +31,10 @@ pub(super) fn work_units(volume: Bytes) -> u128 {
     u128::from(volume.0) << FRACTION_BITS
 }
 
+pub(super) fn whole_bytes(work: u128) -> Bytes {
+    Bytes((work >> FRACTION_BITS) as u64)
+}
+
 /// A byte that is partly moved still remains.
 pub(super) fn bytes_begun(work: u128) -> Bytes {
     Bytes(work.div_ceil(1 << FRACTION_BITS) as u64)
@@ -82,7 +86,7 @@ mod tests {
     #[test]
     fn a_byte_begun_remains() {
         let work = work_units(Bytes(7)) + 1;
-        assert_eq!(bytes_begun(work), Bytes(8));
+        assert_eq!((whole_bytes(work), bytes_begun(work)), (Bytes(7), Bytes(8)));
         assert_eq!(bytes_begun(work_units(Bytes::MAX)), Bytes::MAX);
     }
 }

@@ -4,9 +4,9 @@ mod lanes;
 
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 
-use crate::resource::rate::{bytes_begun, cap_units, capacity_units, rate_of, work_units};
+use crate::resource::rate::{bytes_begun, cap_units, capacity_units, rate_of, whole_bytes, work_units};
 use crate::resource::shared_bandwidth::lanes::Lanes;
-use crate::resource::{Completion, FlowId, ResourceError, check};
+use crate::resource::{Cancelled, Completion, FlowId, ResourceError, check};
 
 /// Flows of bytes that share a capacity max-min fairly, each at no more than its own cap.
 ///
@@ -30,7 +30,7 @@ use crate::resource::{Completion, FlowId, ResourceError, check};
 /// Sharing flows count their work on one common virtual clock, the bytes that a flow would have moved
 /// had it always been sharing, and wait in a heap by the reading at which they end; a change of level
 /// touches none of them (compare Parekh and Gallager 1993 on generalised processor sharing). Saturated
-/// flows wait in a heap by time. Inserting and completing take O((1 + m) log n), where m
+/// flows wait in a heap by time. Inserting, cancelling and completing take O((1 + m) log n), where m
 /// is the number of flows whose caps the level crosses on that occasion. Flows without a cap, and
 /// flows whose cap stays on one side, never move, so that m is zero for them. While the level only
 /// falls (arrivals) or only rises (departures) each flow moves at most once; only a level that swings
@@ -59,7 +59,7 @@ pub struct SharedBandwidth<T> {
     completed: Vec<(u64, T)>,
     /// When the first flow ends, due ones aside; kept, because the answer survives every advance of the clock.
     next: Option<Nanos>,
-    /// Whether flows changed since the capacity was shared and `next` was worked out.
+    /// Whether flows or the capacity changed since they were shared and `next` was worked out.
     changed: bool,
 }
 
@@ -84,7 +84,17 @@ impl<T> SharedBandwidth<T> {
         self.lanes.len()
     }
 
-    /// The present rate of a flow; `None` once it has completed.
+    /// The capacity, as rounded.
+    pub fn capacity(&self) -> BytesPerSecond {
+        rate_of(self.lanes.capacity())
+    }
+
+    /// The bytes moved so far for all flows together, rounded down.
+    pub fn delivered(&self) -> Bytes {
+        whole_bytes(self.lanes.delivered())
+    }
+
+    /// The present rate of a flow; `None` once it has completed or was cancelled.
     pub fn rate(&mut self, id: FlowId) -> Option<BytesPerSecond> {
         self.share();
         self.lanes.rate(id.0).map(rate_of)
@@ -168,6 +178,31 @@ impl<T> SharedBandwidth<T> {
             self.collect_due();
         }
         Ok(self.completed.pop().map(|(_, item)| Completion { time: self.now(), item }))
+    }
+
+    /// Takes a flow back. `None` if it has completed, is due now, or was cancelled.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Past`] and [`ResourceError::Uncollected`].
+    pub fn cancel(&mut self, now: Nanos, id: FlowId) -> Result<Option<Cancelled<T, Bytes>>, ResourceError> {
+        self.enter(now)?;
+        let cancelled = self.lanes.cancel(id.0);
+        self.changed |= cancelled.is_some();
+        Ok(cancelled.map(|(item, work)| Cancelled { item, remaining: bytes_begun(work) }))
+    }
+
+    /// Changes the capacity from `now` on.
+    ///
+    /// # Errors
+    ///
+    /// [`ResourceError::Capacity`], [`ResourceError::Past`] and [`ResourceError::Uncollected`].
+    pub fn set_capacity(&mut self, now: Nanos, capacity: BytesPerSecond) -> Result<(), ResourceError> {
+        let units = capacity_units(capacity).ok_or(ResourceError::Capacity(capacity))?;
+        self.enter(now)?;
+        self.lanes.set_capacity(units);
+        self.changed = true;
+        Ok(())
     }
 
     /// Brings the clock to the time of a change; what is due then has completed before it.

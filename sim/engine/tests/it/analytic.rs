@@ -49,7 +49,7 @@ impl Servers {
             && let Some((_, (demand, customer))) = self.waiting.pop_first()
         {
             self.idle -= 1;
-            self.serving.schedule_in(now + Nanos(demand) - self.serving.now(), customer);
+            self.serving.schedule_at(now + Nanos(demand), customer).unwrap();
         }
     }
 }
@@ -108,32 +108,35 @@ fn replicate<const CLASSES: usize>(
     let mut arrived = 0;
     let mut sojourns = [(0.0, 0.0); CLASSES];
     queue.schedule_in(Nanos(0), Event::Arrival);
-    while let Some((now, event)) = queue.pop() {
-        match event {
-            Event::Arrival => {
-                let customer = Customer { number: arrived, class: class(&mut classes), arrival: now };
-                station.insert(now, demand(&mut demands).round() as u64, customer).unwrap();
-                arrived += 1;
-                if arrived < CUSTOMERS {
-                    let gap = exponential(&mut arrivals, SERVICE / load).round() as u64;
-                    queue.schedule_in(Nanos(gap), Event::Arrival);
+    queue
+        .run(|queue, now, event| {
+            match event {
+                Event::Arrival => {
+                    let customer = Customer { number: arrived, class: class(&mut classes), arrival: now };
+                    station.insert(now, demand(&mut demands).round() as u64, customer)?;
+                    arrived += 1;
+                    if arrived < CUSTOMERS {
+                        let gap = exponential(&mut arrivals, SERVICE / load).round() as u64;
+                        queue.schedule_in(Nanos(gap), Event::Arrival);
+                    }
                 }
-            }
-            Event::Completion => {
-                while let Some(customer) = station.advance(now).unwrap() {
-                    if customer.number >= WARM_UP {
-                        let (sum, count) = &mut sojourns[customer.class as usize];
-                        *sum += (now - customer.arrival).0 as f64 / SERVICE;
-                        *count += 1.0;
+                Event::Completion => {
+                    while let Some(customer) = station.advance(now)? {
+                        if customer.number >= WARM_UP {
+                            let (sum, count) = &mut sojourns[customer.class as usize];
+                            *sum += (now - customer.arrival).0 as f64 / SERVICE;
+                            *count += 1.0;
+                        }
                     }
                 }
             }
-        }
-        if let Some(handle) = prediction.take() {
-            queue.cancel(handle);
-        }
-        prediction = station.next_completion().map(|due| queue.schedule_in(due - now, Event::Completion));
-    }
+            if let Some(handle) = prediction.take() {
+                queue.cancel(handle);
+            }
+            prediction = station.next_completion().and_then(|due| queue.schedule_at(due, Event::Completion).ok());
+            Ok::<(), ResourceError>(())
+        })
+        .unwrap();
     sojourns.map(|(sum, count)| sum / count)
 }
 

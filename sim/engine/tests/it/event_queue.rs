@@ -1,7 +1,9 @@
-//! Order, cancellation and memory of the event queue.
+//! Order, cancellation, memory and the run driver of the event queue.
+
+use std::convert::Infallible;
 
 use haversack_devices::units::Nanos;
-use haversack_engine::{EventHandle, EventQueue};
+use haversack_engine::{EventHandle, EventQueue, ScheduleError};
 use proptest::prelude::*;
 
 #[test]
@@ -13,6 +15,18 @@ fn events_come_by_time_and_then_in_the_order_of_scheduling() {
     let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, name)| name).collect();
     assert_eq!(order, "abcde");
     assert_eq!(queue.now(), Nanos(7));
+}
+
+#[test]
+fn the_past_is_refused_and_the_present_allowed() {
+    let mut queue = EventQueue::new();
+    queue.schedule_in(Nanos(10), 0);
+    queue.pop();
+    let refused = queue.schedule_at(Nanos(9), 1);
+    assert_eq!(refused, Err(ScheduleError::Past { time: Nanos(9), now: Nanos(10) }));
+    assert_eq!(queue.len(), 0);
+    assert!(queue.schedule_at(Nanos(10), 2).is_ok());
+    assert_eq!(queue.pop(), Some((Nanos(10), 2)));
 }
 
 #[test]
@@ -32,7 +46,7 @@ fn a_fired_or_cancelled_event_cannot_be_cancelled() {
     // 'b' takes the slot of 'a'; the stale handle must not touch it.
     let second = queue.schedule_in(Nanos(1), 'b');
     assert_eq!(queue.cancel(fired), None);
-    assert_eq!((queue.len(), queue.next_time()), (1, Some(Nanos(2))));
+    assert_eq!(queue.get(second), Some(&'b'));
     assert_eq!(queue.cancel(second), Some('b'));
     assert_eq!(queue.cancel(second), None);
     assert_eq!((queue.len(), queue.next_time(), queue.pop()), (0, None, None));
@@ -140,6 +154,34 @@ fn cancelling_in_batches_leaves_the_memory_flat() {
     assert_eq!(after_first.unwrap().0, 1024 * 32);
 }
 
+#[test]
+fn a_run_ends_with_the_last_event() {
+    let mut queue = EventQueue::new();
+    queue.schedule_in(Nanos(3), 4);
+    let mut seen = Vec::new();
+    let done: Result<(), Infallible> = queue.run(|queue, now, left| {
+        seen.push((now.0, left));
+        if left > 0 {
+            queue.schedule_in(Nanos(10), left - 1);
+        }
+        Ok(())
+    });
+    assert_eq!(done, Ok(()));
+    assert_eq!(seen, [(3, 4), (13, 3), (23, 2), (33, 1), (43, 0)]);
+}
+
+#[test]
+fn a_run_stops_at_the_first_error_and_can_be_continued() {
+    let mut queue = EventQueue::new();
+    for delay in 1..=3 {
+        queue.schedule_in(Nanos(delay), delay);
+    }
+    let failing = queue.run(|_, _, event| if event == 2 { Err("two") } else { Ok(()) });
+    assert_eq!((failing, queue.now(), queue.len()), (Err("two"), Nanos(2), 1));
+    assert_eq!(queue.run(|_, _, _| Ok::<(), &str>(())), Ok(()));
+    assert_eq!(queue.now(), Nanos(3));
+}
+
 /// The slow twin: a list, searched from end to end.
 #[derive(Default)]
 struct Twin {
@@ -172,6 +214,8 @@ impl Twin {
 #[derive(Clone, Debug)]
 enum Step {
     ScheduleIn(u64),
+    /// An absolute time, often in the past.
+    ScheduleAt(u64),
     /// Any handle ever given out, dead or alive.
     Cancel(prop::sample::Index),
     Pop,
@@ -179,7 +223,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..40u64).prop_map(Step::ScheduleIn),
+        3 => (0..20u64).prop_map(Step::ScheduleIn),
+        1 => (0..60u64).prop_map(Step::ScheduleAt),
         3 => any::<prop::sample::Index>().prop_map(Step::Cancel),
         2 => Just(Step::Pop),
     ]
@@ -197,6 +242,13 @@ proptest! {
             match step {
                 Step::ScheduleIn(delay) => {
                     handles.push((queue.schedule_in(Nanos(delay), event), twin.schedule(twin.now + delay, event)));
+                }
+                Step::ScheduleAt(time) => {
+                    let scheduled = queue.schedule_at(Nanos(time), event);
+                    prop_assert_eq!(scheduled.is_ok(), time >= twin.now);
+                    if let Ok(handle) = scheduled {
+                        handles.push((handle, twin.schedule(time, event)));
+                    }
                 }
                 Step::Cancel(index) if !handles.is_empty() => {
                     let (handle, number) = handles[index.index(handles.len())];
@@ -223,4 +275,5 @@ fn the_clock_passes_what_is_free_of_events() {
     assert!(queue.pass_to(Nanos(9)) && !queue.pass_to(Nanos(10)) && queue.now() == Nanos(9));
     queue.cancel(event);
     assert!(queue.pass_to(Nanos(10)));
+    assert_eq!(queue.schedule_at(Nanos(9), 'b').map_err(|_| ()), Err(()));
 }

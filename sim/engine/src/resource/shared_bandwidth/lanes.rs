@@ -35,6 +35,7 @@ pub(super) struct Lanes<T> {
     saturated_rate: u64,
     /// What a flow would have moved had it always been sharing.
     virtual_work: u128,
+    delivered: u128,
     inserted: u64,
     flows: Slots<Flow<T>>,
     /// Slots of flows by the virtual work at which they end.
@@ -55,6 +56,7 @@ impl<T> Lanes<T> {
             level: 0,
             saturated_rate: 0,
             virtual_work: 0,
+            delivered: 0,
             inserted: 0,
             flows: Slots::with_capacity(0),
             sharing: Agenda::new(),
@@ -66,6 +68,14 @@ impl<T> Lanes<T> {
 
     pub(super) fn len(&self) -> usize {
         self.sharing.len() + self.saturated.len()
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn delivered(&self) -> u128 {
+        self.delivered
     }
 
     pub(super) fn rate(&self, id: Key) -> Option<u64> {
@@ -82,7 +92,9 @@ impl<T> Lanes<T> {
     /// Lets time go by at the present rates; never beyond [`Self::next_end`].
     pub(super) fn pass(&mut self, now: Nanos) {
         let elapsed = u128::from((now - self.now).0);
+        let rate = u128::from(self.level) * self.sharing.len() as u128 + u128::from(self.saturated_rate);
         self.virtual_work += u128::from(self.level) * elapsed;
+        self.delivered += rate * elapsed;
         self.now = now;
     }
 
@@ -96,6 +108,7 @@ impl<T> Lanes<T> {
         if end >= u128::from(before.0) {
             return None;
         }
+        self.delivered += work;
         self.inserted += 1;
         self.now = Nanos(end as u64);
         Some(self.now)
@@ -109,12 +122,36 @@ impl<T> Lanes<T> {
         self.flows.insert(Flow { order, cap, lane, item })
     }
 
+    /// Removes a flow that is not due. [`Self::share`] is due after it.
+    pub(super) fn cancel(&mut self, id: Key) -> Option<(T, u128)> {
+        let flow = self.flows.remove(id)?;
+        let left = self.left(flow.lane);
+        match flow.lane {
+            Lane::Sharing { entry, by_cap, .. } => {
+                self.sharing.cancel(entry);
+                self.leave_sharing(by_cap);
+            }
+            Lane::Saturated { cap, entry, by_cap, .. } => {
+                self.saturated.cancel(entry);
+                self.leave_saturated(cap, by_cap);
+            }
+        }
+        Some((flow.item, left))
+    }
+
+    /// [`Self::share`] is due after it.
+    pub(super) fn set_capacity(&mut self, capacity: u64) {
+        self.capacity = capacity;
+    }
+
     /// Moves flows that have nothing left to `due`. [`Self::share`] is due after it.
     pub(super) fn collect_due(&mut self, due: &mut Vec<(u64, T)>) {
         while self.sharing.first_rank().is_some_and(|end| end <= self.virtual_work)
-            && let Some((_, slot)) = self.sharing.pop()
+            && let Some((end, slot)) = self.sharing.pop()
             && let Some(flow) = self.flows.release(slot)
         {
+            // What the share could have moved in the rest of the last nanosecond.
+            self.delivered -= self.virtual_work - end;
             if let Lane::Sharing { by_cap, .. } = flow.lane {
                 self.leave_sharing(by_cap);
             }
@@ -124,7 +161,8 @@ impl<T> Lanes<T> {
             && let Some((_, slot)) = self.saturated.pop()
             && let Some(flow) = self.flows.release(slot)
         {
-            if let Lane::Saturated { cap, by_cap, .. } = flow.lane {
+            if let Lane::Saturated { since, left, cap, by_cap, .. } = flow.lane {
+                self.delivered -= u128::from(cap) * u128::from((self.now - since).0) - left;
                 self.leave_saturated(cap, by_cap);
             }
             due.push((flow.order, flow.item));
