@@ -61,7 +61,7 @@ impl Precision {
 }
 
 /// The classes of operators that reach different shares of a processor's peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum OperatorKind {
     /// Dense and grouped convolutions, forward and backward.
@@ -75,6 +75,7 @@ pub enum OperatorKind {
     /// Sums, means, minima, statistics of a normalisation, softmax denominators.
     Reduction,
     /// Copies that only move elements: im2col, padding, transposition, concatenation.
+    #[default]
     Layout,
     /// Reads or writes at computed addresses: embeddings, pooling by indices.
     Gather,
@@ -205,7 +206,7 @@ pub struct Traffic {
 }
 
 /// One operator, in counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Work {
     /// The class of the operator.
@@ -255,27 +256,6 @@ pub struct Work {
 impl Work {
     /// Work of one launch that does nothing yet, for struct-update syntax.
     pub fn empty(kind: OperatorKind, precision: Precision) -> Self {
-        Self {
-            kind,
-            precision,
-            flops: Flops::ZERO,
-            integer_ops: 0.0,
-            traffic: Traffic::default(),
-            passes: Bytes::ZERO,
-            laid_out: Bytes::ZERO,
-            laid_out_alone: Bytes::ZERO,
-            reread: Bytes::ZERO,
-            by_rows: false,
-            transforms: Flops::ZERO,
-            memory_format: MemoryFormat::default(),
-            working_set: Bytes::ZERO,
-            launches: 1,
-            barriers: 0,
-            atomics: 0,
-            parallelism: 1.0,
-            parts: 0,
-            samples: 1,
-            product: None,
-        }
+        Self { kind, precision, launches: 1, parallelism: 1.0, samples: 1, ..Self::default() }
     }
 }

@@ -200,7 +200,7 @@ impl KernelCost {
 }
 
 /// What a node asks of a processor, for any batch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct NodeWork {
     /// The kind of operator, which decides the rate that a processor reaches.
@@ -251,34 +251,12 @@ pub struct NodeWork {
 
 impl NodeWork {
     /// One launch of an operator of `kind` that computes nothing and moves nothing yet.
-    pub const fn new(kind: OperatorKind) -> Self {
-        Self {
-            kind,
-            flops: Extent::ZERO,
-            index_translations: Extent::ZERO,
-            dram: Extent::ZERO,
-            passes: Extent::ZERO,
-            unread: Extent::ZERO,
-            copied: Extent::ZERO,
-            full_precision: false,
-            parallelism: Extent::ZERO,
-            launches: 1,
-            single_kernel: false,
-            winograd: false,
-            columns: 0,
-            precision: None,
-            product: None,
-            parts: Extent::ZERO,
-            by_rows: false,
-            laid_out: Extent::ZERO,
-            laid_out_alone: Extent::ZERO,
-            reread: Extent::ZERO,
-            fresh: Extent::ZERO,
-        }
+    pub fn new(kind: OperatorKind) -> Self {
+        Self { kind, launches: 1, ..Self::default() }
     }
 
     /// One launch of an operator of `kind` that computes `flops` for `outputs` independent outputs.
-    pub const fn computing(kind: OperatorKind, flops: Extent, outputs: Extent) -> Self {
+    pub fn computing(kind: OperatorKind, flops: Extent, outputs: Extent) -> Self {
         Self { flops, parallelism: outputs, ..Self::new(kind) }
     }
 
@@ -305,7 +283,7 @@ impl NodeWork {
 
     /// The work for a batch of `samples` with kernels that cost `kernels`.
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
-        let dram = Bytes(self.dram.at(samples) - self.unread.at(samples));
+        let dram = Bytes(self.dram.at(samples)).saturating_sub(Bytes(self.unread.at(samples)));
         let precision = self.precision.unwrap_or(precision);
         let penalty = if self.single_kernel && self.is_product() { kernels.direct_penalty } else { 1.0 };
         let saving = if self.uses_winograd(samples, precision, kernels) { kernels.winograd_saving } else { 1.0 };

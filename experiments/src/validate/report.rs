@@ -4,7 +4,9 @@ use haversack_reports::figure::{Axis, Lines, Series, Stroke};
 use haversack_reports::table::{Table, WidthError, three_digits};
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::{Figure, Panel};
+use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
+use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
 
 use super::answer::Answer;
 use crate::measured_set::{Row, Set};
@@ -33,7 +35,12 @@ struct Compared<'r> {
     simulated: f64,
 }
 
-impl Compared<'_> {
+impl<'r> Compared<'r> {
+    /// Nothing where it was not measured or has no answer.
+    fn of(row: &'r Row, answer: &Answer) -> Option<Self> {
+        Some(Self { row, measured: row.measured?, simulated: *answer.as_ref().ok()? })
+    }
+
     /// (simulated − measured) / measured; the difference where nothing was measured.
     fn error(&self) -> f64 {
         let difference = self.simulated - self.measured;
@@ -56,8 +63,11 @@ fn quantity(row: &Row) -> String {
 }
 
 impl Tally<'_> {
-    fn errors(&self) -> Vec<f64> {
-        self.compared.iter().map(|one| one.error().abs()).collect()
+    /// The mean and the median of the errors without their signs, and the mean with them.
+    fn errors(&self) -> [Option<f64>; 3] {
+        let signed: Vec<f64> = self.compared.iter().map(Compared::error).collect();
+        let sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
+        [mean(&sizes), median(sizes), mean(&signed)]
     }
 
     fn farthest(&self) -> Option<&Compared<'_>> {
@@ -66,37 +76,29 @@ impl Tally<'_> {
 
     /// How alike the orders of measured and simulated values are (Spearman); `None` of fewer than three.
     fn rank(&self) -> Option<f64> {
-        let of = |value: fn(&Compared<'_>) -> f64| ranks(&self.compared.iter().map(value).collect::<Vec<_>>());
+        let of = |value: fn(&Compared<'_>) -> f64| ranks(self.compared.iter().map(value).collect());
         (self.compared.len() > 2).then(|| correlation(&of(|one| one.measured), &of(|one| one.simulated)))
     }
 
     fn json(&self) -> Value {
-        let (errors, signed) = (self.errors(), self.compared.iter().map(Compared::error).collect::<Vec<_>>());
+        let [mean_error, median_error, bias] = self.errors();
         json!({
-            "what": self.quantity, "role": self.role.to_string(), "rows": self.rows, "compared": errors.len(),
-            "mean_error": mean(&errors), "median_error": median(errors), "bias": mean(&signed), "rank": self.rank(),
+            "what": self.quantity, "role": self.role.to_string(), "rows": self.rows, "compared": self.compared.len(),
+            "mean_error": mean_error, "median_error": median_error, "bias": bias, "rank": self.rank(),
             "farthest": self.farthest().map(|one| one.row.id.as_str()),
         })
     }
 }
 
 /// The rank of each value; equal ones share the mean of theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let below = |value: f64| values.iter().filter(|other| **other < value).count() as f64;
-    let equal = |value: f64| values.iter().filter(|other| **other == value).count() as f64;
-    values.iter().map(|&value| below(value) + (equal(value) - 1.0) / 2.0).collect()
+fn ranks(values: Vec<f64>) -> Vec<f64> {
+    Data::new(values).ranks(RankTieBreaker::Average)
 }
 
 /// Pearson's correlation; zero where either is the same throughout.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let centred = |values: &[f64]| {
-        let mean = mean(values).unwrap_or_default();
-        values.iter().map(|value| value - mean).collect::<Vec<f64>>()
-    };
-    let (a, b) = (centred(a), centred(b));
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let spread = (product(&a, &a) * product(&b, &b)).sqrt();
-    if spread > 0.0 { product(&a, &b) / spread } else { 0.0 }
+    let spread = a.std_dev() * b.std_dev();
+    if spread > 0.0 { a.covariance(b) / spread } else { 0.0 }
 }
 
 impl Report {
@@ -106,18 +108,10 @@ impl Report {
 
     /// By quantity, in the order of the rows, and by role.
     fn tallies(&self) -> Vec<Tally<'_>> {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.set.rows.iter().map(quantity) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names: IndexSet<String> = self.set.rows.iter().map(quantity).collect();
         let tally = |name: &String, role: Role| {
             let own = || self.rows().filter(|(row, _)| row.role == role && quantity(row) == *name);
-            let compared = own().filter_map(|(row, answer)| {
-                let (measured, simulated) = (row.measured?, answer.as_ref().ok().copied()?);
-                Some(Compared { row, measured, simulated })
-            });
+            let compared = own().filter_map(|(row, answer)| Compared::of(row, answer));
             Tally { quantity: name.clone(), role, rows: own().count(), compared: compared.collect() }
         };
         let all = names.iter().flat_map(|name| Role::ALL.map(|role| tally(name, role)));
@@ -136,8 +130,7 @@ impl Report {
         let mut table = TextTable::new(columns).indented(2);
         table.row(["quantity", "role", "rows", "mean off", "median", "bias", "rank", "farthest off"]);
         for tally in self.tallies() {
-            let errors = tally.errors();
-            let bias = mean(&tally.compared.iter().map(Compared::error).collect::<Vec<_>>());
+            let [mean_error, median_error, bias] = tally.errors();
             let bias = bias.map_or_else(String::new, |bias| {
                 format!("{}{}", if bias < 0.0 { "-" } else { "+" }, percent(bias.abs()))
             });
@@ -150,8 +143,8 @@ impl Report {
                 tally.quantity.clone(),
                 tally.role.to_string(),
                 tally.rows.to_string(),
-                mean(&errors).map(percent).unwrap_or_default(),
-                median(errors).map(percent).unwrap_or_default(),
+                mean_error.map(percent).unwrap_or_default(),
+                median_error.map(percent).unwrap_or_default(),
                 bias,
                 tally.rank().map(|rank| format!("{rank:.2}")).unwrap_or_default(),
                 farthest,
@@ -162,28 +155,26 @@ impl Report {
 
     /// The reasons of rows without an answer, each once.
     fn unanswered(&self) -> String {
-        let mut reasons: Vec<(&str, usize, &str)> = Vec::new();
-        for (row, reason) in self.rows().filter_map(|(row, answer)| Some((row, answer.as_ref().err()?))) {
-            match reasons.iter_mut().find(|(known, ..)| known == reason) {
-                Some((_, rows, _)) => *rows += 1,
-                None => reasons.push((reason, 1, &row.id)),
+        let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
+        for (row, answer) in self.rows() {
+            if let Err(reason) = answer {
+                reasons.entry(reason).or_default().push(&row.id);
             }
         }
-        let line = |&(reason, rows, id): &(&str, usize, &str)| {
-            let more = if rows > 1 { format!(" and {} more", rows - 1) } else { String::new() };
-            format!("  no answer to {id}{more}: {reason}\n")
+        let line = |(reason, ids): (&str, Vec<&str>)| {
+            let more = if ids.len() > 1 { format!(" and {} more", ids.len() - 1) } else { String::new() };
+            format!("  no answer to {}{more}: {reason}\n", ids[0])
         };
-        reasons.iter().map(line).collect()
+        reasons.into_iter().map(line).collect()
     }
 
     /// For programs.
     pub(super) fn json(&self) -> Value {
         let mut about = about(&self.set);
         let row = |(row, answer): (&Row, &Answer)| {
-            let simulated = answer.as_ref().ok().copied();
             json!({
                 "id": row.id, "what": row.quantity.name, "unit": row.quantity.unit, "measured": row.measured,
-                "simulated": simulated, "error": error(row, simulated), "role": row.role.to_string(),
+                "simulated": answer.as_ref().ok(), "error": error(row, answer), "role": row.role.to_string(),
                 "reason": answer.as_ref().err(), "note": row.note,
             })
         };
@@ -236,9 +227,8 @@ fn panel<'t>(tallies: impl Iterator<Item = &'t Tally<'t>>) -> Panel {
 }
 
 /// The error of a row; `None` where it was not measured or has no answer.
-fn error(row: &Row, simulated: Option<f64>) -> Option<f64> {
-    let (measured, simulated) = (row.measured?, simulated?);
-    Some(Compared { row, measured, simulated }.error())
+fn error(row: &Row, answer: &Answer) -> Option<f64> {
+    Compared::of(row, answer).map(|one| one.error())
 }
 
 /// The rows of all sets, in their order.
@@ -249,15 +239,14 @@ pub(super) fn table(reports: &[Report]) -> Result<Table, WidthError> {
     let mut table = Table::new(["set", "id", "what", "unit", "measured", "simulated", "error", "role", "reason"]);
     for report in reports {
         for (row, answer) in report.rows() {
-            let simulated = answer.as_ref().ok().copied();
             table.push([
                 report.set.name.as_str().into(),
                 row.id.as_str().into(),
                 row.quantity.name.as_str().into(),
                 row.quantity.unit.as_str().into(),
                 row.measured.into(),
-                simulated.into(),
-                error(row, simulated).into(),
+                answer.as_ref().ok().copied().into(),
+                error(row, answer).into(),
                 row.role.to_string().into(),
                 answer.as_ref().err().map(String::as_str).into(),
             ])?;
@@ -274,15 +263,15 @@ pub(super) fn errors(reports: &[Report]) -> Result<Table, WidthError> {
     let mut table = Table::new(["set", "what", "role", "rows", "mean_error", "median_error", "bias", "rank"]);
     for report in reports {
         for tally in report.tallies() {
-            let signed: Vec<f64> = tally.compared.iter().map(Compared::error).collect();
+            let [mean_error, median_error, bias] = tally.errors();
             table.push([
                 report.set.name.as_str().into(),
                 tally.quantity.as_str().into(),
                 tally.role.to_string().into(),
                 (tally.rows as u64).into(),
-                mean(&tally.errors()).into(),
-                median(tally.errors()).into(),
-                mean(&signed).into(),
+                mean_error.into(),
+                median_error.into(),
+                bias.into(),
                 tally.rank().into(),
             ])?;
         }
@@ -314,9 +303,9 @@ mod tests {
 
     #[test]
     fn ranks_of_equal_values_are_shared_and_an_order_turned_round_is_minus_one() {
-        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [1.5, 0.0, 1.5]);
-        let (up, down) = (ranks(&[1.0, 10.0, 100.0]), ranks(&[3.0, 2.0, 1.0]));
-        assert_eq!((correlation(&up, &up), correlation(&up, &down)), (1.0, -1.0));
+        assert_eq!(ranks(vec![3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
+        let (up, down) = (ranks(vec![1.0, 10.0, 100.0]), ranks(vec![3.0, 2.0, 1.0]));
+        assert!((correlation(&up, &up) - 1.0).abs() + (correlation(&up, &down) + 1.0).abs() < 1e-12);
         assert_eq!(correlation(&up, &[1.0; 3]), 0.0);
     }
 }

@@ -89,6 +89,8 @@ impl<'a> Rewriter<'a> {
     ) -> &mut Node {
         let step = self.computes.len() as u32;
         self.computes.push(computes);
+        // Bytes of the eager graph's parts are of fp32; here operands are read whole.
+        let work = NodeWork { unread: Extent::ZERO, copied: Extent::ZERO, ..work };
         let node = self.writer.write(name, inputs, outputs, work);
         node.step = Some(step);
         node

@@ -151,6 +151,20 @@ fn saved_values_are_those_of_the_eager_graph() {
 }
 
 #[test]
+fn parts_of_fp32_gradients_are_no_parts_of_integers() {
+    // Networks that join maps; their gradients come in parts.
+    for model in ["inceptionv3", "densenet121", "squeezenet1-1"] {
+        for graph in [rewritten(model, "niti"), eager(model)] {
+            for Node { name, work, .. } in &graph.nodes {
+                assert!(work.unread.at(2) <= work.dram.at(2), "{model}: {name} {work:?}");
+            }
+        }
+        assert!(rewritten(model, "niti").nodes.iter().all(|node| node.work.unread.is_zero()), "{model}");
+        assert!(eager(model).nodes.iter().any(|node| !node.work.unread.is_zero()), "{model}");
+    }
+}
+
+#[test]
 fn networks_with_operators_that_have_no_translation_are_refused() {
     for algorithm in mixed::algorithms().unwrap() {
         for model in ["bert-small", "swin-t", "gpt2-medium-lora"] {
