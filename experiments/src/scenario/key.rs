@@ -348,9 +348,9 @@ keys! {
         some(parsed) => maybe;
     /// Iterations to run; by default the policy's own number.
     Iterations iterations: Option<u32> = None;
-        Takes::Quantity, "N", IfGiven;
+        Takes::Quantity, "N", Always;
         "iterations to run; what is reported is the mean without the first, in which policies learn [default: 2; 5 where a policy goes on learning]";
-        some(whole(1, u64::from(u32::MAX))) => |given| Cell::Whole(given.map(u64::from));
+        some(whole(1, u64::from(u32::MAX))) => |given| number(&given.unwrap_or(DEFAULT_ITERATIONS));
     /// The seed of all randomness.
     Seed seed: u64 = 0;
         Takes::Quantity, "N", Always;
