@@ -126,6 +126,7 @@ fn works() -> Vec<Work> {
             ..Work::empty(OperatorKind::ElementWise, Precision::Fp32)
         };
         works.push(copy);
+        works.push(Work { kind: OperatorKind::Layout, ..copy });
         bytes *= 1.05;
     }
     for &kind in OperatorKind::ALL {
@@ -256,7 +257,9 @@ fn runs() -> Vec<Run> {
         run("more samples than memory holds", &["ram", "gpu.memory", "memory"], |world, cache| {
             plain(world, cache, "model = \"resnet50\"\nbatch = 65536")
         }),
-        run("a residual network", &["gpu", "cpu"], |world, cache| plain(world, cache, "model = \"resnet18-cifar\"")),
+        run("a residual network", &["gpu", "cpu"], |world, cache| {
+            plain(world, cache, "model = \"resnet18-cifar\"\nbatch = 16")
+        }),
         run("half precision", &["gpu"], |world, cache| plain(world, cache, "precision = \"fp16\"")),
         run("products on tensor cores", &["gpu"], |world, cache| {
             plain(world, cache, "precision = \"fp16\"\nmodel = \"resnet18-cifar\"\nbatch = 64")
