@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, FnArg, ImplItem, Item, Meta, Pat, TraitItem, UseTree, Visibility};
 
 /// Lines of code of all crates: neither blank nor comment, up to a file's tests.
-const LINES: usize = 85_011;
+const LINES: usize = 85_015;
 /// Methods of `trait Policy`.
 const HOOKS: usize = 6;
 /// Sections `[profile…]` of the workspace's manifest.
