@@ -12,6 +12,7 @@ mod answer;
 mod memory;
 mod report;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -78,9 +79,11 @@ fn role(word: &str) -> Result<Role, String> {
 pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     let mut sets = asked(&options.sets)?;
     if let Some(what) = &options.what {
-        let known = || sets.iter().flat_map(|set| &set.rows).map(|row| row.quantity.name.as_str());
-        if !known().any(|name| name == what) {
-            return Err(CommandError::input(format!("--what: no row is of '{what}'{}", hint(what, known()))));
+        let known: BTreeSet<&str> =
+            sets.iter().flat_map(|set| &set.rows).map(|row| row.quantity.name.as_str()).collect();
+        if !known.contains(what.as_str()) {
+            let (hint, known) = (hint(what, known.iter().copied()), alternatives(known.iter().copied()));
+            return Err(CommandError::input(format!("--what: no row is of '{what}'{hint}; expected {known}")));
         }
     }
     for set in &mut sets {

@@ -416,3 +416,26 @@ fn a_trace_of_apps_puts_the_run_on_a_phone_in_use() {
     let unknown = refusal(&run(&format!("{line} --system androit")), 2);
     assert!(unknown.contains("did you mean `android`?"), "{unknown}");
 }
+
+#[test]
+fn a_run_far_below_its_peak_names_the_constant() {
+    // 25 us a launch, of which LeNet has many.
+    let low = stdout(&call("simulate --device galaxy-s22 --model lenet5"));
+    let line = |text: &str, head: &str| text.lines().find(|line| line.trim().starts_with(head)).map(str::to_owned);
+    assert!(line(&low, "of the peak").unwrap().ends_with("GFLOP/s"), "{low}");
+    assert!(line(&low, "above all by").unwrap().contains("gpu.launch = 25"), "{low}");
+    let high = stdout(&call("simulate --device rtx-3090 --model resnet50 --precision fp16"));
+    assert!(line(&high, "of the peak").is_some() && line(&high, "above all by").is_none(), "{high}");
+}
+
+#[test]
+fn a_policy_that_goes_on_learning_runs_five_iterations() {
+    for (policy, iterations) in [("mandheling", 5), ("mnn-int8", 2)] {
+        let answer =
+            json(&call(&format!("simulate --device xiaomi-10 --model lenet5 --policy {policy} --format json")));
+        assert_eq!(answer["iterations_s"].as_array().unwrap().len(), iterations, "{policy}");
+    }
+    let asked =
+        json(&call("simulate --device xiaomi-10 --model lenet5 --policy mandheling --iterations 3 --format json"));
+    assert_eq!(asked["iterations_s"].as_array().unwrap().len(), 3);
+}

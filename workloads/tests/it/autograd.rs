@@ -187,3 +187,21 @@ fn a_part_of_a_concatenations_gradient_is_copied_for_a_convolution_and_read_by_i
     // The whole gradient is no part.
     assert_eq!((of("relu").copied, of("relu").unread), (Extent::ZERO, Extent::ZERO));
 }
+
+#[test]
+fn weights_gradients_are_winograds_from_the_librarys_batch_on() {
+    let graph = eager(&models::build("resnet18-cifar", None).unwrap());
+    let kernels = KernelCost { winograd_saving: 2.25, winograd_weight_batch: 16, ..KernelCost::NONE };
+    let saves = |name: &str, samples: u64| {
+        let work = &graph.nodes.iter().find(|node| node.name == name).unwrap().work;
+        let flops = |kernels| work.at(samples, Precision::Fp32, kernels).flops.0;
+        flops(KernelCost::NONE) / flops(kernels)
+    };
+    for (name, few, many) in [
+        ("layer1.0.conv1", 2.25, 2.25),
+        ("layer1.0.conv1.input_gradient", 2.25, 2.25),
+        ("layer1.0.conv1.weight_gradient", 1.0, 2.25),
+    ] {
+        assert_eq!((saves(name, 15), saves(name, 16)), (few, many), "{name}");
+    }
+}

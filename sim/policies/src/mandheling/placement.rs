@@ -21,7 +21,8 @@ use crate::setting::{DspProfile, Setting};
 pub(super) struct OperatorRow {
     nodes: Vec<usize>,
     cpu: Vec<Nanos>,
-    dsp: Vec<Option<Nanos>>,
+    /// Nothing where the DSP lacks it.
+    pub(super) dsp: Vec<Option<Nanos>>,
     switch: Vec<Nanos>,
     unfriendly: Vec<bool>,
     /// Samples of the parts that each is split into on the DSP.
@@ -115,11 +116,6 @@ impl OperatorRow {
             }
         }
         on_dsp
-    }
-
-    /// Whether the DSP has the operator at `place` in the row.
-    pub(super) fn runs_on_dsp(&self, place: usize) -> bool {
-        self.dsp[place].is_some()
     }
 
     /// What operators take on the DSP with both ways of the rescalings that follow.

@@ -64,7 +64,7 @@ impl Walk<'_> {
                 let end = first + length;
                 for turned in [first..end, first..first + 1, end - 1..end] {
                     let mut other = there.clone();
-                    turned.for_each(|place| other[place] = !there[place] && self.row.runs_on_dsp(place));
+                    turned.for_each(|place| other[place] = !there[place] && self.row.dsp[place].is_some());
                     let takes = self.takes(&other);
                     if takes < least {
                         (least, there) = (takes, other);

@@ -94,8 +94,8 @@ impl Executor<'_> {
 
     /// The nodes that follow `id`, as far as anybody looks ahead.
     fn ahead(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
-        let following = self.tensors.graph().nodes.iter().skip(id as usize + 1).take(AHEAD);
-        (id + 1..).zip(following)
+        let following = self.tensors.graph().nodes.iter().enumerate().skip(id as usize + 1).take(AHEAD);
+        following.map(|(id, node)| (id as NodeId, node))
     }
 
     /// Lets the CPU begin to unpack what backward reads next, if there is room: nothing gives way for what is not needed
@@ -127,10 +127,8 @@ impl Executor<'_> {
             let is_packed = matches!(self.tensors.storage(tensor), Some(storage) if storage != Storage::Flash);
             is_packed && self.tensors.is_whole(tensor) && !self.tensors.is_locked(tensor)
         };
-        if self.clock.phase() != Phase::Backward {
-            return false;
-        }
-        let found = self.ahead(id).flat_map(|(_, node)| node.inputs.iter().copied()).find(unpacked);
+        let ahead = self.ahead(id).filter(|_| self.clock.phase() == Phase::Backward);
+        let found = ahead.flat_map(|(_, node)| node.inputs.iter().copied()).find(unpacked);
         found.inspect(|&tensor| self.tensors.drop_whole(tensor)).is_some()
     }
 
