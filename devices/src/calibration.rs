@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 
 use crate::text::{TomlError, aside, nearest};
+use crate::units::FlopsPerCycle;
 
 pub use crate::units::{Dimension, Quantity, Unit};
 pub(crate) use base::is_path;
@@ -46,6 +47,21 @@ pub struct Constant<Q> {
     pub source: String,
     /// Anything a reader should know.
     pub note: Option<String>,
+}
+
+impl Constant<FlopsPerCycle> {
+    /// A rate that its file does not give, which follows from others: no number until it is [`known`](Self::known).
+    pub(crate) fn unknown() -> Self {
+        let (value, unit) = (FlopsPerCycle(f64::NAN), Dimension::FlopsPerCycle.customary());
+        Self { value, unit, kind: Kind::Estimated, source: "derived".to_owned(), note: None }
+    }
+
+    /// The same, `rate` where it was not known.
+    pub(crate) fn known(&mut self, rate: f64) {
+        if self.value.0.is_nan() {
+            self.value.0 = rate;
+        }
+    }
 }
 
 /// A row of quantities, such as the frequencies of a DVFS table.

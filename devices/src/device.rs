@@ -11,10 +11,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::calibration::{
-    BuiltIn, CORES, Calibrated, Contradiction, DEVICES, FLASH, Kind, Schema, Visit, against, is_path, zero_divisor,
+    BuiltIn, CORES, Calibrated, Constant, Contradiction, DEVICES, FLASH, Kind, Schema, Visit, against, is_path,
+    zero_divisor,
 };
 use crate::text::{aside, nearest};
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Count, FlopsPerCycle, FlopsPerSecond};
+use crate::work::Precision;
 
 pub use schema::*;
 
@@ -54,6 +56,7 @@ const MOST_CORES: f64 = 1024.0;
 /// What work is divided by beside the rates.
 const DIVISORS: &[&str] = &[
     "cpu.cores",
+    "cache.l3_ports",
     "gpu.units",
     "gpu.threads",
     "dsp.vector",
@@ -62,8 +65,6 @@ const DIVISORS: &[&str] = &[
     "dsp.l2_line",
     "dram.achievable",
 ];
-/// Rates that nothing is divided by.
-const IDLE_RATES: &[&str] = &["gpu.fp32_rate", "dsp.int8_peak", "dsp.fp32_peak"];
 
 impl Schema for DeviceConstants {
     const WHAT: &'static str = "device";
@@ -102,9 +103,37 @@ impl Schema for DeviceConstants {
         Ok(())
     }
 
+    fn settle(&mut self) -> Option<Contradiction> {
+        for cluster in &mut self.cpu {
+            let pipes = cluster.pipes.as_ref().map_or(f64::NAN, |pipes| pipes.value.0);
+            cluster.fp32_rate.known(2.0 * pipes * cluster.vector.value.as_f64() / 4.0);
+            let fp32 = cluster.fp32_rate.value.0;
+            if fp32.is_nan() {
+                let core = &cluster.core;
+                return against("cpu", format!("{core} has neither pipes nor the fp32_rate that would follow from them"));
+            }
+            cluster.fp16_rate.known(2.0 * fp32);
+            cluster.int8_rate.known(4.0 * fp32);
+        }
+        let of_gpu = || self.gpu.as_mut().and_then(GpuConstants::settle).and_then(|message| against("gpu", message));
+        let of_dsp = self.dsp.as_mut().and_then(DspConstants::settle).and_then(|message| against("dsp", message));
+        of_dsp.or_else(of_gpu)
+    }
+
     fn follow(&mut self, name: &str, ratio: f64) {
-        if let Some(gpu) = &mut self.gpu {
-            gpu.follow(name, ratio);
+        let moved = |rates: [&mut Constant<FlopsPerCycle>; 3], from: usize| {
+            rates.into_iter().skip(from).for_each(|rate| rate.value.0 *= ratio);
+        };
+        for (place, cluster) in self.cpu.iter_mut().enumerate() {
+            if name == format!("cpu.{place}.pipes") {
+                moved([&mut cluster.fp32_rate, &mut cluster.fp16_rate, &mut cluster.int8_rate], 0);
+            }
+        }
+        let Some(gpu) = &mut self.gpu else { return };
+        match name {
+            "gpu.fp32_rate" => moved([&mut gpu.fp32_rate, &mut gpu.fp16_rate, &mut gpu.int8_rate], 1),
+            "gpu.clock" => gpu.l2_bandwidth.iter_mut().for_each(|bandwidth| bandwidth.value.0 *= ratio),
+            _ => {}
         }
     }
 
@@ -112,7 +141,7 @@ impl Schema for DeviceConstants {
         if self.cpu.is_empty() && self.gpu.is_none() {
             return against("", "a device needs a [[cpu]] cluster or a [gpu]");
         }
-        if let Some(zero) = zero_divisor(self, DIVISORS, IDLE_RATES) {
+        if let Some(zero) = zero_divisor(self, DIVISORS) {
             return Some(zero);
         }
         if self.cpu.iter().any(|cluster| cluster.cores.value.0 > MOST_CORES) {
@@ -127,37 +156,99 @@ impl Schema for DeviceConstants {
 const ROUNDED: f64 = 0.01;
 
 impl GpuConstants {
-    /// A peak is what units do in a cycle, times their number and their clock; the clock is that of the cache, too.
-    fn follow(&mut self, name: &str, ratio: f64) {
-        let general = [Some(&mut self.fp32_peak), Some(&mut self.fp16_peak), Some(&mut self.int8_peak)];
-        let tensor =
-            [self.fp16_tensor_peak.as_mut(), self.fp16_tensor_peak_fp32_sums.as_mut(), self.int8_tensor_peak.as_mut()];
-        let moved = match name {
-            "gpu.units" | "gpu.clock" => general.into_iter().chain(tensor).collect(),
-            "gpu.fp32_rate" => general.into_iter().collect::<Vec<_>>(),
-            _ => Vec::new(),
-        };
-        for peak in moved.into_iter().flatten() {
-            peak.value.0 *= ratio;
-        }
-        if let (Some(bandwidth), "gpu.clock") = (&mut self.l2_bandwidth, name) {
-            bandwidth.value.0 *= ratio;
-        }
-        if name == "gpu.fp32_peak" {
-            self.fp32_rate.value.0 *= ratio;
-        }
+    /// Operations a second of all units that do so many in a cycle each.
+    pub fn peak(&self, rate: &Constant<FlopsPerCycle>) -> FlopsPerSecond {
+        FlopsPerSecond(self.units.value.0 * self.clock.value.0 * rate.value.0)
     }
 
-    /// A peak that units, clock and rate do not give, with the arithmetic.
-    fn contradiction(&self) -> Option<String> {
-        let [units, clock, rate] = [self.units.value.0, self.clock.value.0, self.fp32_rate.value.0];
-        let (peak, product) = (self.fp32_peak.value.0, units * clock * rate);
-        let is_rounded = rate == 0.0 || (peak / product - 1.0).abs() <= ROUNDED;
-        (!is_rounded).then(|| {
+    /// What the general units reach in `precision`; they have integer lanes beside their floating-point ones, as many.
+    pub fn general_peak(&self, precision: Precision) -> FlopsPerSecond {
+        self.peak(match precision {
+            Precision::Fp32 | Precision::Int32 | Precision::Int16 => &self.fp32_rate,
+            Precision::Fp16 => &self.fp16_rate,
+            Precision::Int8 => &self.int8_rate,
+        })
+    }
+
+    /// What tensor cores reach, if there are any for `precision`.
+    pub fn tensor_peak(&self, precision: Precision) -> Option<FlopsPerSecond> {
+        let rate = match precision {
+            Precision::Fp32 | Precision::Int32 | Precision::Int16 => &None,
+            Precision::Fp16 => &self.fp16_tensor_rate,
+            Precision::Int8 => &self.int8_tensor_rate,
+        };
+        rate.as_ref().map(|rate| self.peak(rate))
+    }
+
+    /// Rates that are not given, from their peaks if these are; a peak that units, clock and rate do not give, with the
+    /// arithmetic.
+    fn settle(&mut self) -> Option<String> {
+        let [units, clock] = [self.units.value.0, self.clock.value.0];
+        let said = |peak: &Option<Constant<FlopsPerSecond>>| {
+            peak.as_ref().map_or(f64::NAN, |peak| peak.value.0 / (units * clock))
+        };
+        for (rate, peak, times) in
+            [(&mut self.fp16_rate, &self.fp16_peak, 2.0), (&mut self.int8_rate, &self.int8_peak, 4.0)]
+        {
+            rate.known(said(peak));
+            rate.known(times * self.fp32_rate.value.0);
+        }
+        let tensor = [
+            (&mut self.fp16_tensor_rate, &self.fp16_tensor_peak),
+            (&mut self.fp16_tensor_rate_fp32_sums, &self.fp16_tensor_peak_fp32_sums),
+            (&mut self.int8_tensor_rate, &self.int8_tensor_peak),
+        ];
+        for (rate, peak) in tensor {
+            if rate.is_none() && peak.is_some() {
+                rate.insert(Constant::unknown()).known(said(peak));
+            }
+        }
+        let general = [&self.fp32_rate, &self.fp16_rate, &self.int8_rate].map(Some);
+        let tensor = [&self.fp16_tensor_rate, &self.fp16_tensor_rate_fp32_sums, &self.int8_tensor_rate];
+        let rates = general.into_iter().chain(tensor.map(Option::as_ref));
+        let peaks = [
+            ("fp32", self.fp32_peak.take()),
+            ("fp16", self.fp16_peak.take()),
+            ("int8", self.int8_peak.take()),
+            ("fp16_tensor", self.fp16_tensor_peak.take()),
+            ("fp16_tensor, fp32_sums", self.fp16_tensor_peak_fp32_sums.take()),
+            ("int8_tensor", self.int8_tensor_peak.take()),
+        ];
+        rates.zip(peaks).find_map(|(rate, (name, peak))| {
+            let (rate, peak) = (rate?.value.0, peak?.value.0);
+            let product = units * clock * rate;
+            let is_rounded = product == 0.0 || (peak / product - 1.0).abs() <= ROUNDED;
             let [clock, peak, product] = [clock * 1e-6, peak * 1e-9, product * 1e-9];
+            (!is_rounded).then(|| {
+                format!(
+                    "{name}_peak, {peak:.1} GFLOP/s, is not units × clock × {name}_rate: {units} × {clock} MHz × {rate} \
+                     FLOP/cycle = {product:.1} GFLOP/s"
+                )
+            })
+        })
+    }
+}
+
+impl DspConstants {
+    /// Bytes that go through its vector units in a second.
+    pub fn vector_rate(&self) -> FlopsPerSecond {
+        FlopsPerSecond(self.contexts.value.0 * self.vector.value.as_f64() * self.clock.value.0)
+    }
+
+    /// Operations on eight-bit integers in a second: four for each byte of a vector, since both instructions of a packet
+    /// that may multiply take the products of four bytes and add them up (`vrmpy`).
+    pub fn int8_peak(&self) -> FlopsPerSecond {
+        FlopsPerSecond(4.0 * self.vector_rate().0)
+    }
+
+    /// A peak that structure and clock do not give, with the arithmetic.
+    fn settle(&mut self) -> Option<String> {
+        let [said, product] = [self.int8_peak.take()?.value.0, self.int8_peak().0].map(|peak| peak * 1e-9);
+        ((said / product - 1.0).abs() > ROUNDED).then(|| {
+            let [contexts, vector, clock] = [self.contexts.value.0, self.vector.value.as_f64(), self.clock.value.0 * 1e-6];
             format!(
-                "fp32_peak, {peak:.1} GFLOP/s, is not units × clock × fp32_rate: {units} × {clock} MHz × {rate} FLOP/cycle = \
-                 {product:.1} GFLOP/s"
+                "int8_peak, {said:.1} GOP/s, is not contexts × vector × clock × 4: {contexts} × {vector} B × {clock} MHz × 4 = \
+                 {product:.1} GOP/s"
             )
         })
     }
@@ -170,9 +261,6 @@ fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
         if reserved >= slots {
             return against("storage", format!("reserved_slots, {reserved}, leaves none of the queue's {slots} slots"));
         }
-    }
-    if let Some(message) = constants.gpu.as_ref().and_then(GpuConstants::contradiction) {
-        return against("gpu", message);
     }
     for cluster in &constants.cpu {
         let [lowest, highest] = [&cluster.frequency_lowest, &cluster.frequency].map(|point| point.value.0 * 1e-6);

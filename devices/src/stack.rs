@@ -198,6 +198,9 @@ section! {
         pub winograd_tile: Option<Constant<Count>>,
         /// The same where a network is prepared once and run many times; training, whose weights change, does without.
         pub session_tile: Option<Constant<Count>>,
+        /// Output channels that read the transformed tiles of all inputs at once, ahead of the arithmetic; the next as many
+        /// read them again. Tiles are read once where it is not given.
+        pub winograd_rows: Option<Constant<Count>>,
         /// Rows of the left matrix in a tile of a product: threads have whole tiles, so that few rows are few threads' work. All
         /// have a part in every product where it is not given, or where there is one row.
         pub tile_rows: Option<Constant<Count>>,
@@ -244,9 +247,9 @@ section! {
         /// The same of reductions.
         #[serde(default)]
         pub vector_reductions: bool,
-        /// Bytes that a core reads and writes in each cycle of a copy that moves elements one by one through DRAM; as fast
+        /// The share of what a core draws from DRAM that a copy of single elements uses: a line is moved for each. As much
         /// as a stream where it is not given.
-        pub irregular_rate: Option<Constant<BytesPerCycle>>,
+        pub irregular_share: Option<Constant<Fraction>>,
     }
 }
 
@@ -444,6 +447,7 @@ const DIVISORS: &[&str] = &[
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
     "cpu.session_tile",
+    "cpu.winograd_rows",
     "cpu.tile_rows",
     "cpu.frame",
     "planning.server",
@@ -476,7 +480,7 @@ impl Schema for StackConstants {
                 return against(section, format!("{name} is below one: what would become larger is not compressed"));
             }
         }
-        zero_divisor(self, DIVISORS, &[])
+        zero_divisor(self, DIVISORS)
     }
 }
 

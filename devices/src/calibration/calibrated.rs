@@ -40,6 +40,12 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     /// The sections, each with the files by whose names its tables can take what they do not say (`from = "cortex-x1"`).
     const PARTS: &'static [(&'static str, &'static [BuiltIn])] = &[];
 
+    /// Fills in what follows from what the file gives, and holds what it gives besides against that; how it contradicts
+    /// itself, if it does.
+    fn settle(&mut self) -> Option<Contradiction> {
+        None
+    }
+
     /// What types cannot say: the section that is wrong, and why; `None` if all is well.
     fn contradiction(&self) -> Option<Contradiction>;
 
@@ -135,7 +141,7 @@ impl<T: Schema> Calibrated<T> {
         let document = laid_over::<T>(&texts)?;
         let mut constants: T = document.read()?;
         constants.beside(file);
-        if let Some((section, message)) = constants.contradiction() {
+        if let Some((section, message)) = constants.settle().or_else(|| constants.contradiction()) {
             return Err(document.refuse(&section, message).into());
         }
         let mut inherited = BTreeMap::new();
@@ -263,15 +269,15 @@ pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
 /// The first constant of `table` that something is divided by and that is not above zero; counts are rounded down to
 /// whole ones.
 ///
-/// Divisors are the constants of a dimension that is one, but for those named in `idle`, and those named in `divisors`. A
-/// name is `section.name`, without the number of an array's table.
-pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str], idle: &[&str]) -> Option<Contradiction> {
+/// Divisors are the constants of a dimension that is one, and those named in `divisors`: `section.name`, without the number of
+/// an array's table.
+pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str]) -> Option<Contradiction> {
     let mut zero = None;
     table.clone().visit("", &mut |name, constant| {
         let name = name.split('.').filter(|part| part.parse::<usize>().is_err()).collect::<Vec<_>>().join(".");
         let (unit, value) = (constant.unit(), constant.entry("", "").value);
         let value = if unit.dimension == Dimension::Count { value.floor() } else { value };
-        let is_rate = unit.dimension.is_divisor() && !idle.contains(&name.as_str());
+        let is_rate = unit.dimension.is_divisor();
         if zero.is_none() && value <= 0.0 && (is_rate || divisors.contains(&name.as_str())) {
             let section_and_rate = name.split_once('.');
             zero = section_and_rate

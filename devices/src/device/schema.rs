@@ -102,11 +102,17 @@ section! {
         pub frequency_lowest: Constant<Hertz>,
         /// Width of a vector register.
         pub vector: Constant<Bytes>,
-        /// FP32 operations a core and cycle.
+        /// Pipes that multiply and add a vector in each cycle.
+        pub pipes: Option<Constant<Count>>,
+        /// FP32 operations a core and cycle: two of each pipe and lane where it is not given.
+        #[serde(default = "Constant::unknown")]
         pub fp32_rate: Constant<FlopsPerCycle>,
-        /// FP16 operations a core and cycle.
+        /// FP16 operations a core and cycle: twice FP32 where it is not given, as ARMv8.2 has them.
+        #[serde(default = "Constant::unknown")]
         pub fp16_rate: Constant<FlopsPerCycle>,
-        /// INT8 operations a core and cycle, with dot-product instructions where it has them.
+        /// INT8 operations a core and cycle, with dot-product instructions where it has them: then four times FP32, which it is
+        /// where it is not given.
+        #[serde(default = "Constant::unknown")]
         pub int8_rate: Constant<FlopsPerCycle>,
         /// The same with widening multiplications alone; as FP32 where it is not given.
         pub int8_widening_rate: Option<Constant<FlopsPerCycle>>,
@@ -134,6 +140,8 @@ section! {
     pub struct CacheConstants {
         /// L3 (DynamIQ shared) cache.
         pub l3: Option<Constant<Bytes>>,
+        /// Cores that draw from it at once as fast as one alone; all of them where it is not given.
+        pub l3_ports: Option<Constant<Count>>,
     }
 }
 
@@ -150,18 +158,26 @@ section! {
         pub clock: Constant<Hertz>,
         /// FP32 operations a unit and cycle.
         pub fp32_rate: Constant<FlopsPerCycle>,
-        /// FP32 peak of the GPU.
-        pub fp32_peak: Constant<FlopsPerSecond>,
-        /// FP16 peak of the general units.
-        pub fp16_peak: Constant<FlopsPerSecond>,
-        /// INT8 peak of the general units.
-        pub int8_peak: Constant<FlopsPerSecond>,
-        /// FP16 peak of the tensor cores.
-        pub fp16_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        /// FP16 operations of the general units of a unit, a cycle: twice FP32 where it is not given.
+        #[serde(default = "Constant::unknown")]
+        pub fp16_rate: Constant<FlopsPerCycle>,
+        /// INT8 operations of the general units of a unit, a cycle: four times FP32 where it is not given.
+        #[serde(default = "Constant::unknown")]
+        pub int8_rate: Constant<FlopsPerCycle>,
+        /// FP16 operations of the tensor cores of a unit, a cycle.
+        pub fp16_tensor_rate: Option<Constant<FlopsPerCycle>>,
         /// The same where sums are FP32, as mixed precision trains; as fast where it is not given.
-        pub fp16_tensor_peak_fp32_sums: Option<Constant<FlopsPerSecond>>,
-        /// INT8 peak of the tensor cores.
-        pub int8_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        pub fp16_tensor_rate_fp32_sums: Option<Constant<FlopsPerCycle>>,
+        /// INT8 operations of the tensor cores of a unit, a cycle.
+        pub int8_tensor_rate: Option<Constant<FlopsPerCycle>>,
+        /// The peaks of all units, as a data sheet gives them: what they say follows from units, clock and rates, so that they
+        /// are held against these and forgotten; a rate that is not given is what its peak says.
+        pub(super) fp32_peak: Option<Constant<FlopsPerSecond>>,
+        pub(super) fp16_peak: Option<Constant<FlopsPerSecond>>,
+        pub(super) int8_peak: Option<Constant<FlopsPerSecond>>,
+        pub(super) fp16_tensor_peak: Option<Constant<FlopsPerSecond>>,
+        pub(super) fp16_tensor_peak_fp32_sums: Option<Constant<FlopsPerSecond>>,
+        pub(super) int8_tensor_peak: Option<Constant<FlopsPerSecond>>,
         /// Threads that issue together (a warp or wave); 32 where it is not given.
         pub lanes: Option<Constant<Count>>,
         /// Whether it adds floats to memory atomically, without a loop of compare-and-swap.
@@ -219,10 +235,9 @@ section! {
         pub l2_line: Constant<Bytes>,
         /// Clock under load.
         pub clock: Constant<Hertz>,
-        /// INT8 peak of the vector units.
-        pub int8_peak: Constant<FlopsPerSecond>,
-        /// FP32 peak of the vector units.
-        pub fp32_peak: Constant<FlopsPerSecond>,
+        /// The peak of its vector units, as a source gives it, which follows from structure and clock: held against them and
+        /// forgotten.
+        pub(super) int8_peak: Option<Constant<FlopsPerSecond>>,
         /// Memory that a process may map on the DSP.
         pub memory: Constant<Bytes>,
         /// A FastRPC call without buffers.

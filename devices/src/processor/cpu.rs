@@ -9,7 +9,7 @@ use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
 use crate::processor::stalls::{Limit, longest};
 use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::{Int8Kernels, StackOnCpu};
-use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
+use crate::units::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
 use crate::work::{OperatorKind, Precision, ProductRole, Work};
 
 pub(crate) use cluster::Cluster;
@@ -89,19 +89,31 @@ impl Core {
     /// What it draws by kernels of `stack` from DRAM of which `share` is its own.
     fn dram_rate(&self, share: f64, stack: &StackOnCpu) -> f64 {
         let reached = stack.bandwidth.as_ref().map_or(1.0, |share| share.value.0);
-        self.cluster.constants.dram_bandwidth.value.0.min(share) * reached
+        self.drawn(share) * reached
     }
 
-    /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM.
-    fn bandwidth(&self, share: f64, in_l3: bool, dram_share: f64, stack: &StackOnCpu) -> (f64, bool) {
+    /// What it draws from DRAM of which `share` is its own, at most.
+    fn drawn(&self, share: f64) -> f64 {
+        self.cluster.constants.dram_bandwidth.value.0.min(share)
+    }
+
+    /// What it draws from an L3 that `sharers` cores use, of which `ports` have their full rate at once.
+    fn l3_rate(&self, ports: f64, sharers: f64) -> f64 {
+        (self.cluster.constants.l3_rate.value * self.frequency).0 * (ports / sharers).min(1.0)
+    }
+
+    /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM; `shared` is this core's part of
+    /// L3's, if that holds the set, and of DRAM's.
+    fn bandwidth(&self, share: f64, in_l3: bool, shared: [f64; 2], stack: &StackOnCpu) -> (f64, bool) {
         let cluster = &self.cluster;
         if share <= cluster.constants.l1.value.as_f64() {
             ((cluster.constants.l1_rate.value * self.frequency).0, false)
         } else if share <= cluster.constants.l2.value.as_f64() {
             ((cluster.constants.l2_rate.value * self.frequency).0, false)
         } else {
-            let l3 = (cluster.constants.l3_rate.value * self.frequency).0;
-            if in_l3 { (l3, false) } else { (self.dram_rate(dram_share, stack).min(l3), true) }
+            let [l3, dram] = shared;
+            let widest = (cluster.constants.l3_rate.value * self.frequency).0;
+            if in_l3 { (l3, false) } else { (self.dram_rate(dram, stack).min(widest), true) }
         }
     }
 }
@@ -110,8 +122,16 @@ impl Core {
 #[derive(Clone, Debug)]
 pub struct Cpu {
     clusters: Vec<Arc<Cluster>>,
-    l3: Bytes,
+    l3: L3,
     dram: Dram,
+}
+
+/// The cache that the clusters share.
+#[derive(Clone, Copy, Debug)]
+struct L3 {
+    size: Bytes,
+    /// Cores that have their full rate at once.
+    ports: f64,
 }
 
 impl Device {
@@ -125,13 +145,15 @@ impl Device {
             let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core);
             Cluster::new(cluster, curve, &constants.power)
         });
-        let l3 = constants.cache.as_ref().and_then(|cache| cache.l3.as_ref());
-        Some(Cpu::new(clusters, l3.map_or(Bytes::ZERO, |l3| l3.value), self.dram()))
+        let cache = constants.cache.as_ref();
+        let size = cache.and_then(|cache| cache.l3.as_ref()).map_or(Bytes::ZERO, |l3| l3.value);
+        let ports = cache.and_then(|cache| cache.l3_ports.as_ref()).map_or(f64::INFINITY, |ports| ports.value.0);
+        Some(Cpu::new(clusters, L3 { size, ports }, self.dram()))
     }
 }
 
 impl Cpu {
-    fn new(clusters: impl Iterator<Item = Cluster>, l3: Bytes, dram: Dram) -> Self {
+    fn new(clusters: impl Iterator<Item = Cluster>, l3: L3, dram: Dram) -> Self {
         Self { clusters: clusters.map(Arc::new).collect(), l3, dram }
     }
 
@@ -211,7 +233,7 @@ fn operating_point(cluster: &Cluster, asked: Hertz) -> Result<Hertz, SelectionEr
 #[must_use]
 pub struct CpuCores {
     cores: Vec<Core>,
-    l3: Bytes,
+    l3: L3,
     dram: Dram,
 }
 
@@ -348,17 +370,20 @@ impl CpuCores {
         let each = computed(work, stack) / parts;
         let [operations, indices] = core.arithmetic(work, stack, vector).map(|seconds| seconds * each);
         let streams = |bytes: Bytes| {
-            core.bandwidth(bytes.as_f64() / parts, bytes <= self.l3, self.dram.bandwidth.0 / sharers, stack)
+            core.bandwidth(bytes.as_f64() / parts, bytes <= self.l3.size, self.shared(core, sharers), stack)
         };
         let (bandwidth, from_dram) = streams(work.working_set);
-        let scatters = work.kind == OperatorKind::Layout && !work.by_rows && work.working_set > self.l3;
-        let irregular = stack.irregular_rate.as_ref().filter(|_| scatters);
-        let core_path = irregular.map_or(f64::INFINITY, |rate| (rate.value * core.frequency).0);
-        let limit = if from_dram && bandwidth <= core_path { Limit::Dram } else { Limit::Caches };
-        let moving = work.traffic.dram.as_f64() / parts / bandwidth.min(core_path);
-        let (once, limit) = longest([(operations + indices, Limit::Arithmetic), (moving, limit)]);
-        let tiles = self.tiles(work, stack, core, self.dram.bandwidth.0 / sharers);
+        let scatters = work.kind == OperatorKind::Layout && !work.by_rows && work.working_set > self.l3.size;
+        let irregular = stack.irregular_share.as_ref().filter(|_| scatters);
+        let by_elements = irregular.map_or(f64::INFINITY, |of| core.drawn(self.dram.bandwidth.0 / sharers) * of.value.0);
+        let limit = if from_dram { Limit::Dram } else { Limit::Caches };
+        let moving = work.traffic.dram.as_f64() / parts / bandwidth.min(by_elements);
+        let tiles = self.tiles(work, stack, core, sharers);
         let tiled = tiles.bytes / parts / tiles.rate;
+        let of_tiles = if tiles.in_dram { Limit::Dram } else { Limit::Caches };
+        let (hidden, tiled) = if tiles.ahead { (tiled, 0.0) } else { (0.0, tiled) };
+        let (once, limit) =
+            longest([(operations + indices, Limit::Arithmetic), (moving, limit), (hidden, of_tiles)]);
         let laid_out = work.laid_out.as_f64();
         let (bandwidth, laid_in_dram) = streams(work.laid_out);
         let laying = laid_out / parts / bandwidth + laying(work, core.frequency, stack) / parts;
@@ -368,7 +393,7 @@ impl CpuCores {
         if limit == Limit::Arithmetic && indices > 0.0 {
             stalls.add(Limit::Indices, once * indices / (operations + indices));
         }
-        stalls.add(if tiles.in_dram { Limit::Dram } else { Limit::Caches }, tiled);
+        stalls.add(of_tiles, tiled);
         stalls.add(if laid_in_dram { Limit::Dram } else { Limit::Caches }, laying);
         let streamed = if from_dram { work.traffic.dram.as_f64() } else { 0.0 };
         let dram = if tiles.in_dram { tiles.bytes } else { 0.0 } + streamed + if laid_in_dram { laid_out } else { 0.0 };
@@ -377,7 +402,17 @@ impl CpuCores {
 
     /// What the tiles of a product read again, and from where: an operand that a core's own cache holds costs nothing beside the
     /// arithmetic, one that is not known comes from DRAM.
-    fn tiles(&self, work: &Work, stack: &StackOnCpu, core: &Core, dram_share: f64) -> Tiles {
+    fn tiles(&self, work: &Work, stack: &StackOnCpu, core: &Core, sharers: f64) -> Tiles {
+        let [l3, dram] = self.shared(core, sharers);
+        let winograd = stack.winograd_rows.as_ref().filter(|_| work.transforms > Flops::ZERO).zip(work.product);
+        if let Some((rows, product)) = winograd {
+            let tiles = work.flops.0 / 2.0 / product.outputs.max(1) as f64 * work.precision.bytes().as_f64();
+            let bytes = tiles * (product.outputs as f64 / rows.value.0).ceil();
+            let in_dram = tiles > self.l3.size.as_f64();
+            let rate = if in_dram { core.dram_rate(dram, stack).min(l3) } else { l3 };
+            let held = tiles <= core.cluster.constants.l2.value.as_f64();
+            return Tiles { bytes: if held { 0.0 } else { bytes }, rate, in_dram, ahead: true };
+        }
         let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
         let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
         let bytes = work.flops.0 * traffic;
@@ -386,20 +421,24 @@ impl CpuCores {
         let operand = if work.reread > Bytes::ZERO { work.reread } else { work.precision.bytes() * weights };
         let cluster = &core.cluster.constants;
         match operand {
-            Bytes(0) => Tiles { bytes, rate: core.dram_rate(dram_share, stack), in_dram: true },
-            _ if operand <= cluster.l2.value => Tiles { bytes: 0.0, rate: f64::INFINITY, in_dram: false },
-            _ if operand <= self.l3 => {
-                Tiles { bytes, rate: (cluster.l3_rate.value * core.frequency).0, in_dram: false }
-            }
-            _ => Tiles { bytes, rate: core.dram_rate(dram_share, stack), in_dram: true },
+            Bytes(0) => Tiles { bytes, rate: core.dram_rate(dram, stack), in_dram: true, ahead: false },
+            _ if operand <= cluster.l2.value => Tiles { bytes: 0.0, rate: f64::INFINITY, in_dram: false, ahead: false },
+            _ if operand <= self.l3.size => Tiles { bytes, rate: l3, in_dram: false, ahead: false },
+            _ => Tiles { bytes, rate: core.dram_rate(dram, stack), in_dram: true, ahead: false },
         }
+    }
+
+    /// What `core` has of L3's bandwidth, and of DRAM's, beside others: `sharers` in all.
+    fn shared(&self, core: &Core, sharers: f64) -> [f64; 2] {
+        [core.l3_rate(self.l3.ports, sharers), self.dram.bandwidth.0 / sharers]
     }
 
     /// What the fastest core lays out for all, in seconds, and what that is bound by.
     fn alone(&self, work: &Work, stack: &StackOnCpu) -> (f64, Limit) {
         let bytes = work.laid_out_alone;
         let Some(core) = self.cores.first().filter(|_| bytes > Bytes::ZERO) else { return (0.0, Limit::Arithmetic) };
-        let (bandwidth, in_dram) = core.bandwidth(bytes.as_f64(), bytes <= self.l3, self.dram.bandwidth.0, stack);
+        let shared = self.shared(core, 1.0);
+        let (bandwidth, in_dram) = core.bandwidth(bytes.as_f64(), bytes <= self.l3.size, shared, stack);
         (bytes.as_f64() / bandwidth, if in_dram { Limit::Dram } else { Limit::Caches })
     }
 
@@ -470,6 +509,8 @@ struct Tiles {
     /// Bytes a second that the level gives which holds it.
     rate: f64,
     in_dram: bool,
+    /// Whether they are fetched ahead of the arithmetic, and not beside it.
+    ahead: bool,
 }
 
 // Convolutions over maps that lie in frames, and what products spend on laying out their operands.

@@ -17,10 +17,6 @@ use crate::stack::{DspLibrary, StackOnDsp};
 use crate::units::{Bytes, FlopsPerSecond, Fraction, Nanos};
 use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
 
-/// Eight-bit operations for each byte of a vector in a cycle: both instructions of a packet that may multiply take the
-/// products of four bytes and add them up (`vrmpy`).
-const OPERATIONS_A_BYTE: f64 = 4.0;
-
 /// A DSP.
 #[derive(Clone, Debug)]
 pub struct Dsp {
@@ -60,10 +56,9 @@ impl Device {
 
 impl Dsp {
     fn new(constants: &DspConstants) -> Self {
-        let lanes = constants.contexts.value.0 * constants.vector.value.as_f64() * constants.clock.value.0;
         Self {
-            product_peak: FlopsPerSecond(lanes * OPERATIONS_A_BYTE),
-            vector_rate: FlopsPerSecond(lanes),
+            product_peak: constants.int8_peak(),
+            vector_rate: constants.vector_rate(),
             constants: Arc::new(constants.clone()),
         }
     }

@@ -76,21 +76,15 @@ impl Gpu {
 
     /// The peak that `work` could reach, and whether tensor cores give it.
     fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
-        let (general, tensor) = match work.precision {
-            // General units have integer lanes beside their floating-point ones, as many.
-            Precision::Fp32 | Precision::Int32 | Precision::Int16 => (self.constants.fp32_peak.value, None),
-            Precision::Fp16 => (self.constants.fp16_peak.value, self.constants.fp16_tensor_peak.as_ref()),
-            Precision::Int8 => (self.constants.int8_peak.value, self.constants.int8_tensor_peak.as_ref()),
-        };
-        match tensor {
-            Some(tensor) if work.kind.is_dense_product() => (tensor.value, true),
-            _ => (general, false),
+        match self.constants.tensor_peak(work.precision) {
+            Some(tensor) if work.kind.is_dense_product() => (tensor, true),
+            _ => (self.constants.general_peak(work.precision), false),
         }
     }
 
     /// Integer operations: one a lane and cycle, where a multiply-add counts as two.
     fn integer_rate(&self) -> f64 {
-        self.constants.fp32_peak.value.0 / 2.0
+        self.constants.general_peak(Precision::Int32).0 / 2.0
     }
 
     /// The grids that the work would fill: below one, the share of the GPU's lanes in use.

@@ -92,6 +92,11 @@ impl Dimension {
         UNITS.iter().find(|unit| unit.dimension == self && unit.symbol == symbol)
     }
 
+    /// The customary unit.
+    pub(crate) fn customary(self) -> &'static Unit {
+        UNITS.iter().find(|unit| unit.dimension == self).unwrap_or(&UNITS[0])
+    }
+
     /// Whether something is divided by quantities of this dimension: work by a rate, heat by a capacity.
     pub(crate) fn is_divisor(self) -> bool {
         let rates = [Self::Bandwidth, Self::Throughput, Self::Frequency, Self::FlopsPerCycle, Self::BytesPerCycle];

@@ -172,20 +172,52 @@ fn what_is_laid_out_before_a_product_adds_to_its_time() {
 
 #[test]
 fn copies_that_move_elements_one_by_one_go_at_their_own_rate() {
-    // 0.5 B a cycle at 2 GHz: 64 MB at 1 GB/s in 64 ms, where a stream from DRAM takes 16 ms; at 1 GHz in 128 ms.
-    let stack = common::stack_with("int8", "irregular_rate = 0.5 B/cycle");
+    // A quarter of the 4 GB/s that a core draws: 64 MB in 64 ms at any clock, where a stream from DRAM takes 16 ms.
+    let stack = common::stack_with("int8", "irregular_share = 0.25 fraction");
     let busy = |frequency, kind, within| {
         let cores = common::device().cpu().unwrap().choose("big:1".parse().unwrap(), frequency).unwrap();
         cores.cost(&Work { kind, ..bytes(64_000_000, within) }, stack.cpu().unwrap()).busy
     };
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
-    assert_eq!(busy(Frequency::Lowest, OperatorKind::Layout, 64 << 20), Nanos(128_000_000));
+    assert_eq!(busy(Frequency::Lowest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
     assert_eq!(busy(Frequency::Highest, OperatorKind::ElementWise, 64 << 20), Nanos(16_000_000));
     // Lines stay in a cache until all of their elements were asked for.
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 32 << 10), Nanos(1_000_000));
     // Without the key copies stream.
     let plain = Work { kind: OperatorKind::Layout, ..bytes(64_000_000, 64 << 20) };
     assert_eq!(cost("big:1", plain).busy, Nanos(16_000_000));
+}
+
+#[test]
+fn an_l3_serves_as_many_cores_at_once_as_it_has_ports() {
+    // 3.2 MB from L3 at 8 B a cycle of 2 GHz: 200 us alone, 100 us each of two, whom one port serves in turn.
+    let moved = bytes(3_200_000, 1_000_000);
+    let busy = |cores: &str, ports: Option<f64>| {
+        let mut device = common::device_with("l3 =", "l3_ports = 2 count");
+        ports.iter().for_each(|&ports| device.set("cache.l3_ports", ports).unwrap());
+        let cores = device.cpu().unwrap().choose(cores.parse().unwrap(), Frequency::Highest).unwrap();
+        cores.cost(&moved, common::stack().cpu().unwrap()).busy
+    };
+    assert_eq!([busy("big:1", None), busy("big:2", None)], [Nanos(200_000), Nanos(100_000)]);
+    assert_eq!([busy("big:1", Some(1.0)), busy("big:2", Some(1.0))], [Nanos(200_000), Nanos(200_000)]);
+}
+
+#[test]
+fn winograds_tiles_are_read_again_for_each_group_of_channels() {
+    // 64e6 operations of 64 outputs and 8 a group: tiles of 64e6 / 2 / 64 × 4 B = 2 MB, read eight times, 16 MB at the 4 GB/s
+    // of DRAM in 4 ms, ahead of 8 ms of arithmetic; of 1 a group 128 MB in 32 ms.
+    let work = Work { product: Some(layer(64)), transforms: Flops(1.0), ..arithmetic() };
+    let busy = |rows: u64, work: Work| {
+        let stack = common::stack_with("int8", &format!("winograd_rows = {rows} count"));
+        let cores = common::device().cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
+        let cost = cores.cost(&work, stack.cpu().unwrap());
+        (cost.busy.0 / 1000, cost.dram)
+    };
+    assert_eq!(busy(8, work), (8_000, Bytes(16_000_000)));
+    assert_eq!(busy(1, work), (32_000, Bytes(128_000_000)));
+    // From L3, at 16 GB/s: 7.8125 KB × 4 of an eighth of the operations are held by L2, and read no more than once.
+    assert_eq!(busy(1, Work { flops: Flops(8e6), ..work }).1, Bytes::ZERO);
+    assert_eq!(busy(1, Work { transforms: Flops::ZERO, ..work }), (8_000, Bytes::ZERO));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn contradictions_and_zeroes_are_refused() {
     assert!(message("[500, 1500, 2000]", "[500, 500, 2000]").contains("do not rise"));
     assert!(message("core = \"B\"\nrun", "core = \"A\"\nrun").contains("no [[cpu]] cluster has the core `A`"));
     assert!(message("[500, 1500, 2000]", "[0, 1500, 2000]").contains("B has an operating point at zero"));
-    assert!(message("value = 200, unit = \"GFLOP/s\"", "value = 0, unit = \"GFLOP/s\"").contains("zero"));
+    assert!(message("value = 100, unit = \"FLOP/cycle\"", "value = 0, unit = \"FLOP/cycle\"").contains("fp32_rate is zero"));
     let upside_down = message("value = 1, unit = \"GHz\"", "value = 3, unit = \"GHz\"");
     assert!(upside_down.contains("frequency_lowest of B, 3000 MHz, is above its 2000 MHz"), "{upside_down}");
     let late = message("value = 65, unit = \"C\"", "value = 85, unit = \"C\"");
@@ -116,7 +116,7 @@ fn contradictions_and_zeroes_are_refused() {
     let text = common::stack_text().replacen("value = 50, unit = \"%\"", "value = 0, unit = \"%\"", 1);
     let message = Stack::parse("round", "stack.toml", &text).unwrap_err().to_string();
     assert!(message.contains("stack.toml:") && message.contains("efficiency of convolution is zero"), "{message}");
-    let mut stack = common::stack_with("int8", "irregular_rate = 1 B/cycle");
+    let mut stack = common::stack();
     assert!(stack.set("dsp.library.0.irregular_rate", 0.0).unwrap_err().to_string().contains("irregular_rate is zero"));
     let message = stack.set("library.0.product_efficiency", 0.0).unwrap_err().to_string();
     assert!(message.contains("product_efficiency is zero"), "{message}");

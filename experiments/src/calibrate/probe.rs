@@ -251,9 +251,10 @@ fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
         taken.file.set("gpu.fp32_rate", peak / units / clock, "FLOP/cycle", how);
         let ratio = guessed(&taken.base.id, "not probed: as many times fp32 as there");
         for (name, unit, there) in
-            [("gpu.fp16_peak", "GFLOP/s", &base.fp16_peak), ("gpu.int8_peak", "GOP/s", &base.int8_peak)]
+            [("gpu.fp16_rate", "FLOP/cycle", &base.fp16_rate), ("gpu.int8_rate", "OP/cycle", &base.int8_rate)]
         {
-            taken.file.set(name, peak * there.value.0 / base.fp32_peak.value.0, unit, ratio);
+            let times = there.value.0 / base.fp32_rate.value.0;
+            taken.file.set(name, peak / units / clock * times, unit, ratio);
         }
     }
     let copies = probed.copies("gpu");

@@ -125,14 +125,14 @@ fn gpu_rows(gpu: &GpuConstants) -> Vec<Vec<String>> {
     let mut rows = vec![
         figure("units", gpu.units.value.0, ""),
         figure("clock", gpu.clock.value.0 * 1e-6, "MHz"),
-        figure("FP32 peak", gpu.fp32_peak.value.0 * 1e-9, "GFLOP/s"),
-        figure("FP16 peak", gpu.fp16_peak.value.0 * 1e-9, "GFLOP/s"),
-        figure("INT8 peak", gpu.int8_peak.value.0 * 1e-9, "GOP/s"),
+        figure("FP32 peak", gpu.general_peak(Precision::Fp32).0 * 1e-9, "GFLOP/s"),
+        figure("FP16 peak", gpu.general_peak(Precision::Fp16).0 * 1e-9, "GFLOP/s"),
+        figure("INT8 peak", gpu.general_peak(Precision::Int8).0 * 1e-9, "GOP/s"),
         figure("launch of a kernel", gpu.launch.value.seconds() * 1e6, "µs"),
         figure("power under load", gpu.power.value.0, "W"),
     ];
     let tensor =
-        gpu.fp16_tensor_peak.as_ref().map(|peak| figure("FP16 peak, tensor cores", peak.value.0 * 1e-9, "GFLOP/s"));
+        gpu.tensor_peak(Precision::Fp16).map(|peak| figure("FP16 peak, tensor cores", peak.0 * 1e-9, "GFLOP/s"));
     let l2 = gpu.l2.as_ref().map(|l2| figure("L2 cache", l2.value.as_f64() / 1024.0, "KiB"));
     let share = gpu.memory_share.as_ref().map(|share| figure("memory that it can address", share.value.0 * 1e2, "%"));
     rows.extend([tensor, l2, share].into_iter().flatten());
@@ -143,7 +143,7 @@ fn dsp_rows(dsp: &DspConstants) -> Vec<Vec<String>> {
     vec![
         figure("vector contexts", dsp.contexts.value.0, ""),
         figure("clock", dsp.clock.value.0 * 1e-6, "MHz"),
-        figure("INT8 peak", dsp.int8_peak.value.0 * 1e-9, "GOP/s"),
+        figure("INT8 peak", dsp.int8_peak().0 * 1e-9, "GOP/s"),
         figure("tightly coupled memory", dsp.vtcm.value.as_f64() / 1024.0, "KiB"),
         figure("L2 cache", dsp.l2.value.as_f64() / 1024.0, "KiB"),
         figure("memory that a process maps", dsp.memory.value.as_f64() / f64::from(1_u32 << 20), "MiB"),
@@ -175,11 +175,11 @@ fn json(device: &Device, stacks: &[(&'static str, Vec<&'static str>)], belief: &
         })
     });
     let gpu = constants.gpu.iter().map(|gpu| {
-        let (clock, peak) = (gpu.clock.value.0, gpu.fp32_peak.value.0);
+        let (clock, peak) = (gpu.clock.value.0, gpu.general_peak(Precision::Fp32).0);
         json!({ "kind": "GPU", "name": gpu.name, "units": gpu.units.value.0, "frequency_hz": clock, "fp32_flops": peak })
     });
     let dsp = constants.dsp.iter().map(|dsp| {
-        let (clock, peak) = (dsp.clock.value.0, dsp.int8_peak.value.0);
+        let (clock, peak) = (dsp.clock.value.0, dsp.int8_peak().0);
         json!({ "kind": "DSP", "name": dsp.name, "frequency_hz": clock, "int8_ops": peak })
     });
     let processors: Vec<Value> = clusters.chain(gpu).chain(dsp).collect();

@@ -6,7 +6,6 @@ use haversack_devices::ConstantEntry;
 use haversack_devices::device::GpuConstants;
 use haversack_devices::processor::Processor;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
@@ -148,17 +147,13 @@ impl Simulated {
     /// Operations a second of the processors that train, in the format of the run.
     fn peak(&self) -> Option<f64> {
         let (machine, precision) = (self.plan.machine(), self.plan.arithmetic());
-        let of_gpu = |gpu: &GpuConstants| match precision {
-            Precision::Fp16 => gpu.fp16_tensor_peak.as_ref().unwrap_or(&gpu.fp16_peak).value.0,
-            Precision::Int8 => gpu.int8_tensor_peak.as_ref().unwrap_or(&gpu.int8_peak).value.0,
-            Precision::Fp32 | Precision::Int16 | Precision::Int32 => gpu.fp32_peak.value.0,
-        };
+        let of_gpu = |gpu: &GpuConstants| gpu.tensor_peak(precision).unwrap_or(gpu.general_peak(precision)).0;
         let own = match &machine.processor {
             Processor::Cpu(cores, _) => cores.peak(precision).0,
             Processor::Gpu(..) => machine.device.constants.gpu.as_ref().map(of_gpu)?,
         };
         let dsp = machine.device.constants.dsp.as_ref().filter(|_| machine.dsp.is_some());
-        Some(own + dsp.map_or(0.0, |dsp| dsp.int8_peak.value.0))
+        Some(own + dsp.map_or(0.0, |dsp| dsp.int8_peak().0))
     }
 
     /// The constant by which what bounds the run most does so.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::{call, json};
 
 /// Endings of the names of what a machine may have more of: units, clocks, rates, bandwidths, caches, memory, flash.
-const MORE: [&str; 24] = [
+const MORE: [&str; 23] = [
     "ram",
     ".units",
     ".clock",
@@ -14,13 +14,12 @@ const MORE: [&str; 24] = [
     ".fp16_rate",
     ".int8_rate",
     ".int8_widening_rate",
-    ".fp32_peak",
-    ".fp16_peak",
-    ".int8_peak",
-    ".fp16_tensor_peak",
+    ".fp16_tensor_rate",
+    ".pipes",
     ".l1",
     ".l2",
     ".l3",
+    ".l3_ports",
     ".l1_rate",
     ".l2_rate",
     ".l3_rate",

@@ -91,7 +91,7 @@ fn the_opencl_probe_becomes_a_gpu_that_simulates() {
     let (out, output) = calibrated(&probe, &["--base", "galaxy-s22"]);
     json(&output);
     let measured = simulated(out.path(), &["--stack", "sage-opencl"]);
-    assert!(measured.contains(&"launch".to_owned()) && measured.contains(&"fp32_peak".to_owned()), "{measured:?}");
+    assert!(measured.contains(&"launch".to_owned()) && measured.contains(&"fp32_rate".to_owned()), "{measured:?}");
     // A base without a GPU knows nothing of what a probe cannot see.
     let message = refusal(&calibrated(&probe, &["--base", "server-core"]).1, 2);
     assert!(message.contains("--base server-core has no [gpu]"), "{message}");

@@ -153,23 +153,15 @@ impl Gpu {
     /// The peak of tensor cores in the format of `work`, with sums of 32 bits.
     fn tensor_peak(&self, work: &Work) -> Option<f64> {
         let constants = &self.constants;
-        let peak = match work.precision {
-            Precision::Fp16 => constants.fp16_tensor_peak_fp32_sums.as_ref().or(constants.fp16_tensor_peak.as_ref()),
-            Precision::Int8 => constants.int8_tensor_peak.as_ref(),
-            Precision::Fp32 | Precision::Int16 | Precision::Int32 => None,
-        };
-        peak.map(|peak| peak.value.0)
+        let sums = constants.fp16_tensor_rate_fp32_sums.as_ref().filter(|_| work.precision == Precision::Fp16);
+        let peak = sums.map_or_else(|| constants.tensor_peak(work.precision), |rate| Some(constants.peak(rate)));
+        peak.map(|peak| peak.0)
     }
 
     /// What the loops of products reach on general units.
     fn general_rate(&self, work: &Work, stack: &StackOnGpu) -> f64 {
         let kind = if work.kind == OperatorKind::Gemm { OperatorKind::Gemm } else { OperatorKind::Convolution };
-        let peak = match work.precision {
-            Precision::Fp16 => self.constants.fp16_peak.value,
-            Precision::Int8 => self.constants.int8_peak.value,
-            Precision::Fp32 | Precision::Int16 | Precision::Int32 => self.constants.fp32_peak.value,
-        };
-        peak.0 * stack.efficiency.of(kind).0
+        self.constants.general_peak(work.precision).0 * stack.efficiency.of(kind).0
     }
 
     /// The fastest of the tiles, each with its sum whole or split so that the units are full.
