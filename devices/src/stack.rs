@@ -196,8 +196,10 @@ section! {
         /// Outputs on the side of a tile of Winograd's algorithm, F(4×4, 3×3) for 4, by which packed layouts compute dense 3×3
         /// convolutions of stride 1; they do not where it is not given.
         pub winograd_tile: Option<Constant<Count>>,
-        /// The same where a network is prepared once and run many times; training, whose weights change, does without.
-        pub session_tile: Option<Constant<Count>>,
+        /// Whether a network that is prepared once and run many times has tiles of Winograd's algorithm, each map's by its
+        /// operations (MNN's `bestWinogradUnit`); training, whose weights change, does without.
+        #[serde(default)]
+        pub session_tiles: bool,
         /// Output channels that read the transformed tiles of all inputs at once, ahead of the arithmetic; the next as many
         /// read them again. Tiles are read once where it is not given.
         pub winograd_rows: Option<Constant<Count>>,
@@ -446,7 +448,6 @@ const DIVISORS: &[&str] = &[
     "dsp.library.product_efficiency",
     "dsp.library.gradient_efficiency",
     "cpu.winograd_tile",
-    "cpu.session_tile",
     "cpu.winograd_rows",
     "cpu.tile_rows",
     "cpu.frame",

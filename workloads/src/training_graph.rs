@@ -181,6 +181,9 @@ pub struct KernelCost {
     pub packed: bool,
     /// Outputs on the side of a tile of Winograd's algorithm in packed layouts; 0 if they do not use it.
     pub winograd_tile: u64,
+    /// Tiles of all threads together where the side is chosen for each map by its operations (MNN's `bestWinogradUnit`); 0 where
+    /// it is not.
+    pub winograd_tiles_at_once: u64,
     /// How the maps of pictures lie in memory.
     pub memory_format: MemoryFormat,
 }
@@ -195,6 +198,7 @@ impl KernelCost {
         winograd_weight_batch: 1,
         packed: false,
         winograd_tile: 0,
+        winograd_tiles_at_once: 0,
         memory_format: MemoryFormat::Contiguous,
     };
 }
@@ -310,8 +314,12 @@ impl NodeWork {
             product: self.product,
         };
         if kernels.packed && self.kind == OperatorKind::Convolution {
-            let by_winograd = self.uses_winograd(samples, precision, kernels) && kernels.winograd_tile > 0;
-            lay_out(&mut work, by_winograd.then_some(kernels.winograd_tile));
+            let side = match (kernels.winograd_tiles_at_once, self.product) {
+                (at_once, Some(product)) if at_once > 0 => cheapest_side(&product, at_once),
+                _ => kernels.winograd_tile,
+            };
+            let by_winograd = self.uses_winograd(samples, precision, kernels) && side > 0;
+            lay_out(&mut work, by_winograd.then_some(side));
         }
         work
     }
@@ -529,6 +537,24 @@ impl Optimiser {
 /// Operations of a transform on each value of a tile: in F(4×4, 3×3) twelve transforms in one dimension of a dozen
 /// operations each make 36 values.
 const TRANSFORM: f64 = 4.0;
+
+/// The side of the tile for which MNN counts the fewest operations, with its penalty for large ones; 0 where plain windows take
+/// no more. It takes no tile so large that `at_once` of them are not there (`ConvolutionWinograd.cpp`).
+fn cheapest_side(product: &Product, at_once: u64) -> u64 {
+    let [height, width] = product.output_size;
+    let taps = product.taps[0] as f64;
+    let (inputs, outputs) = (product.inputs as f64, product.outputs as f64);
+    let plain = (height * width) as f64 * inputs * outputs * taps * taps;
+    let largest = ((height * width).div_ceil(at_once) as f64).sqrt().max(2.0);
+    let gain = |side: u64| {
+        let (across, around) = (side as f64, side as f64 + taps - 1.0);
+        let tile = around * around * (2.0 * inputs + inputs * outputs) + (around + across) * across * outputs;
+        plain / (tile * (height.div_ceil(side) * width.div_ceil(side)) as f64) - 0.12 * (around / taps).powi(2)
+    };
+    let gains = [2, 4, 6].into_iter().filter(|&side| side as f64 <= largest).map(|side| (side, gain(side)));
+    let best = gains.filter(|&(_, gain)| gain >= 1.0).reduce(|best, next| if next.1 > best.1 { next } else { best });
+    best.map_or(0, |(side, _)| side)
+}
 
 /// Lays out the operands of a dense convolution forward, by Winograd's algorithm in tiles of `tile` × `tile` outputs if that is
 /// given; other work stays as it is.

@@ -97,24 +97,12 @@ impl Core {
         self.cluster.constants.dram_bandwidth.value.0.min(share)
     }
 
-    /// What it draws from an L3 that `sharers` cores use, of which `ports` have their full rate at once.
-    fn l3_rate(&self, ports: f64, sharers: f64) -> f64 {
-        (self.cluster.constants.l3_rate.value * self.frequency).0 * (ports / sharers).min(1.0)
-    }
-
-    /// The bandwidth of the level that holds `share` of a working set, and whether it is DRAM; `shared` is this core's part of
-    /// L3's, if that holds the set, and of DRAM's.
-    fn bandwidth(&self, share: f64, in_l3: bool, shared: [f64; 2], stack: &StackOnCpu) -> (f64, bool) {
-        let cluster = &self.cluster;
-        if share <= cluster.constants.l1.value.as_f64() {
-            ((cluster.constants.l1_rate.value * self.frequency).0, false)
-        } else if share <= cluster.constants.l2.value.as_f64() {
-            ((cluster.constants.l2_rate.value * self.frequency).0, false)
-        } else {
-            let [l3, dram] = shared;
-            let widest = (cluster.constants.l3_rate.value * self.frequency).0;
-            if in_l3 { (l3, false) } else { (self.dram_rate(dram, stack).min(widest), true) }
-        }
+    /// The level of its own that holds `share` of a working set, or the one `beyond`.
+    fn level(&self, share: f64, beyond: Level) -> Level {
+        let own = &self.cluster.constants;
+        let near = [(&own.l1, &own.l1_rate), (&own.l2, &own.l2_rate)];
+        let holds = near.into_iter().find(|(size, _)| share <= size.value.as_f64());
+        holds.map_or(beyond, |(_, rate)| Level { rate: (rate.value * self.frequency).0, in_dram: false })
     }
 }
 
@@ -130,8 +118,16 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug)]
 struct L3 {
     size: Bytes,
-    /// Cores that have their full rate at once.
+    /// Cores that have their full rate of it at once.
     ports: f64,
+}
+
+/// A cache, or DRAM, as a core sees it.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    /// Bytes a second.
+    rate: f64,
+    in_dram: bool,
 }
 
 impl Device {
@@ -369,24 +365,22 @@ impl CpuCores {
         let vector = (work.parallelism.max(1.0) / parts / lanes.max(1.0)).min(1.0);
         let each = computed(work, stack) / parts;
         let [operations, indices] = core.arithmetic(work, stack, vector).map(|seconds| seconds * each);
-        let streams = |bytes: Bytes| {
-            core.bandwidth(bytes.as_f64() / parts, bytes <= self.l3.size, self.shared(core, sharers), stack)
-        };
-        let (bandwidth, from_dram) = streams(work.working_set);
+        let level = |set: Bytes| core.level(set.as_f64() / parts, self.beyond(core, set, sharers, stack));
+        let streams = level(work.working_set);
+        let limit = if streams.in_dram { Limit::Dram } else { Limit::Caches };
         let scatters = work.kind == OperatorKind::Layout && !work.by_rows && work.working_set > self.l3.size;
         let irregular = stack.irregular_share.as_ref().filter(|_| scatters);
         let by_elements = irregular.map_or(f64::INFINITY, |of| core.drawn(self.dram.bandwidth.0 / sharers) * of.value.0);
-        let limit = if from_dram { Limit::Dram } else { Limit::Caches };
-        let moving = work.traffic.dram.as_f64() / parts / bandwidth.min(by_elements);
+        let moving = work.traffic.dram.as_f64() / parts / streams.rate.min(by_elements);
         let tiles = self.tiles(work, stack, core, sharers);
-        let tiled = tiles.bytes / parts / tiles.rate;
-        let of_tiles = if tiles.in_dram { Limit::Dram } else { Limit::Caches };
+        let tiled = tiles.bytes / parts / tiles.from.rate;
+        let of_tiles = if tiles.from.in_dram { Limit::Dram } else { Limit::Caches };
         let (hidden, tiled) = if tiles.ahead { (tiled, 0.0) } else { (0.0, tiled) };
         let (once, limit) =
             longest([(operations + indices, Limit::Arithmetic), (moving, limit), (hidden, of_tiles)]);
         let laid_out = work.laid_out.as_f64();
-        let (bandwidth, laid_in_dram) = streams(work.laid_out);
-        let laying = laid_out / parts / bandwidth + laying(work, core.frequency, stack) / parts;
+        let lies = level(work.laid_out);
+        let laying = laid_out / parts / lies.rate + laying(work, core.frequency, stack) / parts;
         let transforming = core.transforms(work, stack) / parts;
         let mut stalls = Stalls::default();
         stalls.add(limit, once);
@@ -394,52 +388,50 @@ impl CpuCores {
             stalls.add(Limit::Indices, once * indices / (operations + indices));
         }
         stalls.add(of_tiles, tiled);
-        stalls.add(if laid_in_dram { Limit::Dram } else { Limit::Caches }, laying);
-        let streamed = if from_dram { work.traffic.dram.as_f64() } else { 0.0 };
-        let dram = if tiles.in_dram { tiles.bytes } else { 0.0 } + streamed + if laid_in_dram { laid_out } else { 0.0 };
+        stalls.add(if lies.in_dram { Limit::Dram } else { Limit::Caches }, laying);
+        let moved = [(streams, work.traffic.dram.as_f64()), (tiles.from, tiles.bytes), (lies, laid_out)];
+        let dram: f64 = moved.into_iter().filter(|(level, _)| level.in_dram).map(|(_, bytes)| bytes).sum();
         Part { seconds: once + tiled + laying + transforming, dram: dram / sharers, filled: vector, stalls }
     }
 
     /// What the tiles of a product read again, and from where: an operand that a core's own cache holds costs nothing beside the
     /// arithmetic, one that is not known comes from DRAM.
     fn tiles(&self, work: &Work, stack: &StackOnCpu, core: &Core, sharers: f64) -> Tiles {
-        let [l3, dram] = self.shared(core, sharers);
+        let own = core.cluster.constants.l2.value;
         let winograd = stack.winograd_rows.as_ref().filter(|_| work.transforms > Flops::ZERO).zip(work.product);
         if let Some((rows, product)) = winograd {
-            let tiles = work.flops.0 / 2.0 / product.outputs.max(1) as f64 * work.precision.bytes().as_f64();
-            let bytes = tiles * (product.outputs as f64 / rows.value.0).ceil();
-            let in_dram = tiles > self.l3.size.as_f64();
-            let rate = if in_dram { core.dram_rate(dram, stack).min(l3) } else { l3 };
-            let held = tiles <= core.cluster.constants.l2.value.as_f64();
-            return Tiles { bytes: if held { 0.0 } else { bytes }, rate, in_dram, ahead: true };
+            let values = work.flops.0 / 2.0 / product.outputs.max(1) as f64;
+            let tiles = Bytes((values * work.precision.bytes().as_f64()) as u64);
+            let groups = if tiles <= own { 0.0 } else { (product.outputs as f64 / rows.value.0).ceil() };
+            let from = self.beyond(core, tiles, sharers, stack);
+            return Tiles { bytes: tiles.as_f64() * groups, from, ahead: true };
         }
         let element = work.precision.bytes().as_f64() / Precision::Fp32.bytes().as_f64();
         let traffic = if work.kind.is_dense_product() { stack.product_traffic.value.0 * element } else { 0.0 };
-        let bytes = work.flops.0 * traffic;
         let weights = work.product.filter(|product| product.role == ProductRole::Forward && product.is_dense());
         let weights = weights.map_or(0, |of| of.inputs * of.outputs * of.taps[0] * of.taps[1]);
         let operand = if work.reread > Bytes::ZERO { work.reread } else { work.precision.bytes() * weights };
-        let cluster = &core.cluster.constants;
-        match operand {
-            Bytes(0) => Tiles { bytes, rate: core.dram_rate(dram, stack), in_dram: true, ahead: false },
-            _ if operand <= cluster.l2.value => Tiles { bytes: 0.0, rate: f64::INFINITY, in_dram: false, ahead: false },
-            _ if operand <= self.l3.size => Tiles { bytes, rate: l3, in_dram: false, ahead: false },
-            _ => Tiles { bytes, rate: core.dram_rate(dram, stack), in_dram: true, ahead: false },
-        }
+        let is_held = operand > Bytes::ZERO && operand <= own;
+        let set = if operand > Bytes::ZERO { operand } else { Bytes(u64::MAX) };
+        let bytes = if is_held { 0.0 } else { work.flops.0 * traffic };
+        Tiles { bytes, from: self.beyond(core, set, sharers, stack), ahead: false }
     }
 
-    /// What `core` has of L3's bandwidth, and of DRAM's, beside others: `sharers` in all.
-    fn shared(&self, core: &Core, sharers: f64) -> [f64; 2] {
-        [core.l3_rate(self.l3.ports, sharers), self.dram.bandwidth.0 / sharers]
+    /// What `core` sees beyond its own caches of a `set` that `sharers` cores stream through together.
+    fn beyond(&self, core: &Core, set: Bytes, sharers: f64, stack: &StackOnCpu) -> Level {
+        let widest = (core.cluster.constants.l3_rate.value * core.frequency).0;
+        if set <= self.l3.size {
+            return Level { rate: widest * (self.l3.ports / sharers).min(1.0), in_dram: false };
+        }
+        Level { rate: core.dram_rate(self.dram.bandwidth.0 / sharers, stack).min(widest), in_dram: true }
     }
 
     /// What the fastest core lays out for all, in seconds, and what that is bound by.
     fn alone(&self, work: &Work, stack: &StackOnCpu) -> (f64, Limit) {
         let bytes = work.laid_out_alone;
         let Some(core) = self.cores.first().filter(|_| bytes > Bytes::ZERO) else { return (0.0, Limit::Arithmetic) };
-        let shared = self.shared(core, 1.0);
-        let (bandwidth, in_dram) = core.bandwidth(bytes.as_f64(), bytes <= self.l3.size, shared, stack);
-        (bytes.as_f64() / bandwidth, if in_dram { Limit::Dram } else { Limit::Caches })
+        let level = core.level(bytes.as_f64(), self.beyond(core, bytes, 1.0, stack));
+        (bytes.as_f64() / level.rate, if level.in_dram { Limit::Dram } else { Limit::Caches })
     }
 
     /// What one thread takes to prepare an operator.
@@ -506,9 +498,8 @@ struct Part {
 /// What the tiles of a product read again.
 struct Tiles {
     bytes: f64,
-    /// Bytes a second that the level gives which holds it.
-    rate: f64,
-    in_dram: bool,
+    /// What holds it.
+    from: Level,
     /// Whether they are fetched ahead of the arithmetic, and not beside it.
     ahead: bool,
 }

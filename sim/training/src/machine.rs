@@ -138,11 +138,12 @@ impl Machine {
     /// The same under a session that was prepared before and is run again and again: the graph and the memory of its
     /// tensors are there, as they are in inference (MNN's and TensorFlow Lite's sessions).
     pub fn prepared_before(mut self) -> Self {
-        if let Processor::Cpu(_, on_cpu) = &mut self.processor {
+        if let Processor::Cpu(cores, on_cpu) = &mut self.processor {
             (on_cpu.preparation, on_cpu.preparation_work, on_cpu.first_touch) = (None, None, None);
             // A session that is prepared once has its weights transformed, too.
-            if let Some(side) = &on_cpu.session_tile {
-                (self.kernels.packed, self.kernels.winograd_tile) = (true, side.value.0 as u64);
+            if let Some(rows) = on_cpu.tile_rows.as_ref().filter(|_| on_cpu.session_tiles) {
+                let threads = cores.cores().len().max(1) as u64;
+                (self.kernels.packed, self.kernels.winograd_tiles_at_once) = (true, threads * rows.value.0 as u64);
             }
         }
         Self { prepared: true, ..self }
