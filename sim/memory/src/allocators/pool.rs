@@ -4,8 +4,6 @@
 //! size. Two halves are one again once neither is in use, so that a block whose last splinter lives serves no larger request.
 //! Nothing of it is given back before the end; weights, states and gradients do not lie in it.
 
-use std::collections::BTreeSet;
-
 use haversack_devices::units::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
@@ -23,11 +21,14 @@ pub struct PoolAllocator {
     vacant: Vec<u32>,
     /// Blocks made so far.
     born: u64,
-    /// Free blocks by size, then by age.
-    free: BTreeSet<(u64, u64, u32)>,
+    /// Free blocks by size, then by age; those of one class of sizes together, so that few are looked at and moved at a time.
+    free: Vec<Vec<Key>>,
     allocated: u64,
     reserved: u64,
 }
+
+/// Where a block stands among the free ones: its size, how many were made before it, and its place in `blocks`.
+type Key = (u64, u64, u32);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
@@ -47,7 +48,7 @@ struct Block {
 impl PoolAllocator {
     /// A pool that may give out `budget` bytes.
     pub fn new(budget: Bytes) -> Self {
-        Self { budget: budget.0, ..Self::default() }
+        Self { budget: budget.0, free: vec![Vec::new(); class(u64::MAX) + 1], ..Self::default() }
     }
 
     fn add(&mut self, block: Block) -> u32 {
@@ -61,16 +62,25 @@ impl PoolAllocator {
         (self.blocks.len() - 1) as u32
     }
 
-    /// Where a block stands among the free ones.
-    fn key(&self, id: u32) -> (u64, u64, u32) {
+    fn key(&self, id: u32) -> Key {
         let block = &self.blocks[id as usize];
         (block.size, block.born, id)
     }
 
+    /// A block is free.
+    fn offer(&mut self, id: u32) {
+        let key = self.key(id);
+        let alike = &mut self.free[class(key.0)];
+        let place = alike.iter().rposition(|other| *other < key).map_or(0, |before| before + 1);
+        alike.insert(place, key);
+    }
+
     /// Takes `size` bytes of a free block, which it splits if more is left.
     fn take(&mut self, size: u64) -> Option<u32> {
-        let key @ (whole, _, id) = *self.free.range((size, 0, 0)..).next()?;
-        self.free.remove(&key);
+        let (whole, _, id) = self.free[class(size)..].iter_mut().find_map(|alike| {
+            let place = alike.iter().position(|&(whole, ..)| whole >= size)?;
+            Some(alike.remove(place))
+        })?;
         if let Some(parent) = self.blocks[id as usize].parent {
             self.blocks[parent as usize].used += 1;
         }
@@ -81,23 +91,26 @@ impl PoolAllocator {
         let [taken, left] = [size, whole - size].map(|size| self.add(half(size)));
         let split = &mut self.blocks[id as usize];
         (split.used, split.halves) = (1, Some([taken, left]));
-        self.free.insert(self.key(left));
+        self.offer(left);
         Some(taken)
     }
 
-    /// A block is free again, and with it those that it was a half of, once their other half is.
-    fn release(&mut self, id: u32) {
-        self.free.insert(self.key(id));
-        let Some(parent) = self.blocks[id as usize].parent else { return };
-        let whole = &mut self.blocks[parent as usize];
-        whole.used -= 1;
-        if whole.used == 0 {
+    /// A block is free again, or with it the largest that it was a part of, of which nothing else is in use.
+    fn release(&mut self, mut id: u32) {
+        while let Some(parent) = self.blocks[id as usize].parent {
+            let whole = &mut self.blocks[parent as usize];
+            whole.used -= 1;
+            if whole.used > 0 {
+                break;
+            }
             for half in whole.halves.take().into_iter().flatten() {
-                self.free.remove(&self.key(half));
+                let alike = &mut self.free[class(self.blocks[half as usize].size)];
+                alike.iter().position(|&(.., id)| id == half).map(|place| alike.remove(place));
                 self.vacant.push(half);
             }
-            self.release(parent);
+            id = parent;
         }
+        self.offer(id);
     }
 
     fn give(&mut self, size: Bytes, apart: bool) -> Result<Allocation, AllocationError> {
@@ -117,6 +130,12 @@ impl PoolAllocator {
         self.allocated += size.0;
         Ok(Allocation(id))
     }
+}
+
+/// Where free blocks of `size` are kept: by its first three binary digits, and how many follow.
+fn class(size: u64) -> usize {
+    let more = (size | 4).ilog2() - 2;
+    (more as usize) << 2 | (size >> more & 3) as usize
 }
 
 impl Allocator for PoolAllocator {
