@@ -33,17 +33,20 @@ macro_rules! arithmetic {
         }
         impl Add for $name {
             type Output = Self;
+            #[inline]
             fn add(self, other: Self) -> Self {
                 Self(self.0 + other.0)
             }
         }
         impl AddAssign for $name {
+            #[inline]
             fn add_assign(&mut self, other: Self) {
                 self.0 += other.0;
             }
         }
         impl Sub for $name {
             type Output = Self;
+            #[inline]
             fn sub(self, other: Self) -> Self {
                 Self(self.0 - other.0)
             }
@@ -70,11 +73,13 @@ macro_rules! integer_quantity {
             pub const MAX: Self = Self(u64::MAX);
 
             /// The difference, or zero where `other` is the larger.
+            #[inline]
             pub fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
         }
         impl SubAssign for $name {
+            #[inline]
             fn sub_assign(&mut self, other: Self) {
                 self.0 -= other.0;
             }
@@ -92,6 +97,7 @@ impl Nanos {
     }
 
     /// The span in seconds.
+    #[inline]
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }
@@ -116,6 +122,7 @@ fn scaled(f: &mut fmt::Formatter<'_>, number: u64, units: [&str; 4]) -> fmt::Res
 
 impl Bytes {
     /// The size as a float, for rates and ratios.
+    #[inline]
     pub fn as_f64(self) -> f64 {
         self.0 as f64
     }
@@ -201,32 +208,22 @@ real_quantities! {
     JoulesPerByte: EnergyPerByte = "J/B";
 }
 
-impl Mul<Hertz> for FlopsPerCycle {
-    type Output = FlopsPerSecond;
-    fn mul(self, frequency: Hertz) -> FlopsPerSecond {
-        FlopsPerSecond(self.0 * frequency.0)
-    }
+/// What the product of two quantities is.
+macro_rules! products {
+    ($($left:ident * $right:ident = $product:ident;)+) => {$(
+        impl Mul<$right> for $left {
+            type Output = $product;
+            fn mul(self, other: $right) -> $product {
+                $product(self.0 * other.base())
+            }
+        }
+    )+};
 }
-
-impl Mul<Hertz> for BytesPerCycle {
-    type Output = BytesPerSecond;
-    fn mul(self, frequency: Hertz) -> BytesPerSecond {
-        BytesPerSecond(self.0 * frequency.0)
-    }
-}
-
-impl Mul<Bytes> for JoulesPerByte {
-    type Output = Joules;
-    fn mul(self, bytes: Bytes) -> Joules {
-        Joules(self.0 * bytes.as_f64())
-    }
-}
-
-impl Mul<Nanos> for Watts {
-    type Output = Joules;
-    fn mul(self, span: Nanos) -> Joules {
-        Joules(self.0 * span.seconds())
-    }
+products! {
+    FlopsPerCycle * Hertz = FlopsPerSecond;
+    BytesPerCycle * Hertz = BytesPerSecond;
+    JoulesPerByte * Bytes = Joules;
+    Watts * Nanos = Joules;
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ impl Extent {
     }
 
     /// The count for a batch of `samples`.
+    #[inline]
     pub const fn at(self, samples: u64) -> u64 {
         self.fixed + self.per_sample * samples
     }
@@ -58,12 +59,14 @@ impl Extent {
 
 impl Add for Extent {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self { fixed: self.fixed + other.fixed, per_sample: self.per_sample + other.per_sample }
     }
 }
 
 impl AddAssign for Extent {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }

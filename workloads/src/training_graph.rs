@@ -277,6 +277,7 @@ impl NodeWork {
     }
 
     /// Whether Winograd's algorithm computes it in `precision` for a batch of `samples`.
+    #[inline]
     pub fn uses_winograd(&self, samples: u64, precision: Precision, kernels: KernelCost) -> bool {
         let of_weights = self.product.is_some_and(|product| product.role == ProductRole::WeightGradient);
         let enough = !of_weights || samples >= kernels.winograd_weight_batch;
@@ -286,6 +287,7 @@ impl NodeWork {
     }
 
     /// The work for a batch of `samples` with kernels that cost `kernels`.
+    #[inline]
     pub fn at(&self, samples: u64, precision: Precision, kernels: KernelCost) -> Work {
         let dram = Bytes(self.dram.at(samples)).saturating_sub(Bytes(self.unread.at(samples)));
         let precision = self.precision.unwrap_or(precision);
@@ -391,6 +393,7 @@ impl Node {
     }
 
     /// Every tensor that its end may set free: what it reads, writes and releases.
+    #[inline]
     pub fn uses(&self) -> impl Iterator<Item = TensorId> {
         self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()
     }
@@ -417,6 +420,7 @@ pub struct TrainingGraph {
 
 impl TrainingGraph {
     /// The tensor at this position.
+    #[inline]
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id as usize]
     }

@@ -61,6 +61,7 @@ impl Uses {
     }
 
     /// The nodes that read, write or release `tensor`, in order.
+    #[inline]
     pub fn of(&self, tensor: TensorId) -> &[NodeId] {
         let (start, end) = self.ranges[tensor as usize];
         &self.nodes[start as usize..end as usize]
@@ -72,21 +73,25 @@ impl Uses {
     }
 
     /// The first writer of every tensor; `NodeId::MAX` if no node makes it.
+    #[inline]
     pub fn producers(&self) -> &[NodeId] {
         &self.producers
     }
 
     /// The last forward node that uses `tensor`.
+    #[inline]
     pub fn last_forward(&self, tensor: TensorId) -> Option<NodeId> {
         self.last_forward[tensor as usize]
     }
 
     /// Whether forward makes `tensor` and backward reads it; `false` for an id that is none.
+    #[inline]
     pub fn is_saved(&self, tensor: TensorId) -> bool {
         self.saved.get(tensor as usize) == Some(&true)
     }
 
     /// Whether `tensor` can be computed again.
+    #[inline]
     pub fn is_rematerialisable(&self, tensor: TensorId) -> bool {
         self.rematerialisable[tensor as usize]
     }

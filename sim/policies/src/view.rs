@@ -46,6 +46,7 @@ impl Form {
     }
 
     /// The form of a tensor that is whole in memory or not, and stored in some way or not.
+    #[inline]
     pub const fn of(whole: bool, storage: Option<Storage>) -> Self {
         match (whole, storage) {
             (true, Some(storage)) => Self::InFlight(storage),
