@@ -72,27 +72,26 @@ pub(crate) struct Clock {
 }
 
 impl Workers {
-    /// The seconds of all threads in the time `span` in which a kernel of `cost` ran, and what of them the system's kernel took.
-    fn times(&self, cost: &Cost, span: Nanos, on_cpu: bool) -> ThreadTime {
+    /// The seconds of all threads in the time `span` in which a kernel of `cost` ran, and what of them the system's kernel took;
+    /// and those of all in which none waited for another.
+    fn times(&self, cost: &Cost, span: Nanos, on_cpu: bool) -> (ThreadTime, f64) {
         let [launch, preparation] = [cost.launch, cost.preparation].map(|time| time.min(span).seconds());
         let touching = cost.touching.seconds();
         if !on_cpu {
             let all = launch + (span.seconds() - launch) * self.polling;
-            return ThreadTime { all, kernel: touching };
+            return (ThreadTime { all, kernel: touching }, all);
         }
         let serial = (launch - preparation + cost.serial.seconds()).clamp(0.0, span.seconds() - preparation);
         let parallel = span.seconds() - preparation - serial;
         let idle = serial * (self.threads - 1.0);
         let all = preparation + serial + parallel * self.threads;
-        match self.yielding {
-            Some(share) => ThreadTime { all: all + idle, kernel: touching + idle * share },
-            None => ThreadTime { all, kernel: touching },
-        }
+        let spun = self.yielding.map(|share| ThreadTime { all: all + idle, kernel: touching + idle * share });
+        (spun.unwrap_or(ThreadTime { all, kernel: touching }), all)
     }
 
-    /// The time in which all cores at work would draw what is drawn in the time `span` in which a kernel of `cost` ran.
-    fn drawing(&self, cost: &Cost, span: Nanos) -> Nanos {
-        let ThreadTime { all, .. } = Self { yielding: None, ..*self }.times(cost, span, true);
+    /// The time in which all cores at work would draw what is drawn in the time `span` in which a kernel of `cost` ran, and
+    /// threads `all` seconds without waiting for another.
+    fn drawing(&self, cost: &Cost, span: Nanos, all: f64) -> Nanos {
         let preparation = cost.preparation.min(span).seconds();
         let idle = span.seconds() * self.threads - all - preparation * (self.threads - 1.0);
         let spins = if self.yielding.is_some() { idle.max(0.0) * self.spinning } else { 0.0 };
@@ -103,9 +102,8 @@ impl Workers {
 /// What an iteration has been charged so far.
 #[derive(Default)]
 struct Spent {
-    forward: Nanos,
-    backward: Nanos,
-    update: Nanos,
+    /// Forward, backward and the update.
+    phases: [Nanos; 3],
     /// Of the time of computing again, layout transformations'.
     layout: Nanos,
     breakdown: Breakdown,
@@ -162,7 +160,7 @@ impl Clock {
     pub(crate) fn end_iteration(&mut self, record: &mut Record) {
         let spent = std::mem::take(&mut self.spent);
         record.iteration = self.now - self.started;
-        (record.forward, record.backward, record.update) = (spent.forward, spent.backward, spent.update);
+        [record.forward, record.backward, record.update] = spent.phases;
         (record.breakdown, record.recomputed_layout) = (spent.breakdown, spent.layout);
         // When no processor ran, the iteration waited.
         let waited = record.iteration.saturating_sub(spent.bound_by.total());
@@ -281,12 +279,7 @@ impl Clock {
 
     /// The time since `start` was of the phase under way.
     pub(crate) fn charge_phase(&mut self, start: Nanos) {
-        let spent = self.now - start;
-        match self.phase {
-            Phase::Forward => self.spent.forward += spent,
-            Phase::Backward => self.spent.backward += spent,
-            Phase::Update => self.spent.update += spent,
-        }
+        self.spent.phases[self.phase as usize] += self.now - start;
     }
 
     /// The time since `start` was for work or waiting beside the schedule.
@@ -340,11 +333,11 @@ impl Clock {
         let span = self.now - start;
         self.spent.bound_by += BoundBy::of(cost, span);
         let on_cpu = on == ProcessorKind::Cpu;
-        let threads = self.workers.times(cost, span, on_cpu);
+        let (threads, all) = self.workers.times(cost, span, on_cpu);
         self.spent.threads += threads;
         // On a CPU the framework's own work is the CPU's too; where some of its cores sleep, they count as so much less of it.
         let busy = if on_cpu && self.workers.threads > 1.0 {
-            self.workers.drawing(cost, span)
+            self.workers.drawing(cost, span, all)
         } else {
             span.saturating_sub(if on_cpu { Nanos::ZERO } else { cost.launch })
         };

@@ -246,7 +246,7 @@ impl<'a> Executor<'a> {
         }
         self.end_iteration()?;
         (self.record.measured, self.record.factors) = (measured, factors);
-        Ok(self.record.clone())
+        Ok(std::mem::take(&mut self.record))
     }
 
     /// What processors draw as they run now.

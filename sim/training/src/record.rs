@@ -83,7 +83,7 @@ breakdown! {
 
 impl Breakdown {
     pub(crate) fn add(&mut self, kind: OperatorKind, busy: Nanos) {
-        self.kinds[slot(kind)] += busy;
+        self.kinds[kind as usize] += busy;
     }
 
     /// Moves `numerator / denominator` of all useful time to what is discarded.
@@ -115,10 +115,6 @@ impl Breakdown {
     pub fn total(&self) -> Nanos {
         self.times().sum()
     }
-}
-
-fn slot(kind: OperatorKind) -> usize {
-    OperatorKind::ALL.iter().position(|&k| k == kind).unwrap_or(0)
 }
 
 /// Seconds of the threads of the process that trains.

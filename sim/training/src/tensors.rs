@@ -105,16 +105,6 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// A budget for saved tensors that replaces the one before while an iteration is under way.
-    pub(crate) fn cut(&mut self, activations: Bytes) {
-        (self.activations, self.cut) = (Some(activations), true);
-    }
-
-    /// The budget for saved tensors, if it was cut since this was last asked.
-    pub(crate) fn take_cut(&mut self) -> Option<Bytes> {
-        self.activations.filter(|_| std::mem::take(&mut self.cut))
-    }
-
     /// Bytes that may be left in use after an operator of `samples` samples; `None` if all may be.
     pub(crate) fn after_an_operator(&self, samples: u64) -> Option<Bytes> {
         let (computing, budget) = self.computing.zip(self.memory)?;
@@ -307,12 +297,12 @@ impl<'g> Tensors<'g> {
 
     /// A smaller or larger one while an iteration is under way.
     pub(crate) fn cut_activations(&mut self, activations: Bytes) {
-        self.limits.cut(activations);
+        (self.limits.activations, self.limits.cut) = (Some(activations), true);
     }
 
     /// The budget for saved tensors, if it was cut since this was last asked.
     pub(crate) fn take_cut(&mut self) -> Option<Bytes> {
-        self.limits.take_cut()
+        self.limits.activations.filter(|_| std::mem::take(&mut self.limits.cut))
     }
 
     /// Bounds what may be in memory altogether.

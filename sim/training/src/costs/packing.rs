@@ -111,7 +111,7 @@ impl RunCosts<'_> {
     /// nothing that is packed.
     pub(crate) fn unpacking_within(&self, node: NodeId, tensors: &Tensors<'_>) -> Option<(Cost, Bytes)> {
         let node = &self.graph.nodes[node as usize];
-        if node.phase != Phase::Backward {
+        if node.phase != Phase::Backward || !self.quantises() {
             return None;
         }
         let mut sum: Option<(Cost, Bytes)> = None;

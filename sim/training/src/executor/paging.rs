@@ -91,9 +91,7 @@ impl Executor<'_> {
     fn forget_tensors(&mut self) {
         self.stack.clear();
         self.tensors.release_all();
-        for id in 0..self.tensors.graph().tensors.len() as TensorId {
-            self.tensors.evict(id, false);
-        }
+        self.tensors.evict_all(|_| true);
         self.tensors.want_all_gradients();
         let _of_the_old_process = self.tensors.take_changes();
     }

@@ -76,11 +76,8 @@ impl Executor<'_> {
         self.clock.merge_part();
         self.stack.clear();
         self.tensors.release_all();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
-            if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {
-                self.tensors.evict(id, false);
-            }
-        }
+        let is_of_a_part = |role| matches!(role, Role::Activation | Role::Gradient | Role::Input | Role::Target);
+        self.tensors.evict_all(is_of_a_part);
     }
 
     fn walk(&mut self) -> Result<(), Stop> {
@@ -109,11 +106,7 @@ impl Executor<'_> {
             }
         }
         self.clock.merge_part();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
-            if tensor.role == Role::ParameterGradient {
-                self.tensors.evict(id, false);
-            }
-        }
+        self.tensors.evict_all(|role| role == Role::ParameterGradient);
         Ok(())
     }
 

@@ -85,14 +85,7 @@ impl BoundBy {
 
 impl AddAssign for BoundBy {
     fn add_assign(&mut self, other: Self) {
-        self.arithmetic += other.arithmetic;
-        self.index_arithmetic += other.index_arithmetic;
-        self.dram += other.dram;
-        self.caches += other.caches;
-        self.launches += other.launches;
-        self.preparation += other.preparation;
-        self.host += other.host;
-        self.waiting += other.waiting;
+        self.times_mut().zip(other.parts()).for_each(|(own, (_, more))| *own += more);
     }
 }
 

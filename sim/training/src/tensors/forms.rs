@@ -38,6 +38,15 @@ impl Tensors<'_> {
         }
     }
 
+    /// Takes the tensors of some roles out of memory.
+    pub(crate) fn evict_all(&mut self, has_part: impl Fn(Role) -> bool) {
+        for (id, tensor) in (0..).zip(&self.graph.tensors) {
+            if has_part(tensor.role) && self.states[id as usize].form != Form::Absent {
+                self.evict(id, false);
+            }
+        }
+    }
+
     /// Takes the whole form of a tensor out of memory.
     pub(crate) fn drop_whole(&mut self, tensor: TensorId) {
         if let Some(values) = &mut self.values {
