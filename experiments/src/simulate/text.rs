@@ -6,6 +6,7 @@ use haversack_devices::ConstantEntry;
 use haversack_devices::device::GpuConstants;
 use haversack_devices::processor::Processor;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::work::Precision;
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
@@ -27,10 +28,11 @@ const WRITTEN_OUT: usize = 12;
 impl Simulated {
     /// The run in text; `baseline` is what it is compared with, `None` if it is the baseline itself.
     pub(super) fn to_text(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
-        let mut text = self.heading();
+        let precision = self.plan.arithmetic();
+        let mut text = self.heading(precision);
         let (times, memory) = (self.times() + &self.against(baseline), self.memory());
         // Writing to a text cannot fail.
-        let _ = write!(text, "\n{times}\n{memory}\n{}\n{}", self.breakdown(), self.bounds());
+        let _ = write!(text, "\n{times}\n{memory}\n{}\n{}", self.breakdown(), self.bounds(precision));
         if let Some(phone) = &self.record.phone {
             let _ = write!(text, "\n{}", Self::phone(phone));
         }
@@ -46,7 +48,7 @@ impl Simulated {
         text
     }
 
-    fn heading(&self) -> String {
+    fn heading(&self, precision: Precision) -> String {
         let (scenario, device) = (self.plan.scenario(), &self.plan.resolved.device.constants);
         let value = |key: Key| match scenario.cell(key) {
             Cell::Text(text) => text.unwrap_or_default(),
@@ -65,7 +67,7 @@ impl Simulated {
             device.soc,
             value(Key::Stack),
             scenario.policy,
-            self.plan.arithmetic(),
+            precision,
             value(Key::Optimizer),
         )
     }
@@ -114,7 +116,7 @@ impl Simulated {
     }
 
     /// What the time was bound by, and the operators that took longest.
-    fn bounds(&self) -> String {
+    fn bounds(&self, precision: Precision) -> String {
         let mut shares: Vec<(&str, f64)> =
             Results::bounds().into_iter().zip(self.results.bound_by.iter().copied()).collect();
         shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -123,14 +125,14 @@ impl Simulated {
             let line = format!("  {name:22}{:>6}  {}", percent(share), bar(share));
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        text += &self.of_peak();
+        text += &self.of_peak(precision);
         let _ = write!(text, "\nthe operators that take longest\n{}", longest_table(&self.longest));
         text
     }
 
     /// How much of the peak the network's arithmetic comes to, and, where that is little, the constant that keeps it there.
-    fn of_peak(&self) -> String {
-        let Some(peak) = self.peak() else { return String::new() };
+    fn of_peak(&self, precision: Precision) -> String {
+        let Some(peak) = self.peak(precision) else { return String::new() };
         let arithmetic = |node: &Node| node.work.flops.at(self.plan.scenario().batch) as f64;
         let reached = self.plan.graph.nodes.iter().map(arithmetic).sum::<f64>() / self.record.iteration.seconds();
         let share = reached / peak;
@@ -145,8 +147,8 @@ impl Simulated {
     }
 
     /// Operations a second of the processors that train, in the format of the run.
-    fn peak(&self) -> Option<f64> {
-        let (machine, precision) = (self.plan.machine(), self.plan.arithmetic());
+    fn peak(&self, precision: Precision) -> Option<f64> {
+        let machine = self.plan.machine();
         let of_gpu = |gpu: &GpuConstants| gpu.tensor_peak(precision).unwrap_or(gpu.general_peak(precision)).0;
         let own = match &machine.processor {
             Processor::Cpu(cores, _) => cores.peak(precision).0,
