@@ -216,8 +216,8 @@ impl Watchers {
     pub(crate) fn watch(&mut self, watched: TensorId, watcher: TensorId) {
         let list = &mut self.of[watched as usize];
         if list.len() == list.capacity() {
-            // It is rid of repetitions before it grows.
-            list.sort_unstable();
+            // It is rid of repetitions before it grows; what was there then is in order still.
+            list.sort();
             list.dedup();
         }
         list.push(watcher);
