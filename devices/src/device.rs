@@ -110,7 +110,10 @@ impl Schema for DeviceConstants {
             let fp32 = cluster.fp32_rate.value.0;
             if fp32.is_nan() {
                 let core = &cluster.core;
-                return against("cpu", format!("{core} has neither pipes nor the fp32_rate that would follow from them"));
+                return against(
+                    "cpu",
+                    format!("{core} has neither pipes nor the fp32_rate that would follow from them"),
+                );
             }
             cluster.fp16_rate.known(2.0 * fp32);
             cluster.int8_rate.known(4.0 * fp32);

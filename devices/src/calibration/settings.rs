@@ -150,7 +150,8 @@ mod tests {
         assert!(told.contains("no constant is named `gpu.fp32_peak` (did you mean `gpu.fp32_rate`?)"), "{told}");
         let cores = device(&[("cpu.0.pipes", "8")]).unwrap().constants.cpu[0].clone();
         assert_eq!([cores.fp32_rate, cores.fp16_rate, cores.int8_rate].map(|rate| rate.value.0), [64.0, 128.0, 256.0]);
-        let both = [("cpu.0.fp16_rate", "32"), ("cpu.0.pipes", "8"), ("gpu.fp32_rate", "256"), ("gpu.fp16_rate", "256")];
+        let both =
+            [("cpu.0.fp16_rate", "32"), ("cpu.0.pipes", "8"), ("gpu.fp32_rate", "256"), ("gpu.fp16_rate", "256")];
         let both = device(&both).unwrap().constants;
         let gpu = both.gpu.unwrap();
         assert_eq!([&both.cpu[0].fp32_rate, &both.cpu[0].fp16_rate].map(|rate| rate.value.0), [64.0, 32.0]);

@@ -370,14 +370,14 @@ impl CpuCores {
         let limit = if streams.in_dram { Limit::Dram } else { Limit::Caches };
         let scatters = work.kind == OperatorKind::Layout && !work.by_rows && work.working_set > self.l3.size;
         let irregular = stack.irregular_share.as_ref().filter(|_| scatters);
-        let by_elements = irregular.map_or(f64::INFINITY, |of| core.drawn(self.dram.bandwidth.0 / sharers) * of.value.0);
+        let by_elements =
+            irregular.map_or(f64::INFINITY, |of| core.drawn(self.dram.bandwidth.0 / sharers) * of.value.0);
         let moving = work.traffic.dram.as_f64() / parts / streams.rate.min(by_elements);
         let tiles = self.tiles(work, stack, core, sharers);
         let tiled = tiles.bytes / parts / tiles.from.rate;
         let of_tiles = if tiles.from.in_dram { Limit::Dram } else { Limit::Caches };
         let (hidden, tiled) = if tiles.ahead { (tiled, 0.0) } else { (0.0, tiled) };
-        let (once, limit) =
-            longest([(operations + indices, Limit::Arithmetic), (moving, limit), (hidden, of_tiles)]);
+        let (once, limit) = longest([(operations + indices, Limit::Arithmetic), (moving, limit), (hidden, of_tiles)]);
         let laid_out = work.laid_out.as_f64();
         let lies = level(work.laid_out);
         let laying = laid_out / parts / lies.rate + laying(work, core.frequency, stack) / parts;

@@ -99,7 +99,9 @@ fn contradictions_and_zeroes_are_refused() {
     assert!(message("[500, 1500, 2000]", "[500, 500, 2000]").contains("do not rise"));
     assert!(message("core = \"B\"\nrun", "core = \"A\"\nrun").contains("no [[cpu]] cluster has the core `A`"));
     assert!(message("[500, 1500, 2000]", "[0, 1500, 2000]").contains("B has an operating point at zero"));
-    assert!(message("value = 100, unit = \"FLOP/cycle\"", "value = 0, unit = \"FLOP/cycle\"").contains("fp32_rate is zero"));
+    assert!(
+        message("value = 100, unit = \"FLOP/cycle\"", "value = 0, unit = \"FLOP/cycle\"").contains("fp32_rate is zero")
+    );
     let upside_down = message("value = 1, unit = \"GHz\"", "value = 3, unit = \"GHz\"");
     assert!(upside_down.contains("frequency_lowest of B, 3000 MHz, is above its 2000 MHz"), "{upside_down}");
     let late = message("value = 65, unit = \"C\"", "value = 85, unit = \"C\"");
