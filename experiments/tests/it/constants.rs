@@ -11,7 +11,7 @@ use haversack::scenario::{Holder, Scenario, World, moved};
 use haversack_devices::processor::{CoreSelection, Frequency, ProcessorKind};
 use haversack_devices::system::Compressor;
 use haversack_devices::units::{Bytes, Flops, Fraction, Nanos};
-use haversack_devices::work::{HostThread, OperatorKind, Precision, Traffic, Work};
+use haversack_devices::work::{HostThread, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use haversack_devices::{ConstantEntry, ScalarSpeed, list, list_stacks, list_systems};
 use haversack_devices::{load, load_stack, load_system};
 use haversack_policies::planning::{Operations, Planner, Planning, Room};
@@ -34,7 +34,6 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("device", "battery", "shares of its charge, which Mandheling's figure 9 shows and no scenario"),
     ("device", "power.idle", "a phone that does nothing, which FedHybrid's figure 21 shows and no scenario"),
     ("device", "dram.power_idle", "part of that phone's power, alone"),
-    ("device", "dsp.*_peak", "what the maker promises, beside the structure that rates follow from"),
     ("device", "dsp.threads", "scalar code, of which the library of generations from V68 on has none"),
     ("device", "dsp.poll", "a DSP that is polled instead of woken"),
     ("device", "dsp.queue", "calls of the DSP that wait for each other"),
@@ -141,6 +140,19 @@ fn works() -> Vec<Work> {
             works.push(product);
         }
     }
+    // Winograd's tiles of many channels, which more cores read from L3 than it serves at once.
+    let product = Product {
+        role: ProductRole::Forward,
+        inputs: 512,
+        outputs: 512,
+        input_size: [28, 28],
+        output_size: [28, 28],
+        taps: [3, 3],
+        groups: 1,
+        of_each_sample: false,
+    };
+    let tiles = Work { flops: Flops(1e9), parallelism: 1e5, ..Work::empty(OperatorKind::Convolution, Precision::Fp16) };
+    works.push(Work { transforms: Flops(1e6), product: Some(product), ..tiles });
     let sum = Work::empty(OperatorKind::Reduction, Precision::Fp32);
     works.push(Work { barriers: 100, parallelism: 1e4, ..sum });
     works.push(Work { atomics: 1000, parallelism: 1e4, ..sum });
