@@ -124,19 +124,17 @@ impl Schema for DeviceConstants {
     }
 
     fn follow(&mut self, name: &str, ratio: f64) {
-        let moved = |rates: [&mut Constant<FlopsPerCycle>; 3], from: usize| {
-            rates.into_iter().skip(from).for_each(|rate| rate.value.0 *= ratio);
-        };
-        for (place, cluster) in self.cpu.iter_mut().enumerate() {
-            if name == format!("cpu.{place}.pipes") {
-                moved([&mut cluster.fp32_rate, &mut cluster.fp16_rate, &mut cluster.int8_rate], 0);
-            }
+        let of_pipes = |place: &usize| name == format!("cpu.{place}.pipes");
+        if let Some(of) = (0..self.cpu.len()).find(of_pipes).map(|place| &mut self.cpu[place]) {
+            [&mut of.fp32_rate, &mut of.fp16_rate, &mut of.int8_rate]
+                .into_iter()
+                .for_each(|rate| rate.value.0 *= ratio);
         }
         let Some(gpu) = &mut self.gpu else { return };
-        match name {
-            "gpu.fp32_rate" => moved([&mut gpu.fp32_rate, &mut gpu.fp16_rate, &mut gpu.int8_rate], 1),
-            "gpu.clock" => gpu.l2_bandwidth.iter_mut().for_each(|bandwidth| bandwidth.value.0 *= ratio),
-            _ => {}
+        if name == "gpu.fp32_rate" {
+            [&mut gpu.fp16_rate, &mut gpu.int8_rate].into_iter().for_each(|rate| rate.value.0 *= ratio);
+        } else if name == "gpu.clock" {
+            gpu.l2_bandwidth.iter_mut().for_each(|bandwidth| bandwidth.value.0 *= ratio);
         }
     }
 
@@ -186,39 +184,24 @@ impl GpuConstants {
     /// Rates that are not given, from their peaks if these are; a peak that units, clock and rate do not give, with the
     /// arithmetic.
     fn settle(&mut self) -> Option<String> {
-        let [units, clock] = [self.units.value.0, self.clock.value.0];
-        let said = |peak: &Option<Constant<FlopsPerSecond>>| {
-            peak.as_ref().map_or(f64::NAN, |peak| peak.value.0 / (units * clock))
-        };
-        for (rate, peak, times) in
-            [(&mut self.fp16_rate, &self.fp16_peak, 2.0), (&mut self.int8_rate, &self.int8_peak, 4.0)]
-        {
-            rate.known(said(peak));
-            rate.known(times * self.fp32_rate.value.0);
-        }
+        let [units, clock, fp32] = [self.units.value.0, self.clock.value.0, self.fp32_rate.value.0];
+        let general = [
+            ("fp32", &mut self.fp32_rate, self.fp32_peak.take(), 1.0),
+            ("fp16", &mut self.fp16_rate, self.fp16_peak.take(), 2.0),
+            ("int8", &mut self.int8_rate, self.int8_peak.take(), 4.0),
+        ];
         let tensor = [
-            (&mut self.fp16_tensor_rate, &self.fp16_tensor_peak),
-            (&mut self.fp16_tensor_rate_fp32_sums, &self.fp16_tensor_peak_fp32_sums),
-            (&mut self.int8_tensor_rate, &self.int8_tensor_peak),
+            ("fp16_tensor", &mut self.fp16_tensor_rate, self.fp16_tensor_peak.take()),
+            ("fp16_tensor, fp32_sums", &mut self.fp16_tensor_rate_fp32_sums, self.fp16_tensor_peak_fp32_sums.take()),
+            ("int8_tensor", &mut self.int8_tensor_rate, self.int8_tensor_peak.take()),
         ];
-        for (rate, peak) in tensor {
-            if rate.is_none() && peak.is_some() {
-                rate.insert(Constant::unknown()).known(said(peak));
-            }
-        }
-        let general = [&self.fp32_rate, &self.fp16_rate, &self.int8_rate].map(Some);
-        let tensor = [&self.fp16_tensor_rate, &self.fp16_tensor_rate_fp32_sums, &self.int8_tensor_rate];
-        let rates = general.into_iter().chain(tensor.map(Option::as_ref));
-        let peaks = [
-            ("fp32", self.fp32_peak.take()),
-            ("fp16", self.fp16_peak.take()),
-            ("int8", self.int8_peak.take()),
-            ("fp16_tensor", self.fp16_tensor_peak.take()),
-            ("fp16_tensor, fp32_sums", self.fp16_tensor_peak_fp32_sums.take()),
-            ("int8_tensor", self.int8_tensor_peak.take()),
-        ];
-        rates.zip(peaks).find_map(|(rate, (name, peak))| {
-            let (rate, peak) = (rate?.value.0, peak?.value.0);
+        let of_tensor = tensor.into_iter().filter_map(|(name, rate, peak)| {
+            Some((name, peak.is_some().then(|| rate.get_or_insert_with(Constant::unknown))?, peak, 0.0))
+        });
+        general.into_iter().chain(of_tensor).find_map(|(name, rate, peak, times)| {
+            let peak = peak.map(|peak| peak.value.0);
+            rate.known(peak.map_or(times * fp32, |peak| peak / (units * clock)));
+            let (rate, peak) = (rate.value.0, peak?);
             let product = units * clock * rate;
             let is_rounded = product == 0.0 || (peak / product - 1.0).abs() <= ROUNDED;
             let [clock, peak, product] = [clock * 1e-6, peak * 1e-9, product * 1e-9];
