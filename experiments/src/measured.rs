@@ -29,10 +29,10 @@
 
 use std::fmt;
 
+use anyhow::{Context as _, Result, bail};
 use haversack_devices::registry::digest;
-use haversack_devices::text::{TomlError, hint, read_toml};
+use haversack_devices::text::{hint, read_toml};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// One of the embedded files.
 macro_rules! file {
@@ -70,7 +70,7 @@ pub fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static str
 ///
 /// # Errors
 /// Nothing was, with the nearest place for which something was; a file that does not follow the schema.
-pub fn committed(place: &str) -> Result<Measured, MeasuredError> {
+pub fn committed(place: &str) -> Result<Measured> {
     let (_, file, text) = find(place)?;
     Measured::parse(file, text)
 }
@@ -79,14 +79,15 @@ pub fn committed(place: &str) -> Result<Measured, MeasuredError> {
 ///
 /// # Errors
 /// Nothing was.
-pub fn source(place: &str) -> Result<(&'static str, String), MeasuredError> {
+pub fn source(place: &str) -> Result<(&'static str, String)> {
     find(place).map(|(_, file, text)| (file, digest(text)))
 }
 
-fn find(place: &str) -> Result<(&'static str, &'static str, &'static str), MeasuredError> {
-    let absent =
-        || MeasuredError::Nothing { place: place.to_owned(), hint: hint(place, files().map(|(known, ..)| known)) };
-    files().find(|(known, ..)| *known == place).ok_or_else(absent)
+fn find(place: &str) -> Result<(&'static str, &'static str, &'static str)> {
+    files().find(|(known, ..)| *known == place).with_context(|| {
+        let hint = hint(place, files().map(|(known, ..)| known));
+        format!("nothing is measured for {place}{hint}; `haversack reproduce {place} --full` measures it")
+    })
 }
 
 /// The mean of what was measured with several seeds, and half the width of its 95% interval by Student's t; zero of fewer
@@ -114,7 +115,7 @@ impl Measured {
     ///
     /// # Errors
     /// Text that does not follow the schema, a value called as another one, or with another number of seeds than the file.
-    pub fn parse(file: &str, text: &str) -> Result<Self, MeasuredError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self> {
         let read: Self = read_toml(file, text)?;
         for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
             let (seeds, found) = (read.seeds.len(), each.len());
@@ -128,7 +129,7 @@ impl Measured {
             // The line of the head of this value.
             let mut heads = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]");
             let line = heads.nth(place).map_or(1, |(line, _)| line + 1);
-            return Err(MeasuredError::Contradiction { file: file.to_owned(), line, message });
+            bail!("{file}:{line}: {message}");
         }
         Ok(read)
     }
@@ -144,11 +145,10 @@ impl Measured {
     ///
     /// # Errors
     /// No such value, with the nearest one.
-    pub fn value(&self, id: &str) -> Result<&MeasuredValue, MeasuredError> {
-        self.values.iter().find(|value| value.id == id).ok_or_else(|| MeasuredError::NoValue {
-            command: self.command.clone(),
-            id: id.to_owned(),
-            hint: hint(id, self.values.iter().map(|value| value.id.as_str())),
+    pub fn value(&self, id: &str) -> Result<&MeasuredValue> {
+        self.values.iter().find(|value| value.id == id).with_context(|| {
+            let hint = hint(id, self.values.iter().map(|value| value.id.as_str()));
+            format!("no measured value of `{}` is called `{id}`{hint}", self.command)
         })
     }
 
@@ -271,43 +271,6 @@ impl TryFrom<Unchecked> for MeasuredValue {
         }
         Ok(Self { id, value, lo, hi, unit, each })
     }
-}
-
-/// Measured values that cannot be had.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum MeasuredError {
-    /// No file is of this artefact.
-    #[error("nothing is measured for {place}{hint}; `haversack reproduce {place} --full` measures it")]
-    Nothing {
-        /// The `paper/artefact`.
-        place: String,
-        /// The nearest one that something is measured for.
-        hint: String,
-    },
-    /// A file that does not follow the schema.
-    #[error(transparent)]
-    Schema(#[from] TomlError),
-    /// A file that contradicts itself.
-    #[error("{file}:{line}: {message}")]
-    Contradiction {
-        /// The file.
-        file: String,
-        /// The line, from one.
-        line: usize,
-        /// The field, what was expected and what stands there.
-        message: String,
-    },
-    /// A value that was not measured.
-    #[error("no measured value of `{command}` is called `{id}`{hint}")]
-    NoValue {
-        /// The command that measured the others.
-        command: String,
-        /// What was asked for.
-        id: String,
-        /// The nearest one.
-        hint: String,
-    },
 }
 
 impl MeasuredValue {

@@ -22,5 +22,5 @@ pub mod status;
 pub mod summary;
 
 pub(crate) use accounting::{Account, accounts};
-pub use answer::{Answer, AnswerError};
+pub use answer::Answer;
 pub(crate) use names::spelled;

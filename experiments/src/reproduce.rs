@@ -34,7 +34,7 @@ pub use kept::Kept;
 pub use merge::{is_reproduction, merge};
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
-pub use selection::{Selection, UnknownSelector};
+pub use selection::Selection;
 
 use content::Sources;
 use folder::Folder;

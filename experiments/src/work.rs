@@ -21,7 +21,7 @@ mod merge;
 mod options;
 mod shard;
 
-pub use folder::{FolderError, OUTPUTS, OutputFolder, RECORD, command_of, outputs_of};
+pub use folder::{OUTPUTS, OutputFolder, RECORD, command_of, outputs_of};
 pub(crate) use identity::Identity;
 pub(crate) use job::{Job, Steps, Whose, go_on, work_on};
 pub(crate) use log::{Log, bits};

@@ -1,5 +1,7 @@
 //! What an artefact answers to a row of the reference, and whether the row can use it.
 
+use anyhow::{Result, bail, ensure};
+
 use super::reference::{Claim, ReferenceRow};
 
 /// What an artefact answers to a row of the reference.
@@ -19,39 +21,6 @@ pub enum Answer {
     NotModelled(String),
 }
 
-/// An answer that its row has no use for; a mistake of the artefact.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum AnswerError {
-    /// An answer of another kind than the row's.
-    #[error("{id}: the row is {kind}, the answer is {found}")]
-    Kind {
-        /// The row.
-        id: String,
-        /// What it asks for.
-        kind: &'static str,
-        /// What it got.
-        found: &'static str,
-    },
-    /// A number that is infinite or none.
-    #[error("{id}: {value} is not a finite number")]
-    NotFinite {
-        /// The row.
-        id: String,
-        /// The number.
-        value: f64,
-    },
-    /// A range whose low end is above its high end.
-    #[error("{id}: the range runs from {lo} down to {hi}")]
-    Reversed {
-        /// The row.
-        id: String,
-        /// The first end.
-        lo: f64,
-        /// The second end.
-        hi: f64,
-    },
-}
-
 /// `value` to six significant digits; whole numbers are kept, so that counts stay counts.
 pub(crate) fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 && value.abs() < 1e15 {
@@ -60,32 +29,35 @@ pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-/// The answer, rounded, if the row can use it.
-pub(crate) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer, AnswerError> {
+/// The answer, rounded.
+///
+/// # Errors
+/// An answer that the row has no use for, a mistake of the artefact: one of another kind than the row's, a number that is
+/// infinite or none, a range whose low end is above its high end.
+pub(crate) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer> {
+    let id = &row.id;
     let finite = |value: f64| {
-        let error = || AnswerError::NotFinite { id: row.id.clone(), value };
-        if value.is_finite() { Ok(rounded(value)) } else { Err(error()) }
+        ensure!(value.is_finite(), "{id}: {value} is not a finite number");
+        Ok(rounded(value))
     };
-    let other = |found| AnswerError::Kind { id: row.id.clone(), kind: kind(&row.claim), found };
     let one_number = matches!(row.claim, Claim::Value(_) | Claim::Never | Claim::Min(_) | Claim::Max(_));
-    match answer {
-        Answer::Number(value) if one_number => Ok(Answer::Number(finite(value)?)),
-        Answer::Input(value) if one_number => Ok(Answer::Input(finite(value)?)),
+    let found = match answer {
+        Answer::Number(value) if one_number => return Ok(Answer::Number(finite(value)?)),
+        Answer::Input(value) if one_number => return Ok(Answer::Input(finite(value)?)),
         Answer::Range(lo, hi) if matches!(row.claim, Claim::Range { .. }) => {
             let (lo, hi) = (finite(lo)?, finite(hi)?);
-            if lo > hi {
-                return Err(AnswerError::Reversed { id: row.id.clone(), lo, hi });
-            }
-            Ok(Answer::Range(lo, hi))
+            ensure!(lo <= hi, "{id}: the range runs from {lo} down to {hi}");
+            return Ok(Answer::Range(lo, hi));
         }
-        Answer::Order(holds) if matches!(row.claim, Claim::Order(_)) => Ok(Answer::Order(holds)),
-        Answer::Never if one_number => Ok(Answer::Never),
-        Answer::NotModelled(reason) => Ok(Answer::NotModelled(reason)),
-        Answer::Number(_) | Answer::Input(_) => Err(other("one number")),
-        Answer::Range(..) => Err(other("a range")),
-        Answer::Order(_) => Err(other("true or false")),
-        Answer::Never => Err(other("never")),
-    }
+        Answer::Order(holds) if matches!(row.claim, Claim::Order(_)) => return Ok(Answer::Order(holds)),
+        Answer::Never if one_number => return Ok(Answer::Never),
+        Answer::NotModelled(reason) => return Ok(Answer::NotModelled(reason)),
+        Answer::Number(_) | Answer::Input(_) => "one number",
+        Answer::Range(..) => "a range",
+        Answer::Order(_) => "true or false",
+        Answer::Never => "never",
+    };
+    bail!("{id}: the row is {}, the answer is {found}", kind(&row.claim))
 }
 
 const fn kind(claim: &Claim) -> &'static str {
@@ -147,6 +119,6 @@ mod tests {
             refused(range(), Answer::Range(2.0, 1.0)),
             "sage/table1/net/method/time: the range runs from 2 down to 1"
         );
-        assert_eq!(checked(&row(order()), Answer::Order(false)), Ok(Answer::Order(false)));
+        assert_eq!(checked(&row(order()), Answer::Order(false)).unwrap(), Answer::Order(false));
     }
 }

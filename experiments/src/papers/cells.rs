@@ -8,7 +8,7 @@ use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
 
 use serde::Serialize;
 
-use super::answer::{Answer, AnswerError, checked, rounded};
+use super::answer::{Answer, checked, rounded};
 use super::reference::{Claim, ReferenceRow, Role};
 use super::status::Status;
 
@@ -95,7 +95,7 @@ impl ComparedCell {
     ///
     /// # Errors
     /// An answer that the row has no use for.
-    pub fn new(row: &ReferenceRow, answer: Answer) -> Result<Self, AnswerError> {
+    pub fn new(row: &ReferenceRow, answer: Answer) -> anyhow::Result<Self> {
         let answer = checked(row, answer)?;
         if let Answer::NotModelled(reason) = answer {
             return Ok(Self::not_modelled(row, reason));

@@ -3,6 +3,8 @@
 //! What is said of a device, and the README's table, are of these rows; a run of one's own is compared with them by
 //! `haversack compare`.
 
+use anyhow::{Result, anyhow};
+
 use super::answer::Answer;
 use super::cells::{COLUMNS, ComparedCell, Verdict, judge_differences, misses_its_baseline};
 use super::reference::Reference;
@@ -11,20 +13,11 @@ use super::reference::Reference;
 pub const FILE: &str = "docs/results.csv";
 const TEXT: &str = include_str!("../../../docs/results.csv");
 
-/// A table of results that is not one: `file:line: what is wrong`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {message}")]
-pub struct ResultsError {
-    file: String,
-    line: usize,
-    message: String,
-}
-
 /// The committed results, artefact by artefact, as `reproduce` writes them.
 ///
 /// # Errors
 /// A committed file that does not follow the reference that is built in; a test sees to it that it does.
-pub fn cells(reference: &Reference) -> Result<Vec<ComparedCell>, ResultsError> {
+pub fn cells(reference: &Reference) -> Result<Vec<ComparedCell>> {
     read(FILE, TEXT, reference)
 }
 
@@ -37,9 +30,9 @@ pub fn verdicts() -> impl Iterator<Item = (String, String)> {
 /// The rows of a `cells.csv`; `file` is how errors name it. Errors and verdicts are judged anew.
 ///
 /// # Errors
-/// [`ResultsError`]: other columns, a row that the reference has not got, a value that the row has no use for.
-pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<ComparedCell>, ResultsError> {
-    let wrong = |line: usize, message: String| ResultsError { file: file.to_owned(), line, message };
+/// Other columns, a row that the reference has not got, a value that the row has no use for.
+pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<ComparedCell>> {
+    let wrong = |line: usize, message: String| anyhow!("{file}:{line}: {message}");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| wrong(1, error.to_string()))?;
     if !header.iter().eq(COLUMNS) {

@@ -30,6 +30,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
+use anyhow::{Result, anyhow, bail};
 use haversack_devices::text::read_toml;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -132,18 +133,6 @@ impl Reading {
     }
 }
 
-/// A file of readings that does not follow its schema.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
-pub struct ReadingsError {
-    /// The file.
-    pub file: String,
-    /// The line, from one, where it is known.
-    pub line: Option<usize>,
-    /// The field, what was expected and what stands there.
-    pub message: String,
-}
-
 /// What one file holds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,9 +163,9 @@ impl Readings {
     ///
     /// # Errors
     /// A file that does not follow the schema, or names what the reference does not have.
-    pub fn load(reference: &Reference) -> Result<Self, ReadingsError> {
+    pub fn load(reference: &Reference) -> Result<Self> {
         let parsed = FILES.iter().map(|(paper, file, text)| Ok((*paper, parse(paper, file, text, reference)?)));
-        Ok(Self { papers: parsed.collect::<Result<_, _>>()? })
+        Ok(Self { papers: parsed.collect::<Result<_>>()? })
     }
 
     /// The readings of a paper, in the order of its file.
@@ -232,17 +221,17 @@ impl Readings {
     }
 }
 
-fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<ReadingsFile, ReadingsError> {
-    let fail = |line, message| ReadingsError { file: file.to_owned(), line, message };
+fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<ReadingsFile> {
     let parsed: ReadingsFile = read_toml(file, text).map_err(|error| {
         let others: String = error.others.iter().map(|other| format!("\n{other}")).collect();
-        fail(Some(error.at.line), format!("`{}`: {}{others}", error.at.field, error.problem))
+        anyhow!("{file}:{}: `{}`: {}{others}", error.at.line, error.at.field, error.problem)
     })?;
     match contradiction(paper, &parsed, reference) {
         // The parsed file has no spans left; the id that a message begins with leads to the line.
         Some((id, message)) => {
             let line = text.lines().position(|line| line.contains(&format!("\"{id}\"")));
-            Err(fail(line.map(|line| line + 1), format!("`{id}`: {message}")))
+            let line = line.map_or_else(String::new, |line| format!(":{}", line + 1));
+            bail!("{file}{line}: `{id}`: {message}")
         }
         None => Ok(parsed),
     }
@@ -337,7 +326,7 @@ mod tests {
         reason = \"as stated\"\n";
     const NOTE: &str = "[[note]]\nartefacts = [\"table1\"]\nkind = \"left_out\"\ntext = \"All but the GPU.\"\n";
 
-    fn read(text: &str) -> Result<ReadingsFile, ReadingsError> {
+    fn read(text: &str) -> Result<ReadingsFile> {
         parse("sage", "sage.toml", text, &Reference::load().unwrap())
     }
 

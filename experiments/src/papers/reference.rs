@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
+use anyhow::{Result, anyhow};
 use serde::Serialize;
 
 use super::status::{self, Status};
@@ -111,18 +112,6 @@ impl ReferenceRow {
     }
 }
 
-/// A reference file that does not follow its schema.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {message}")]
-pub struct ReferenceError {
-    /// The file.
-    pub file: String,
-    /// The line, from one.
-    pub line: u64,
-    /// The column, what was expected and what stands there.
-    pub message: String,
-}
-
 /// Every row of the four papers, in the order of the files.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
@@ -135,14 +124,13 @@ impl Reference {
     ///
     /// # Errors
     /// A row that does not follow the schema.
-    pub fn load() -> Result<Self, ReferenceError> {
+    pub fn load() -> Result<Self> {
         let mut reference = Self::default();
         for (paper, file, text) in FILES {
             reference.rows.extend(parse(paper, file, text)?);
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
-        let fail = |message| ReferenceError { file: status::FILE.to_owned(), line: 1, message };
-        status::mark(&mut reference.rows).map_err(fail)?;
+        status::mark(&mut reference.rows).map_err(|message| anyhow!("{}:1: {message}", status::FILE))?;
         Ok(reference)
     }
 
@@ -203,8 +191,8 @@ impl Reference {
 /// # Errors
 /// Another header, a row of another width, an unknown kind or role, a value that is not what its kind needs, an id
 /// that does not begin with its paper and artefact or stands there twice.
-pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<ReferenceRow>, ReferenceError> {
-    let fail = |line: u64, message: String| ReferenceError { file: file.to_owned(), line, message };
+pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<ReferenceRow>> {
+    let fail = |line: u64, message: String| anyhow!("{file}:{line}: {message}");
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     let mut rows: Vec<ReferenceRow> = Vec::new();
     let mut seen = HashSet::new();
@@ -297,7 +285,7 @@ mod tests {
 
     const HEADER: &str = "id,artefact,subject,method,metric,unit,kind,value,lo,hi,role,conditions\n";
 
-    fn one(line: &str) -> Result<ReferenceRow, ReferenceError> {
+    fn one(line: &str) -> Result<ReferenceRow> {
         parse("sage", "sage.csv", &format!("{HEADER}{line}\n")).map(|mut rows| rows.remove(0))
     }
 

@@ -4,30 +4,14 @@
 //! A selector with a `/` is the beginning of ids as text: `sage/figure9` selects `figure9`, `figure9a` and `figure9b`.
 //! It never ends inside a number: `sage/figure1` does not select `figure10`.
 
+use anyhow::{Result, bail};
+
 use super::artefact::Artefact;
 use crate::papers::reference::{COMPARISON, Reference, ReferenceRow};
 use haversack_devices::text;
 
 /// The word for everything.
 pub(super) const ALL: &str = "all";
-
-/// A selector that selects nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is called `{selector}`{}; expected `all`, a paper ({}), `comparison` or the beginning of an id such as `sage/table1`", hint(nearest.as_deref()), papers())]
-pub struct UnknownSelector {
-    /// What was given.
-    pub selector: String,
-    /// The valid selector most like it.
-    pub nearest: Option<String>,
-}
-
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
-}
-
-fn papers() -> String {
-    Reference::papers().collect::<Vec<_>>().join(", ")
-}
 
 /// The selected rows, in the order of the reference, and the selected artefacts that have none.
 #[derive(Clone, Debug)]
@@ -44,12 +28,8 @@ impl<'r> Selection<'r> {
     /// What `selectors` select together; no selector means all.
     ///
     /// # Errors
-    /// [`UnknownSelector`] for the first that selects nothing.
-    pub fn new(
-        reference: &'r Reference,
-        artefacts: &'r [Artefact],
-        selectors: &[String],
-    ) -> Result<Self, UnknownSelector> {
+    /// A selector that selects nothing, with the valid one most like it.
+    pub fn new(reference: &'r Reference, artefacts: &'r [Artefact], selectors: &[String]) -> Result<Self> {
         let selectors = if selectors.is_empty() { vec![ALL.to_owned()] } else { selectors.to_vec() };
         let bare = || artefacts.iter().filter(|artefact| reference.of(artefact.paper, artefact.id).next().is_none());
         let by = |selector: &str, artefact: &Artefact| selects(selector, artefact.paper, &place(artefact));
@@ -59,7 +39,12 @@ impl<'r> Selection<'r> {
                 || bare().any(|artefact| by(selector, artefact));
             if !known {
                 let nearest = nearest(reference, bare(), selector);
-                return Err(UnknownSelector { selector: selector.clone(), nearest });
+                let hint = nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"));
+                let papers = Reference::papers().collect::<Vec<_>>().join(", ");
+                bail!(
+                    "nothing is called `{selector}`{hint}; expected `all`, a paper ({papers}), `comparison` or the beginning of an id \
+                     such as `sage/table1`"
+                );
             }
         }
         let row = |row: &&ReferenceRow| selectors.iter().any(|selector| selects(selector, row.paper, &row.id));
@@ -130,9 +115,15 @@ mod tests {
         selection.without_rows.iter().map(|artefact| format!("{}/{}", artefact.paper, artefact.id)).collect()
     }
 
-    fn refused(selector: &str) -> UnknownSelector {
+    fn refused(selector: &str) -> String {
         let reference = Reference::load().unwrap();
-        Selection::new(&reference, &[], &[selector.to_owned()]).unwrap_err()
+        Selection::new(&reference, &[], &[selector.to_owned()]).unwrap_err().to_string()
+    }
+
+    fn meant(selector: &str) -> Option<String> {
+        let refused = refused(selector);
+        let (_, guess) = refused.split_once("did you mean `")?;
+        guess.split_once('`').map(|(guess, _)| guess.to_owned())
     }
 
     #[test]
@@ -149,8 +140,7 @@ mod tests {
     fn it_does_not_end_inside_a_number() {
         // fedhybrid has figure1, figure1c, figure11a, figure17, figure19a …: only the first two begin with figure 1.
         assert_eq!(artefacts(&["fedhybrid/figure1"]), ["fedhybrid/figure1", "fedhybrid/figure1c"]);
-        let unknown = refused("sage/figure1");
-        assert_eq!(unknown.nearest.as_deref(), Some("sage/figure10"), "{unknown}");
+        assert_eq!(meant("sage/figure1").as_deref(), Some("sage/figure10"));
     }
 
     #[test]
@@ -173,11 +163,11 @@ mod tests {
 
     #[test]
     fn what_selects_nothing_is_an_error_with_the_nearest() {
-        assert_eq!(refused("sage/table99").nearest.as_deref(), Some("sage/table1"));
-        assert_eq!(refused("mandhelng").nearest.as_deref(), Some("mandheling"));
-        assert_eq!(refused("sage/table1/resnet5o/original").nearest.as_deref(), Some("sage/table1/resnet50/original"));
-        assert_eq!(refused("").nearest, None);
-        let message = refused("sag").to_string();
+        assert_eq!(meant("sage/table99").as_deref(), Some("sage/table1"));
+        assert_eq!(meant("mandhelng").as_deref(), Some("mandheling"));
+        assert_eq!(meant("sage/table1/resnet5o/original").as_deref(), Some("sage/table1/resnet50/original"));
+        assert_eq!(meant(""), None);
+        let message = refused("sag");
         assert!(message.contains("did you mean `sage`?") && message.contains("daf, sage"), "{message}");
     }
 }

@@ -12,7 +12,7 @@ use haversack_reports::FileError;
 use haversack_reports::files::{create_folder, write_atomically};
 use serde_json::{Map, Value};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The record of what a folder holds.
 pub const RECORD: &str = "run.json";
@@ -20,41 +20,13 @@ const LOCK: &str = ".lock";
 /// The key of the record that lists the files.
 pub const OUTPUTS: &str = "outputs";
 
-/// Why a folder cannot be had.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    /// It cannot be made, locked or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// It holds the results of another command or specification.
-    #[error(
-        "{} holds the results of {owner} with another specification, says its {RECORD}; expected another folder, or \
-         --overwrite, which deletes the files listed there",
-        folder.display()
-    )]
-    Taken {
-        /// The folder.
-        folder: PathBuf,
-        /// The command whose results it holds.
-        owner: String,
-    },
-    /// Another process writes to it.
-    #[error("another process writes to {}; expected another folder, or to wait for its end", .0.display())]
-    Busy(PathBuf),
-}
-
-impl From<FolderError> for CommandError {
-    /// No room for its files is a failure of the run, all else is wrong input.
-    fn from(error: FolderError) -> Self {
-        let is_full = |kind| {
-            matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded)
-        };
-        match error {
-            FolderError::File(error) if is_full(error.source.kind()) => Self::File(error),
-            error => Self::input(error),
-        }
+/// No room for its files is a failure of the run, all else is wrong input.
+fn refused(error: FileError) -> CommandError {
+    let kind = error.source.kind();
+    if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded) {
+        return CommandError::File(error);
     }
+    CommandError::input(error)
 }
 
 /// A folder that is this process's own until it is dropped.
@@ -73,11 +45,12 @@ impl OutputFolder {
     /// what. A value of null is a key that the record has not got.
     ///
     /// # Errors
-    /// [`FolderError`]; nothing is deleted from a folder that is refused.
-    pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool) -> Result<Self, FolderError> {
-        create_folder(root)?;
+    /// A folder that holds the results of another command or specification, to which another process writes, or that cannot be
+    /// made, locked or written; nothing is deleted from a folder that is refused.
+    pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool) -> Result<Self> {
+        create_folder(root).map_err(refused)?;
         let lock = lock(root)?;
-        let found = read(&root.join(RECORD))?;
+        let found = read(&root.join(RECORD)).map_err(refused)?;
         let of = |found: &Value| owner.iter().all(|(key, value)| found.get(key).unwrap_or(&Value::Null) == value);
         let mut listed = texts(found.as_ref().and_then(|found| found.get(OUTPUTS)));
         let own = match found {
@@ -85,7 +58,11 @@ impl OutputFolder {
             Some(found) if !overwrite => {
                 let command = found.get("command").and_then(Value::as_str);
                 let owner = command.map_or_else(|| "somebody else".to_owned(), |command| format!("'{command}'"));
-                return Err(FolderError::Taken { folder: root.to_path_buf(), owner });
+                return Err(CommandError::input(format!(
+                    "{} holds the results of {owner} with another specification, says its {RECORD}; expected another \
+                     folder, or --overwrite, which deletes the files listed there",
+                    root.display()
+                )));
             }
             _ => {
                 listed.drain(..).try_for_each(|name| remove(root, &name))?;
@@ -100,7 +77,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// A record that cannot be written.
-    pub fn begin(&mut self, working: &[String], more: Map<String, Value>) -> Result<(), FolderError> {
+    pub fn begin(&mut self, working: &[String], more: Map<String, Value>) -> Result<()> {
         let before = self.listed.len();
         let new = working.iter().filter(|name| !self.listed.contains(name)).cloned();
         self.listed.extend(new.collect::<Vec<_>>());
@@ -130,10 +107,10 @@ impl OutputFolder {
     ///
     /// # Errors
     /// A file that cannot be written or deleted.
-    pub fn record(&self, record: Map<String, Value>, outputs: &[String]) -> Result<(), FolderError> {
+    pub fn record(&self, record: Map<String, Value>, outputs: &[String]) -> Result<()> {
         write(&self.path(RECORD), record, outputs)?;
         let mut stale = self.listed.iter().filter(|name| !outputs.contains(name));
-        Ok(stale.try_for_each(|name| remove(&self.root, name))?)
+        stale.try_for_each(|name| remove(&self.root, name))
     }
 }
 
@@ -154,14 +131,17 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn lock(root: &Path) -> Result<File, FolderError> {
+fn lock(root: &Path) -> Result<File> {
     let path = root.join(LOCK);
-    let failed = |source| FileError { action: "lock", path: path.clone(), source };
+    let failed = |source| refused(FileError { action: "lock", path: path.clone(), source });
     let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(FolderError::Busy(root.to_path_buf())),
-        Err(TryLockError::Error(source)) => Err(failed(source).into()),
+        Err(TryLockError::WouldBlock) => Err(CommandError::input(format!(
+            "another process writes to {}; expected another folder, or to wait for its end",
+            root.display()
+        ))),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
 
@@ -175,18 +155,20 @@ fn read(path: &Path) -> Result<Option<Value>, FileError> {
     }
 }
 
-fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Result<(), FileError> {
+fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Result<()> {
     record.retain(|_, value| !value.is_null());
     record.insert(OUTPUTS.to_owned(), outputs.into());
-    write_atomically(path, format!("{:#}\n", Value::Object(record)).as_bytes())
+    write_atomically(path, format!("{:#}\n", Value::Object(record)).as_bytes()).map_err(refused)
 }
 
 /// Deletes a listed file, unless its name leads out of the folder; one that is gone already is fine.
-fn remove(root: &Path, name: &str) -> Result<(), FileError> {
+fn remove(root: &Path, name: &str) -> Result<()> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     let path = root.join(name);
     match if inside { fs::remove_file(&path) } else { Ok(()) } {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(FileError { action: "remove", path, source }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(refused(FileError { action: "remove", path, source }))
+        }
         _ => Ok(()),
     }
 }
@@ -201,7 +183,7 @@ mod tests {
         json!({ "command": "test", "seed": seed, "shard": null }).as_object().cloned().unwrap()
     }
 
-    fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder, FolderError> {
+    fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder> {
         let mut folder = OutputFolder::claim(root, &owner(seed), overwrite)?;
         folder.begin(&["part".to_owned()], Map::new())?;
         Ok(folder)
@@ -247,14 +229,14 @@ mod tests {
         assert_eq!(names(root), [".lock", "mine", "run.json"]);
         assert!(top.path().join("outside").exists());
         // It is the other's now, though nothing was recorded: a run that is cut off has its folder.
-        assert!(matches!(claim(root, 1, false), Err(FolderError::Taken { .. })));
+        assert!(claim(root, 1, false).unwrap_err().to_string().contains("holds the results of"));
     }
 
     #[test]
     fn one_process_writes_at_a_time() {
         let top = tempfile::tempdir().unwrap();
         let held = claim(top.path(), 1, false).unwrap();
-        assert!(matches!(claim(top.path(), 1, false), Err(FolderError::Busy(_))));
+        assert!(claim(top.path(), 1, false).unwrap_err().to_string().contains("another process writes to"));
         drop(held);
         assert!(claim(top.path(), 1, false).is_ok());
     }
