@@ -165,7 +165,7 @@ impl<'a> TomlDocument<'a> {
         };
         match read("") {
             // serde only says that a key is missing: ask again with a value there that tells what it is asked for.
-            Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey { .. } }) => read(&field),
+            Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey(_) }) => read(&field),
             other => other,
         }
     }
@@ -182,7 +182,7 @@ impl<'a> TomlDocument<'a> {
         });
         let meant: Vec<String> = meant.collect();
         faults.retain(|fault| match (&fault.at, &fault.problem) {
-            (Some((_, field)), TomlProblem::MissingKey { .. }) => {
+            (Some((_, field)), TomlProblem::MissingKey(_)) => {
                 let name = field.rsplit('.').next().unwrap_or_default();
                 !meant.contains(&format!("{}.{name}", parent(field)))
             }

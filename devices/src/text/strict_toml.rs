@@ -32,7 +32,7 @@ impl Fault {
         }
         let mut inner = String::new();
         match &mut self.problem {
-            TomlProblem::MissingKey { expected } => inner = std::mem::take(expected),
+            TomlProblem::MissingKey(expected) => inner = std::mem::take(expected),
             TomlProblem::Refused(message) => {
                 if let Some((key, rest)) = message.strip_prefix('.').and_then(|rest| rest.split_once(": ")) {
                     (inner, *message) = (key.to_owned(), rest.to_owned());
@@ -80,7 +80,7 @@ impl de::Error for Fault {
     }
     fn missing_field(name: &'static str) -> Self {
         // The name is moved into the location as soon as that is known.
-        TomlProblem::MissingKey { expected: name.to_owned() }.into()
+        TomlProblem::MissingKey(name.to_owned()).into()
     }
 }
 
@@ -167,7 +167,7 @@ impl<'a> Place<'a> {
         let found = match self.node {
             Node::Absent => {
                 let at = Some((self.offset, self.field.clone()));
-                return Fault { at, problem: TomlProblem::MissingKey { expected } };
+                return Fault { at, problem: TomlProblem::MissingKey(expected) };
             }
             Node::Table(_) => "a table".to_owned(),
             Node::Value(value) => format!("a value of type {}", value.type_str()),

@@ -83,12 +83,9 @@ pub enum TomlProblem {
         /// All valid keys.
         valid: &'static [&'static str],
     },
-    /// A required key that is not there; the line is that of its table.
-    #[error("missing key; expected {expected}")]
-    MissingKey {
-        /// What the field holds.
-        expected: String,
-    },
+    /// A required key that is not there, and what it holds; the line is that of its table.
+    #[error("missing key; expected {0}")]
+    MissingKey(String),
     /// A value of another type.
     #[error("expected {expected}, found {found}")]
     WrongType {

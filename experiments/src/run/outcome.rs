@@ -56,7 +56,7 @@ impl Outcome {
             Err(error) if error.is_infeasible() => return Self::infeasible(&plan.explain_failure(error, cache)),
             Err(error) => {
                 let status = match error {
-                    RunError::Policy(PolicyError::NoDsp { .. }) => Status::Unsupported,
+                    RunError::Policy(PolicyError::NoDsp(_)) => Status::Unsupported,
                     RunError::Killed { .. } => Status::Killed,
                     _ => Status::Error,
                 };

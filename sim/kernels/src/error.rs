@@ -6,12 +6,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// A bit width that no layout packs.
-    #[error("{found} bits; expected 1 to 8")]
-    Bits {
-        /// What was asked for.
-        found: u8,
-    },
+    /// So many bits, a width that no layout packs.
+    #[error("{0} bits; expected 1 to 8")]
+    Bits(u8),
     /// More bits than a packed tensor has: what quantisation dropped cannot be had back.
     #[error("cannot requantise {from} bits to {to}; expected {from} or fewer")]
     Widen {

@@ -130,8 +130,8 @@ mod race {
     #[test]
     fn the_median_is_taken_and_a_failing_pass_ends_the_race() {
         assert_eq!(median([5, 1, 9, 3, 7].map(Duration::from_nanos).to_vec()), Duration::from_nanos(5));
-        let mut runners: [Pass<()>; 1] = [Box::new(|(): &mut ()| Err(KernelError::Bits { found: 9 }))];
-        assert_eq!(race(&mut (), &mut runners, RULES), Err(KernelError::Bits { found: 9 }));
+        let mut runners: [Pass<()>; 1] = [Box::new(|(): &mut ()| Err(KernelError::Bits(9)))];
+        assert_eq!(race(&mut (), &mut runners, RULES), Err(KernelError::Bits(9)));
     }
 
     #[test]

@@ -58,30 +58,18 @@ pub enum PageError {
         /// The page.
         page: Bytes,
     },
-    /// Ids stay below [`IDS`].
-    #[error("activation {id}: ids end at {}", IDS - 1)]
-    IdTooLarge {
-        /// The id.
-        id: u32,
-    },
-    /// No activation has this id.
-    #[error("activation {id} is not in the store")]
-    UnknownId {
-        /// The id.
-        id: u32,
-    },
+    /// An id that is too large: they stay below [`IDS`].
+    #[error("activation {0}: ids end at {last}", last = IDS - 1)]
+    IdTooLarge(u32),
+    /// No activation has the id.
+    #[error("activation {0} is not in the store")]
+    UnknownId(u32),
     /// The id is taken.
-    #[error("activation {id} is in the store already")]
-    KnownId {
-        /// The id.
-        id: u32,
-    },
-    /// NaN has no place in an order.
-    #[error("activation {id}: its importance is not a number")]
-    NotANumber {
-        /// The id.
-        id: u32,
-    },
+    #[error("activation {0} is in the store already")]
+    KnownId(u32),
+    /// The importance of the activation of this id: NaN has no place in an order.
+    #[error("activation {0}: its importance is not a number")]
+    NotANumber(u32),
     /// The budget has no pages left for it.
     #[error("activation {id}: {missing} of pages are missing under a budget of {budget}")]
     Full {

@@ -59,12 +59,9 @@ pub enum SampleError {
         /// The time of the one before it.
         last: Nanos,
     },
-    /// No such adjustment exists.
-    #[error("an oom_score_adj of {found}; expected -1000 to 1000")]
-    Adjustment {
-        /// What was found.
-        found: i16,
-    },
+    /// An adjustment that does not exist.
+    #[error("an oom_score_adj of {0}; expected -1000 to 1000")]
+    Adjustment(i16),
 }
 
 impl SampleError {
@@ -74,7 +71,7 @@ impl SampleError {
             return Err(Self::Reversed { found: sample.time, last });
         }
         match sample.adjustments.iter().find(|adjustment| !(-1000..=1000).contains(*adjustment)) {
-            Some(&found) => Err(Self::Adjustment { found }),
+            Some(&found) => Err(Self::Adjustment(found)),
             None => Ok(()),
         }
     }

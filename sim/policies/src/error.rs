@@ -48,20 +48,12 @@ pub enum PolicyError {
         /// The budget, with its unit.
         budget: String,
     },
-    /// The policy offloads to a DSP, and the run has none.
-    #[error("{policy} needs a DSP; expected a device and a stack that have one")]
-    NoDsp {
-        /// The policy.
-        policy: &'static str,
-    },
+    /// The policy of this id offloads to a DSP, and the run has none.
+    #[error("{0} needs a DSP; expected a device and a stack that have one")]
+    NoDsp(&'static str),
     /// The policy takes scale factors anew as seldom as they change, and the stack does not say how they do.
-    #[error(
-        "{policy} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic"
-    )]
-    NoFactors {
-        /// The policy.
-        policy: &'static str,
-    },
+    #[error("{0} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic")]
+    NoFactors(&'static str),
     /// An operator's buffers are larger than the DSP's memory.
     #[error("{policy}: the buffers of {node} take {bytes} on the DSP; expected at most {memory}")]
     DspMemory {

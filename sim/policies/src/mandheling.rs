@@ -210,13 +210,13 @@ fn buffers(graph: &TrainingGraph, node: usize, held: &[TensorId], samples: u64) 
 
 impl Policy for Mandheling {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let dsp = setting.dsp.ok_or(PolicyError::NoDsp { policy: NAME })?;
+        let dsp = setting.dsp.ok_or(PolicyError::NoDsp(NAME))?;
         if self.parameters.rescaling == Rescaling::Adaptive {
             let Parameters { seed, history, warm_up, .. } = self.parameters;
             let factors = if setting.tells_factors {
                 Factors::told(setting.graph, history, setting.learned)
             } else {
-                let constants = setting.factors.ok_or(PolicyError::NoFactors { policy: NAME })?;
+                let constants = setting.factors.ok_or(PolicyError::NoFactors(NAME))?;
                 let mut factors = Factors::drawn(setting.graph, seed, history, constants);
                 (0..warm_up).for_each(|_| factors.advance());
                 factors

@@ -17,24 +17,15 @@ pub enum LogError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file has no lines.
-    #[error("{file}: the log is empty; expected one JSON instruction per line")]
-    Empty {
-        /// The log.
-        file: String,
-    },
-    /// Nothing marks where recording began.
-    #[error(r#"{file}: no line starts the log; expected {{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}}"#)]
-    NoStart {
-        /// The log.
-        file: String,
-    },
-    /// There is no baseline to compare with.
-    #[error("{file}: no operator after START takes time; expected at least one CALL or MUTATE with a positive TIME")]
-    NothingToReplay {
-        /// The log.
-        file: String,
-    },
+    /// The file, a log, has no lines.
+    #[error("{0}: the log is empty; expected one JSON instruction per line")]
+    Empty(String),
+    /// Nothing in the log marks where recording began.
+    #[error(r#"{0}: no line starts the log; expected {{"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}}"#)]
+    NoStart(String),
+    /// The log has no baseline to compare with.
+    #[error("{0}: no operator after START takes time; expected at least one CALL or MUTATE with a positive TIME")]
+    NothingToReplay(String),
     /// One line is wrong.
     #[error("{file}:{line}: {fault}")]
     Line {
@@ -51,18 +42,12 @@ pub enum LogError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LineFault {
-    /// The line is not text.
-    #[error("not UTF-8 from byte {byte} of the line; expected a JSON object")]
-    NotUtf8 {
-        /// The first offending byte, counted from 1.
-        byte: usize,
-    },
-    /// The line is not a JSON object.
-    #[error("expected a JSON object: {reason}")]
-    Json {
-        /// The parser's reason, with its column.
-        reason: String,
-    },
+    /// The line is not text; its first offending byte, counted from 1.
+    #[error("not UTF-8 from byte {0} of the line; expected a JSON object")]
+    NotUtf8(usize),
+    /// The line is not a JSON object; the parser's reason, with its column.
+    #[error("expected a JSON object: {0}")]
+    Json(String),
     /// `INSTRUCTION` is none of the known ones.
     #[error("field INSTRUCTION: unknown instruction '{found}'{}", question(*nearest))]
     UnknownInstruction {
@@ -101,12 +86,9 @@ pub enum LineFault {
         /// What is there.
         found: String,
     },
-    /// A line that only follows another one stands alone.
-    #[error("{instruction} line without a CALL or CONSTANT before it")]
-    Stray {
-        /// `MEMORY` or `ALIAS`.
-        instruction: &'static str,
-    },
+    /// A line that only follows another one, `MEMORY` or `ALIAS`, stands alone.
+    #[error("{0} line without a CALL or CONSTANT before it")]
+    Stray(&'static str),
     /// A tensor is used that no line made.
     #[error("field {field}: unknown tensor '{name}'{}; expected the name of a CONSTANT, a RESULT or a DST", hint(nearest.as_deref()))]
     UnknownName {
@@ -129,12 +111,9 @@ pub enum LineFault {
         /// The number of arguments.
         arguments: usize,
     },
-    /// An operator makes nothing.
-    #[error("field {field}: the operator has no output; expected at least one")]
-    NoOutput {
-        /// The field.
-        field: &'static str,
-    },
+    /// An operator makes nothing, as the field says.
+    #[error("field {0}: the operator has no output; expected at least one")]
+    NoOutput(&'static str),
     /// The sum of a field over the log is past what is counted exactly.
     #[error("field {field}: the log's total passes {limit}, the most that is counted exactly")]
     TooLarge {

@@ -54,9 +54,9 @@ impl Log {
         let mut lines = Lines { rest: text.as_ref(), number: 0 };
         match compile(&mut lines) {
             Ok(Some(program)) if program.baseline_compute > 0 => Ok(Self { name, program }),
-            Ok(Some(_)) => Err(LogError::NothingToReplay { file: name }),
-            Ok(None) if lines.number == 0 => Err(LogError::Empty { file: name }),
-            Ok(None) => Err(LogError::NoStart { file: name }),
+            Ok(Some(_)) => Err(LogError::NothingToReplay(name)),
+            Ok(None) if lines.number == 0 => Err(LogError::Empty(name)),
+            Ok(None) => Err(LogError::NoStart(name)),
             Err(Fault { line, fault }) => Err(LogError::Line { file: name, line, fault }),
         }
     }
@@ -141,7 +141,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let results = fields.names("RESULT")?;
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
             if results.is_empty() {
-                return Err(LineFault::NoOutput { field: "RESULT" }.into());
+                return Err(LineFault::NoOutput("RESULT").into());
             }
             let mut outputs = Vec::with_capacity(results.len());
             for name in results {
@@ -156,7 +156,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
             let changed = fields.indices("MUTATE", args.len())?;
             if changed.is_empty() {
-                return Err(LineFault::NoOutput { field: "MUTATE" }.into());
+                return Err(LineFault::NoOutput("MUTATE").into());
             }
             builder.mutate(&args, &changed, time)?;
         }
@@ -165,8 +165,8 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
         "RELEASE" => builder.release(fields.text("NAME")?),
         // Further annotations only mark the forward and the backward pass.
         "ANNOTATE" => {}
-        "MEMORY" => return Err(LineFault::Stray { instruction: "MEMORY" }.into()),
-        _ => return Err(LineFault::Stray { instruction: "ALIAS" }.into()),
+        "MEMORY" => return Err(LineFault::Stray("MEMORY").into()),
+        _ => return Err(LineFault::Stray("ALIAS").into()),
     }
     Ok(())
 }
@@ -236,11 +236,11 @@ impl Lines<'_> {
 }
 
 fn parse_line(line: &[u8]) -> Result<Line, LineFault> {
-    let text = std::str::from_utf8(line).map_err(|error| LineFault::NotUtf8 { byte: error.valid_up_to() + 1 })?;
+    let text = std::str::from_utf8(line).map_err(|error| LineFault::NotUtf8(error.valid_up_to() + 1))?;
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         // serde_json sees one line at a time: its line number would mislead.
         let reason = error.to_string().replace(" at line 1 column", " at column");
-        LineFault::Json { reason }
+        LineFault::Json(reason)
     })?;
     let mut fields = Fields { instruction: "line", map: fields };
     let found = fields.text("INSTRUCTION")?;

@@ -79,12 +79,9 @@ pub enum PopulationError {
         /// What it may be.
         expected: &'static str,
     },
-    /// Phones of a memory class are like no device.
-    #[error("no device has {size_gb} GB of memory, which some phones of the population have")]
-    NoDevice {
-        /// The memory.
-        size_gb: f64,
-    },
+    /// Phones of the class with so many GB of memory are like no device.
+    #[error("no device has {0} GB of memory, which some phones of the population have")]
+    NoDevice(f64),
     /// The embedded file does not follow its schema.
     #[error("{FILE}: {0}")]
     File(String),

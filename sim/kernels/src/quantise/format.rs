@@ -19,7 +19,7 @@ impl Bits {
     /// # Errors
     /// [`KernelError::Bits`] outside 1 to 8.
     pub const fn new(bits: u8) -> Result<Self, KernelError> {
-        if matches!(bits, 1..=8) { Ok(Self(bits)) } else { Err(KernelError::Bits { found: bits }) }
+        if matches!(bits, 1..=8) { Ok(Self(bits)) } else { Err(KernelError::Bits(bits)) }
     }
 
     /// The number of bits.

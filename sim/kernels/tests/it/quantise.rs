@@ -247,8 +247,8 @@ fn a_range_that_is_not_finite_is_an_error() {
 
 #[test]
 fn widths_and_buffers_are_checked() {
-    assert_eq!(Bits::new(0), Err(KernelError::Bits { found: 0 }));
-    assert_eq!(Bits::new(9), Err(KernelError::Bits { found: 9 }));
+    assert_eq!(Bits::new(0), Err(KernelError::Bits(0)));
+    assert_eq!(Bits::new(9), Err(KernelError::Bits(9)));
     let format = Format::new(bits(4), Grouping::Tensor, Layout::Interleaved);
     // 9 elements of 4 bits take two words.
     let short = quantise_into(&[1.0; 9], format, Rounding::NearestEven, Isa::Scalar, &mut [0; 1], &mut [0; 2]);

@@ -122,10 +122,10 @@ impl PageArena {
     /// An id that is too large or taken, or a budget that is full.
     pub fn insert(&mut self, id: u32, size: Bytes) -> Result<Effects, PageError> {
         if id >= IDS {
-            return Err(PageError::IdTooLarge { id });
+            return Err(PageError::IdTooLarge(id));
         }
         if self.list(id).is_ok() {
-            return Err(PageError::KnownId { id });
+            return Err(PageError::KnownId(id));
         }
         let (list, effects) = self.blocks.take(size.0).map_err(|missing| PageError::Full {
             id,
@@ -218,7 +218,7 @@ impl PageArena {
     }
 
     fn list(&self, id: u32) -> Result<List, PageError> {
-        self.lists.get(id as usize).copied().flatten().ok_or(PageError::UnknownId { id })
+        self.lists.get(id as usize).copied().flatten().ok_or(PageError::UnknownId(id))
     }
 
     /// The size of an activation; `None` if it is not there.

@@ -67,10 +67,10 @@ impl PageTable {
     /// An id that is too large or taken, an importance that is not a number.
     pub fn insert(&mut self, id: u32, size: Bytes, keys: Keys) -> Result<(), PageError> {
         if id >= IDS {
-            return Err(PageError::IdTooLarge { id });
+            return Err(PageError::IdTooLarge(id));
         }
         if self.entry(id).is_ok() {
-            return Err(PageError::KnownId { id });
+            return Err(PageError::KnownId(id));
         }
         if id as usize >= self.entries.len() {
             self.entries.resize(id as usize + 1, None);
@@ -114,14 +114,14 @@ impl PageTable {
     }
 
     fn set(&mut self, id: u32, entry: Entry) -> Result<(), PageError> {
-        let rank = entry.rank().ok_or(PageError::NotANumber { id })?;
+        let rank = entry.rank().ok_or(PageError::NotANumber(id))?;
         self.entries[id as usize] = Some(entry);
         self.order.set(id, rank);
         Ok(())
     }
 
     fn entry(&self, id: u32) -> Result<Entry, PageError> {
-        self.entries.get(id as usize).copied().flatten().ok_or(PageError::UnknownId { id })
+        self.entries.get(id as usize).copied().flatten().ok_or(PageError::UnknownId(id))
     }
 
     /// Bytes of the pages that `size` bytes take.

@@ -372,7 +372,7 @@ impl PhoneMemory {
     fn touch_and_wait(&mut self, touch: Touch, now: Nanos, flash: &mut dyn Flash) -> Result<Stall, PhoneError> {
         self.pass(now, flash);
         if self.region(touch.region).is_err() {
-            return Err(PhoneError::Killed { stall: Stall::default() });
+            return Err(PhoneError::Killed(Stall::default()));
         }
         self.actors.get_mut(CALLER).touches.push_back(touch);
         self.rouse(CALLER);

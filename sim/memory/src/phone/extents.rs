@@ -103,7 +103,7 @@ impl Extents {
             return Ok(id);
         }
         let id = u32::try_from(self.all.len()).ok().filter(|&id| id != NONE);
-        let id = id.ok_or(PhoneError::TooMany { what: "extents" })?;
+        let id = id.ok_or(PhoneError::TooMany("extents"))?;
         self.all.push(extent);
         Ok(id)
     }

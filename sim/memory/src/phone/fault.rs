@@ -42,7 +42,7 @@ impl PhoneMemory {
             let known = self.actors.get(actor);
             let (fault, stall) = (known.fault, known.stall);
             let Some(Touch { region, places, access, whole }) = known.touches.front().cloned() else { return Ok(true) };
-            let Ok(index) = self.region(region) else { return Err(PhoneError::Killed { stall }) };
+            let Ok(index) = self.region(region) else { return Err(PhoneError::Killed(stall)) };
             // It may have shrunk meanwhile.
             let end = places.end.min(self.regions[index].extents.len());
             if fault == Fault::None {
@@ -418,7 +418,7 @@ impl PhoneMemory {
         let known = self.actors.get(actor);
         let region = known.touches.front().map(|touch| touch.region);
         if region.is_some_and(|region| self.region(region).is_err()) {
-            return Err(PhoneError::Killed { stall: known.stall });
+            return Err(PhoneError::Killed(known.stall));
         }
         Ok(())
     }

@@ -117,7 +117,7 @@ impl PhoneMemory {
             self.processes[index as usize] = new(life);
             return Ok(ProcessId { index, life });
         }
-        let index = self.processes.add(new(0)).ok_or(PhoneError::TooMany { what: "processes" })?;
+        let index = self.processes.add(new(0)).ok_or(PhoneError::TooMany("processes"))?;
         Ok(ProcessId { index, life: 0 })
     }
 
@@ -166,7 +166,7 @@ impl PhoneMemory {
         if let Backing::Anonymous(mix) = backing
             && let Some(wrong) = mix.contradiction()
         {
-            return Err(PhoneError::Pages { wrong });
+            return Err(PhoneError::Pages(wrong));
         }
         let place = self.processes[owner].regions.len() as u32;
         let new = |life| Region {
@@ -189,7 +189,7 @@ impl PhoneMemory {
             *region = Region { extents, ..new(life) };
             RegionId { index, life }
         } else {
-            let index = self.regions.add(new(0)).ok_or(PhoneError::TooMany { what: "regions" })?;
+            let index = self.regions.add(new(0)).ok_or(PhoneError::TooMany("regions"))?;
             RegionId { index, life: 0 }
         };
         self.processes[owner].regions.push(id.index);
@@ -250,12 +250,12 @@ impl PhoneMemory {
     pub(super) fn process(&self, process: ProcessId) -> Result<usize, PhoneError> {
         let known = self.processes.get(process.index);
         let known = known.is_some_and(|known| known.alive && known.life == process.life);
-        if known { Ok(process.index as usize) } else { Err(PhoneError::UnknownProcess { process }) }
+        if known { Ok(process.index as usize) } else { Err(PhoneError::UnknownProcess(process)) }
     }
 
     pub(super) fn region(&self, region: RegionId) -> Result<usize, PhoneError> {
         let known = self.regions.get(region.index).is_some_and(|known| known.life == region.life);
-        if known { Ok(region.index as usize) } else { Err(PhoneError::UnknownRegion { region }) }
+        if known { Ok(region.index as usize) } else { Err(PhoneError::UnknownRegion(region)) }
     }
 
     /// The extents that a range of a region lies in.
@@ -390,5 +390,5 @@ impl PhoneMemory {
 }
 
 fn check_adj(adj: i32) -> Result<(), PhoneError> {
-    if (-1000..=1000).contains(&adj) { Ok(()) } else { Err(PhoneError::Adj { adj }) }
+    if (-1000..=1000).contains(&adj) { Ok(()) } else { Err(PhoneError::Adj(adj)) }
 }

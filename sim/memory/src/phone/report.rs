@@ -215,30 +215,18 @@ pub enum PhoneError {
         /// What it may be.
         expected: &'static str,
     },
-    /// Pages that contradict themselves.
-    #[error("anonymous pages: {wrong}")]
-    Pages {
-        /// How.
-        wrong: &'static str,
-    },
+    /// Pages that contradict themselves, and how.
+    #[error("anonymous pages: {0}")]
+    Pages(&'static str),
     /// A score outside the kernel's range.
-    #[error("an oom_score_adj of {adj}: expected -1000 to 1000")]
-    Adj {
-        /// As given.
-        adj: i32,
-    },
-    /// No such process, or it has ended.
-    #[error("{process:?} is not running")]
-    UnknownProcess {
-        /// Which.
-        process: ProcessId,
-    },
-    /// No such region, or it was released, or its process has ended.
-    #[error("{region:?} is not mapped")]
-    UnknownRegion {
-        /// Which.
-        region: RegionId,
-    },
+    #[error("an oom_score_adj of {0}: expected -1000 to 1000")]
+    Adj(i32),
+    /// The process is none, or it has ended.
+    #[error("{0:?} is not running")]
+    UnknownProcess(ProcessId),
+    /// The region is none, or it was released, or its process has ended.
+    #[error("{0:?} is not mapped")]
+    UnknownRegion(RegionId),
     /// A touch beyond the end.
     #[error("{region:?} has {size}, touched up to {end}")]
     BeyondEnd {
@@ -249,18 +237,12 @@ pub enum PhoneError {
         /// Where the touch ends.
         end: Bytes,
     },
-    /// More regions, processes or extents than a simulated phone can hold.
-    #[error("too many {what}")]
-    TooMany {
-        /// Of what.
-        what: &'static str,
-    },
-    /// The process that touched was ended meanwhile; [`super::PhoneMemory::poll_lmkd`] says why.
-    #[error("the process was ended during the touch, after {}", stall.total())]
-    Killed {
-        /// The stall until then.
-        stall: Stall,
-    },
+    /// More of these, which are regions, processes or extents, than a simulated phone can hold.
+    #[error("too many {0}")]
+    TooMany(&'static str),
+    /// The process that touched was ended after this stall; [`super::PhoneMemory::poll_lmkd`] says why.
+    #[error("the process was ended during the touch, after {}", .0.total())]
+    Killed(Stall),
     /// Nothing can be reclaimed and no process may be ended.
     #[error("out of memory: {wanted} wanted, {free} free, nothing to reclaim and no process to end")]
     OutOfMemory {

@@ -173,14 +173,14 @@ fn bad_input_is_a_typed_error() {
     assert_eq!(PageArena::new(config(10, 9, 10)).unwrap_err(), small_step);
 
     let mut store = small();
-    let unknown = PageError::UnknownId { id: 7 };
+    let unknown = PageError::UnknownId(7);
     assert_eq!((store.shrink(7, Bytes(1)), store.evict(7)), (Err(unknown), Err(unknown)));
     assert_eq!((store.write(7, &[]), store.read(7, &mut [])), (Err(unknown), Err(unknown)));
     store.insert(1, Bytes(1)).unwrap();
-    assert_eq!(store.insert(1, Bytes(1)), Err(PageError::KnownId { id: 1 }));
+    assert_eq!(store.insert(1, Bytes(1)), Err(PageError::KnownId(1)));
     let length = PageError::WrongLength { id: 1, size: Bytes(1), given: Bytes(2) };
     assert_eq!(store.read(1, &mut [0, 0]), Err(length));
-    assert_eq!(store.insert(IDS, Bytes(1)), Err(PageError::IdTooLarge { id: IDS }));
+    assert_eq!(store.insert(IDS, Bytes(1)), Err(PageError::IdTooLarge(IDS)));
     let mut sizes = PageArena::new(config(10, 40, 100)).unwrap();
     sizes.insert(0, Bytes(1)).unwrap();
     assert_eq!(sizes.write(0, &[0]), Err(PageError::NoData));
@@ -195,11 +195,11 @@ fn bad_input_is_a_typed_error() {
     assert_eq!(PageTable::new(Bytes::ZERO).unwrap_err(), PageError::EmptyPage);
     assert_eq!((table.update_key(7, 1.0), table.update_size(7, Bytes(1))), (Err(unknown), Err(unknown)));
     assert_eq!(table.evict(7), Err(unknown));
-    let nan = PageError::NotANumber { id: 1 };
+    let nan = PageError::NotANumber(1);
     assert_eq!(table.insert(1, Bytes(1), keys(f64::NAN, 1)), Err(nan));
     assert_eq!((table.first(Tighter::Memory), table.first(Tighter::Time)), (None, None));
     table.insert(1, Bytes(1), keys(1.0, 1)).unwrap();
-    assert_eq!(table.insert(1, Bytes(1), keys(1.0, 1)), Err(PageError::KnownId { id: 1 }));
+    assert_eq!(table.insert(1, Bytes(1), keys(1.0, 1)), Err(PageError::KnownId(1)));
     assert_eq!(table.update_key(1, f64::NAN), Err(nan));
     // Its importance is still 1: it goes before 2, which is worth more, and after 3, which is worth less.
     table.insert(2, Bytes(1), keys(1.5, 1)).unwrap();
@@ -208,7 +208,7 @@ fn bad_input_is_a_typed_error() {
     assert_eq!(table.first(Tighter::Memory), Some(3));
     table.evict(2).unwrap();
     table.evict(3).unwrap();
-    assert_eq!(table.insert(IDS, Bytes(1), keys(1.0, 1)), Err(PageError::IdTooLarge { id: IDS }));
+    assert_eq!(table.insert(IDS, Bytes(1), keys(1.0, 1)), Err(PageError::IdTooLarge(IDS)));
 
     // Sizes beyond any budget, twice: the demand ends at the largest number and comes back.
     for id in [10, 11] {

@@ -167,7 +167,7 @@ impl Twin {
             Step::Plan { id, size, importance, time } | Step::Insert { id, size, importance, time } => {
                 let keys = Keys { importance: f64::from(importance), time: Nanos(time) };
                 if self.held.contains_key(&id) {
-                    assert_eq!(table.insert(id, Bytes(size), keys), Err(PageError::KnownId { id }));
+                    assert_eq!(table.insert(id, Bytes(size), keys), Err(PageError::KnownId(id)));
                     return;
                 }
                 self.held.insert(id, Held { size, importance, time, pages: None, bytes: None });
@@ -184,7 +184,7 @@ impl Twin {
                     assert_eq!(arena.insert(id, size).ok(), placed);
                 }
                 Some(held) => {
-                    assert_eq!(arena.insert(id, Bytes(held.size)), Err(PageError::KnownId { id }));
+                    assert_eq!(arena.insert(id, Bytes(held.size)), Err(PageError::KnownId(id)));
                 }
                 None => assert_eq!(arena.size(id), None),
             },

@@ -163,7 +163,7 @@ impl<'a> PhoneSystem<'a> {
     fn note(&mut self, touched: &Touched) -> Result<(), PhoneError> {
         let (stall, lives) = match &touched.outcome {
             Ok(stall) => (stall, true),
-            Err(PhoneError::Killed { stall }) => (stall, false),
+            Err(PhoneError::Killed(stall)) => (stall, false),
             Err(error) => return Err(error.clone()),
         };
         let now = touched.at.saturating_sub(self.start);
@@ -243,7 +243,7 @@ impl<'a> PhoneSystem<'a> {
         self.memory.begin(self.threads, parts)?;
         let Some(touched) = self.go_on(Nanos::MAX)? else { return Ok(Stall::default()) };
         let stall = match touched.outcome {
-            Ok(stall) | Err(PhoneError::Killed { stall }) => stall,
+            Ok(stall) | Err(PhoneError::Killed(stall)) => stall,
             Err(error) => return Err(error),
         };
         // All threads wait for the one whose core kswapd has had.

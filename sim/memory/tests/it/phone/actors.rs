@@ -125,10 +125,7 @@ fn what_shrinks_or_ends_meanwhile_is_passed_over() {
     phone.pass(phone.now() + Nanos(50_000), &mut flash);
     phone.release(region).unwrap();
     let ends = all(&mut phone, &mut flash);
-    assert!(
-        matches!(ends[0].outcome, Err(PhoneError::Killed { stall }) if stall.sleeping == Nanos(101_907)),
-        "{ends:?}"
-    );
+    assert!(matches!(ends[0].outcome, Err(PhoneError::Killed(stall)) if stall.sleeping == Nanos(101_907)), "{ends:?}");
 }
 
 #[test]

@@ -217,12 +217,9 @@ fn out_of_memory_is_an_error_and_not_an_end() {
     let mine = phone.map(app, Bytes(8 * MIB), ANON).unwrap();
     phone.resize(more, Bytes::ZERO).unwrap();
     let error = phone.touch(mine, Access::Write, phone.now(), &mut flash).unwrap_err();
-    assert!(matches!(error, PhoneError::Killed { .. }), "{error}");
+    assert!(matches!(error, PhoneError::Killed(_)), "{error}");
     assert_eq!(phone.poll_lmkd(phone.now(), &mut flash).unwrap().name, "app");
-    assert_eq!(
-        phone.touch(mine, Access::Write, phone.now(), &mut flash),
-        Err(PhoneError::UnknownRegion { region: mine })
-    );
+    assert_eq!(phone.touch(mine, Access::Write, phone.now(), &mut flash), Err(PhoneError::UnknownRegion(mine)));
     assert_eq!((phone.counters().oom_kill, phone.is_running(app)), (1, false));
 }
 
@@ -401,10 +398,10 @@ fn bad_input_is_refused_by_name() {
         assert_eq!(field(Settings { lmkd: Some(lmkd), ..good.clone() }), "lmkd");
     }
     let mut phone = phone(good);
-    assert_eq!(phone.spawn("x", 1001), Err(PhoneError::Adj { adj: 1001 }));
+    assert_eq!(phone.spawn("x", 1001), Err(PhoneError::Adj(1001)));
     let process = phone.spawn("x", 0).unwrap();
     let nothing = Backing::Anonymous(PageMix::all(Factor(f64::NAN)));
-    assert!(matches!(phone.map(process, Bytes(1), nothing), Err(PhoneError::Pages { .. })));
+    assert!(matches!(phone.map(process, Bytes(1), nothing), Err(PhoneError::Pages(_))));
     let region = phone.map(process, Bytes(5000), ANON).unwrap();
     let mut flash: Box<dyn Flash> = Box::new(Simple::new());
     let beyond = phone.touch_part(region, Bytes(0)..Bytes(5001), Access::Read, Nanos::ZERO, flash.as_mut());
@@ -413,6 +410,6 @@ fn bad_input_is_refused_by_name() {
     phone.touch(region, Access::Read, Nanos::ZERO, flash.as_mut()).unwrap();
     assert_eq!(phone.process_usage(process).unwrap().resident, Bytes(8192));
     phone.exit(process).unwrap();
-    assert_eq!(phone.exit(process), Err(PhoneError::UnknownProcess { process }));
-    assert_eq!(phone.release(region), Err(PhoneError::UnknownRegion { region }));
+    assert_eq!(phone.exit(process), Err(PhoneError::UnknownProcess(process)));
+    assert_eq!(phone.release(region), Err(PhoneError::UnknownRegion(region)));
 }

@@ -320,8 +320,8 @@ proptest! {
                 let fine = matches!(
                     done,
                     Ok(()) | Err(
-                        PhoneError::OutOfMemory { .. } | PhoneError::Killed { .. } | PhoneError::UnknownProcess { .. }
-                        | PhoneError::UnknownRegion { .. } | PhoneError::BeyondEnd { .. }
+                        PhoneError::OutOfMemory { .. } | PhoneError::Killed(_) | PhoneError::UnknownProcess(_)
+                        | PhoneError::UnknownRegion(_) | PhoneError::BeyondEnd { .. }
                     )
                 );
                 prop_assert!(fine, "{:?}", done);

@@ -117,8 +117,8 @@ fn a_sample_that_cannot_be_is_refused_and_left_out() {
         let reversed = SampleError::Reversed { found: Nanos(4 * SECOND), last: Nanos(5 * SECOND) };
         assert_eq!(rule.observe(&sample(4, 900, &[0])), Err(reversed));
         assert!(reversed.to_string().contains("expected times that do not fall"));
-        assert_eq!(rule.observe(&sample(6, 900, &[0, 1001])), Err(SampleError::Adjustment { found: 1001 }));
-        assert_eq!(rule.observe(&sample(6, 900, &[-1001])), Err(SampleError::Adjustment { found: -1001 }));
+        assert_eq!(rule.observe(&sample(6, 900, &[0, 1001])), Err(SampleError::Adjustment(1001)));
+        assert_eq!(rule.observe(&sample(6, 900, &[-1001])), Err(SampleError::Adjustment(-1001)));
         assert_eq!(rule.begin_round(), Some(Bytes(100)));
     }
 }

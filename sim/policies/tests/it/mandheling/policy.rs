@@ -109,7 +109,7 @@ const PLAIN: Parameters = Parameters {
 fn a_run_without_a_dsp_is_refused() {
     let graph = chain(&[1]);
     let error = Mandheling::new(PLAIN).prepare(&setting(&graph, 4, &[Nanos(1)])).unwrap_err();
-    assert_eq!(error, PolicyError::NoDsp { policy: "mandheling" });
+    assert_eq!(error, PolicyError::NoDsp("mandheling"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn how_factors_change_must_be_known_where_they_are_drawn() {
     let adaptive = Parameters { rescaling: Rescaling::Adaptive, ..PLAIN };
     let setting = || Setting { dsp: Some(&dsp), ..setting(&graph, 4, &[Nanos(1)]) };
     let error = Mandheling::new(adaptive).prepare(&setting()).unwrap_err();
-    assert_eq!(error, PolicyError::NoFactors { policy: "mandheling" });
+    assert_eq!(error, PolicyError::NoFactors("mandheling"));
     assert!(Mandheling::new(adaptive).prepare(&Setting { tells_factors: true, ..setting() }).is_ok());
     assert!(Mandheling::new(PLAIN).prepare(&setting()).is_ok());
 }
