@@ -237,26 +237,10 @@ pub enum CalibrationError {
     /// The file is not exactly the schema, or contradicts itself; an override that would make it so has no line.
     #[error(transparent)]
     Toml(#[from] TomlError),
-    /// No built-in calibration has this id.
-    #[error("unknown {what} `{id}`{}; expected the path of a .toml file or one of {}", aside(nearest.as_deref()), valid.join(", "))]
-    UnknownId {
-        /// `device`, `software stack` or `operating system`.
-        what: &'static str,
-        /// The id that was asked for.
-        id: String,
-        /// The valid id most like it.
-        nearest: Option<String>,
-        /// All valid ids.
-        valid: Vec<&'static str>,
-    },
-    /// A file that could not be read.
-    #[error("cannot read the calibration {path}: {source}")]
-    Read {
-        /// The path.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// In words: an id that no built-in calibration has, a file that could not be read, a shortened name that fits more than one
+    /// constant.
+    #[error("{0}")]
+    Refused(String),
     /// An override of a constant that does not exist.
     #[error("{file}: no constant is named `{name}`{}", aside(nearest.as_deref()))]
     UnknownConstant {
@@ -266,15 +250,5 @@ pub enum CalibrationError {
         name: String,
         /// The valid name most like it.
         nearest: Option<String>,
-    },
-    /// A shortened name that fits more than one constant.
-    #[error("{file}: `{name}` could be any of {}", candidates.join(", "))]
-    AmbiguousConstant {
-        /// The calibration.
-        file: String,
-        /// The name that was asked for.
-        name: String,
-        /// The constants that it fits.
-        candidates: Vec<String>,
     },
 }

@@ -237,75 +237,10 @@ impl Rendered {
     }
 }
 
-/// Why a figure could not be drawn.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum FigureError {
-    /// A value is infinite or not a number.
-    #[error("{panel}: series `{series}`, value {index}: {value} is not a finite number")]
-    NotFinite {
-        /// The panel's title, or its place.
-        panel: String,
-        /// The series.
-        series: String,
-        /// Which value of the series, from 0.
-        index: usize,
-        /// The value.
-        value: f64,
-    },
-    /// A value has no place on a logarithmic axis, or in a stack.
-    #[error("{panel}: series `{series}`, value {index}: {value} is not positive, as {needed_by} needs")]
-    NotPositive {
-        /// The panel's title, or its place.
-        panel: String,
-        /// The series.
-        series: String,
-        /// Which value of the series, from 0.
-        index: usize,
-        /// The value.
-        value: f64,
-        /// What needs positive values.
-        needed_by: &'static str,
-    },
-    /// A series has more or fewer values than the chart has categories.
-    #[error("{panel}: series `{series}` has {found} values for {expected} categories")]
-    Length {
-        /// The panel's title, or its place.
-        panel: String,
-        /// The series.
-        series: String,
-        /// Values it has.
-        found: usize,
-        /// Values it should have.
-        expected: usize,
-    },
-    /// An axis cannot span this range.
-    #[error("axis `{axis}` cannot run from {lo} to {hi}")]
-    Range {
-        /// The axis' quantity.
-        axis: String,
-        /// The low end.
-        lo: f64,
-        /// The high end.
-        hi: f64,
-    },
-    /// The figure would be larger than can be drawn.
-    #[error("the figure would be {width} × {height} pixels; at most 16000 × 16000 can be drawn")]
-    Size {
-        /// Its width.
-        width: u64,
-        /// Its height.
-        height: u64,
-    },
-    /// The embedded font was refused.
-    #[error("the embedded font cannot be read")]
-    Font,
-    /// plotters failed.
-    #[error("drawing the SVG failed: {0}")]
-    Drawing(String),
-    /// resvg failed.
-    #[error("drawing the PNG failed: {0}")]
-    Raster(String),
-}
+/// Why a figure could not be drawn, in words: the panel, the series and the value; what of drawing failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FigureError(String);
 
 // SVG to PNG, with the same font that the layout was measured with.
 
@@ -319,7 +254,7 @@ static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
 
 /// The picture of `svg`, [`PNG_SCALE`] times as large.
 fn png(svg: &str) -> Result<Vec<u8>, FigureError> {
-    let failed = |reason: String| FigureError::Raster(reason);
+    let failed = |reason: String| FigureError(format!("drawing the PNG failed: {reason}"));
     let options = Options { fontdb: Arc::clone(&FONTS), ..Options::default() };
     let tree = Tree::from_str(svg, &options).map_err(|e| failed(e.to_string()))?;
     let size = tree.size().to_int_size();

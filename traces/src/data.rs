@@ -1,33 +1,16 @@
 //! Reading the crate's data files, strictly: what their fields hold, and why one is refused.
 
 use haversack_devices::calibration::{Kind, Visit};
-use haversack_devices::text::{TomlError, aside};
+use haversack_devices::text::TomlError;
 use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 
 /// Why a data file of the usage model or of the footprints could not be used.
 #[derive(Debug, Error)]
 pub enum DataError {
-    /// The file could not be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The path.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Nothing that the crate brings along has this name.
-    #[error("unknown {what} `{name}`{}; expected the path of a .toml file or `{valid}`", aside(nearest.as_deref()))]
-    Unknown {
-        /// What was looked for.
-        what: &'static str,
-        /// The name that was asked for.
-        name: String,
-        /// The valid name most like it.
-        nearest: Option<String>,
-        /// The valid names.
-        valid: &'static str,
-    },
+    /// The file could not be read, or nothing that the crate brings along has its name, in words.
+    #[error("{0}")]
+    Absent(String),
     /// Something in the file is wrong.
     #[error(transparent)]
     Wrong(#[from] TomlError),
@@ -35,7 +18,7 @@ pub enum DataError {
 
 /// Reads the file at `path`.
 pub(crate) fn read(path: &str) -> Result<String, DataError> {
-    std::fs::read_to_string(path).map_err(|source| DataError::Read { path: path.to_owned(), source })
+    std::fs::read_to_string(path).map_err(|source| DataError::Absent(format!("cannot read {path}: {source}")))
 }
 
 /// A row of numbers that are weights of one another: finite, not negative, and not all zero.

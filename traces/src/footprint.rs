@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use haversack_devices::calibration::{ConstantEntry, Kind};
 use haversack_devices::stream::Stream;
-use haversack_devices::text::{TomlDocument, nearest};
+use haversack_devices::text::{TomlDocument, aside, nearest};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer};
@@ -177,12 +177,10 @@ impl FootprintTable {
             return Self::built_in();
         }
         if !name.ends_with(".toml") {
-            return Err(DataError::Unknown {
-                what: "footprint table",
-                name: name.to_owned(),
-                nearest: nearest(name, std::iter::once(BUILT_IN.0)).map(str::to_owned),
-                valid: BUILT_IN.0,
-            });
+            let (valid, guess) = (BUILT_IN.0, aside(nearest(name, std::iter::once(BUILT_IN.0))));
+            return Err(DataError::Absent(format!(
+                "unknown footprint table `{name}`{guess}; expected the path of a .toml file or `{valid}`"
+            )));
         }
         Self::parse(name, &data::read(name)?)
     }

@@ -13,7 +13,7 @@ mod rewriter;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use haversack_devices::text::{TomlDocument, TomlError, nearest};
+use haversack_devices::text::{TomlDocument, TomlError, hint};
 use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
@@ -56,10 +56,9 @@ pub fn algorithms() -> Result<&'static [Algorithm], WorkloadError> {
 pub fn algorithm(id: &str) -> Result<&'static Algorithm, WorkloadError> {
     let all = algorithms()?;
     let ids = || all.iter().map(|algorithm| algorithm.id.as_str());
-    all.iter().find(|algorithm| algorithm.id == id).ok_or_else(|| WorkloadError::UnknownAlgorithm {
-        id: id.to_owned(),
-        nearest: nearest(id, ids()).map(str::to_owned),
-        valid: ids().collect::<Vec<_>>().join(", "),
+    all.iter().find(|algorithm| algorithm.id == id).ok_or_else(|| {
+        let (guess, valid) = (hint(id, ids()), ids().collect::<Vec<_>>().join(", "));
+        WorkloadError::Refused(format!("unknown algorithm '{id}'{guess}; expected one of {valid}"))
     })
 }
 

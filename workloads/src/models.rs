@@ -18,7 +18,7 @@ mod transformer;
 mod vgg;
 mod width;
 
-use haversack_devices::text::nearest;
+use haversack_devices::text::{nearest, question_or};
 
 use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
 use self::bert::{ALBERT_BASE, BERT_BASE, BERT_SMALL, Encoder, ROBERTA_BASE_LORA, TRANSFORMER1, TRANSFORMER2_LORA};
@@ -387,9 +387,10 @@ pub fn named(name: &str) -> Result<(&'static Model, Width), WorkloadError> {
         }
         None => (name, Width::FULL),
     };
-    let model = MODELS.iter().find(|model| model.id == id).ok_or_else(|| WorkloadError::UnknownModel {
-        name: id.to_owned(),
-        nearest: nearest(id, MODELS.iter().map(|model| model.id)).map(str::to_owned),
+    let model = MODELS.iter().find(|model| model.id == id).ok_or_else(|| {
+        let nearest = nearest(id, MODELS.iter().map(|model| model.id));
+        let guess = question_or(nearest, "expected an .onnx file, or an id of `haversack list models`");
+        WorkloadError::Refused(format!("unknown model '{id}'{guess}"))
     })?;
     Ok((model, width))
 }

@@ -139,7 +139,7 @@ impl Fault {
     }
 
     fn of(self, file: &str) -> WorkloadError {
-        WorkloadError::Onnx { file: file.to_owned(), message: self.0 }
+        WorkloadError::Refused(format!("{file}: {}", self.0))
     }
 }
 

@@ -113,10 +113,12 @@ impl<T: Schema> Calibrated<T> {
             // Somebody's own file, beside them, without the ending that would make it a path.
             let own = Some(format!("{id}.toml")).filter(|file| Path::new(file).is_file());
             let nearest = own.or_else(|| nearest(id, valid.iter().copied()).map(str::to_owned));
-            return Err(CalibrationError::UnknownId { what: T::WHAT, id: id.to_owned(), nearest, valid });
+            let (what, guess, valid) = (T::WHAT, aside(nearest.as_deref()), valid.join(", "));
+            return Err(CalibrationError::Refused(format!(
+                "unknown {what} `{id}`{guess}; expected the path of a .toml file or one of {valid}"
+            )));
         }
-        let text =
-            std::fs::read_to_string(path).map_err(|source| CalibrationError::Read { path: id.to_owned(), source })?;
+        let text = read(id)?;
         let stem = path.file_stem().map_or(Cow::Borrowed(id), |stem| stem.to_string_lossy());
         Self::parse(&stem, id, &text)
     }
@@ -167,9 +169,7 @@ impl<T: Schema> Calibrated<T> {
     pub fn tables(&self) -> Result<toml::Table, CalibrationError> {
         let text = match T::BUILT_IN.iter().find(|built_in| built_in.file == self.file) {
             Some(built_in) => Cow::Borrowed(built_in.text),
-            None => std::fs::read_to_string(&self.file)
-                .map_err(|source| CalibrationError::Read { path: self.file.clone(), source })?
-                .into(),
+            None => read(&self.file)?.into(),
         };
         Ok(laid_over::<T>(&chain::<T>(Text::new(self.file.as_str(), text))?)?.read()?)
     }
@@ -231,9 +231,14 @@ impl<T: Schema> Calibrated<T> {
                 Err(CalibrationError::UnknownConstant { file, name, nearest })
             }
             1 => Ok(fits.swap_remove(0)),
-            _ => Err(CalibrationError::AmbiguousConstant { file, name, candidates: fits }),
+            _ => Err(CalibrationError::Refused(format!("{file}: `{name}` could be any of {}", fits.join(", ")))),
         }
     }
+}
+
+fn read(path: &str) -> Result<String, CalibrationError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| CalibrationError::Refused(format!("cannot read the calibration {path}: {source}")))
 }
 
 /// The first of `texts`, each laid over the next.

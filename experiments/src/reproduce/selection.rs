@@ -38,8 +38,7 @@ impl<'r> Selection<'r> {
                 || reference.rows().iter().any(|row| selects(selector, row.paper, &row.id))
                 || bare().any(|artefact| by(selector, artefact));
             if !known {
-                let nearest = nearest(reference, bare(), selector);
-                let hint = nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"));
+                let hint = text::aside(nearest(reference, bare(), selector).as_deref());
                 let papers = Reference::papers().collect::<Vec<_>>().join(", ");
                 bail!(
                     "nothing is called `{selector}`{hint}; expected `all`, a paper ({papers}), `comparison` or the beginning of an id \

@@ -90,7 +90,6 @@ impl Axis {
     /// The span to draw for data between `extent`'s ends.
     pub(super) fn span(&self, extent: Option<(f64, f64)>, fit: Fit) -> Result<Span, FigureError> {
         let log = self.scale == Scale::Log;
-        let bad = |lo: f64, hi: f64| FigureError::Range { axis: self.label.clone(), lo, hi };
         let span = match self.range {
             Some((lo, hi)) => Span { lo, hi, log },
             None => {
@@ -102,7 +101,9 @@ impl Axis {
         let sound = length.is_finite() && span.lo < span.hi && (!log || span.lo > 0.0);
         // Beyond this the ticks would be told apart by rounding errors alone.
         let fine = length > 1e-12 * span.lo.abs().max(span.hi.abs()) && length > f64::MIN_POSITIVE * 1e20;
-        if sound && fine { Ok(span) } else { Err(bad(span.lo, span.hi)) }
+        let Span { lo, hi, .. } = span;
+        let bad = || FigureError(format!("axis `{}` cannot run from {lo} to {hi}", self.label));
+        if sound && fine { Ok(span) } else { Err(bad()) }
     }
 
     /// Ticks along `pixels`, thinned until labels as wide as `along` says keep apart.

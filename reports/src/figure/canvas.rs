@@ -130,7 +130,9 @@ impl Canvas {
         {
             let size = (self.width * FINE as u32, self.height * FINE as u32);
             let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            draw(&area).and_then(|()| area.present()).map_err(|error| FigureError::Drawing(error.to_string()))?;
+            draw(&area)
+                .and_then(|()| area.present())
+                .map_err(|error| FigureError(format!("drawing the SVG failed: {error}")))?;
         }
         element(&svg, &mut self.body.borrow_mut());
         Ok(())

@@ -135,7 +135,10 @@ fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {
     if width <= LARGEST && height <= LARGEST {
         Ok((width as u32, height as u32))
     } else {
-        Err(FigureError::Size { width: width as u64, height: height as u64 })
+        Err(FigureError(format!(
+            "the figure would be {} × {} pixels; at most 16000 × 16000 can be drawn",
+            width as u64, height as u64
+        )))
     }
 }
 

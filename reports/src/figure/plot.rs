@@ -61,19 +61,27 @@ pub(super) trait Plot {
     }
 }
 
+/// That a value is infinite or not a number.
+pub(super) fn not_finite(panel: &str, series: &str, index: usize, value: f64) -> FigureError {
+    FigureError(format!("{panel}: series `{series}`, value {index}: {value} is not a finite number"))
+}
+
+/// That a value has no place on a logarithmic axis, or in a stack.
+pub(super) fn not_positive(panel: &str, series: &str, index: usize, value: f64, needed_by: &str) -> FigureError {
+    FigureError(format!("{panel}: series `{series}`, value {index}: {value} is not positive, as {needed_by} needs"))
+}
+
 /// Refuses values that the axes cannot show.
 pub(super) fn check(plot: &dyn Plot, panel: &str, x: &Axis, y: &Axis) -> Result<(), FigureError> {
     for (series, points) in plot.numbers() {
         for (index, point) in points.iter().enumerate() {
             for (value, axis) in [(point.0, x), (Some(point.1), y)] {
                 let Some(value) = value else { continue };
-                let (panel, series) = (panel.to_owned(), series.to_owned());
                 if !value.is_finite() {
-                    return Err(FigureError::NotFinite { panel, series, index, value });
+                    return Err(not_finite(panel, series, index, value));
                 }
                 if axis.scale == Scale::Log && value <= 0.0 {
-                    let needed_by = "a logarithmic axis";
-                    return Err(FigureError::NotPositive { panel, series, index, value, needed_by });
+                    return Err(not_positive(panel, series, index, value, "a logarithmic axis"));
                 }
             }
         }
@@ -86,7 +94,7 @@ pub(super) fn check_length(panel: &str, series: &str, found: usize, expected: us
     if found == expected {
         return Ok(());
     }
-    Err(FigureError::Length { panel: panel.to_owned(), series: series.to_owned(), found, expected })
+    Err(FigureError(format!("{panel}: series `{series}` has {found} values for {expected} categories")))
 }
 
 pub(super) fn extent(values: impl Iterator<Item = f64>) -> Extent {

@@ -7,7 +7,7 @@ use super::axis::{Fit, Frame};
 use super::bars::{SHARE, width_for_names};
 use super::canvas::{Canvas, HPos, Rect};
 use super::legend::{Entry, Key};
-use super::plot::{Extent, Numbers, Plot, check_length, extent};
+use super::plot::{Extent, Numbers, Plot, check_length, extent, not_positive};
 use super::style::{INK, Look, Styles, WHITE};
 use super::text::Face;
 use super::ticks::number;
@@ -87,8 +87,7 @@ impl Plot for Stack {
         for part in &self.parts {
             check_length(panel, &part.name, part.values.len(), self.categories.len())?;
             if let Some((index, value)) = part.values.iter().copied().enumerate().find(|(_, v)| *v < 0.0) {
-                let (panel, series) = (panel.to_owned(), part.name.clone());
-                return Err(FigureError::NotPositive { panel, series, index, value, needed_by: "a stack" });
+                return Err(not_positive(panel, &part.name, index, value, "a stack"));
             }
         }
         Ok(())

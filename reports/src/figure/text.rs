@@ -20,7 +20,7 @@ static REGISTERED: LazyLock<bool> = LazyLock::new(|| {
 
 /// Registers the font, once a process.
 pub(super) fn ready() -> Result<(), FigureError> {
-    if *REGISTERED { Ok(()) } else { Err(FigureError::Font) }
+    if *REGISTERED { Ok(()) } else { Err(FigureError("the embedded font cannot be read".to_owned())) }
 }
 
 /// A size in pixels and a weight.

@@ -5,7 +5,7 @@ use super::axis::{Fit, Frame, Span};
 use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Key};
 use super::lines::steps;
-use super::plot::{Numbers, Plot};
+use super::plot::{Numbers, Plot, not_finite};
 use super::style::{INK, Look, MUTED, Styles, WALL, WHITE, mix};
 use super::text::Face;
 
@@ -186,7 +186,7 @@ impl Plot for Trace {
         let moments = bounds.chain(self.events.iter().map(|e| (e.at, &e.label)));
         for (index, (value, label)) in moments.enumerate() {
             if !value.is_finite() {
-                return Err(FigureError::NotFinite { panel: panel.into(), series: label.clone(), index, value });
+                return Err(not_finite(panel, label, index, value));
             }
         }
         Ok(())

@@ -94,7 +94,10 @@ impl Population {
         }
         let classes: Vec<Vec<u8>> = (0..).zip(&setting.memory).map(|(class, _)| of_class(devices, class)).collect();
         if let Some(empty) = classes.iter().position(Vec::is_empty) {
-            return Err(PopulationError::NoDevice(setting.memory[empty].size_gb));
+            let size_gb = setting.memory[empty].size_gb;
+            return Err(PopulationError(format!(
+                "no device has {size_gb} GB of memory, which some phones of the population have"
+            )));
         }
         let for_one = sizes.for_one(seed, number);
         let phones = (0..number).map(|phone| draw(seed, phone, setting, &classes, sizes, for_one));

@@ -11,86 +11,20 @@ pub enum NumericsError {
     /// An operand of the wrong length, or a kernel of a lower floor that refuses its operands.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// A window that does not fit its input, or is empty.
-    #[error("a window of {kernel_height}x{kernel_width} does not fit an input of {height}x{width} with its padding")]
-    Window {
-        /// Height of the window.
-        kernel_height: usize,
-        /// Width of the window.
-        kernel_width: usize,
-        /// Height of the input.
-        height: usize,
-        /// Width of the input.
-        width: usize,
-    },
-    /// Channels or filters that do not split into groups.
-    #[error("{channels} channels and {filters} filters do not split into {groups} groups")]
-    Groups {
-        /// Channels of the input.
-        channels: usize,
-        /// Channels of the output.
-        filters: usize,
-        /// Number of groups.
-        groups: usize,
-    },
-    /// A label that names no class, or an index that names no row of a table.
-    #[error("{what} {index} is {found}; expected 0 to {most}")]
-    Index {
-        /// What is out of range: a label, an index into a table.
-        what: &'static str,
-        /// Its place among its kind, from zero.
-        index: usize,
-        /// Its value.
-        found: i64,
-        /// The largest value that is in range.
-        most: usize,
-    },
-    /// A view that reaches beyond the storage it looks at.
-    #[error("a view of {dims:?} with strides {strides:?} from {offset} reaches beyond {len} elements")]
-    View {
-        /// Sizes of the view.
-        dims: Vec<usize>,
-        /// Elements from one index to the next, along each dimension.
-        strides: Vec<usize>,
-        /// First element of the view.
-        offset: usize,
-        /// Elements of the storage.
-        len: usize,
-    },
+    /// In words: a window that does not fit its input, or is empty; channels or filters that do not split into groups; a label
+    /// that names no class, or an index that names no row of a table; a view that reaches beyond the storage it looks at.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Why a network or a node of its graph cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// An operator that has no arithmetic here.
-    #[error("{module}: {operator} cannot be computed: {reason}")]
-    Operator {
-        /// The module of the network.
-        module: String,
-        /// The operator's name.
-        operator: &'static str,
-        /// What is missing.
-        reason: String,
-    },
-    /// A graph that is not what eager differentiation makes of the network.
-    #[error("the graph of {network} is not one whose arithmetic is known: {found}")]
-    OtherGraph {
-        /// The network.
-        network: String,
-        /// Where they part.
-        found: String,
-    },
-    /// An algorithm of integer training that cannot carry data.
-    #[error("{algorithm}: {reason}")]
-    Algorithm {
-        /// The algorithm's name.
-        algorithm: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A network that does not say all that it computes, or whose values do not lie where strides can say.
+    /// In words: an operator that has no arithmetic here, or one that an algorithm of integer training does not carry out on
+    /// data; a graph that is not what eager differentiation makes of the network; a network that does not say all that it
+    /// computes, or whose values do not lie where strides can say.
     #[error("{0}")]
-    Network(String),
+    Refused(String),
     /// A tensor that a node reads is not there, or holds something else.
     #[error("{0} is not in memory in the form in which it is read")]
     Missing(String),
@@ -127,8 +61,10 @@ pub(crate) type Result<T = (), E = NumericsError> = std::result::Result<T, E>;
 pub(crate) fn expect_window(window: Window, [height, width]: [usize; 2], round_up: bool) -> Result<[usize; 2]> {
     let side = |axis, input: usize| window.output(axis, input as u64, round_up);
     let (Some(down), Some(across)) = (side(0, height), side(1, width)) else {
-        let [kernel_height, kernel_width] = window.kernel.map(|side| side as usize);
-        return Err(NumericsError::Window { kernel_height, kernel_width, height, width });
+        let [kernel_height, kernel_width] = window.kernel;
+        return Err(NumericsError::Refused(format!(
+            "a window of {kernel_height}x{kernel_width} does not fit an input of {height}x{width} with its padding"
+        )));
     };
     Ok([down as usize, across as usize])
 }

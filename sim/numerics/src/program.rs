@@ -102,10 +102,9 @@ impl Program {
     /// The arithmetic of `graph`, which is that of `network` differentiated eagerly.
     ///
     /// # Errors
-    /// [`ProgramError::Network`] for a network that does not say all that it computes, [`ProgramError::Operator`] for an
-    /// operator that has no arithmetic here, [`ProgramError::OtherGraph`] for another graph.
+    /// A network that does not say all that it computes, an operator that has no arithmetic here, another graph.
     pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self, ProgramError> {
-        network.computable().map_err(|error| ProgramError::Network(error.to_string()))?;
+        network.computable().map_err(|error| ProgramError::Refused(error.to_string()))?;
         let steps = replay::replay(network, graph)?;
         let looks = replay::looks(network)?;
         for node in &network.nodes {
@@ -218,11 +217,13 @@ impl Program {
     }
 
     fn unknown(&self, node: &Node) -> ProgramError {
-        ProgramError::OtherGraph {
-            network: self.network.name.clone(),
-            found: format!("{} is none of its nodes", node.name),
-        }
+        other_graph(&self.network, &format!("{} is none of its nodes", node.name))
     }
+}
+
+/// That the graph of `network` is another than eager differentiation makes of it, and where they part.
+fn other_graph(network: &Network, found: &str) -> ProgramError {
+    ProgramError::Refused(format!("the graph of {} is not one whose arithmetic is known: {found}", network.name))
 }
 
 // The arithmetic of one node.

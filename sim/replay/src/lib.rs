@@ -36,7 +36,7 @@ mod region;
 mod runtime;
 mod spanset;
 
-pub use error::{LineFault, LogError, ReplayError};
+pub use error::{LogError, ReplayError};
 pub use heuristic::{Candidate, Heuristic, largest, least_recent, per_byte, per_byte_and_staleness};
 pub use log::Log;
 pub use outcome::{Outcome, Status};

@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use haversack_devices::text::nearest;
+use haversack_devices::text::{nearest, question};
 use serde_json::{Map, Value};
 
-use crate::error::{LineFault, LogError};
+use crate::error::LogError;
 use crate::program::{Builder, Output, Program};
 
 const INSTRUCTIONS: [&str; 9] =
@@ -35,10 +35,8 @@ impl Log {
     /// [`LogError`], naming the file and, where there is one, the line and the field.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let file = path.as_ref().display().to_string();
-        match std::fs::read(path) {
-            Ok(text) => Self::parse(file, text),
-            Err(source) => Err(LogError::Read { file, source }),
-        }
+        let text = std::fs::read(path).map_err(|source| LogError(format!("{file}: {source}")))?;
+        Self::parse(file, text)
     }
 
     /// Compiles `text`, a log that errors call `name`.
@@ -52,13 +50,19 @@ impl Log {
     pub fn parse(name: impl Into<String>, text: impl AsRef<[u8]>) -> Result<Self, LogError> {
         let name = name.into();
         let mut lines = Lines { rest: text.as_ref(), number: 0 };
-        match compile(&mut lines) {
-            Ok(Some(program)) if program.baseline_compute > 0 => Ok(Self { name, program }),
-            Ok(Some(_)) => Err(LogError::NothingToReplay(name)),
-            Ok(None) if lines.number == 0 => Err(LogError::Empty(name)),
-            Ok(None) => Err(LogError::NoStart(name)),
-            Err(Fault { line, fault }) => Err(LogError::Line { file: name, line, fault }),
-        }
+        let wrong = match compile(&mut lines) {
+            Ok(Some(program)) if program.baseline_compute > 0 => return Ok(Self { name, program }),
+            Ok(Some(_)) => {
+                ": no operator after START takes time; expected at least one CALL or MUTATE with a positive TIME"
+                    .to_owned()
+            }
+            Ok(None) if lines.number == 0 => ": the log is empty; expected one JSON instruction per line".to_owned(),
+            Ok(None) => {
+                r#": no line starts the log; expected {"INSTRUCTION":"ANNOTATE","ANNOTATION":"START"}"#.to_owned()
+            }
+            Err(Fault { line, fault }) => format!(":{line}: {fault}"),
+        };
+        Err(LogError(name + &wrong))
     }
 
     /// The file, or what the caller named it.
@@ -89,7 +93,7 @@ impl Log {
 /// A fault and its line.
 struct Fault {
     line: usize,
-    fault: LineFault,
+    fault: String,
 }
 
 /// The program after START; `None` where nothing starts it.
@@ -118,12 +122,12 @@ fn compile(lines: &mut Lines<'_>) -> Result<Option<Program>, Fault> {
 
 /// A fault in an instruction's own line, or in one of the lines that describe its outputs.
 enum Trouble {
-    Here(LineFault),
+    Here(String),
     Further(Fault),
 }
 
-impl From<LineFault> for Trouble {
-    fn from(fault: LineFault) -> Self {
+impl From<String> for Trouble {
+    fn from(fault: String) -> Self {
         Self::Here(fault)
     }
 }
@@ -141,7 +145,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let results = fields.names("RESULT")?;
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
             if results.is_empty() {
-                return Err(LineFault::NoOutput("RESULT").into());
+                return Err(no_output("RESULT").into());
             }
             let mut outputs = Vec::with_capacity(results.len());
             for name in results {
@@ -156,7 +160,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
             let changed = fields.indices("MUTATE", args.len())?;
             if changed.is_empty() {
-                return Err(LineFault::NoOutput("MUTATE").into());
+                return Err(no_output("MUTATE").into());
             }
             builder.mutate(&args, &changed, time)?;
         }
@@ -165,8 +169,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
         "RELEASE" => builder.release(fields.text("NAME")?),
         // Further annotations only mark the forward and the backward pass.
         "ANNOTATE" => {}
-        "MEMORY" => return Err(LineFault::Stray("MEMORY").into()),
-        _ => return Err(LineFault::Stray("ALIAS").into()),
+        stray => return Err(format!("{stray} line without a CALL or CONSTANT before it").into()),
     }
     Ok(())
 }
@@ -197,23 +200,24 @@ impl Lines<'_> {
         Ok(None)
     }
 
-    fn at(&self, fault: LineFault) -> Fault {
+    fn at(&self, fault: String) -> Fault {
         Fault { line: self.number, fault }
     }
 
     /// The line that must come next and describe `name`.
     fn labelled(&mut self, instruction: &'static str, name: &str) -> Result<Fields, Fault> {
-        let expected = |found| LineFault::Sequence { expected: instruction, name: name.to_owned(), found };
+        let a = if instruction == "ALIAS" { "an" } else { "a" };
+        let expected = |found: &str| format!("expected {a} {instruction} line for '{name}', found {found}");
         let Some(line) = self.next()? else {
             // The log ends where one more line should stand.
-            return Err(Fault { line: self.number + 1, fault: expected("the end of the log".to_owned()) });
+            return Err(Fault { line: self.number + 1, fault: expected("the end of the log") });
         };
         if line.instruction != instruction {
-            return Err(self.at(expected(line.instruction.to_owned())));
+            return Err(self.at(expected(line.instruction)));
         }
         let other = line.fields.text("NAME").map_err(|fault| self.at(fault))?;
         if other != name {
-            return Err(self.at(expected(format!("one for '{other}' in field NAME"))));
+            return Err(self.at(expected(&format!("one for '{other}' in field NAME"))));
         }
         Ok(line.fields)
     }
@@ -235,18 +239,20 @@ impl Lines<'_> {
     }
 }
 
-fn parse_line(line: &[u8]) -> Result<Line, LineFault> {
-    let text = std::str::from_utf8(line).map_err(|error| LineFault::NotUtf8(error.valid_up_to() + 1))?;
+fn parse_line(line: &[u8]) -> Result<Line, String> {
+    let text = std::str::from_utf8(line).map_err(|error| {
+        format!("not UTF-8 from byte {} of the line; expected a JSON object", error.valid_up_to() + 1)
+    })?;
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         // serde_json sees one line at a time: its line number would mislead.
         let reason = error.to_string().replace(" at line 1 column", " at column");
-        LineFault::Json(reason)
+        format!("expected a JSON object: {reason}")
     })?;
     let mut fields = Fields { instruction: "line", map: fields };
     let found = fields.text("INSTRUCTION")?;
     let Some(&instruction) = INSTRUCTIONS.iter().find(|&&known| known == found) else {
-        let nearest = nearest(found, INSTRUCTIONS);
-        return Err(LineFault::UnknownInstruction { found: found.to_owned(), nearest });
+        let guess = question(nearest(found, INSTRUCTIONS));
+        return Err(format!("field INSTRUCTION: unknown instruction '{found}'{guess}"));
     };
     fields.instruction = instruction;
     Ok(Line { instruction, fields })
@@ -259,59 +265,63 @@ struct Fields {
 }
 
 impl Fields {
-    fn get(&self, field: &'static str, expected: &'static str) -> Result<&Value, LineFault> {
-        self.map.get(field).ok_or_else(|| LineFault::MissingField {
-            instruction: self.instruction.to_owned(),
-            field,
-            expected,
-        })
+    fn get(&self, field: &'static str, expected: &'static str) -> Result<&Value, String> {
+        let missing = || format!("{}: field {field} is missing; expected {expected}", self.instruction);
+        self.map.get(field).ok_or_else(missing)
     }
 
-    fn text(&self, field: &'static str) -> Result<&str, LineFault> {
+    fn text(&self, field: &'static str) -> Result<&str, String> {
         let expected = "a string";
         let value = self.get(field, expected)?;
-        value.as_str().ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+        value.as_str().ok_or_else(|| other(field, expected, value))
     }
 
-    fn whole(&self, field: &'static str, expected: &'static str) -> Result<u64, LineFault> {
+    fn whole(&self, field: &'static str, expected: &'static str) -> Result<u64, String> {
         whole(self.get(field, expected)?, field, expected)
     }
 
-    fn list(&self, field: &'static str, expected: &'static str) -> Result<&[Value], LineFault> {
+    fn list(&self, field: &'static str, expected: &'static str) -> Result<&[Value], String> {
         let value = self.get(field, expected)?;
-        let list = value.as_array().map(Vec::as_slice);
-        list.ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+        value.as_array().map(Vec::as_slice).ok_or_else(|| other(field, expected, value))
     }
 
-    fn names(&self, field: &'static str) -> Result<Vec<String>, LineFault> {
+    fn names(&self, field: &'static str) -> Result<Vec<String>, String> {
         let expected = "a list of tensor names";
         let list = self.list(field, expected)?.iter();
-        list.map(|value| match value.as_str() {
-            Some(name) => Ok(name.to_owned()),
-            None => Err(LineFault::Value { field, expected, found: value.to_string() }),
-        })
-        .collect()
+        list.map(|value| value.as_str().map(str::to_owned).ok_or_else(|| other(field, expected, value))).collect()
     }
 
-    fn indices(&self, field: &'static str, arguments: usize) -> Result<Vec<usize>, LineFault> {
+    fn indices(&self, field: &'static str, arguments: usize) -> Result<Vec<usize>, String> {
         let expected = "a list of argument indices";
         let list = self.list(field, expected)?.iter();
         list.map(|value| in_range(field, whole(value, field, expected)?, arguments, "an index below ")).collect()
     }
 }
 
-/// A whole number, written as one or as a string of digits.
-fn whole(value: &Value, field: &'static str, expected: &'static str) -> Result<u64, LineFault> {
-    let number = match value {
-        Value::String(text) => text.trim().parse().ok(),
-        other => other.as_u64(),
-    };
-    number.ok_or_else(|| LineFault::Value { field, expected, found: value.to_string() })
+/// What is said of an operator that makes nothing, as `field` says.
+fn no_output(field: &str) -> String {
+    format!("field {field}: the operator has no output; expected at least one")
 }
 
-fn in_range(field: &'static str, index: u64, arguments: usize, expected: &'static str) -> Result<usize, LineFault> {
+/// What is said of a field that holds something else than it should.
+fn other(field: &str, expected: &str, found: &Value) -> String {
+    format!("field {field}: expected {expected}, found {found}")
+}
+
+/// A whole number, written as one or as a string of digits.
+fn whole(value: &Value, field: &'static str, expected: &'static str) -> Result<u64, String> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_u64(),
+    };
+    number.ok_or_else(|| other(field, expected, value))
+}
+
+fn in_range(field: &'static str, index: u64, arguments: usize, expected: &'static str) -> Result<usize, String> {
     match usize::try_from(index) {
         Ok(place) if place < arguments => Ok(place),
-        _ => Err(LineFault::Index { field, index, expected, arguments }),
+        _ => Err(format!(
+            "field {field}: index {index} is out of range; expected {expected}{arguments}, the number of arguments"
+        )),
     }
 }

@@ -8,8 +8,6 @@ use std::collections::{HashMap, HashSet};
 
 use haversack_devices::text::nearest;
 
-use crate::error::LineFault;
-
 /// Sizes are added up below 2^53, where a float holds every whole number.
 const MOST_BYTES: u64 = 1 << 53;
 /// Times too; a quarter of it, as the clock runs to several times the baseline.
@@ -168,7 +166,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn constant(&mut self, name: &str, bytes: u64) -> Result<(), LineFault> {
+    pub(crate) fn constant(&mut self, name: &str, bytes: u64) -> Result<(), String> {
         let tensor = self.operator(&[], &[(bytes, None)], 0)?;
         self.program.events.push(Event::Pin(tensor));
         self.bind(name, tensor);
@@ -176,7 +174,7 @@ impl Builder {
         Ok(())
     }
 
-    pub(crate) fn call(&mut self, args: &[String], outputs: &[Output], time: u64) -> Result<(), LineFault> {
+    pub(crate) fn call(&mut self, args: &[String], outputs: &[Output], time: u64) -> Result<(), String> {
         let args = self.lookup_all("ARGS", args)?;
         let shapes: Vec<_> = outputs.iter().map(|o| (o.bytes, o.alias.and_then(|i| args.get(i).copied()))).collect();
         let first = self.operator(&args, &shapes, time)?;
@@ -188,7 +186,7 @@ impl Builder {
     }
 
     /// An in-place operator: a new one whose outputs take the names of the arguments it changes.
-    pub(crate) fn mutate(&mut self, names: &[String], changed: &[usize], time: u64) -> Result<(), LineFault> {
+    pub(crate) fn mutate(&mut self, names: &[String], changed: &[usize], time: u64) -> Result<(), String> {
         let args = self.lookup_all("ARGS", names)?;
         // An alias is as large as the storage that it shares.
         let changed: Vec<_> = changed.iter().filter_map(|&i| Some((names.get(i)?, *args.get(i)?))).collect();
@@ -205,14 +203,14 @@ impl Builder {
         Ok(())
     }
 
-    pub(crate) fn copy(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
+    pub(crate) fn copy(&mut self, to: &str, from: &str) -> Result<(), String> {
         let tensor = self.lookup("SRC", from)?;
         self.bind(to, tensor);
         self.add_reference(tensor);
         Ok(())
     }
 
-    pub(crate) fn copy_from(&mut self, to: &str, from: &str) -> Result<(), LineFault> {
+    pub(crate) fn copy_from(&mut self, to: &str, from: &str) -> Result<(), String> {
         let old = self.lookup("DST", to)?;
         let tensor = self.lookup("SRC", from)?;
         self.bind(to, tensor);
@@ -246,11 +244,11 @@ impl Builder {
 
     /// Adds an operator and its `COMPUTE`; returns its first output. Each output has bytes and,
     /// for an alias, the tensor whose storage it joins.
-    fn operator(&mut self, args: &[u32], outputs: &[(u64, Option<u32>)], cost: u64) -> Result<u32, LineFault> {
+    fn operator(&mut self, args: &[u32], outputs: &[(u64, Option<u32>)], cost: u64) -> Result<u32, String> {
         let p = &mut self.program;
         p.baseline_compute = p.baseline_compute.saturating_add(cost);
         if p.baseline_compute > MOST_NANOS {
-            return Err(LineFault::TooLarge { field: "TIME", limit: MOST_NANOS });
+            return Err(too_large("TIME", MOST_NANOS));
         }
         let first = index(p.tensor_op.len())?;
         let op = index(p.ops.len())?;
@@ -262,7 +260,7 @@ impl Builder {
             let own = if alias.is_some() { 0 } else { bytes };
             self.total_bytes = self.total_bytes.saturating_add(own);
             if self.total_bytes > MOST_BYTES {
-                return Err(LineFault::TooLarge { field: "MEMORY", limit: MOST_BYTES });
+                return Err(too_large("MEMORY", MOST_BYTES));
             }
             need += own;
             let storage = if let Some(base) = alias {
@@ -337,25 +335,30 @@ impl Builder {
         }
     }
 
-    fn lookup_all(&self, field: &'static str, names: &[String]) -> Result<Vec<u32>, LineFault> {
+    fn lookup_all(&self, field: &'static str, names: &[String]) -> Result<Vec<u32>, String> {
         names.iter().map(|name| self.lookup(field, name)).collect()
     }
 
-    fn lookup(&self, field: &'static str, name: &str) -> Result<u32, LineFault> {
-        let place = self.names.get(name).ok_or_else(|| LineFault::UnknownName {
-            field,
-            name: name.to_owned(),
-            nearest: nearest(name, self.names.keys().map(String::as_str)).map(str::to_owned),
+    fn lookup(&self, field: &'static str, name: &str) -> Result<u32, String> {
+        let place = self.names.get(name).ok_or_else(|| {
+            let nearest = nearest(name, self.names.keys().map(String::as_str));
+            let guess = nearest.map_or_else(String::new, |nearest| format!(" (did you mean '{nearest}'?)"));
+            format!("field {field}: unknown tensor '{name}'{guess}; expected the name of a CONSTANT, a RESULT or a DST")
         })?;
         Ok(self.bound[*place])
     }
 }
 
+/// What is said of a field whose sum over the log is past what is counted exactly.
+fn too_large(field: &str, limit: u64) -> String {
+    format!("field {field}: the log's total passes {limit}, the most that is counted exactly")
+}
+
 /// A dense index; a log with more than four thousand million of anything is refused.
-fn index(place: usize) -> Result<u32, LineFault> {
+fn index(place: usize) -> Result<u32, String> {
     let limit = u32::MAX - 1;
     match u32::try_from(place) {
         Ok(index) if index < limit => Ok(index),
-        _ => Err(LineFault::TooLarge { field: "INSTRUCTION", limit: u64::from(limit) }),
+        _ => Err(too_large("INSTRUCTION", u64::from(limit))),
     }
 }

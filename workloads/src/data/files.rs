@@ -63,8 +63,8 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         if kind.is_some() || name.contains(['/', '\\', '.']) {
             return Err(DataError::read(path)(std::io::ErrorKind::NotFound.into()));
         }
-        let nearest = nearest(name, ["glyphs", "linear", "phrases", "more-phrases"]).map(str::to_owned);
-        return Err(DataError::Unknown { name: name.to_owned(), nearest });
+        let nearest = nearest(name, ["glyphs", "linear", "phrases", "more-phrases"]);
+        return Err(DataError::unknown(name, nearest));
     }
     let set = match kind.map_or_else(|| Kind::of(path), Ok)? {
         Kind::Cifar(cifar) => cifar.read(path)?,
@@ -97,10 +97,9 @@ impl Kind {
     /// The kind of what lies at `path`.
     fn of(path: &Path) -> Result<Self, DataError> {
         if path.is_file() {
-            let found = "a file whose name ends in neither .csv nor .tsv".to_owned();
             return match path.extension().and_then(|extension| extension.to_str()) {
                 Some("csv" | "tsv") => Ok(Self::Text),
-                _ => Err(DataError::Unrecognised { path: path.to_path_buf(), found }),
+                _ => Err(DataError::unrecognised(path, "a file whose name ends in neither .csv nor .tsv")),
             };
         }
         let files = files_of(path)?;
@@ -115,7 +114,7 @@ impl Kind {
             Ok(Self::Idx)
         } else {
             let found = format!("a folder with none of their files among its {}", files.len());
-            Err(DataError::Unrecognised { path: path.to_path_buf(), found })
+            Err(DataError::unrecognised(path, found))
         }
     }
 }

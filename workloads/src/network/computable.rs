@@ -16,8 +16,10 @@ impl Network {
         self.nodes.iter().try_for_each(|node| match self.missing(node) {
             None => Ok(()),
             Some(missing) => {
-                let (module, operator) = (node.module.clone(), node.op.name());
-                Err(WorkloadError::NotComputable { module, operator, missing: missing.to_owned() })
+                let (module, operator) = (&node.module, node.op.name());
+                Err(WorkloadError::Refused(format!(
+                    "{module}: {operator} cannot be computed with data: the network does not describe {missing}"
+                )))
             }
         })
     }

@@ -3,7 +3,6 @@
 use super::{Network, Storage, StorageId};
 use crate::data::Draws;
 use crate::error::{Result, WorkloadError};
-use crate::shape::Extent;
 
 /// What a parameter or a buffer holds before training.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,8 +103,8 @@ impl Network {
 }
 
 fn unknown(held: &Storage, expected: &str) -> WorkloadError {
-    let Extent { fixed, .. } = held.bytes;
-    WorkloadError::NoInitialValues { name: held.name.clone(), bytes: fixed, expected: expected.to_owned() }
+    let (name, bytes) = (&held.name, held.bytes.fixed);
+    WorkloadError::Refused(format!("{name} ({bytes} bytes) has no initial values; expected {expected}"))
 }
 
 /// Swin's index (Liu et al., ICCV 2021, section 3.2) as torchvision numbers it: rows of distances, then columns.

@@ -66,30 +66,15 @@ pub struct Sessions {
     pub between: Quantiles,
 }
 
-/// A population that cannot be drawn.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum PopulationError {
-    /// A setting that is out of its range.
-    #[error("`{field}` is {value}, expected {expected}")]
-    Setting {
-        /// The setting.
-        field: String,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// Phones of the class with so many GB of memory are like no device.
-    #[error("no device has {0} GB of memory, which some phones of the population have")]
-    NoDevice(f64),
-    /// The embedded file does not follow its schema.
-    #[error("{FILE}: {0}")]
-    File(String),
-}
+/// A population that cannot be drawn, in words: a setting that is out of its range, a memory class that is like no device, an
+/// embedded file that does not follow its schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PopulationError(pub(super) String);
 
 impl PopulationError {
-    pub(super) fn wrong(field: &str, value: impl ToString, expected: &'static str) -> Self {
-        Self::Setting { field: field.to_owned(), value: value.to_string(), expected }
+    pub(super) fn wrong(field: &str, value: impl std::fmt::Display, expected: &str) -> Self {
+        Self(format!("`{field}` is {value}, expected {expected}"))
     }
 }
 
@@ -144,7 +129,7 @@ impl PopulationSetting {
     /// # Errors
     /// A file that does not follow its schema.
     pub fn embedded() -> Result<Self, PopulationError> {
-        let wrong = |error: String| PopulationError::File(error);
+        let wrong = |error: String| PopulationError(format!("{FILE}: {error}"));
         let file: PopulationFile = read_toml(FILE, TEXT).map_err(|error| wrong(error.to_string()))?;
         let LinkTable { median_mbit_per_s, spread, .. } = file.link;
         let SessionTable { shares, ready_s, between_s, .. } = file.sessions;
@@ -163,7 +148,7 @@ impl PopulationSetting {
     }
 
     /// # Errors
-    /// [`PopulationError::Setting`]: no memory class or more than a byte can tell apart, shares that do not add up to one, a number
+    /// No memory class or more than a byte can tell apart, shares that do not add up to one, a number
     /// out of its range.
     pub fn check(&self) -> Result<(), PopulationError> {
         let wrong = |field: &str, value: f64, expected| Err(PopulationError::wrong(field, value, expected));

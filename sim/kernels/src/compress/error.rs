@@ -27,32 +27,9 @@ pub enum CodecError {
         /// The shape that they should fill.
         shape: Shape,
     },
-    /// Bytes that a compressor of another version wrote, or no compressor at all.
-    #[error("not a compressed tensor of version {expected}: {found}")]
-    Version {
-        /// What they begin with, as text.
-        found: String,
-        /// The version that can be read.
-        expected: u8,
-    },
-    /// Bytes that end too early, or too late.
-    #[error("{what} has {found} bytes; expected {expected}")]
-    Length {
-        /// What was being read.
-        what: &'static str,
-        /// Bytes that there are.
-        found: u64,
-        /// Bytes that are needed.
-        expected: u64,
-    },
-    /// Bytes that no compressor writes.
-    #[error("{what} is damaged: {reason}")]
-    Damaged {
-        /// What was being read.
-        what: &'static str,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    /// Bytes that no compressor of this version wrote, in words: another's, or none's; they end too early, or too late.
+    #[error("{0}")]
+    Damaged(String),
     /// A kernel that quantisation calls.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -63,7 +40,7 @@ impl CodecError {
         Self::Setting { what, found: found.to_string(), expected }
     }
 
-    pub(super) const fn damaged(what: &'static str, reason: &'static str) -> Self {
-        Self::Damaged { what, reason }
+    pub(super) fn damaged(what: &str, reason: &str) -> Self {
+        Self::Damaged(format!("{what} is damaged: {reason}"))
     }
 }

@@ -237,7 +237,7 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Fails unless everything has been read.
-    pub(super) const fn finish(&self) -> Result<(), CodecError> {
+    pub(super) fn finish(&self) -> Result<(), CodecError> {
         self.reader.finish()
     }
 

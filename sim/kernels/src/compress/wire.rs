@@ -73,7 +73,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Shape, Sections<Reader<'_>>), CodecE
     let mut reader = Reader { what: "the head", bytes };
     let version: [u8; 5] = reader.array()?;
     if version[..4] != MAGIC || version[4] != VERSION {
-        return Err(CodecError::Version { found: version.escape_ascii().to_string(), expected: VERSION });
+        let found = version.escape_ascii();
+        return Err(CodecError::Damaged(format!("not a compressed tensor of version {VERSION}: {found}")));
     }
     let mut dimension = || reader.u32().map(|dimension| dimension as usize);
     let shape = Shape { channels: dimension()?, height: dimension()?, width: dimension()? };
@@ -154,8 +155,8 @@ impl<'a> Reader<'a> {
     /// The next `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], CodecError> {
         let Some((taken, rest)) = self.bytes.split_at_checked(length) else {
-            let (found, expected) = (self.bytes.len() as u64, length as u64);
-            return Err(CodecError::Length { what: self.what, found, expected });
+            let (what, found) = (self.what, self.bytes.len());
+            return Err(CodecError::Damaged(format!("{what} has {found} bytes; expected {length}")));
         };
         self.bytes = rest;
         Ok(taken)
@@ -189,12 +190,12 @@ impl<'a> Reader<'a> {
     }
 
     /// That the section is damaged.
-    pub(super) const fn damaged(&self, reason: &'static str) -> CodecError {
+    pub(super) fn damaged(&self, reason: &str) -> CodecError {
         CodecError::damaged(self.what, reason)
     }
 
     /// Fails unless everything has been read.
-    pub(super) const fn finish(&self) -> Result<(), CodecError> {
+    pub(super) fn finish(&self) -> Result<(), CodecError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("it goes on after its end")) }
     }
 }

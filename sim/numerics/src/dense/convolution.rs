@@ -44,7 +44,9 @@ impl Convolution {
         let [batch, channels, height, width] = input;
         let output = expect_window(window, [height, width], false)?;
         if groups == 0 || !channels.is_multiple_of(groups) || !filters.is_multiple_of(groups) {
-            return Err(NumericsError::Groups { channels, filters, groups });
+            return Err(NumericsError::Refused(format!(
+                "{channels} channels and {filters} filters do not split into {groups} groups"
+            )));
         }
         Ok(Self { batch, channels, input: [height, width], filters, output, window, groups })
     }

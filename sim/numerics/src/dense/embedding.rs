@@ -49,6 +49,7 @@ fn check(table: usize, width: usize, indices: &[i64], rows: usize) -> Result {
 pub(super) fn expect_indices(what: &'static str, indices: &[i64], len: usize) -> Result {
     let outside = |&index: &i64| usize::try_from(index).map_or(true, |index| index >= len);
     indices.iter().position(outside).map_or(Ok(()), |index| {
-        Err(NumericsError::Index { what, index, found: indices[index], most: len.saturating_sub(1) })
+        let (found, most) = (indices[index], len.saturating_sub(1));
+        Err(NumericsError::Refused(format!("{what} {index} is {found}; expected 0 to {most}")))
     })
 }

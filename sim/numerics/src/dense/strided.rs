@@ -75,7 +75,9 @@ impl Strided<'_> {
         if tensor == 0 || self.offset + last < storage {
             return Ok(());
         }
-        let (dims, strides) = (self.dims.to_vec(), self.strides.to_vec());
-        Err(NumericsError::View { dims, strides, offset: self.offset, len: storage })
+        let Self { dims, strides, offset, .. } = self;
+        Err(NumericsError::Refused(format!(
+            "a view of {dims:?} with strides {strides:?} from {offset} reaches beyond {storage} elements"
+        )))
     }
 }

@@ -36,8 +36,7 @@ pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), Progra
 
 /// An operator that is not computed.
 pub(super) fn refused(node: &OperatorNode, reason: &str) -> ProgramError {
-    let reason = reason.to_owned();
-    ProgramError::Operator { module: node.module.clone(), operator: node.op.name(), reason }
+    ProgramError::Refused(format!("{}: {} cannot be computed: {reason}", node.module, node.op.name()))
 }
 
 /// Whether the smaller operand, if there is one, is the trailing part of the other.

@@ -41,11 +41,11 @@ impl Program {
     /// The arithmetic of the graph of `network` that was `rewritten` in integers.
     ///
     /// # Errors
-    /// As [`Program::new`] for the eager graph; [`ProgramError::Algorithm`] for an algorithm that is not carried out
+    /// As [`Program::new`] for the eager graph; an algorithm that is not carried out
     /// on data, or an optimiser whose state its integers do not hold.
     pub fn of_integers(network: &Network, rewritten: Rewritten) -> Result<Self, ProgramError> {
         let algorithm = &rewritten.algorithm;
-        let refused = |reason: String| ProgramError::Algorithm { algorithm: algorithm.name.clone(), reason };
+        let refused = |reason: String| ProgramError::Refused(format!("{}: {reason}", algorithm.name));
         let rules = algorithm.arithmetic.clone().ok_or_else(|| refused(without_arithmetic()))?;
         if states(&rewritten) > 1 {
             let why = "its weights are integers, whose update has no place for such a state; expected the optimizer sgd or \

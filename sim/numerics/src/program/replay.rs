@@ -52,7 +52,7 @@ impl<'a> Replay<'a> {
     }
 
     fn other_graph(&self, found: String) -> ProgramError {
-        ProgramError::OtherGraph { network: self.network.name.clone(), found }
+        super::other_graph(self.network, &found)
     }
 
     fn forward(&mut self) -> Result<(), ProgramError> {
@@ -250,7 +250,7 @@ impl<'a> Replay<'a> {
 
 /// The layout of every value that does not lie row by row over the whole of its storage.
 pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>, ProgramError> {
-    let layouts = network.layouts().map_err(|error| ProgramError::Network(error.to_string()))?;
+    let layouts = network.layouts().map_err(|error| ProgramError::Refused(error.to_string()))?;
     let looks = network.values.iter().zip(layouts).map(|(value, layout)| {
         let storage = network.storage(value.storage).bytes.times(1, FP32);
         let whole = layout.offset == 0 && layout.is_row_major() && value.shape.elements() == storage;

@@ -52,10 +52,8 @@ pub(super) fn find<'f>(files: &'f [PathBuf], part: &str, what: &str) -> Option<&
 /// Images and labels of the part that goes by one of `names`, and the rows and columns of an image.
 fn part(folder: &Path, files: &[PathBuf], names: &[&str]) -> Result<(Samples, (usize, usize)), DataError> {
     let found = |what: &str| {
-        names.iter().find_map(|name| find(files, name, what)).ok_or_else(|| DataError::Unrecognised {
-            path: folder.to_path_buf(),
-            found: format!("no file of {}'s {what}", names.join(" or ")),
-        })
+        let none = || DataError::unrecognised(folder, format!("no file of {}'s {what}", names.join(" or ")));
+        names.iter().find_map(|name| find(files, name, what)).ok_or_else(none)
     };
     let (images_file, labels_file) = (found("images")?, found("labels")?);
     let (shape, images) = values(images_file, 3)?;
