@@ -106,7 +106,9 @@ impl Executor<'_> {
             }
         }
         self.clock.merge_part();
-        self.tensors.evict_all(|role| role == Role::ParameterGradient);
+        if !self.keeps_gradients() {
+            self.tensors.evict_all(|role| role == Role::ParameterGradient);
+        }
         Ok(())
     }
 
