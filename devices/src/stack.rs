@@ -360,9 +360,6 @@ section! {
         /// Whether an activation in place saves its result, where others save a copy of its input.
         #[serde(default)]
         pub saves_results: bool,
-        /// Whether weights' gradients stay in memory from iteration to iteration and are zeroed, where others drop them.
-        #[serde(default)]
-        pub keeps_gradients: bool,
         /// What a process that trains holds beside tensors: the context of a GPU, libraries, an interpreter. It counts against
         /// the device's memory; nothing where it is not given.
         pub process: Option<Constant<Bytes>>,

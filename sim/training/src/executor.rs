@@ -180,18 +180,14 @@ impl<'a> Executor<'a> {
         self.admit_state()
     }
 
-    /// Weights, buffers, the optimiser's state and gradients that are kept come into memory.
+    /// Weights, buffers and the optimiser's state come into memory.
     fn admit_state(&mut self) -> Result<(), RunError> {
         for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
-            if tensor.role.is_state() || (tensor.role == Role::ParameterGradient && self.keeps_gradients()) {
+            if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
         }
         Ok(())
-    }
-
-    fn keeps_gradients(&self) -> bool {
-        self.costs.machine().stack.constants.keeps_gradients
     }
 
     /// The CPU's cores as they run now; `None` if a GPU trains.

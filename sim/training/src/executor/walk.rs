@@ -106,9 +106,7 @@ impl Executor<'_> {
             }
         }
         self.clock.merge_part();
-        if !self.keeps_gradients() {
-            self.tensors.evict_all(|role| role == Role::ParameterGradient);
-        }
+        self.tensors.evict_all(|role| role == Role::ParameterGradient);
         Ok(())
     }
 

@@ -127,20 +127,6 @@ fn energy_is_power_times_time() {
     assert!((record.energy.0 / expected - 1.0).abs() < 1e-6, "{:?} J of {expected}", record.energy);
 }
 
-#[test]
-fn kept_gradients_are_in_memory_before_they_are_made() {
-    let mut graph = one_kernel(1_000);
-    graph.tensors.push(tensor("gradient", Extent::fixed(700), Role::ParameterGradient));
-    let peak = |keeps: bool| {
-        let mut stack = load_stack("sage-opencl").unwrap();
-        stack.constants.keeps_gradients = keeps;
-        let machine = Machine::new(load("galaxy-s10").unwrap(), stack, Trains::Either, None, Frequency::default());
-        simulate(&machine.unwrap(), &job(&graph, 1), policy("original").as_mut()).unwrap().peak_memory
-    };
-    // 1,000 B of samples and 500 B of output, and a gradient that nothing makes.
-    assert_eq!([peak(false), peak(true)], [Bytes(1500), Bytes(2200)]);
-}
-
 /// Drops every saved tensor.
 struct DropsAll;
 
