@@ -186,19 +186,23 @@ impl GpuConstants {
     fn settle(&mut self) -> Option<String> {
         let [units, clock, fp32] = [self.units.value.0, self.clock.value.0, self.fp32_rate.value.0];
         let general = [
-            ("fp32", &mut self.fp32_rate, self.fp32_peak.take(), 1.0),
-            ("fp16", &mut self.fp16_rate, self.fp16_peak.take(), 2.0),
-            ("int8", &mut self.int8_rate, self.int8_peak.take(), 4.0),
+            (["fp32_peak", "fp32_rate"], &mut self.fp32_rate, self.fp32_peak.take(), 1.0),
+            (["fp16_peak", "fp16_rate"], &mut self.fp16_rate, self.fp16_peak.take(), 2.0),
+            (["int8_peak", "int8_rate"], &mut self.int8_rate, self.int8_peak.take(), 4.0),
         ];
         let tensor = [
-            ("fp16_tensor", &mut self.fp16_tensor_rate, self.fp16_tensor_peak.take()),
-            ("fp16_tensor, fp32_sums", &mut self.fp16_tensor_rate_fp32_sums, self.fp16_tensor_peak_fp32_sums.take()),
-            ("int8_tensor", &mut self.int8_tensor_rate, self.int8_tensor_peak.take()),
+            (["fp16_tensor_peak", "fp16_tensor_rate"], &mut self.fp16_tensor_rate, self.fp16_tensor_peak.take()),
+            (
+                ["fp16_tensor_peak_fp32_sums", "fp16_tensor_rate_fp32_sums"],
+                &mut self.fp16_tensor_rate_fp32_sums,
+                self.fp16_tensor_peak_fp32_sums.take(),
+            ),
+            (["int8_tensor_peak", "int8_tensor_rate"], &mut self.int8_tensor_rate, self.int8_tensor_peak.take()),
         ];
-        let of_tensor = tensor.into_iter().filter_map(|(name, rate, peak)| {
-            Some((name, peak.is_some().then(|| rate.get_or_insert_with(Constant::unknown))?, peak, 0.0))
+        let of_tensor = tensor.into_iter().filter_map(|(names, rate, peak)| {
+            Some((names, peak.is_some().then(|| rate.get_or_insert_with(Constant::unknown))?, peak, 0.0))
         });
-        general.into_iter().chain(of_tensor).find_map(|(name, rate, peak, times)| {
+        general.into_iter().chain(of_tensor).find_map(|([name, of_rate], rate, peak, times)| {
             let peak = peak.map(|peak| peak.value.0);
             rate.known(peak.map_or(times * fp32, |peak| peak / (units * clock)));
             let (rate, peak) = (rate.value.0, peak?);
@@ -207,7 +211,7 @@ impl GpuConstants {
             let [clock, peak, product] = [clock * 1e-6, peak * 1e-9, product * 1e-9];
             (!is_rounded).then(|| {
                 format!(
-                    "{name}_peak, {peak:.1} GFLOP/s, is not units × clock × {name}_rate: {units} × {clock} MHz × {rate} \
+                    "{name}, {peak:.1} GFLOP/s, is not units × clock × {of_rate}: {units} × {clock} MHz × {rate} \
                      FLOP/cycle = {product:.1} GFLOP/s"
                 )
             })

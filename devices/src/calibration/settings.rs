@@ -174,6 +174,10 @@ mod tests {
         // A rate that the file does not give is what its peak says.
         let tensor = gpu(&written("fp16_tensor_peak", 7372.8, "GFLOP/s")).unwrap().fp16_tensor_rate.unwrap();
         assert!((tensor.value.0 - 2048.0).abs() < 1e-9, "{tensor:?}");
+        let card = format!("base = \"rtx-3090\"\n[gpu]\n{}", written("fp16_tensor_peak_fp32_sums", 142.0, "TFLOP/s"));
+        let card = Device::parse("x", "x.toml", &card).map(|_| ()).unwrap_err().to_string();
+        let said = "fp16_tensor_peak_fp32_sums, 142000.0 GFLOP/s, is not units × clock × fp16_tensor_rate_fp32_sums: 82 × 1695";
+        assert!(card.contains(said), "{card}");
         let dsp = format!("base = \"galaxy-s22\"\n[dsp]\n{}", written("int8_peak", 3000.0, "GOP/s"));
         let dsp = Device::parse("x", "x.toml", &dsp).map(|_| ()).unwrap_err().to_string();
         assert!(dsp.contains("4 × 128 B × 1400 MHz × 4 = 2867.2 GOP/s"), "{dsp}");

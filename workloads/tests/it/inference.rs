@@ -175,6 +175,26 @@ fn packed_convolutions_lay_out_their_windows_or_transform_them() {
 }
 
 #[test]
+fn a_session_takes_the_tile_of_the_fewest_operations() {
+    let rules = EagerRules { folds: BOTH, ..EagerRules::default() };
+    let graph = forward_alone(&models::build("resnet18", None).unwrap(), rules);
+    let flops = |name: &str, at_once| {
+        let node = graph.nodes.iter().find(|node| node.name.starts_with(name)).unwrap();
+        let kernels = KernelCost { packed: true, winograd_tiles_at_once: at_once, ..KernelCost::NONE };
+        node.work.at(1, Precision::Fp32, kernels).flops
+    };
+    // Of 56 × 56 outputs and 64 channels sides of 2, 4 and 6 gain 1.94, 3.33 and 3.34 with four threads of twelve tiles: 100
+    // tiles of 64 values. 128 at once are there up to a side of √(3136 / 128), less than 6: 196 tiles of 36.
+    assert_eq!(flops("layer1.0.conv1", 48), Flops(2.0 * 100.0 * 64.0 * 4096.0));
+    assert_eq!(flops("layer1.0.conv1", 128), Flops(2.0 * 196.0 * 36.0 * 4096.0));
+    // Of 14 × 14 five tiles are there for each: sides of 2, 49 tiles of 16, of 256 channels.
+    assert_eq!(flops("layer3.0.conv2", 48), Flops(2.0 * 49.0 * 16.0 * 65_536.0));
+    // Without it, and of one position at a time, windows.
+    assert_eq!(flops("layer1.0.conv1", 0), Flops(2.0 * 3136.0 * 9.0 * 4096.0));
+    assert_eq!(flops("layer2.0.downsample.0", 48), flops("layer2.0.downsample.0", 0));
+}
+
+#[test]
 fn networks_that_phones_run_have_the_published_parameters() {
     for (name, parameters) in [
         ("squeezenet1-1", 1_235_496),
