@@ -2,6 +2,7 @@
 //!
 //! [`Flash`] knows what a command costs the device, [`Driver`] what it costs a core, and [`FlashQueue`] is the
 //! resource: requests of many commands that pass through a driver and one queue. Who asks, and why, is not known here.
+//! Drivers on several cores meet at one lock, which they hand to each other.
 //!
 //! Commands side by side: one alone keeps a share of the device busy, its occupation over its time alone. Commands fall
 //! on dies at random, so that together they keep 1 − Π(1 − share) busy where they ask for Σ share, and all slow down
@@ -16,7 +17,7 @@ pub use flash::Flash;
 pub use queue::{Completed, FlashQueue, RequestId};
 
 use crate::processor::CpuCores;
-use crate::units::{Bytes, BytesPerSecond, Factor, Nanos};
+use crate::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 
 /// A page of memory, and the least that the flash reads or writes.
 pub const PAGE: Bytes = Bytes(4096);
@@ -73,6 +74,14 @@ impl ScalarSpeed {
         Self::per_second(ITERATIONS / cores.scalar_time(ITERATIONS)?.seconds())
     }
 
+    /// A `share` of it, as a core has it whose clock has sunk.
+    ///
+    /// A share that is none (not positive) changes nothing.
+    #[must_use]
+    pub fn at(self, share: Fraction) -> Self {
+        Self::per_second(self.0 * share.0).unwrap_or(self)
+    }
+
     /// The time of `work`, in millionths of a CoreMark iteration.
     pub fn time(self, work: Factor) -> Nanos {
         Nanos::from_seconds(work.0 * 1e-6 / self.0)
@@ -90,6 +99,8 @@ pub struct Driver {
     pub command: Nanos,
     /// For each page of it that passes through the page cache.
     pub page: Nanos,
+    /// Between a command that another core has handed to the queue and the next: the lock goes from core to core.
+    pub handover: Nanos,
 }
 
 impl Driver {

@@ -106,7 +106,7 @@ impl System {
         let (mut queue, start) = self.busy(flash, apps);
         let files = &self.constants.files;
         let windows = files.read_ahead_windows.value.0 as u32;
-        queue.read(start, bytes, files.read_ahead.value, windows, flash.driver(speed))
+        queue.read(start, bytes, files.read_ahead.value, windows, self.driver(speed))
     }
 
     /// How long a thread on a core of this speed takes to write a file of `bytes` and to see it on the flash (`fsync`).
@@ -114,7 +114,7 @@ impl System {
     /// All pages are copied into the page cache first; their write-back then fills the queue.
     pub fn write_file(&self, flash: &Flash, bytes: Bytes, speed: ScalarSpeed, apps: usize) -> Nanos {
         let (mut queue, start) = self.busy(flash, apps);
-        let driver = flash.driver(speed);
+        let driver = self.driver(speed);
         let copied = driver.pages(bytes);
         let command = self.constants.files.write_back.value;
         let depth = u32::try_from(flash.slots()).unwrap_or(u32::MAX);
@@ -189,18 +189,19 @@ impl PageMix {
     /// Putting one into ZRAM: same-filled ones are read to their end, as long as clearing one takes; the others go
     /// through the compressor, and those that it cannot shrink are copied after it.
     pub fn store(&self, costs: &PageCosts) -> Nanos {
-        mean([(self.same_filled.0 + self.incompressible.0, costs.zero), (1.0 - self.same_filled.0, costs.compress)])
+        mean([(self.same_filled.0, costs.zero), (1.0 - self.same_filled.0, costs.compress)])
     }
 
     /// Bringing one back: filled, copied or decompressed.
     pub fn load(&self, costs: &PageCosts) -> Nanos {
-        mean([(self.same_filled.0 + self.incompressible.0, costs.zero), (self.others(), costs.decompress)])
+        let kept = [(self.same_filled.0, costs.zero), (self.incompressible.0, costs.copy)];
+        mean(kept.into_iter().chain([(self.others(), costs.decompress)]))
     }
 }
 
 /// Times of shares of pages, together.
-fn mean(parts: [(f64, Nanos); 2]) -> Nanos {
-    let time: f64 = parts.iter().map(|&(share, time)| share * time.0 as f64).sum();
+fn mean(parts: impl IntoIterator<Item = (f64, Nanos)>) -> Nanos {
+    let time: f64 = parts.into_iter().map(|(share, time)| share * time.0 as f64).sum();
     Nanos(time.round() as u64)
 }
 
@@ -216,6 +217,7 @@ mod tests {
         unmap: Nanos(0),
         compress: Nanos(8000),
         decompress: Nanos(3000),
+        copy: Nanos(1000),
         submit: Nanos(0),
         wake_up: Nanos(0),
     };
@@ -225,8 +227,8 @@ mod tests {
         let mix = PageMix { same_filled: Fraction(0.25), incompressible: Fraction(0.25), ratio: Factor(2.0) };
         // Of 8 pages 2 take nothing, 2 take 4,096 and 4 take 2,048: 16,384, half of all.
         assert_eq!((mix.kept(8), mix.mean_ratio()), (Bytes(16_384), Factor(2.0)));
-        // Stored: 2 × 200 + 6 × 8,000 + 2 × 200 = 48,800 for 8; loaded: 4 × 200 + 4 × 3,000 = 12,800 for 8.
-        assert_eq!((mix.store(&COSTS), mix.load(&COSTS)), (Nanos(6100), Nanos(1600)));
+        // Stored: 2 × 200 + 6 × 8,000 = 48,400 for 8; loaded: 2 × 200 + 2 × 1,000 + 4 × 3,000 = 14,400 for 8.
+        assert_eq!((mix.store(&COSTS), mix.load(&COSTS)), (Nanos(6050), Nanos(1800)));
         let all = PageMix::all(Factor(2.0));
         assert_eq!((all.kept(3), all.store(&COSTS), all.load(&COSTS)), (Bytes(6144), Nanos(8000), Nanos(3000)));
     }

@@ -101,6 +101,12 @@ impl Nanos {
     pub fn seconds(self) -> f64 {
         self.0 as f64 * 1e-9
     }
+
+    /// It, times `factor`; saturates, and what is below zero becomes zero.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
 }
 
 impl fmt::Display for Nanos {

@@ -290,7 +290,7 @@ section! {
 }
 
 section! {
-    /// `[storage]`: the flash storage and the work of its driver. [`crate::storage`] makes a model of it.
+    /// `[storage]`: the flash storage. [`crate::storage`] makes a model of it.
     pub struct StorageConstants {
         /// `ufs21` … `ufs40`, `emmc51`.
         pub class: String,
@@ -319,10 +319,6 @@ section! {
         pub queue_depth: Constant<Count>,
         /// Slots of them kept for managing the device.
         pub reserved_slots: Constant<Count>,
-        /// Work of the block layer, the driver and the interrupt for a command, in millionths of a CoreMark iteration.
-        pub command_work: Constant<Factor>,
-        /// Work of bringing a page of 4 KiB into or out of the page cache, likewise.
-        pub page_work: Constant<Factor>,
         /// The cells behind the controller; where they are not given nobody waits for a program or an erase, and a full write cache
         /// is emptied while nothing else is to be done alone.
         pub nand: Option<NandConstants>,

@@ -279,7 +279,13 @@ impl Schedutil {
 
     /// `core` as it runs once its `utilisation`, a share of what it does at its highest frequency, has stayed the same for long.
     pub fn settled(core: &CpuCores, utilisation: Fraction) -> CpuCores {
-        core.following(Fraction((Self::HEADROOM * utilisation.0).min(1.0)))
+        core.following(Self::wanted(utilisation))
+    }
+
+    /// The share of the highest frequency that it wants for a `utilisation` that has stayed the same for long; a floor may be
+    /// above it.
+    pub fn wanted(utilisation: Fraction) -> Fraction {
+        Fraction((Self::HEADROOM * utilisation.0).min(1.0))
     }
 
     /// After a `span` of which the cores spent the share `busy` at work, at `share` of their highest frequency.

@@ -2,8 +2,8 @@
 //! TurboWrite, WriteBooster).
 
 use crate::device::{Device, StorageConstants};
-use crate::storage::{Direction, Driver, PAGE, ScalarSpeed};
-use crate::units::{Bytes, BytesPerSecond, Factor, Interval, Nanos};
+use crate::storage::{Direction, PAGE};
+use crate::units::{Bytes, BytesPerSecond, Interval, Nanos};
 
 /// One direction of the flash.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,6 @@ pub struct Flash {
     sustained_write: BytesPerSecond,
     write_cache: Bytes,
     cells: Option<Cells>,
-    command_work: Factor,
-    page_work: Factor,
 }
 
 /// The cells behind the controller.
@@ -116,8 +114,6 @@ impl Flash {
                 program_wait: nand.program_wait.value,
                 erase_wait: nand.erase_wait.value,
             }),
-            command_work: constants.command_work.value,
-            page_work: constants.page_work.value,
         }
     }
 
@@ -139,11 +135,6 @@ impl Flash {
     /// What the write cache holds.
     pub fn write_cache(&self) -> Bytes {
         self.write_cache
-    }
-
-    /// The driver's work on a core of this speed.
-    pub fn driver(&self, speed: ScalarSpeed) -> Driver {
-        Driver { command: speed.time(self.command_work), page: speed.time(self.page_work) }
     }
 
     /// How long a command of `bytes` takes in the device when it is alone there, the write cache having room.

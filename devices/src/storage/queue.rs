@@ -60,6 +60,8 @@ struct Active {
     under_way: u32,
     /// The command in the driver.
     prepared: Option<Bytes>,
+    /// Whether that has waited for the lock.
+    has_waited: bool,
     /// The driver's time of a full command, of which most are.
     full: Nanos,
 }
@@ -103,7 +105,8 @@ struct Flow {
 /// for one of the slots. In the slots the device works on all of them (see [`crate::storage`]); beyond, first come is
 /// first served. Where the write cache runs full the flash empties it beside them, in no slot, until a tenth is free: part by part is
 /// moved on, and a block that was moved is erased. A read then may meet a die that programs or erases, and waits until that is
-/// suspended: as likely as dies do, in the mean. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
+/// suspended: as likely as dies do, in the mean. Drivers on several cores hand commands in one after the other, with a
+/// handover of the lock between two of different requests. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
 /// transfer takes the longer of both. Streams take slots and time as requests do.
 ///
 /// Time never goes back: a call for a time before the clock, which [`read`](Self::read) and
@@ -120,6 +123,8 @@ pub struct FlashQueue {
     free: Vec<usize>,
     /// Of each request that has a command in the driver, the first first.
     ready: VecDeque<Ready>,
+    /// Whose command is the last to have had the lock, or to have it, and when.
+    lock: Option<(RequestId, Nanos)>,
     streams: Vec<Flow>,
     /// When the first of them issues its next command; the end of time if there is none.
     issue: Nanos,
@@ -147,6 +152,7 @@ impl FlashQueue {
             requests: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
+            lock: None,
             streams: Vec::new(),
             issue: Nanos::MAX,
             generation: 0,
@@ -212,7 +218,7 @@ impl FlashQueue {
         }
         let request = Request { command: request.command.max(PAGE), depth: request.depth.max(1), ..request };
         let (unprepared, full) = (request.bytes, driver.time(request.command));
-        let active = Active { id, request, driver, unprepared, under_way: 0, prepared: None, full };
+        let active = Active { id, request, driver, unprepared, under_way: 0, prepared: None, has_waited: false, full };
         let place = match self.free.pop() {
             Some(place) => {
                 self.requests[place] = active;
@@ -231,7 +237,12 @@ impl FlashQueue {
     fn prepare(&mut self, place: usize) {
         let active = &mut self.requests[place];
         let Some(time) = active.prepare(self.clock) else { return };
-        let ready = (time, active.id, place);
+        let id = active.id;
+        self.await_lock((time, id, place));
+    }
+
+    /// A driver puts its command into the queue at that time, if nobody has the lock then.
+    fn await_lock(&mut self, ready: Ready) {
         // Most drivers take as long as the others, so that who began last is last.
         let later = self.ready.iter().rev().take_while(|other| **other > ready).count();
         if later == 0 {
@@ -390,8 +401,17 @@ impl FlashQueue {
 
     /// Of the drivers that have a command ready first that of the oldest request puts it into the queue.
     fn hand_over(&mut self) {
-        let Some((_, _, place)) = self.ready.pop_front() else { return };
+        let Some((_, id, place)) = self.ready.pop_front() else { return };
         let active = &mut self.requests[place];
+        if !std::mem::take(&mut active.has_waited) {
+            let others = self.lock.filter(|(holder, _)| *holder != id);
+            let free = others.map_or(self.clock, |(_, last)| Nanos(last.0.saturating_add(active.driver.handover.0)));
+            self.lock = Some((id, free.max(self.clock)));
+            if free > self.clock {
+                active.has_waited = true;
+                return self.await_lock((free, id, place));
+            }
+        }
         if let Some(bytes) = active.prepared.take() {
             let command = Command { owner: Owner::Request(place), direction: active.request.direction, bytes };
             // Where there is a slot nobody waits.

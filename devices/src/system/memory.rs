@@ -2,7 +2,7 @@
 
 use crate::calibration::Constant;
 use crate::device::Device;
-use crate::storage::ScalarSpeed;
+use crate::storage::{Driver, ScalarSpeed};
 use crate::system::{
     Compressor, ExtraFree, PageMix, System, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants,
 };
@@ -36,6 +36,8 @@ pub struct PageCosts {
     pub compress: Nanos,
     /// Bringing a page back from ZRAM.
     pub decompress: Nanos,
+    /// The same of a page that is kept as it is.
+    pub copy: Nanos,
     /// Handing a page to the block layer.
     pub submit: Nanos,
     /// From the end of what a thread waits for until it runs; the same on every core.
@@ -179,8 +181,19 @@ impl System {
             unmap: speed.time(costs.unmap.value),
             compress: speed.time(Factor(costs.compress.value.0 * slower_in)),
             decompress: speed.time(Factor(costs.decompress.value.0 * slower_out)),
+            copy: speed.time(costs.copy.value),
             submit: speed.time(costs.submit.value),
             wake_up: costs.wake_up.value,
+        }
+    }
+
+    /// The driver's work on a core of this speed.
+    pub fn driver(&self, speed: ScalarSpeed) -> Driver {
+        let costs = &self.constants.costs;
+        Driver {
+            command: speed.time(costs.command.value),
+            page: speed.time(costs.page.value),
+            handover: costs.handover.value,
         }
     }
 

@@ -1,7 +1,6 @@
 //! What an operating system's calibration holds: each struct is a table, each field a key.
 
 use crate::calibration::{Constant, Dimension, Quantity, Unit, Visit, section};
-use crate::device::ClusterClass;
 use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
 
 /// How the kernel orders pages for reclaim.
@@ -95,8 +94,6 @@ section! {
         pub generations: Option<Constant<Count>>,
         /// Pages younger than this are not taken, with generations.
         pub min_ttl: Option<Constant<Nanos>>,
-        /// The class of the core that kswapd runs on; where a device has none of it, any.
-        pub kswapd: ClusterClass,
         /// A fault brings in 2 to this power pages from swap.
         pub page_cluster: Constant<Count>,
         /// Pages are simulated in pieces of this size: a choice of the simulation, from 4 KiB to 1 MiB.
@@ -180,10 +177,30 @@ section! {
         pub compress: Constant<Factor>,
         /// Bringing a page back from ZRAM.
         pub decompress: Constant<Factor>,
+        /// The same of a page that is kept as it is.
+        pub copy: Constant<Factor>,
         /// Handing a page to be written to the block layer, beside its command's work.
         pub submit: Constant<Factor>,
+        /// Work of the file system, the block layer, the driver and the interrupt for a command.
+        pub command: Constant<Factor>,
+        /// Bringing a page into or out of the page cache.
+        pub page: Constant<Factor>,
+        /// From one core's command to another's: the lock of the queue goes from core to core.
+        pub handover: Constant<Nanos>,
+        /// What a task that reclaims for itself takes of what kswapd takes for the same pages.
+        pub direct: Constant<Factor>,
         /// From the end of what a thread waits for until it runs.
         pub wake_up: Constant<Nanos>,
+    }
+}
+
+section! {
+    /// `[clocks]`: what clocks come to while memory is short, as shares of what the fastest core does at its highest.
+    pub struct ClockConstants {
+        /// Of kswapd, and of a task that sleeps again and again, for a page or for a command.
+        pub waiting: Constant<Fraction>,
+        /// The part of the time in which a core has something to do that does not wait for memory.
+        pub others: Constant<Fraction>,
     }
 }
 
@@ -391,6 +408,8 @@ section! {
         pub swap: Option<SwapConstants>,
         /// Work on a page.
         pub costs: CostConstants,
+        /// Clocks.
+        pub clocks: ClockConstants,
         /// Files.
         pub files: FileConstants,
         /// The app in front; it reads nothing beside its faults where this is not given.

@@ -149,8 +149,6 @@ latency_write = 40 us
 write_cache = 1 MiB
 queue_depth = 9 count
 reserved_slots = 1 count
-command_work = 5000 factor
-page_work = 1000 factor
 
 [memory]
 display_width = 1440 count

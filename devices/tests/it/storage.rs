@@ -3,11 +3,13 @@
 use crate::common;
 use crate::common::assert_close;
 use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, PAGE, Request, ScalarSpeed, Stream};
-use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Nanos};
+use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 
 /// 64 KiB.
 const BLOCK: Bytes = Bytes(65_536);
-const FREE: Driver = Driver { command: Nanos::ZERO, page: Nanos::ZERO };
+const FREE: Driver = Driver { command: Nanos::ZERO, page: Nanos::ZERO, handover: Nanos::ZERO };
+/// 5 µs a command and 1 µs a page.
+const BUSY: Driver = Driver { command: Nanos(5_000), page: Nanos(1_000), handover: Nanos::ZERO };
 
 fn flash(constants: &[(&str, f64)]) -> Flash {
     common::device_with_storage(constants).flash().unwrap()
@@ -44,37 +46,51 @@ fn a_command_occupies_the_device_and_takes_longer_alone() {
 }
 
 #[test]
-fn a_drivers_work_takes_a_core_as_long_as_its_speed_says() {
-    // 5,000 millionths of an iteration at 1,000 a second are 5 us, 16 pages at 1 us each 16 us more.
-    let driver = flash(&[]).driver(ScalarSpeed::per_second(1000.0).unwrap());
-    assert_eq!(driver.time(BLOCK), us(21.0));
-    assert_eq!(driver.time(BLOCK + Bytes(1)), us(22.0));
-    assert_eq!(driver.in_place().time(BLOCK), us(5.0));
-    assert_eq!(ScalarSpeed::per_second(2000.0).unwrap().time(Factor(5000.0)), us(2.5));
+fn a_drivers_work_is_counted_by_commands_and_pages() {
+    assert_eq!(BUSY.time(BLOCK), us(21.0));
+    assert_eq!(BUSY.time(BLOCK + Bytes(1)), us(22.0));
+    assert_eq!(BUSY.in_place().time(BLOCK), us(5.0));
+    let speed = |iterations| ScalarSpeed::per_second(iterations).unwrap();
+    assert_eq!(speed(2000.0).time(Factor(5000.0)), us(2.5));
+    assert_eq!(speed(2000.0).at(Fraction(0.5)), speed(1000.0));
     for nonsense in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert_eq!(ScalarSpeed::per_second(nonsense), None);
+        assert_eq!(speed(1.0).at(Fraction(nonsense)), speed(1.0));
     }
+}
+
+#[test]
+fn drivers_on_several_cores_hand_one_lock_to_each_other() {
+    // Two threads of four pages, as deep. Each driver needs 6 us for a command, but between commands of different threads lie
+    // 20 us: the last of the eight are handed in at 6 + 6 × 20 and 6 + 7 × 20 us, and take 10 us.
+    let driver = Driver { handover: us(20.0), ..BUSY };
+    let mut queue = queue(plain());
+    let request = Request { command: PAGE, depth: 4, ..reading(Bytes(4 * 4096)) };
+    queue.submit(Nanos::ZERO, request, driver);
+    queue.submit(Nanos::ZERO, request, driver);
+    let ends: Vec<Nanos> = std::iter::from_fn(|| queue.advance(us(1000.0))).map(|done| done.time).collect();
+    assert_eq!(ends, [us(136.0), us(156.0)]);
+    // Alone a thread never waits.
+    assert_eq!(self::queue(plain()).read(Nanos::ZERO, Bytes(4 * 4096), PAGE, 4, driver), us(40.0 + 6.0));
 }
 
 #[test]
 fn depth_one_takes_the_driver_and_the_device_in_turn() {
     // Four pages, each 5 + 1 us of the driver and 100 us of the device: 424 us.
     let flash = flash(&[]);
-    let driver = flash.driver(ScalarSpeed::per_second(1000.0).unwrap());
     let mut queue = queue(flash);
-    assert_eq!(queue.read(us(7.0), Bytes(4 * 4096), PAGE, 1, driver), us(424.0));
+    assert_eq!(queue.read(us(7.0), Bytes(4 * 4096), PAGE, 1, BUSY), us(424.0));
     assert_eq!(queue.clock(), us(431.0));
 }
 
 #[test]
 fn driver_and_device_overlap_with_more_depth() {
     // 1 MiB are 16 commands. The core needs 21 us for each, the device 65.536 us: after the first 21 us it is never
-    // idle, 21 + 16 × 65.536 = 1,069.576 us. On a core at a fifth of the speed the driver takes 105 us and never
-    // waits; the device's last command ends 65.536 us after it: 16 × 105 + 65.536 = 1,745.536 us.
-    for (speed, expected) in [(1000.0, 1069.576), (200.0, 1745.536)] {
-        let flash = plain();
-        let driver = flash.driver(ScalarSpeed::per_second(speed).unwrap());
-        let taken = queue(flash).read(Nanos::ZERO, Bytes(1 << 20), BLOCK, 8, driver);
+    // idle, 21 + 16 × 65.536 = 1,069.576 us. A driver that takes 105 us never waits; the device's last command ends 65.536 us
+    // after it: 16 × 105 + 65.536 = 1,745.536 us.
+    let slow = Driver { command: us(25.0), page: us(5.0), ..FREE };
+    for (driver, expected) in [(BUSY, 1069.576), (slow, 1745.536)] {
+        let taken = queue(plain()).read(Nanos::ZERO, Bytes(1 << 20), BLOCK, 8, driver);
         assert_close(taken.seconds() * 1e6, expected, 0.02);
     }
 }

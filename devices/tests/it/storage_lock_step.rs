@@ -140,7 +140,11 @@ fn random_loads_end_as_in_the_slow_model() {
                 let bytes = Bytes(1 + random.below(40 * 4096));
                 let command = Bytes(4096 * (1 + random.below(5)));
                 let request = Request { direction, bytes, command, depth: 1 + random.below(12) as u32 };
-                let driver = Driver { command: Nanos(random.below(9000)), page: Nanos(random.below(2000)) };
+                let driver = Driver {
+                    command: Nanos(random.below(9000)),
+                    page: Nanos(random.below(2000)),
+                    handover: Nanos::ZERO,
+                };
                 (random.below(300_000), request, driver)
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use haversack_devices::storage::Direction;
 use haversack_devices::units::Bytes;
+use haversack_memory::phone::Counters;
 
 use super::Cells;
 use crate::error::CommandError;
@@ -83,27 +84,39 @@ pub(crate) struct Window {
     pub(crate) device: String,
     /// Seconds.
     pub(crate) duration: f64,
-    pub(crate) swap_ins: f64,
-    pub(crate) other_refaults: f64,
-    pub(crate) direct_scans: f64,
-    pub(crate) direct_steals: f64,
+    pub(crate) counted: Counters,
 }
 
 impl Window {
-    pub(super) const COLUMNS: [&str; 5] =
-        ["duration_s", "swap_ins_pages", "other_refaults_pages", "direct_scans_pages", "direct_steals_pages"];
+    pub(super) const COLUMNS: [&str; 7] = [
+        "duration_s",
+        "swap_ins_pages",
+        "other_refaults_pages",
+        "swap_outs_pages",
+        "direct_scans_pages",
+        "direct_steals_pages",
+        "allocation_stalls",
+    ];
     pub(super) const FIGURES: [&str; 2] = ["some_s", "full_s"];
 
     pub(super) fn read(cells: &Cells<'_>, device: &str) -> Result<Self, CommandError> {
-        let [duration, swap_ins, other_refaults, direct_scans, direct_steals] =
-            Self::COLUMNS.map(|column| cells.number(column));
-        Ok(Self {
-            device: device.to_owned(),
-            duration: duration?,
-            swap_ins: swap_ins?,
-            other_refaults: other_refaults?,
-            direct_scans: direct_scans?,
-            direct_steals: direct_steals?,
-        })
+        let mut numbers = [0.0; Self::COLUMNS.len()];
+        for (number, column) in numbers.iter_mut().zip(Self::COLUMNS) {
+            *number = cells.number(column)?;
+        }
+        let [duration, rest @ ..] = numbers;
+        // A float cast saturates: the kernel's shadow entries are not exact, and a difference may be negative.
+        let [pswpin, workingset_refault_file, pswpout, pgscan_direct, pgsteal_direct, allocstall] =
+            rest.map(|number| number as u64);
+        let counted = Counters {
+            pswpin,
+            pswpout,
+            workingset_refault_file,
+            pgscan_direct,
+            pgsteal_direct,
+            allocstall,
+            ..Counters::default()
+        };
+        Ok(Self { device: device.to_owned(), duration, counted })
     }
 }

@@ -73,19 +73,14 @@ pub(crate) fn phone(
     let cpu = device.cpu().ok_or_else(|| format!("{id} has no [[cpu]], which the system {} runs on", system.id))?;
     let choose = |cores: CoreSelection| cpu.choose(cores, Frequency::Highest).map_err(|error| error.to_string());
     let all = choose(CoreSelection::All)?;
-    let class = system.constants.reclaim.kswapd;
-    let its_own = choose(CoreSelection::Some { class, count: 1 }).ok();
-    // The scheduler finds a core of that class that nobody trains on, if there is one.
-    let of_class =
-        |cores: &CpuCores| cores.cores().iter().filter(|core| its_own.is_none() || core.class == class).count();
-    let kswapd_shares = cores.is_some_and(|cores| of_class(cores) == of_class(&all));
+    // The scheduler finds kswapd a core that nobody trains on, if there is one.
+    let kswapd_shares = cores.is_some_and(|cores| cores.cores().len() == all.cores().len());
     let speed = |cores: &CpuCores| {
         ScalarSpeed::of(cores).ok_or_else(|| format!("the CoreMark of {id}'s cores is not known; expected `coremark`"))
     };
     let training = speed(cores.unwrap_or(&all))?;
-    let kswapd = speed(its_own.as_ref().unwrap_or(&all))?;
-    let front = speed(&all)?;
     let constants = &system.constants;
+    let waiting = system.page_costs(speed(&all)?.at(constants.clocks.waiting.value));
     let app_pages = system.app_pages();
     let resident = system.resident();
     let (anonymous, number) = resident.cached;
@@ -100,11 +95,11 @@ pub(crate) fn phone(
     Ok(Phone {
         memory,
         training: system.page_costs(training),
-        front: system.page_costs(front),
+        front: waiting,
         cores: all.cores().len() as u32,
-        kswapd: system.page_costs(kswapd),
+        kswapd: waiting,
         kswapd_shares,
-        driver: flash.driver(training),
+        driver: system.driver(training),
         flash,
         background: system.background(1),
         foreground: system.foreground().into_iter().collect(),

@@ -1,13 +1,15 @@
 //! What the models of flash, of compressed memory and of reclaim say of transfers and of windows of a recording: the same code
 //! that charges a simulated phone.
 
+use std::collections::VecDeque;
+
 use haversack_devices::device::{ClusterClass, Device};
 use haversack_devices::processor::{CoreSelection, Frequency};
-use haversack_devices::storage::{Direction, FlashQueue, Request, ScalarSpeed};
+use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, Request, ScalarSpeed};
 use haversack_devices::system::PageCosts;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{load, load_system};
-use haversack_memory::phone::PAGE;
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::{Schedutil, System, load, load_system};
+use haversack_memory::phone::{PAGE, Settings, Waits};
 use serde_json::{Map, Value, json};
 
 use super::answer::Found;
@@ -17,6 +19,8 @@ use crate::measured_set::{Data, Target, Transfers, Window};
 const SYSTEM: &str = "android";
 /// Transfers of each thread; of deep queues, as many times their depth.
 const TRANSFERS: u64 = 256;
+/// After so many looks at the load clocks have settled.
+const SETTLED: usize = 16;
 
 /// What `transfers` come to.
 pub(super) fn transfers(transfers: &Transfers) -> Found {
@@ -31,11 +35,44 @@ fn figures<const N: usize>(found: [(&str, f64); N]) -> Map<String, Value> {
     found.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
-/// Each thread issues as many transfers as its depth allows, past the page cache, until all have ended.
+/// What transfers of some threads come to.
+struct Transferred {
+    /// Of each, at depth one.
+    latencies: Vec<Nanos>,
+    /// All of it.
+    span: Nanos,
+    bytes: f64,
+}
+
+/// Each thread issues as many transfers as its depth allows, past the page cache, until all have ended. Threads that sleep
+/// between requests let the clocks sink, down to what they are at while tasks wait.
 fn flash(device: &Device, transfers: &Transfers) -> Found {
     let flash = device.flash().ok_or_else(|| format!("{} has no flash", device.id))?;
-    let speed = speeds(device)?[0];
-    let driver = flash.driver(speed).in_place();
+    let system = load_system(SYSTEM).map_err(|error| error.to_string())?;
+    let fastest = speeds(device)?[0];
+    let clocks = &system.constants.clocks;
+    let (mut share, mut driver) = (Fraction(1.0), system.driver(fastest).in_place());
+    let mut found = transfer(&flash, transfers, driver, &system);
+    for _ in 0..SETTLED {
+        let commands = found.bytes / transfers.block.as_f64();
+        let load = commands * driver.time(transfers.block).seconds() / found.span.seconds() * share.0;
+        // Half way each time, so that it settles.
+        share = Fraction((share.0 + Schedutil::wanted(Fraction(load)).0.max(clocks.waiting.value.0)) / 2.0);
+        driver = system.driver(fastest.at(share)).in_place();
+        found = transfer(&flash, transfers, driver, &system);
+    }
+    let bandwidth = ("bandwidth_bytes_per_s", found.bytes / found.span.seconds());
+    found.latencies.sort_unstable();
+    // The driver's part is submission's.
+    let Some(last) = found.latencies.get((found.latencies.len() * 99).div_ceil(100).wrapping_sub(1)) else {
+        return Ok(figures([bandwidth]));
+    };
+    let mean = found.latencies.iter().map(|latency| latency.seconds()).sum::<f64>() / found.latencies.len() as f64;
+    let completion = last.saturating_sub(driver.time(transfers.block)).seconds();
+    Ok(figures([bandwidth, ("latency_mean_s", mean), ("completion_p99_s", completion)]))
+}
+
+fn transfer(flash: &Flash, transfers: &Transfers, driver: Driver, system: &System) -> Transferred {
     let mut queue = FlashQueue::new(flash.clone());
     let request = |bytes, depth| Request { direction: transfers.direction, bytes, command: transfers.block, depth };
     if transfers.behind_cache {
@@ -43,41 +80,39 @@ fn flash(device: &Device, transfers: &Transfers) -> Found {
         let _span = queue.write(Nanos::ZERO, full, Bytes(1 << 20), u32::MAX, driver);
     }
     let (start, block) = (queue.clock(), transfers.block.0);
+    let (mut latencies, mut end) = (Vec::new(), start);
     if transfers.depth > 1 {
         let depth = u32::try_from(transfers.depth).unwrap_or(u32::MAX);
         let each = Bytes(block.saturating_mul(TRANSFERS).saturating_mul(transfers.depth));
         for _ in 0..transfers.threads {
             queue.submit(start, request(each, depth), driver);
         }
-        let mut end = start;
         while let Some(done) = queue.advance(Nanos::MAX) {
             end = done.time;
         }
-        let bytes = each.as_f64() * transfers.threads as f64;
-        return Ok(figures([("bandwidth_bytes_per_s", bytes / (end - start).seconds())]));
+        return Transferred { latencies, span: end - start, bytes: each.as_f64() * transfers.threads as f64 };
     }
-    let one = request(transfers.block, 1);
+    let (one, wake_up) = (request(transfers.block, 1), system.constants.costs.wake_up.value);
     let mut begun: Vec<_> = (0..transfers.threads).map(|_| (queue.submit(start, one, driver), start)).collect();
-    let (mut latencies, mut left, mut end) = (Vec::new(), transfers.threads * (TRANSFERS - 1), start);
-    while let Some(done) = queue.advance(Nanos::MAX) {
-        let Some(place) = begun.iter().position(|(id, _)| *id == done.request) else { continue };
-        let (_, since) = begun.swap_remove(place);
-        latencies.push(done.time - since);
-        end = done.time;
-        if left > 0 {
+    // Who is awake again when.
+    let mut awake: VecDeque<Nanos> = VecDeque::new();
+    let mut left = transfers.threads * (TRANSFERS - 1);
+    loop {
+        let next = awake.front().copied().unwrap_or(Nanos::MAX);
+        if let Some(done) = queue.advance(next) {
+            let Some(place) = begun.iter().position(|(id, _)| *id == done.request) else { continue };
+            let (_, since) = begun.swap_remove(place);
+            end = done.time + wake_up;
+            latencies.push(end - since);
+            awake.push_back(end);
+        } else if awake.pop_front().is_none() {
+            let bytes = (block * latencies.len() as u64) as f64;
+            return Transferred { latencies, span: end - start, bytes };
+        } else if left > 0 {
             left -= 1;
-            begun.push((queue.submit(end, one, driver), end));
+            begun.push((queue.submit(next, one, driver), next));
         }
     }
-    latencies.sort_unstable();
-    let seconds: Vec<f64> = latencies.iter().map(|latency| latency.seconds()).collect();
-    // The driver's part is submission's.
-    let last = latencies[(latencies.len() * 99).div_ceil(100) - 1].saturating_sub(driver.time(transfers.block));
-    Ok(figures([
-        ("bandwidth_bytes_per_s", block as f64 * seconds.len() as f64 / (end - start).seconds()),
-        ("latency_mean_s", seconds.iter().sum::<f64>() / seconds.len() as f64),
-        ("completion_p99_s", last.seconds()),
-    ]))
 }
 
 /// The mean latency of compressed memory, whose work is that of the cores that ask, the fastest first.
@@ -89,8 +124,7 @@ fn compressed(device: &Device, transfers: &Transfers) -> Result<f64, String> {
         let page = match (transfers.direction, transfers.data) {
             (Direction::Write, _) => costs.compress,
             (Direction::Read, Data::Apps) => costs.decompress,
-            // It is copied as it is.
-            (Direction::Read, Data::Incompressible) => costs.zero,
+            (Direction::Read, Data::Incompressible) => costs.copy,
         };
         (costs.submit + page * pages).seconds()
     };
@@ -114,22 +148,24 @@ fn speeds(device: &Device) -> Result<Vec<ScalarSpeed>, String> {
     if speeds.is_empty() { Err(unknown()) } else { Ok(speeds) }
 }
 
-/// The time in which at least one task waits for memory in `window`: pages that come back, from compressed memory and from flash,
-/// and pages that tasks reclaim for themselves; waits that begin at random overlap.
+/// The time in which tasks wait for memory in `window`: at least one, and all that have something to do.
 pub(super) fn window(window: &Window) -> Found {
     let device = load(&window.device).map_err(|error| error.to_string())?;
     let system = load_system(SYSTEM).map_err(|error| error.to_string())?;
-    let costs = system.page_costs(speeds(&device)?[0]);
+    let (fastest, clocks) = (speeds(&device)?[0], &system.constants.clocks);
     let flash = device.flash().ok_or_else(|| format!("{} has no flash", device.id))?;
-    let run = Bytes(PAGE * system.swap_read_ahead().max(1));
-    let read = flash.alone(Direction::Read, run).seconds() / (run.0 / PAGE) as f64;
-    let pages = [
-        (window.swap_ins, (costs.fault + costs.decompress).seconds()),
-        (window.other_refaults.max(0.0), costs.fault.seconds() + read),
-        (window.direct_scans, costs.scan.seconds()),
-        (window.direct_steals, (costs.unmap + costs.compress).seconds()),
-    ];
-    let waits: f64 = pages.iter().map(|(count, each)| count * each).sum();
-    let some = window.duration * (1.0 - (-waits / window.duration).exp());
-    Ok(figures([("some_s", some)]))
+    let settings = Settings::of(&system, &device);
+    let slow = fastest.at(clocks.waiting.value);
+    let costs = system.page_costs(slow);
+    let (ahead, driver) = (settings.file_read_ahead, system.driver(slow));
+    let one = flash.alone(Direction::Read, ahead) + driver.time(ahead) + costs.wake_up;
+    let waits = Waits {
+        costs,
+        read: one.times(PAGE as f64 / ahead.as_f64()) + costs.fault + costs.submit,
+        pages: system.app_pages(),
+        direct: settings.direct,
+    };
+    let span = Nanos::from_seconds(window.duration);
+    let [some, full] = settings.spread.over(span, waits.total(&window.counted));
+    Ok(figures([("some_s", some.0 * window.duration), ("full_s", full.0 * window.duration)]))
 }

@@ -53,8 +53,8 @@ const PAGES: f64 = 128e6 / 4096.0;
 fn figure_4a_what_a_slower_core_adds_is_its_own_work() {
     let (rows, cells) = run("figure4a", 0);
     assert_eq!(cells["ufs-3.1-128-mb/faster-core,-lower-latency/io-latency"]["simulated"], "true");
-    let storage = storage();
-    let (page, command) = (storage.page_work.value.0 * 1e-6, storage.command_work.value.0 * 1e-6);
+    let costs = load_system("android").unwrap().constants.costs.clone();
+    let (page, command) = (costs.page.value.0 * 1e-6, costs.command.value.0 * 1e-6);
     let of = |direction, column| rows.numbers("direction", direction, column);
     // Three classes of two operating points each, the slowest first, for each direction.
     let speeds = of("write", "coremark_per_s");

@@ -62,6 +62,7 @@ fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionI
         unmap: Nanos(500),
         compress: Nanos(10_000),
         decompress: Nanos(3500),
+        copy: Nanos(500),
         submit: Nanos(2000),
         wake_up: Nanos(10_000),
     };

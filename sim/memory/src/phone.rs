@@ -37,6 +37,7 @@ mod reclaim;
 mod report;
 mod settings;
 mod slots;
+mod stalls;
 mod swap;
 mod time;
 mod workingset;
@@ -46,8 +47,10 @@ use std::collections::VecDeque;
 use haversack_devices::units::{Bytes, Nanos};
 
 pub use actors::{ActorId, Part, Touched};
+pub use pressure::Spread;
 pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
 pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Transfer, Watermarks};
+pub use stalls::Waits;
 
 use actors::Actors;
 use extents::{Extents, LISTS};

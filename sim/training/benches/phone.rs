@@ -39,7 +39,7 @@ fn phone() -> Phone {
     let speed = |cores: &CpuCores| ScalarSpeed::of(cores).unwrap();
     let all = cores(CoreSelection::All);
     let training = speed(&cores("big:4".parse().unwrap()));
-    let kswapd = speed(&cores(CoreSelection::Some { class: system.constants.reclaim.kswapd, count: 1 }));
+    let waiting = system.page_costs(speed(&all).at(system.constants.clocks.waiting.value));
     let (flash, resident, scores) = (device.flash().unwrap(), system.resident(), &system.constants.scores);
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let (anonymous, number) = resident.cached;
@@ -47,11 +47,11 @@ fn phone() -> Phone {
     Phone {
         memory: Settings::of(&system, &device),
         training: system.page_costs(training),
-        front: system.page_costs(speed(&all)),
+        front: waiting,
         cores: all.cores().len() as u32,
-        kswapd: system.page_costs(kswapd),
+        kswapd: waiting,
         kswapd_shares: false,
-        driver: flash.driver(training),
+        driver: system.driver(training),
         flash,
         background: system.background(1),
         foreground: system.foreground().into_iter().collect(),

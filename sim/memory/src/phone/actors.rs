@@ -77,10 +77,10 @@ pub(super) enum Doing {
 /// What all actors do at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
-    /// Whether one of them stalls.
-    pub(super) stalls: bool,
-    /// Whether one works that does not.
-    pub(super) works: bool,
+    /// Threads that stall.
+    pub(super) stalled: u32,
+    /// Threads that work and do not.
+    pub(super) working: u32,
     /// When the first goes on by itself.
     pub(super) due: Nanos,
 }
@@ -205,13 +205,13 @@ impl Actors {
     /// What all of them do now; those that do nothing are forgotten.
     pub(super) fn look(&mut self) -> Activity {
         let all = &mut self.all;
-        let mut seen = Activity { stalls: false, works: false, due: Nanos::MAX };
+        let mut seen = Activity { stalled: 0, working: 0, due: Nanos::MAX };
         self.active.retain(|&index| {
             let actor = &mut all[index as usize];
             let idle = actor.doing == Doing::Nothing;
             actor.is_listed = !idle || actor.computes;
-            seen.stalls |= actor.stalled && !idle;
-            seen.works |= actor.is_productive();
+            seen.stalled += if actor.stalled && !idle { actor.threads } else { 0 };
+            seen.working += if actor.is_productive() { actor.threads } else { 0 };
             seen.due = seen.due.min(actor.due().unwrap_or(Nanos::MAX));
             actor.is_listed
         });

@@ -235,7 +235,9 @@ impl PhoneMemory {
                 self.counters.pswpin += pages;
                 self.counters.zram_in += pages;
                 let load = self.regions[index].mix().map_or(costs.decompress, |mix| mix.load(&costs));
-                self.work(actor, (costs.fault + load) * pages, true)
+                // A page that was never active is not of the working set (`swap_readpage`, `mm/page_io.c`).
+                let stalled = self.extents.get(id).flags & WORKINGSET != 0;
+                self.work(actor, (costs.fault + load) * pages, stalled)
             }
             State::Flash => self.swap_in(actor, id),
             State::Untouched | State::Dropped => self.read_file(actor, index, place),
@@ -385,7 +387,9 @@ impl PhoneMemory {
             known.does(Doing::AwaitsWrite, true, now);
             return Ok(Step::Waits);
         }
-        Ok(self.work(actor, step.running, true))
+        // More than kswapd takes for the same pages.
+        let running = step.running.times(self.settings.direct.0);
+        Ok(self.work(actor, running, true))
     }
 
     fn leave_reclaim(&mut self, actor: u32, reclaimed: u64) -> Step {

@@ -1,10 +1,53 @@
 //! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the events of a window that wake
 //! lmkd.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::units::{Fraction, Nanos};
+use haversack_devices::{Device, System};
 
 use super::lmkd::Lmkd;
 use super::{Psi, PsiLine};
+
+/// How stalls of tasks become stalls of the phone.
+///
+/// The kernel finds `some` and `full` for each core and adds them up by the time that each is not idle
+/// (`collect_percpu_times`, `kernel/sched/psi.c`): a task that stalls alone on one of eight busy cores is an eighth of a stall.
+/// `full` is of a core on which nothing runs that does not wait for memory (`test_state`), kswapd's own work being a stall, too
+/// (`balance_pgdat`). Tasks move between cores many times within the two seconds that are added up, so that all cores count
+/// alike here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Cores of the phone, at least one.
+    cores: f64,
+    /// The share of a core's time in which it has something to do that does not wait for memory.
+    others: f64,
+}
+
+impl Spread {
+    /// One core, which nobody else uses.
+    pub const ONE: Self = Self { cores: 1.0, others: 0.0 };
+
+    /// The cores of `device`, used as those of `system` are.
+    pub fn of(system: &System, device: &Device) -> Self {
+        let cores: f64 = device.constants.cpu.iter().map(|cluster| cluster.cores.value.0).sum();
+        Self { cores: cores.max(1.0), others: system.constants.clocks.others.value.0.clamp(0.0, 1.0) }
+    }
+
+    /// The shares of a moment that are `some` and `full` stalls while `stalled` tasks wait and `working` others work.
+    pub fn now(&self, stalled: u32, working: u32) -> [Fraction; 2] {
+        let without = |tasks: u32| (1.0 - 1.0 / self.cores).powf(f64::from(tasks));
+        self.lines(1.0 - without(stalled), without(working))
+    }
+
+    /// The same of a `span` in which tasks stall for `total` together, each whenever it does.
+    pub fn over(&self, span: Nanos, total: Nanos) -> [Fraction; 2] {
+        let tasks = total.seconds() / span.seconds().max(f64::MIN_POSITIVE);
+        self.lines(1.0 - (-tasks / self.cores).exp(), 1.0)
+    }
+
+    fn lines(&self, some: f64, alone: f64) -> [Fraction; 2] {
+        [Fraction(some), Fraction(some * (1.0 - self.others) * alone)]
+    }
+}
 
 /// The window where no lmkd gives one: the kernel's own of a second.
 const OWN_WINDOW: Nanos = Nanos(1_000_000_000);

@@ -2,11 +2,12 @@
 
 use haversack_devices::system::{Balance, PageLists};
 pub use haversack_devices::system::{PageCosts as Costs, PageMix, Watermarks};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::{Bytes, Factor, Nanos};
 use haversack_devices::{Device, System};
 
 use super::PhoneError;
 use super::lmkd::Lmkd;
+use super::pressure::Spread;
 
 /// A page of the kernel, in bytes. Counters and [`Costs`] are in pages, whatever the extent.
 pub const PAGE: u64 = 4096;
@@ -52,6 +53,10 @@ pub struct Settings {
     pub file_read_ahead: Bytes,
     /// What may be on its way to flash before reclaim waits: the requests of the block queue.
     pub write_queue: Bytes,
+    /// What a task that reclaims for itself takes of what kswapd takes for the same pages.
+    pub direct: Factor,
+    /// Whose stalls become whose.
+    pub spread: Spread,
     /// The low-memory killer daemon, where there is one.
     pub lmkd: Option<Lmkd>,
 }
@@ -59,7 +64,7 @@ pub struct Settings {
 impl Settings {
     /// A phone of `ram` with `watermarks`: 256 KiB extents, two lists, swappiness 100, no swap, 4 KiB of swap
     /// read-ahead (`page-cluster` 0 of Qualcomm's scripts), 128 KiB of file read-ahead, 8 MiB of queued writes (128
-    /// requests of 64 KiB), no lmkd. Fields are there to be set.
+    /// requests of 64 KiB), direct reclaim at kswapd's cost, one core, no lmkd. Fields are there to be set.
     pub const fn new(ram: Bytes, watermarks: Watermarks) -> Self {
         Self {
             ram,
@@ -73,6 +78,8 @@ impl Settings {
             swap_read_ahead: Bytes(PAGE),
             file_read_ahead: Bytes(128 << 10),
             write_queue: Bytes(8 << 20),
+            direct: Factor(1.0),
+            spread: Spread::ONE,
             lmkd: None,
         }
     }
@@ -97,6 +104,8 @@ impl Settings {
             swap: system.swap_partition(),
             swap_read_ahead: Bytes(PAGE * system.swap_read_ahead()),
             file_read_ahead: system.constants.files.read_ahead.value,
+            direct: system.constants.costs.direct.value,
+            spread: Spread::of(system, device),
             lmkd: Some(Lmkd::new(system, device)),
             ..Self::new(system.managed(device), system.watermarks(device))
         }

@@ -47,7 +47,7 @@ impl PhoneMemory {
     /// lmkd look, actors go on.
     pub(super) fn step(&mut self, until: Nanos, flash: &mut dyn Flash) {
         let actors = self.actors.look();
-        if actors.stalls || self.kswapd.awake {
+        if actors.stalled > 0 || self.kswapd.awake {
             self.pressure.begin(self.now);
         }
         let next = [self.pressure.next_check(), self.daemon.as_ref().and_then(super::lmkd::Daemon::next_poll)];
@@ -69,15 +69,14 @@ impl PhoneMemory {
         }
     }
 
-    /// Time in which everybody goes on with what they do.
-    ///
-    /// `full` is time in which somebody stalls and nobody works who does not (`psi_group_change`); kswapd reclaims within a stall
-    /// of its own (`balance_pgdat`). The kernel finds it for each core, and weighs by the time that cores are not idle.
+    /// Time in which everybody goes on with what they do; kswapd reclaims within a stall of its own (`balance_pgdat`).
     fn pass_to(&mut self, to: Nanos, actors: Activity) {
         let span = to - self.now;
         self.now = to;
-        if actors.stalls || self.kswapd.awake {
-            self.pressure.record(to, span, if actors.works { Nanos::ZERO } else { span });
+        let stalled = actors.stalled + u32::from(self.kswapd.awake);
+        if stalled > 0 {
+            let [some, full] = self.settings.spread.now(stalled, actors.working).map(|share| span.times(share.0));
+            self.pressure.record(to, some, full);
         }
     }
 

@@ -105,6 +105,7 @@ pub(crate) const CORE: Costs = Costs {
     unmap: Nanos(300),
     compress: Nanos(8000),
     decompress: Nanos(3000),
+    copy: Nanos(500),
     submit: Nanos(1000),
     wake_up: Nanos(20_000),
 };

@@ -33,6 +33,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         unmap: Nanos(1_000),
         compress: Nanos(10_000),
         decompress: Nanos(3_500),
+        copy: Nanos(500),
         submit: Nanos(1_500),
         wake_up: Nanos(10_000),
     };
@@ -45,7 +46,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         kswapd: costs,
         kswapd_shares: false,
         flash: phone_cpu().device.flash().unwrap(),
-        driver: Driver { command: Nanos::ZERO, page: Nanos(1_000) },
+        driver: Driver { command: Nanos::ZERO, page: Nanos(1_000), handover: Nanos::ZERO },
         background: Vec::new(),
         foreground: Vec::new(),
         own: Vec::new(),
