@@ -1,5 +1,6 @@
 //! `haversack simulate`: one run, for people or for programs.
 
+mod phone;
 mod text;
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::write_atomically;
-use haversack_training::{Observe, OperatorTime, PeakReport, Record, RunError, Wall};
+use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, RunError, Wall};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Map, Value, json};
 
@@ -17,9 +18,10 @@ use crate::cache::Cache;
 use crate::checked::doubt;
 use crate::error::CommandError;
 use crate::output::{Format, note, print, print_json, warn};
+use crate::plot::Plot;
 use crate::quantities::{self, Unit, percent};
 use crate::run::{Plan, PlanError, Results, share};
-use crate::scenario::ScenarioFlags;
+use crate::scenario::{ScenarioFlags, workload};
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -51,6 +53,9 @@ pub struct Asked {
     /// Writes every operator and the memory to FILE, for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
+    /// Draws the memory of a phone in use over time, its stalls, launches and kills: a file that ends in .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<Plot>,
     /// Lists the ten largest tensors at the peak, and the operator there
     #[arg(long)]
     pub explain: bool,
@@ -125,12 +130,21 @@ pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
 /// Budgets, or a memory of the device, that no plan meets, with the least that works; a run that fails; a timeline that
 /// cannot be written.
 pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulation, CommandError> {
-    plan.observe = Observe { timeline: asked.timeline.is_some(), peak: asked.explain, operators: true, stored: false };
+    let timeline = asked.timeline.is_some();
+    if asked.plot.is_some() && plan.resolved.phone.is_none() {
+        return Err(CommandError::input(
+            "--plot draws a phone in use: --system android makes it one, --apps gives it apps",
+        ));
+    }
+    plan.observe = Observe { timeline, phone: true, peak: asked.explain, operators: true, stored: false };
     // What is needed is asked without the limit of the device.
     let record = if asked.least_memory { plan.run() } else { plan.run_within_device() };
     let record = match record {
         Ok(record) => record,
         Err(error @ RunError::Killed { .. }) => {
+            if let RunError::Killed { track: Some(track), .. } = &error {
+                draw(asked, &plan, track, None)?;
+            }
             return Ok(Simulation { ended: Ended::Killed(Box::new(plan), error), remarks: Vec::new() });
         }
         Err(error) => return Err(plan.explain_failure(error, cache).into()),
@@ -146,6 +160,9 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     if let (Some(path), Some(timeline)) = (&asked.timeline, &record.timeline) {
         write_atomically(path, timeline.to_chrome_json(&plan.graph).to_string().as_bytes())?;
     }
+    if let Some(track) = &record.track {
+        draw(asked, &plan, track, short_trace(&plan, &record))?;
+    }
     remarks.extend(late_walls(&plan, &record));
     remarks.extend(short_trace(&plan, &record));
     if plan.scenario().ignore_ram && plan.exceeds_ram(plan.footprint(&record)) {
@@ -158,6 +175,18 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     }
     let (results, longest) = (Results::new(&plan, &record), longest_of(&plan.graph, &record));
     Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
+}
+
+/// Draws what happened on the phone, if it is asked for; `short` is what to say of a trace that is.
+fn draw(asked: &Asked, plan: &Plan, track: &PhoneTrack, short: Option<Remark>) -> Result<(), CommandError> {
+    let Some(plot) = asked.plot.as_ref().filter(|_| phone::is_long_enough(track)) else { return Ok(()) };
+    let scenario = plan.scenario();
+    let title = format!("{} on {} in use", workload::called(&scenario.model), scenario.device);
+    let mut note = format!("batch {}, policy {}", scenario.batch, scenario.policy);
+    if let Some(Remark::Note(sentence) | Remark::Warning(sentence)) = short {
+        note = format!("{note}; {sentence}");
+    }
+    plot.draw(&phone::figure(track, title).note(note))
 }
 
 /// Of budgets that they never held, since the iteration or the run was over before.
@@ -206,6 +235,9 @@ impl Simulation {
         map.insert("longest".to_owned(), simulated.longest.iter().map(Longest::to_json).collect());
         if let Some(bytes) = simulated.least_memory {
             map.insert("least_memory_bytes".to_owned(), json!(bytes.0));
+        }
+        if let (Some(track), Some(Value::Object(of_phone))) = (&simulated.record.track, map.get_mut("phone")) {
+            of_phone.extend(phone::json(track).map(|(key, value)| (key.to_owned(), value)));
         }
         if let Some(peak) = &simulated.record.peak {
             map.insert("peak".to_owned(), peak_json(peak));

@@ -35,6 +35,7 @@ impl Simulated {
         let _ = write!(text, "\n{times}\n{memory}\n{}\n{}", self.breakdown(), self.bounds(precision));
         if let Some(phone) = &self.record.phone {
             let _ = write!(text, "\n{}", Self::phone(phone));
+            text.extend(self.record.track.as_ref().map(super::phone::killed));
         }
         if let Some(peak) = &self.record.peak {
             let _ = write!(text, "\n{}", explain(peak));

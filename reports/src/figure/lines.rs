@@ -59,6 +59,8 @@ pub struct Series {
     pub look: Look,
     /// Whether the point with the least `x` is marked as the lowest that is possible.
     pub ends_low: bool,
+    /// Whether what lies under it is filled: of sums, the largest first, a stack that changes.
+    pub filled: bool,
 }
 
 impl Series {
@@ -92,6 +94,25 @@ impl Series {
         Self { ends_low: true, ..self }
     }
 
+    /// Filled down to the axis.
+    pub fn filled(self) -> Self {
+        Self { filled: true, unmarked: true, ..self }
+    }
+
+    fn fill(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+        let rect = &frame.rect;
+        let inside = |point: &(f64, f64)| {
+            let (x, y) = frame.at(*point);
+            (x.clamp(rect.left, rect.right()), y.clamp(rect.top, rect.bottom()))
+        };
+        let mut area: Vec<(f64, f64)> = self.path().iter().map(inside).collect();
+        if let (Some(first), Some(last)) = (area.first().copied(), area.last().copied()) {
+            area.extend([(last.0, rect.bottom()), (first.0, rect.bottom())]);
+            canvas.polygon(&area, styles.of(&self.name).colour)?;
+        }
+        Ok(())
+    }
+
     fn path(&self) -> Vec<(f64, f64)> {
         if self.stroke == Stroke::Step { steps(&self.points) } else { self.points.clone() }
     }
@@ -117,6 +138,9 @@ impl Series {
     }
 
     fn key(&self, style: Style) -> Key {
+        if self.filled {
+            return Key::Swatch { colour: style.colour, look: self.look };
+        }
         Key::Series { style, look: self.look, line: self.stroke != Stroke::None, marker: !self.unmarked }
     }
 }
@@ -136,7 +160,10 @@ impl Plot for Lines {
     }
 
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
-        for series in self.series.iter().filter(|s| s.stroke != Stroke::None) {
+        for series in self.series.iter().filter(|s| s.filled) {
+            canvas.named("series", &series.name, || series.fill(canvas, frame, styles))?;
+        }
+        for series in self.series.iter().filter(|s| s.stroke != Stroke::None && !s.filled) {
             let pen = Pen::series(styles.of(&series.name).colour, 2.0, series.look);
             canvas.named("series", &series.name, || {
                 frame.clip(&series.path()).iter().try_for_each(|piece| canvas.line(piece, pen))

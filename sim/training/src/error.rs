@@ -12,6 +12,7 @@ use haversack_policies::budget::SampleError;
 use thiserror::Error;
 
 use crate::tensors::StoreError;
+use crate::timeline::PhoneTrack;
 
 /// Why a run ended without a record.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -88,6 +89,8 @@ pub enum RunError {
         times: u32,
         /// What the killer says.
         kill: Box<Kill>,
+        /// What had happened on the phone until then, where it was asked for.
+        track: Option<Box<PhoneTrack>>,
     },
     /// What a tensor holds cannot be stored, or not be had back.
     #[error("{tensor} cannot be stored: {error}")]
@@ -152,7 +155,7 @@ impl Stop {
     pub(crate) fn outside_a_part(self) -> RunError {
         match self {
             Self::Failed(error) => error,
-            Self::Killed(kill) => RunError::Killed { iteration: 0, times: 1, kill },
+            Self::Killed(kill) => RunError::Killed { iteration: 0, times: 1, kill, track: None },
             Self::Restart(samples) => RunError::IllegalAction {
                 action: format!("shrink the micro-batch to {samples}"),
                 reason: "no micro-batch is under way",

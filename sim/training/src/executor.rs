@@ -32,7 +32,7 @@ use crate::costs::RunCosts;
 use crate::error::{RunError, Stop};
 use crate::governors::LoadGovernor;
 use crate::importance::Importance;
-use crate::job::{AllocatorKind, Job};
+use crate::job::{AllocatorKind, Job, Observe};
 use crate::lanes::Lanes;
 use crate::lanes::dsp::DspLane;
 use crate::lanes::flash::FlashLane;
@@ -202,9 +202,14 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// When the run has ended, the budgets that a rule has decided, and the plans for them.
-    pub(crate) fn into_end(self) -> (Nanos, Vec<Bytes>, Vec<PlanReport>) {
-        (self.clock.now(), self.phone.map(|phone| phone.planned).unwrap_or_default(), self.plans)
+    /// Notes in `record` when the run has ended, what happened on the phone, the budgets that a rule has decided, and the plans for
+    /// them.
+    pub(crate) fn into_end(self, record: &mut Record) {
+        (record.ended, record.plans) = (self.clock.now(), self.plans);
+        if let Some(mut phone) = self.phone {
+            record.track = phone.track(record.ended).filter(|_| self.job.observe.phone);
+            record.planned = phone.planned;
+        }
     }
 
     /// The next iteration learns from `batch`.
@@ -265,7 +270,8 @@ impl<'a> Executor<'a> {
         self.record = Record { batch: self.job.batch, ..Record::default() };
         self.tensors.want_all_gradients();
         if let Some(phone) = &mut self.phone {
-            phone.begin_iteration(self.clock.now(), self.job.observe.timeline)?;
+            let Observe { timeline, phone: whole, .. } = self.job.observe;
+            phone.begin_iteration(self.clock.now(), timeline || whole)?;
         }
         // Walls are of an iteration: those that the one before did not reach fall with it.
         self.lanes.cancel_walls(&mut self.clock);
@@ -310,7 +316,7 @@ impl<'a> Executor<'a> {
         }
         self.clock.end_iteration(&mut self.record);
         if let (Some(timeline), Some(phone)) = (&mut self.record.timeline, &mut self.phone) {
-            timeline.phone = phone.take_track(self.clock.now());
+            timeline.phone = phone.track_of_iteration(self.clock.now());
         }
         let record = &mut self.record;
         record.peak_growth = record.peak_memory.saturating_sub(self.tensors.take_baseline());

@@ -67,6 +67,8 @@ pub enum AllocatorKind {
 pub struct Observe {
     /// Every operator's span and the memory after it.
     pub timeline: bool,
+    /// What happened on the phone in use, in the whole run.
+    pub phone: bool,
     /// What is resident at the peak.
     pub peak: bool,
     /// How long each operator took.

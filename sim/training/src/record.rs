@@ -11,7 +11,7 @@ use haversack_policies::planning::Planning;
 use haversack_policies::quantised::Rounding;
 use haversack_workloads::TensorId;
 
-use crate::timeline::Timeline;
+use crate::timeline::{PhoneTrack, Timeline};
 
 mod bound;
 mod mean;
@@ -234,6 +234,8 @@ pub struct Record {
     pub plans: Vec<PlanReport>,
     /// What the phone's kernel saw, where the run was on a phone in use.
     pub phone: Option<PhoneReport>,
+    /// What happened there from second to second, where it was asked for.
+    pub track: Option<PhoneTrack>,
     /// How hot the device was after each iteration of the run; empty where no surroundings were given.
     pub heat: Vec<HeatPoint>,
 }

@@ -94,7 +94,7 @@ fn run<T>(
     taken.into_means(&mut record);
     record.heat = governors.seen;
     record.iterations = times;
-    (record.ended, record.planned, record.plans) = executor.into_end();
+    executor.into_end(&mut record);
     Ok(record)
 }
 

@@ -55,7 +55,7 @@ impl Executor<'_> {
     /// The process was ended: a new one begins the iteration again with the weights of the last one that was finished,
     /// which it reads from flash, in one queue with everybody.
     pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result<(), RunError> {
-        let Some(phone) = &self.phone else { return Ok(()) };
+        let Some(phone) = &mut self.phone else { return Ok(()) };
         phone.may_restart(&kill)?;
         let before = self.clock.now();
         self.lanes.finish_packing(&mut self.clock, &mut self.tensors)?;

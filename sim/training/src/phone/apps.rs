@@ -146,12 +146,12 @@ impl Apps {
         Ok(())
     }
 
-    /// An app's thread has touched all at `now`, and whether its process lives; how long it took to come to the front, where that
-    /// is what it did.
-    pub(super) fn touched(&mut self, actor: ActorId, now: Nanos, lives: bool) -> Option<Nanos> {
-        let app = self.0.values_mut().find(|app| app.pulse.actor == actor)?;
+    /// An app's thread has touched all at `now`, and whether its process lives; which it is and how long it took to come to the
+    /// front, where that is what it did.
+    pub(super) fn touched(&mut self, actor: ActorId, now: Nanos, lives: bool) -> Option<(String, Nanos)> {
+        let (name, app) = self.0.iter_mut().find(|(_, app)| app.pulse.actor == actor)?;
         app.pulse.end(now);
         let launched = app.launches.take()?;
-        lives.then_some(now.saturating_sub(launched))
+        lives.then(|| (name.clone(), now.saturating_sub(launched)))
     }
 }

@@ -131,8 +131,13 @@ impl<'a> PhoneInUse<'a> {
     }
 
     /// What happened on the phone in the iteration up to `now`; `None` if nobody wanted to see it.
-    pub(crate) fn take_track(&mut self, now: Nanos) -> Option<PhoneTrack> {
-        self.system.take_track(now)
+    pub(crate) fn track_of_iteration(&mut self, now: Nanos) -> Option<PhoneTrack> {
+        self.system.track_of_iteration(now)
+    }
+
+    /// The same of the run.
+    pub(crate) fn track(&mut self, now: Nanos) -> Option<PhoneTrack> {
+        self.system.track(now).cloned()
     }
 
     /// An iteration has ended at `now`; what the phone's kernel saw of it.
@@ -194,12 +199,13 @@ impl<'a> PhoneInUse<'a> {
     ///
     /// # Errors
     /// A process that was ended too often in this iteration.
-    pub(crate) fn may_restart(&self, kill: &Kill) -> Result<(), RunError> {
+    pub(crate) fn may_restart(&mut self, kill: &Kill) -> Result<(), RunError> {
         let times = 1 + self.kills_now();
         if times <= LIVES {
             return Ok(());
         }
-        Err(RunError::Killed { iteration: self.ended, times, kill: Box::new(kill.clone()) })
+        let track = self.track(kill.at).map(Box::new);
+        Err(RunError::Killed { iteration: self.ended, times, kill: Box::new(kill.clone()), track })
     }
 
     /// A new process takes the place of the one that was ended; returns the time until its first instruction.

@@ -16,6 +16,7 @@ use haversack_workloads::TensorId;
 use super::apps::Apps;
 use super::at_rest::{AtRest, Others, Pulse, Region};
 use super::flash::PhoneFlash;
+use super::in_use::SECOND;
 use super::places::Places;
 use super::{Phone, Threads, WatchedSample};
 use crate::record::{PhoneReport, Watch};
@@ -48,8 +49,10 @@ pub(super) struct PhoneSystem<'a> {
     /// The iteration so far, and the iterations.
     watches: [Watch; 2],
     apps_killed: u64,
-    /// What happens in the iteration, where somebody wants to see it.
+    /// What happens in the run, where somebody wants to see it.
     track: Option<PhoneTrack>,
+    /// When it is looked at next for that.
+    next_look: Nanos,
 }
 
 impl<'a> PhoneSystem<'a> {
@@ -83,6 +86,7 @@ impl<'a> PhoneSystem<'a> {
             watches: [Watch::default(); 2],
             apps_killed: 0,
             track: None,
+            next_look: Nanos::MAX,
             memory,
         };
         for (place, &state) in phone.cached.iter().enumerate() {
@@ -135,11 +139,16 @@ impl<'a> PhoneSystem<'a> {
     /// When something begins next.
     fn next(&self) -> Nanos {
         let change = self.phone.apps.get(self.next_change).map_or(Nanos::MAX, |change| change.at);
-        change.min(self.others.next()).min(self.pulse.due()).min(self.apps.due(&self.memory))
+        change.min(self.others.next()).min(self.pulse.due()).min(self.apps.due(&self.memory)).min(self.next_look)
     }
 
     /// What is to begin at `now` does: the recording's before changes of apps, and these before what is in use.
     fn happen(&mut self, now: Nanos) -> Result<(), PhoneError> {
+        if self.next_look <= now {
+            self.next_look = now + SECOND;
+            self.show(now);
+            return Ok(());
+        }
         if self.others.next() <= now {
             let grown = self.others.change(&mut self.memory)?;
             return self.memory.begin(self.pulse.actor, grown);
@@ -152,7 +161,6 @@ impl<'a> PhoneSystem<'a> {
         }
         if self.pulse.due() <= now {
             self.pulse.begin(now);
-            self.show(now);
             let regions = self.own.iter().chain(self.others.region());
             self.memory.begin(self.pulse.actor, regions.map(|region| region.in_use(Access::Read)))?;
         }
@@ -173,11 +181,13 @@ impl<'a> PhoneSystem<'a> {
             self.pulse.end(now);
         }
         self.happened(now, stall.total(), if of_system { Happening::SystemStall } else { Happening::AppStall });
-        launched.into_iter().for_each(|took| self.happened(now, took, Happening::Launch));
+        if let Some((app, took)) = &launched {
+            self.happened(now, *took, Happening::Launch { app: app.clone() });
+        }
         for watch in &mut self.watches {
             let stalls = if of_system { &mut watch.system } else { &mut watch.apps };
             stalls.add(stall.total());
-            launched.into_iter().for_each(|took| watch.launches.add(took));
+            launched.iter().for_each(|(_, took)| watch.launches.add(*took));
         }
         Ok(())
     }
@@ -317,7 +327,12 @@ impl<'a> PhoneSystem<'a> {
         if first {
             self.watches[1] = begun;
         }
-        self.track = tracked.then(PhoneTrack::default);
+        if first {
+            let settings = self.memory.settings();
+            let (managed, low_watermark) = (settings.ram, settings.watermarks.low);
+            self.track = tracked.then(|| PhoneTrack { managed, low_watermark, ..PhoneTrack::default() });
+            self.next_look = if tracked { now + SECOND } else { Nanos::MAX };
+        }
         self.show(now);
     }
 
@@ -326,16 +341,20 @@ impl<'a> PhoneSystem<'a> {
         if self.track.is_none() {
             return;
         }
-        let (unavailable, pressure) = (self.held_now()[1], Pressure::of(&self.memory.psi(self.at(now))));
-        let (counters, at) = (self.memory.counters(), now.saturating_sub(self.watches[0].since));
-        if let Some(track) = &mut self.track {
-            track.samples.push(PhoneSample { at, unavailable, pressure, counters });
-        }
+        let sample = PhoneSample {
+            at: now,
+            usage: self.memory.usage(),
+            trainer: self.memory.process_usage(self.trainer.process).map_or(Bytes::ZERO, |held| held.resident),
+            unavailable: self.held_now()[1],
+            pressure: Pressure::of(&self.memory.psi(self.at(now))),
+            counters: self.memory.counters(),
+        };
+        self.track.iter_mut().for_each(|track| track.samples.push(sample.clone()));
     }
 
     /// Puts on the track what took `duration` until `now`, if it took any time.
     fn happened(&mut self, now: Nanos, duration: Nanos, what: Happening) {
-        let start = now.saturating_sub(duration).saturating_sub(self.watches[0].since);
+        let start = now.saturating_sub(duration);
         if let Some(track) = self.track.as_mut().filter(|_| duration > Nanos::ZERO) {
             track.events.push(PhoneEvent { start, duration, what });
         }
@@ -343,8 +362,9 @@ impl<'a> PhoneSystem<'a> {
 
     /// Puts a kill on the track.
     fn ended(&mut self, kill: &Kill, of_trainer: bool) {
-        let start = kill.at.saturating_sub(self.start).saturating_sub(self.watches[0].since);
-        let what = Happening::Kill { of_trainer, reason: kill.reason.name(), adj: kill.adj, min_adj: kill.min_adj };
+        let start = kill.at.saturating_sub(self.start);
+        let app = (!of_trainer).then(|| kill.name.clone());
+        let what = Happening::Kill { app, reason: kill.reason.name(), adj: kill.adj, min_adj: kill.min_adj };
         if let Some(track) = &mut self.track {
             track.events.push(PhoneEvent { start, duration: Nanos::ZERO, what });
         }
@@ -352,18 +372,23 @@ impl<'a> PhoneSystem<'a> {
 
     /// Puts a budget that is planned at `now` on the track.
     pub(super) fn planned(&mut self, now: Nanos, budget: Bytes) {
-        let at = now.saturating_sub(self.watches[0].since);
         if let Some(track) = &mut self.track {
-            track.budgets.push((at, budget));
+            track.budgets.push((now, budget));
         }
     }
 
     /// The track up to `now`, in order of time.
-    pub(super) fn take_track(&mut self, now: Nanos) -> Option<PhoneTrack> {
+    pub(super) fn track(&mut self, now: Nanos) -> Option<&PhoneTrack> {
         self.show(now);
-        let mut track = self.track.take()?;
+        let track = self.track.as_mut()?;
         track.events.sort_by_key(|event| event.start);
         Some(track)
+    }
+
+    /// What of it is of the iteration.
+    pub(super) fn track_of_iteration(&mut self, now: Nanos) -> Option<PhoneTrack> {
+        let since = self.watches[0].since;
+        Some(self.track(now)?.part(since))
     }
 
     /// What it was like up to `now`.

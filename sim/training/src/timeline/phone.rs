@@ -1,7 +1,7 @@
 //! What happened on a phone in use beside the operators of an iteration, for its timeline.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_memory::phone::{Counters, Psi};
+use haversack_memory::phone::{Counters, Psi, Usage};
 use serde_json::{Value, json};
 
 use super::microseconds;
@@ -9,9 +9,13 @@ use super::microseconds;
 /// The process of the trace in which the phone is shown; the run is the first.
 const PID: u32 = 2;
 
-/// A phone in use during an iteration, in order of time; times are from the iteration's beginning.
+/// A phone in use during a run, in order of time; times are from the run's beginning, in a timeline from the iteration's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhoneTrack {
+    /// All memory that the kernel manages.
+    pub managed: Bytes,
+    /// Free memory at which kswapd wakes.
+    pub low_watermark: Bytes,
     /// What its kernel shows: at the beginning, once a second, and at the end.
     pub samples: Vec<PhoneSample>,
     /// Who waited, and who was ended.
@@ -25,6 +29,10 @@ pub struct PhoneTrack {
 pub struct PhoneSample {
     /// When.
     pub at: Nanos,
+    /// Where memory is.
+    pub usage: Usage,
+    /// What of anonymous memory is the trainer's.
+    pub trainer: Bytes,
     /// All memory less `MemAvailable`.
     pub unavailable: Bytes,
     /// `/proc/pressure/memory`, summed since the phone was switched on.
@@ -70,11 +78,14 @@ pub enum Happening {
     /// An app did.
     AppStall,
     /// An app came to the front, until its pages were in.
-    Launch,
+    Launch {
+        /// Its name.
+        app: String,
+    },
     /// The low-memory killer ended a process.
     Kill {
-        /// Whether it was the one that trains.
-        of_trainer: bool,
+        /// Its name; `None` of the one that trains.
+        app: Option<String>,
         /// Why, in the killer's words.
         reason: &'static str,
         /// Its `oom_score_adj`.
@@ -91,14 +102,35 @@ impl Happening {
             Self::TrainerStall => (1, "stall of the trainer"),
             Self::SystemStall => (2, "stall of the system"),
             Self::AppStall => (3, "stall of an app"),
-            Self::Launch => (4, "launch of an app"),
-            Self::Kill { of_trainer: true, .. } => (5, "trainer killed"),
-            Self::Kill { of_trainer: false, .. } => (5, "app killed"),
+            Self::Launch { .. } => (4, "launch of an app"),
+            Self::Kill { app: None, .. } => (5, "trainer killed"),
+            Self::Kill { app: Some(_), .. } => (5, "app killed"),
         }
     }
 }
 
 impl PhoneTrack {
+    /// What of it is from `since` on, times counted from there.
+    pub(crate) fn part(&self, since: Nanos) -> Self {
+        let after = |at: &Nanos| *at >= since;
+        Self {
+            managed: self.managed,
+            low_watermark: self.low_watermark,
+            samples: (self.samples.iter().filter(|sample| after(&sample.at)))
+                .map(|sample| PhoneSample { at: sample.at - since, ..sample.clone() })
+                .collect(),
+            events: (self.events.iter().filter(|event| after(&(event.start + event.duration))))
+                .map(|event| PhoneEvent { start: event.start.saturating_sub(since), ..event.clone() })
+                .collect(),
+            budgets: self
+                .budgets
+                .iter()
+                .filter(|(at, _)| after(at))
+                .map(|&(at, budget)| (at - since, budget))
+                .collect(),
+        }
+    }
+
     /// The events of a Chrome trace: counters for what the kernel shows and what was planned, spans for who waited, instants
     /// for kills.
     pub(super) fn chrome_events(&self) -> Vec<Value> {

@@ -21,7 +21,10 @@ pub(crate) fn policy(id: &str) -> Box<dyn Policy> {
 
 /// `batch` samples of `graph` without budgets, observed.
 pub(crate) fn job(graph: &TrainingGraph, batch: u64) -> Job<'_> {
-    Job { observe: Observe { timeline: true, peak: true, operators: true, stored: false }, ..Job::plain(graph, batch) }
+    Job {
+        observe: Observe { timeline: true, peak: true, operators: true, ..Observe::default() },
+        ..Job::plain(graph, batch)
+    }
 }
 
 pub(crate) fn within(graph: &TrainingGraph, batch: u64, memory: Bytes) -> Job<'_> {

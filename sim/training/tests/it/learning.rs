@@ -20,7 +20,7 @@ use crate::common::{on, policy};
 use crate::support::phone_cpu;
 use crate::support::phones::{self, MIB, app, ends, ms};
 
-const OBSERVED: Observe = Observe { timeline: true, peak: false, operators: false, stored: false };
+const OBSERVED: Observe = Observe { timeline: true, phone: false, peak: false, operators: false, stored: false };
 
 fn cpu() -> Machine {
     on("server-core", "pytorch-cpu")

@@ -69,7 +69,7 @@ fn time_until_a_kill_in_a_fault_is_lost_too() {
     phone.apps.clear();
     phone.own = vec![pinned(10)];
     let error = run(&phone, &graph, 2).unwrap_err();
-    let RunError::Killed { iteration: 0, times: 6, kill: sixth } = error else { panic!("{error}") };
+    let RunError::Killed { iteration: 0, times: 6, kill: sixth, .. } = error else { panic!("{error}") };
     assert_eq!(sixth.at, kill.lost * 6 - AGAIN);
 }
 
@@ -87,7 +87,7 @@ fn five_kills_in_an_iteration_are_borne_and_six_are_not() {
     assert!(seen.kills.iter().all(|kill| kill.iteration == 0));
     assert_eq!(record.iterations[0], attempt * 5 + ITERATION + FIRST * (PEAK / PAGE));
     let error = run(&with_games(&starts), &graph, 2).unwrap_err();
-    let RunError::Killed { iteration: 0, times: 6, kill } = &error else { panic!("{error}") };
+    let RunError::Killed { iteration: 0, times: 6, kill, .. } = &error else { panic!("{error}") };
     assert_eq!(kill.name, "trainer");
     // As many in two iterations are.
     let mut spread = starts[..5].to_vec();
