@@ -46,6 +46,15 @@ struct Command {
     owner: Owner,
     direction: Direction,
     bytes: Bytes,
+    /// It stands for so many that follow one another, with so much of the driver's time between two of them.
+    turns: u64,
+    between: Nanos,
+}
+
+impl Command {
+    fn new(owner: Owner, direction: Direction, bytes: Bytes) -> Self {
+        Self { owner, direction, bytes, turns: 1, between: Nanos::ZERO }
+    }
 }
 
 /// A request under way.
@@ -62,6 +71,8 @@ struct Active {
     prepared: Option<Bytes>,
     /// Whether that has waited for the lock.
     has_waited: bool,
+    /// Commands one after another, which pass as one; of others one.
+    turns: u64,
     /// The driver's time of a full command, of which most are.
     full: Nanos,
 }
@@ -75,7 +86,7 @@ impl Active {
         }
         let bytes = self.request.command.min(self.unprepared);
         let time = if bytes == self.request.command { self.full } else { self.driver.time(bytes) };
-        self.unprepared -= bytes;
+        self.unprepared = if self.turns > 1 { Bytes::ZERO } else { self.unprepared - bytes };
         self.under_way += 1;
         self.prepared = Some(bytes);
         Some(Nanos(now.0.saturating_add(time.0)))
@@ -208,6 +219,17 @@ impl FlashQueue {
 
     /// Starts a request at `now`, with a driver on a core of its own.
     pub fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
+        self.begin(now, request, driver, 1)
+    }
+
+    /// The same of commands of which each waits for the one before: they pass as one that takes as long as all, and wait for
+    /// the lock and for a slot together.
+    pub fn submit_in_turn(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
+        let command = request.command.max(PAGE);
+        self.begin(now, Request { depth: 1, ..request }, driver, request.bytes.0.div_ceil(command.0).max(1))
+    }
+
+    fn begin(&mut self, now: Nanos, request: Request, driver: Driver, turns: u64) -> RequestId {
         self.run_to(now);
         self.idle = None;
         let id = RequestId(self.submitted);
@@ -218,7 +240,8 @@ impl FlashQueue {
         }
         let request = Request { command: request.command.max(PAGE), depth: request.depth.max(1), ..request };
         let (unprepared, full) = (request.bytes, driver.time(request.command));
-        let active = Active { id, request, driver, unprepared, under_way: 0, prepared: None, has_waited: false, full };
+        let active =
+            Active { id, request, driver, unprepared, under_way: 0, prepared: None, has_waited: false, turns, full };
         let place = match self.free.pop() {
             Some(place) => {
                 self.requests[place] = active;
@@ -395,7 +418,7 @@ impl FlashQueue {
 
     fn collect(&mut self, piece: Option<(Collection, Demand)>) {
         let Some((what, demand)) = piece else { return };
-        let command = Command { owner: Owner::Own(what), direction: Direction::Write, bytes: MOVED };
+        let command = Command::new(Owner::Own(what), Direction::Write, MOVED);
         self.device.insert(self.clock, command, demand);
     }
 
@@ -413,7 +436,9 @@ impl FlashQueue {
             }
         }
         if let Some(bytes) = active.prepared.take() {
-            let command = Command { owner: Owner::Request(place), direction: active.request.direction, bytes };
+            let (turns, between) = (active.turns, active.full);
+            let direction = active.request.direction;
+            let command = Command { turns, between, ..Command::new(Owner::Request(place), direction, bytes) };
             // Where there is a slot nobody waits.
             if self.has_slot() {
                 self.start(command);
@@ -432,7 +457,7 @@ impl FlashQueue {
                     flow.in_queue += 1;
                     let owner = Owner::Stream(self.generation, index);
                     let Stream { direction, command: bytes, .. } = flow.stream;
-                    self.waiting.push_back(Command { owner, direction, bytes });
+                    self.waiting.push_back(Command::new(owner, direction, bytes));
                 }
                 break;
             }
@@ -474,6 +499,11 @@ impl FlashQueue {
         let mut demand = self.demand(command, cached);
         if let Some([programs, erases]) = self.device.held().filter(|_| reads) {
             demand.alone += self.flash.wait(programs, erases);
+        }
+        if command.turns > 1 {
+            let turns = command.turns as f64;
+            demand.occupation *= turns;
+            demand.alone = demand.alone * turns + command.between.0 as f64 * (turns - 1.0);
         }
         self.device.insert(self.clock, command, demand);
         if !cached {

@@ -34,7 +34,7 @@ impl Spread {
 
     /// The shares of a moment that are `some` and `full` stalls while `stalled` tasks wait and `working` others work.
     pub fn now(&self, stalled: u32, working: u32) -> [Fraction; 2] {
-        let without = |tasks: u32| (1.0 - 1.0 / self.cores).powf(f64::from(tasks));
+        let without = |tasks: u32| (1.0 - 1.0 / self.cores).powi(i32::try_from(tasks).unwrap_or(i32::MAX));
         self.lines(1.0 - without(stalled), without(working))
     }
 
@@ -101,6 +101,8 @@ pub(super) struct Events {
 /// Stalls, summed and averaged. Index 0 is `some`, 1 is `full`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pressure {
+    /// The tasks of the moment before, and what they came to: moments are many, and mostly alike.
+    known: ([u32; 2], [f64; 2]),
     total: [Nanos; 2],
     folded: [Nanos; 2],
     average: [[f64; 3]; 2],
@@ -133,8 +135,17 @@ impl Pressure {
         self.until = Some(now + self.window);
     }
 
-    /// Adds the stalls between two moments between which there is no check.
-    pub(super) fn record(&mut self, to: Nanos, some: Nanos, full: Nanos) {
+    /// Adds the stalls of a `span` up to `to` in which so many tasks stall and so many others work; there is no check in it.
+    pub(super) fn note(&mut self, to: Nanos, span: Nanos, tasks: [u32; 2], spread: &Spread) {
+        if self.known.0 != tasks {
+            let [stalled, working] = tasks;
+            self.known = (tasks, spread.now(stalled, working).map(|share| share.0));
+        }
+        let [some, full] = self.known.1.map(|share| span.times(share));
+        self.record(to, some, full);
+    }
+
+    fn record(&mut self, to: Nanos, some: Nanos, full: Nanos) {
         if some > Nanos::ZERO {
             self.total[0] += some;
             self.total[1] += full;

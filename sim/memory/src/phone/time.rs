@@ -75,8 +75,7 @@ impl PhoneMemory {
         self.now = to;
         let stalled = actors.stalled + u32::from(self.kswapd.awake);
         if stalled > 0 {
-            let [some, full] = self.settings.spread.now(stalled, actors.working).map(|share| span.times(share.0));
-            self.pressure.record(to, some, full);
+            self.pressure.note(to, span, [stalled, actors.working], &self.settings.spread);
         }
     }
 

@@ -34,22 +34,18 @@ impl PhoneFlash {
         }
         Nanos::ZERO
     }
-
-    fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> Transfer {
-        Transfer(self.queue.submit(now, request, driver).number())
-    }
 }
 
 impl Flash for PhoneFlash {
     fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer {
         let command = Bytes(bytes.0 / requests.max(1));
         let request = Request { direction: Direction::Read, bytes, command, depth: ONE_AT_A_TIME };
-        self.submit(now, request, self.driver)
+        Transfer(self.queue.submit_in_turn(now, request, self.driver).number())
     }
 
     fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer {
         let request = Request { direction: Direction::Write, bytes, command: COMMAND, depth: u32::MAX };
-        self.submit(now, request, self.driver.in_place())
+        Transfer(self.queue.submit(now, request, self.driver.in_place()).number())
     }
 
     fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)> {
