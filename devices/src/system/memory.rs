@@ -197,18 +197,19 @@ impl System {
         }
     }
 
-    /// What the system itself holds on an idle phone, however much memory it has.
-    pub fn resident(&self) -> Resident {
+    /// What the system itself holds on `device` while that is idle: on a phone of little memory less.
+    pub fn resident(&self, device: &Device) -> Resident {
         let resident = &self.constants.resident;
+        let part = Fraction((device.ram().as_f64() / resident.of.value.as_f64().max(1.0)).min(1.0));
         // A float cast saturates.
         let apps = resident.cached_apps.value.0 as u64;
         Resident {
-            kernel: resident.kernel.value,
-            anonymous: resident.anonymous.value,
-            file: resident.file.value,
+            kernel: share(resident.kernel.value, part),
+            anonymous: share(resident.anonymous.value, part),
+            file: share(resident.file.value, part),
             hot: resident.hot.value,
-            cache: resident.cache.value,
-            cached: (Bytes(resident.cached.value.0 / apps.max(1)), apps),
+            cache: share(resident.cache.value, part),
+            cached: (Bytes(share(resident.cached.value, part).0 / apps.max(1)), apps),
         }
     }
 

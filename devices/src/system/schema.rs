@@ -343,6 +343,8 @@ section! {
 section! {
     /// `[resident]`: what the system itself holds on an idle phone.
     pub struct ResidentConstants {
+        /// The memory of the phones that these are of; on smaller ones all of it is less in proportion.
+        pub of: Constant<Bytes>,
         /// The kernel's own and its drivers': never reclaimed.
         pub kernel: Constant<Bytes>,
         /// Anonymous memory of the system's processes.

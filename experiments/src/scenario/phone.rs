@@ -82,7 +82,7 @@ pub(crate) fn phone(
     let constants = &system.constants;
     let waiting = system.page_costs(speed(&all)?.at(constants.clocks.waiting.value));
     let app_pages = system.app_pages();
-    let resident = system.resident();
+    let resident = system.resident(device);
     let (anonymous, number) = resident.cached;
     let adj_of_cached = constants.scores.cached.value.0;
     let cached = AppState { adj: adj_of_cached, anonymous, file: Bytes::ZERO, touched: Fraction(1.0) };

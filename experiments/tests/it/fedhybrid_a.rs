@@ -191,7 +191,7 @@ fn figure_11b_runs_from_a_tenth_of_the_sessions_to_nine() {
 fn figure_12_spikes_when_an_app_comes_in_front_and_then_stands_still() {
     let (rows, _) = run("figure12", 0);
     assert_eq!(rows.0.len(), 600, "a row a second");
-    let own = load_system("android-testbed").unwrap().resident().total().as_f64() / 1e9;
+    let own = load_system("android-testbed").unwrap().resident(&load("galaxy-s22").unwrap()).total().as_f64() / 1e9;
     let apps = |row: &Row| number(row, "app_anonymous_mb") + number(row, "app_file_mb");
     for row in &rows.0 {
         // What is in use is the system's own and what the apps ask for.

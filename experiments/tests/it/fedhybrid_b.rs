@@ -111,10 +111,11 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
     // The OnePlus evicts nothing of the process and the system, so that what cannot be had on the mean is above the system's own
     // without its files, and at most all of it, the cached apps, the reserve of the watermarks and the 5.15 GB of the process.
     let system = load_system("android-testbed").unwrap();
-    let managed = system.managed(&load("oneplus-10-pro").unwrap()).as_f64();
-    let own = system.resident().total().as_f64();
+    let phone = load("oneplus-10-pro").unwrap();
+    let managed = system.managed(&phone).as_f64();
+    let own = system.resident(&phone).total().as_f64();
     let used = made.simulated("figure2b/op10p-batch-32/system/memory-used") / 100.0 * managed;
-    let files = system.resident().file.as_f64();
+    let files = system.resident(&phone).file.as_f64();
     let cached = system.constants.resident.cached.value.as_f64();
     let kept = system.watermarks(&load("oneplus-10-pro").unwrap()).high.as_f64();
     assert!(used > own - files && used < own + cached + kept + 5.15e9, "{used}");
@@ -169,7 +170,7 @@ fn figure_1c_stacks_the_phone_and_the_process_as_runs_find_them() {
     // Idle the system's own cannot be had but for its files, of which no more than the low watermark is kept, nor can what cached apps
     // hold, nor the reserve of the high one.
     let system = load_system("android-testbed").unwrap();
-    let resident = system.resident();
+    let resident = system.resident(&load("oneplus-10-pro").unwrap());
     let watermarks = system.watermarks(&load("oneplus-10-pro").unwrap());
     let cached = system.constants.resident.cached.value;
     let held = resident.kernel + resident.anonymous + cached;

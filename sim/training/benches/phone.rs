@@ -40,7 +40,7 @@ fn phone() -> Phone {
     let all = cores(CoreSelection::All);
     let training = speed(&cores("big:4".parse().unwrap()));
     let waiting = system.page_costs(speed(&all).at(system.constants.clocks.waiting.value));
-    let (flash, resident, scores) = (device.flash().unwrap(), system.resident(), &system.constants.scores);
+    let (flash, resident, scores) = (device.flash().unwrap(), system.resident(&device), &system.constants.scores);
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let (anonymous, number) = resident.cached;
     let cached = AppState { adj: scores.cached.value.0, anonymous, file: Bytes::ZERO, touched: Fraction(1.0) };

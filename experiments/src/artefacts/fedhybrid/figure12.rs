@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         None => window(&model, context.seed)?,
     };
     let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);
-    let own = system.resident().total();
+    let own = system.resident(&device).total();
     let gigabytes = |bytes: Bytes| bytes.as_f64() / 1e9;
     let mut outcome = Outcome::of("time_s,front,apps,app_anonymous_mb,app_file_mb,in_use_gb");
     let (mut memory, mut anonymous, mut files) = (Vec::new(), Vec::new(), Vec::new());
