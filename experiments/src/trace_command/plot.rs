@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{load, load_system};
 use haversack_reports::figure::{Axis, Lines, Series, Stroke};
 use haversack_reports::{Figure, Panel};
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
@@ -21,7 +22,7 @@ use crate::trace_table::UserApps;
 #[command(after_help = "Example:\n  haversack trace generate --users 3 --days 2 --seed 1 --out users.parquet\n  \
     haversack trace plot users.parquet --from evening --window 2h --out evening.png\n\n\
     Three panels over the hours of the user's day: which apps come in front and for how long, what apps hold of memory while \
-    nobody reclaims any, and how many are alive.")]
+    nobody reclaims any and what that leaves of a phone to a process that trains, and how many are alive.")]
 pub(super) struct PlotOptions {
     /// A table of apps, of `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
@@ -38,6 +39,12 @@ pub(super) struct PlotOptions {
     /// The seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
+    /// The phone whose memory the user's apps share with training
+    #[arg(long, value_name = "ID|FILE", default_value = "galaxy-s22")]
+    device: String,
+    /// Its operating system
+    #[arg(long, value_name = "ID|FILE", default_value = "android")]
+    system: String,
     #[command(flatten)]
     models: Models,
     /// The picture: a file that ends in .svg or .png
@@ -63,12 +70,17 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
         .map_err(|why| CommandError::input(format!("--from: {why}")))?;
     let timeline = rows.timeline(&model, asked.seed, start, length);
     let series = demand(&timeline, &footprints, |package| model.category(package), asked.seed);
+    let device = load(&asked.device).map_err(CommandError::input)?;
+    let system = load_system(&asked.system).map_err(CommandError::input)?;
+    let phone = system.managed(&device).saturating_sub(system.resident(&device).total());
     let begins = Nanos(u64::try_from(start.0 - rows.offset.midnight(start).0).unwrap_or(0));
-    let figure = figure(&timeline, &series.demand, begins, &model).note(format!(
-        "{user}, {} from {}; footprints: {}",
+    let figure = figure(&timeline, &series.demand, begins, &model, phone).note(format!(
+        "{user}, {} from {}; footprints: {}; {} under {}",
         quantities::time(length),
         rows.offset.local(start),
-        footprints.file()
+        footprints.file(),
+        device.id,
+        system.id
     ));
     asked.out.draw(&figure)?;
     let sessions = fronts(&series.demand).iter().filter(|(.., front)| front.is_some()).count();
@@ -112,7 +124,8 @@ fn in_front(timeline: &AppTimeline, demand: &[Demand], launcher: &str, hours: &d
     all.fold(Lines::new(), |lines, (name, points)| lines.series(Series::new(name, points).stroke(Stroke::None)))
 }
 
-fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &UsageModel) -> Figure {
+/// The picture; `phone` is what the system at rest leaves of a phone.
+fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &UsageModel, phone: Bytes) -> Figure {
     let hours = |time: Nanos| (begins + time).seconds() / 3600.0;
     let (from, to) = (hours(Nanos::ZERO), hours(timeline.length));
     let x = || Axis::new("hour of the user\u{2019}s day").unit("h").range(from, to);
@@ -132,7 +145,8 @@ fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &Usag
     let memory = Lines::new()
         .series(step("anonymous", &|now| gigabytes(now.anonymous)))
         .series(step("files", &|now| gigabytes(now.file)))
-        .series(step("together", &|now| gigabytes(now.total())));
+        .series(step("together", &|now| gigabytes(now.total())))
+        .series(step("left to the trainer", &|now| gigabytes(phone.saturating_sub(now.total()))));
     let alive = Lines::new().series(step("apps alive", &|now| now.apps as f64));
     Figure::new("What a user\u{2019}s apps do, and what they hold of memory")
         .columns(1)
@@ -141,10 +155,11 @@ fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &Usag
             Panel::new(sessions).title("apps that come in front").x(x()).y(Axis::new("time in front").unit("s").log()),
         )
         .panel(
-            Panel::new(memory)
-                .title("demand of memory, nothing reclaimed")
-                .x(x())
-                .y(Axis::new("memory").unit("GB").from_zero()),
+            Panel::new(memory).title("demand of memory, nothing reclaimed, and what it leaves").x(x()).y(Axis::new(
+                "memory",
+            )
+            .unit("GB")
+            .from_zero()),
         )
         .panel(Panel::new(alive).title("alive").x(x()).y(Axis::new("apps").from_zero()))
 }

@@ -439,3 +439,30 @@ fn a_policy_that_goes_on_learning_runs_five_iterations() {
         json(&call("simulate --device xiaomi-10 --model lenet5 --policy mandheling --iterations 3 --format json"));
     assert_eq!(asked["iterations_s"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn a_phone_in_use_is_drawn_over_time_and_so_is_one_whose_run_is_killed() {
+    let folder = tempdir().unwrap();
+    let run = |line: &str| call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let phone = "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --apps synthetic-0001@68640s+10min";
+    let made = run(&format!("{phone} --system android-testbed --batch 24 --plot phone.svg --format json"));
+    let found = json(&made);
+    let samples = found["phone"]["samples"].as_array().unwrap();
+    // Once a second, and where iterations begin and end; all that the kernel manages is somebody's.
+    let seconds: f64 = found["iterations_s"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).sum();
+    assert!((1..6).contains(&(samples.len() - seconds as usize)), "{} samples in {seconds} s", samples.len());
+    let owners = ["kernel_bytes", "trainer_bytes", "apps_bytes", "files_bytes", "zram_bytes", "free_bytes"];
+    let sum = |sample: &Value| owners.iter().map(|owner| sample[*owner].as_u64().unwrap()).sum::<u64>();
+    let managed = sum(&samples[0]);
+    assert!(samples.iter().all(|sample| sum(sample) == managed), "{samples:?}");
+    assert!(found["phone"]["events"].as_array().unwrap().iter().all(|event| event["at_s"].is_number()));
+    let picture = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    for words in ["who holds memory", "the trainer stalls", "PSI some"] {
+        assert!(picture("phone.svg").contains(words), "{words}");
+    }
+    let made = stdout(&run(&format!("{phone} --system android --batch 32 --plot killed.svg")));
+    assert!(made.contains("killed by the low-memory killer"), "{made}");
+    assert!(picture("killed.svg").contains("trainer killed"));
+    let refused = refusal(&run("simulate --device galaxy-s22 --model lenet5 --batch 16 --plot none.svg"), 2);
+    assert!(refused.contains("--plot draws a phone in use: --system android makes it one"), "{refused}");
+}

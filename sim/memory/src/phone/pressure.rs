@@ -212,6 +212,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stall_of_one_task_is_one_of_its_core() {
+        let spread = Spread { cores: 8.0, others: 0.5 };
+        let shares = |stalled, working| spread.now(stalled, working).map(|share| share.0);
+        assert_eq!(shares(0, 3), [0.0, 0.0]);
+        assert_eq!(shares(1, 0), [0.125, 0.0625]);
+        // A second falls on the first one's core in one case of eight; a task that works takes an eighth of the cores.
+        assert_eq!(shares(2, 1), [0.234375, 0.234375 * 0.5 * 0.875]);
+        // 0.8 s of stalls in 1 s, spread at random: 1 − e^−0.1.
+        let [some, full] = spread.over(Nanos(1_000_000_000), Nanos(800_000_000));
+        assert!((some.0 - 0.09516).abs() < 1e-5 && (full.0 - some.0 / 2.0).abs() < 1e-12);
+        assert_eq!(
+            [Spread::ONE.now(3, 0), Spread::ONE.now(1, 1)].map(|lines| lines.map(|line| line.0)),
+            [[1.0, 1.0], [1.0, 0.0]]
+        );
+    }
+
+    #[test]
     fn averages_approach_the_share_of_time_stalled() {
         let mut pressure = Pressure::new(None);
         // Half of each of 30 periods of 2 s: after 60 s avg10 is 50(1 - e^-6) = 49.88, avg60 50(1 - e^-1) = 31.6.

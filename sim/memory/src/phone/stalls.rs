@@ -44,3 +44,31 @@ impl Waits {
         Nanos::from_seconds(back + read + direct + (evicted - taken).max(0.0) * evict)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 µs to look at a page, 2 to unmap it, 10 to compress, 4 to decompress, 1 for a fault.
+    fn waits() -> Waits {
+        let us = |us: u64| Nanos(us * 1000);
+        let costs =
+            Costs { fault: us(1), scan: us(1), unmap: us(2), compress: us(10), decompress: us(4), ..Costs::default() };
+        Waits { costs, read: us(20), pages: PageMix::all(Factor(2.0)), direct: Factor(3.0) }
+    }
+
+    #[test]
+    fn waits_are_those_of_pages_and_of_who_reclaims() {
+        let of = |counted: Counters| waits().total(&counted).0 / 1000;
+        // 5 µs a page that comes back from ZRAM, 20 + 3 a file's that is read and had been dropped by kswapd.
+        assert_eq!(of(Counters { pswpin: 100, ..Counters::default() }), 500);
+        assert_eq!(of(Counters { workingset_refault_file: 100, ..Counters::default() }), 2300);
+        // kswapd compresses 100 pages at 13 µs; a task that takes 40 of them itself, looking at 20 more, pays three times for its own.
+        let swapped = Counters { pswpout: 100, ..Counters::default() };
+        assert_eq!(of(swapped), 1300);
+        let direct = Counters { pgsteal_direct: 40, pgscan_direct: 60, allocstall: 1, ..swapped };
+        assert_eq!(of(direct), 60 * 13 + 3 * (40 * 13 + 20));
+        // Nobody waits for what is taken ahead of need.
+        assert_eq!(of(Counters { allocstall: 0, ..direct }), 60 * 13);
+    }
+}
