@@ -10,7 +10,7 @@ use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::{Bytes, Meter};
-use crate::program::{Loss, Pass, Program, Statistics};
+use crate::program::{Loss, Pass, Program, Result, Statistics};
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.
@@ -29,7 +29,7 @@ impl Whole<'_> {
 }
 
 impl Memory for Whole<'_> {
-    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>> {
         match &self.contents[tensor as usize] {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
             held => {
@@ -39,14 +39,14 @@ impl Memory for Whole<'_> {
         }
     }
 
-    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>> {
         match &self.contents[tensor as usize] {
             Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
             _ => Err(self.missing(tensor)),
         }
     }
 
-    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>> {
         match self.signs.iter().find(|(kept, _)| *kept == tensor) {
             Some((_, bits)) => Ok(Signs::Bits(bits.clone())),
             None => self.floats(tensor).map(Signs::Values),
@@ -88,7 +88,7 @@ pub fn train(
     batch: &MiniBatch,
     pass: &Pass,
     meter: &Meter,
-) -> Result<Loss, ProgramError> {
+) -> Result<Loss> {
     train_watched(program, graph, state, batch, pass, meter, |_, _| Ok(()))
 }
 
@@ -103,15 +103,15 @@ pub fn train_watched(
     batch: &MiniBatch,
     pass: &Pass,
     meter: &Meter,
-    mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
-) -> Result<Loss, ProgramError> {
+    mut before: impl FnMut(&Node, &mut dyn Memory) -> Result,
+) -> Result<Loss> {
     walk(program, graph, state, batch, pass, meter, Watch { runs: |_| true, before: &mut before })
 }
 
 /// Which nodes run, and who is shown them.
 struct Watch<'w> {
     runs: fn(Phase) -> bool,
-    before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
+    before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result,
 }
 
 /// Forward alone, with the running averages of normalisations.
@@ -125,7 +125,7 @@ pub fn evaluate(
     batch: &MiniBatch,
     pass: &Pass,
     meter: &Meter,
-) -> Result<Loss, ProgramError> {
+) -> Result<Loss> {
     let pass = Pass { statistics: Statistics::Running, ..*pass };
     let watch = Watch { runs: |phase| phase == Phase::Forward, before: &mut |_, _| Ok(()) };
     walk(program, graph, state, batch, &pass, meter, watch)
@@ -139,7 +139,7 @@ fn walk(
     pass: &Pass,
     meter: &Meter,
     watch: Watch<'_>,
-) -> Result<Loss, ProgramError> {
+) -> Result<Loss> {
     let mut contents: Vec<Option<Contents>> = graph.tensors.iter().map(|_| None).collect();
     for (tensor, held) in state.tensors_mut().drain(..) {
         contents[tensor as usize] = Some(held);
@@ -157,7 +157,7 @@ fn walk_nodes(
     batch: &MiniBatch,
     pass: &Pass,
     Watch { runs, before }: Watch<'_>,
-) -> Result<Loss, ProgramError> {
+) -> Result<Loss> {
     let graph = memory.graph;
     let range = pass.first..pass.first + pass.samples;
     let last = last_uses(graph, runs);

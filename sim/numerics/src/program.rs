@@ -31,6 +31,9 @@ use look::Look;
 pub use self::maps::{Map, Passes, Positions, Scale};
 pub use crate::dense::loss::Loss;
 
+/// What computing a node yields.
+pub(crate) type Result<T = (), E = ProgramError> = std::result::Result<T, E>;
+
 /// What every node of a network's graph computes.
 #[derive(Debug)]
 pub struct Program {
@@ -103,7 +106,7 @@ impl Program {
     ///
     /// # Errors
     /// A network that does not say all that it computes, an operator that has no arithmetic here, another graph.
-    pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self, ProgramError> {
+    pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self> {
         network.computable().map_err(|error| ProgramError::Refused(error.to_string()))?;
         let steps = replay::replay(network, graph)?;
         let looks = replay::looks(network)?;
@@ -185,13 +188,7 @@ impl Program {
     ///
     /// # Errors
     /// A node that the program does not know, an operand that is not there, or that a kernel refuses.
-    pub fn run(
-        &self,
-        node: &Node,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-        again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    pub fn run(&self, node: &Node, memory: &mut dyn Memory, pass: &Pass, again: bool) -> Result<Option<Loss>> {
         if let Some(integers) = &self.integers {
             return integers.run(self, node, memory, pass, again).map_err(|error| error.at(&node.name));
         }
@@ -199,13 +196,7 @@ impl Program {
         self.compute(step, memory, pass, again).map_err(|error| error.at(&node.name))
     }
 
-    fn compute(
-        &self,
-        step: &Step,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-        again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    fn compute(&self, step: &Step, memory: &mut dyn Memory, pass: &Pass, again: bool) -> Result<Option<Loss>> {
         let mut run = Run { program: self, memory, pass, again };
         match step {
             Step::Forward(operator) => run.forward(*operator),
