@@ -36,7 +36,7 @@ pub struct Narrowing {
 impl Narrowing {
     /// # Errors
     /// Networks that do not have the same weights by name, or a narrower one that is wider somewhere.
-    pub fn new(full: &StandIn, narrow: &StandIn) -> Result<Self, LearningError> {
+    pub fn new(full: &StandIn, narrow: &StandIn) -> Result<Self> {
         let wrong = || LearningError::Weights { expected: full.len(), found: narrow.len() };
         let mut places = Vec::with_capacity(narrow.len());
         for (wide, slim) in full.weights().iter().zip(narrow.weights()) {
@@ -126,3 +126,6 @@ pub enum LearningError {
         steps: usize,
     },
 }
+
+/// What learning yields.
+type Result<T = (), E = LearningError> = std::result::Result<T, E>;

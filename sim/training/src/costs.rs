@@ -13,7 +13,7 @@ use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::tensors::Tensors;
@@ -118,7 +118,7 @@ impl<'a> RunCosts<'a> {
     }
 
     /// What the statistics of `values` values cost; profiled once a size, as offline profiling does.
-    pub(crate) fn statistics(&mut self, values: u64, control: Control) -> Result<Cost, RunError> {
+    pub(crate) fn statistics(&mut self, values: u64, control: Control) -> Result<Cost> {
         if let Some(&(_, known)) = self.statistics.iter().find(|(size, _)| *size == values) {
             return Ok(known);
         }

@@ -29,7 +29,7 @@ use self::gather::GatherStack;
 use self::statistics::Statistics;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::governors::LoadGovernor;
 use crate::importance::Importance;
 use crate::job::{AllocatorKind, Job};
@@ -91,7 +91,7 @@ impl<'a> Executor<'a> {
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
         lesson: Option<&Lesson<'a>>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self> {
         let (rule, planner) = (schedule.budget_rule.take(), schedule.planner.take());
         let schedule: &Schedule = schedule;
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
@@ -160,7 +160,7 @@ impl<'a> Executor<'a> {
 
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
-    pub(crate) fn start(&mut self) -> Result<(), RunError> {
+    pub(crate) fn start(&mut self) -> Result {
         // The trace begins with the run; the memory budget changes at its times, whatever iterations begin and end meanwhile.
         for wall in &self.job.budgets.traced {
             self.clock.schedule_in(wall.at, Event::Wall(wall.memory));
@@ -181,7 +181,7 @@ impl<'a> Executor<'a> {
     }
 
     /// Weights, buffers and the optimiser's state come into memory.
-    fn admit_state(&mut self) -> Result<(), RunError> {
+    fn admit_state(&mut self) -> Result {
         for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
@@ -215,7 +215,7 @@ impl<'a> Executor<'a> {
     }
 
     /// One iteration, from a micro-batch of `first` samples if the policy does not want another.
-    pub(crate) fn iteration(&mut self, first: u64) -> Result<Record, RunError> {
+    pub(crate) fn iteration(&mut self, first: u64) -> Result<Record> {
         self.plan = IterationPlan::new(first);
         let importance = self.learning.as_ref().and_then(|learning| learning.importance.as_ref());
         match (importance, self.job.measured.get(self.iterations)) {
@@ -257,7 +257,7 @@ impl<'a> Executor<'a> {
         packing.map_or(power, |cores| power.beside(cores))
     }
 
-    fn begin_iteration(&mut self) -> Result<(), RunError> {
+    fn begin_iteration(&mut self) -> Result {
         self.clock.begin_iteration(self.power(), self.job.observe);
         if let Some(load) = &mut self.load {
             load.begin_iteration(self.clock.now());
@@ -303,7 +303,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    fn end_iteration(&mut self) -> Result<(), RunError> {
+    fn end_iteration(&mut self) -> Result {
         let changes = self.tensors.take_changes();
         if let Some(phone) = &mut self.phone {
             self.record.phone = Some(phone.end_iteration(self.clock.now(), changes)?);
@@ -353,27 +353,27 @@ impl<'a> Executor<'a> {
     }
 
     /// Work of the processor beside the graph's nodes.
-    fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result<(), RunError> {
+    fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result {
         self.lanes.spend(cost, kind, self.costs.processor(), &mut self.clock, &mut self.tensors)
     }
 
     /// The host works for `busy` beside the graph's nodes, which wait for it.
-    fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result<(), RunError> {
+    fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result {
         let stalls = Stalls { waiting: busy, ..Stalls::default() };
         self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)?;
         self.follow_load();
         Ok(())
     }
 
-    fn pause(&mut self, span: Nanos) -> Result<(), RunError> {
+    fn pause(&mut self, span: Nanos) -> Result {
         self.lanes.pause(span, &mut self.clock, &mut self.tensors)
     }
 
-    fn await_packer(&mut self, far_enough: impl Fn(&PackerLane) -> bool) -> Result<(), RunError> {
+    fn await_packer(&mut self, far_enough: impl Fn(&PackerLane) -> bool) -> Result {
         self.lanes.await_packer(far_enough, &mut self.clock, &mut self.tensors)
     }
 
-    fn await_flash(&mut self, far_enough: impl Fn(&FlashLane) -> bool) -> Result<(), RunError> {
+    fn await_flash(&mut self, far_enough: impl Fn(&FlashLane) -> bool) -> Result {
         self.lanes.await_flash(far_enough, &mut self.clock, &mut self.tensors)
     }
 

@@ -9,7 +9,7 @@ use haversack_numerics::{Meter, Program};
 use haversack_policies::setting::Learned;
 use haversack_workloads::{Role, TensorId};
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::importance::Importance;
 
 /// What is trained, and how far it has come.
@@ -141,7 +141,7 @@ impl<'a> Learning<'a> {
     }
 
     /// A loss that is no number any more is an error.
-    pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result<(), RunError> {
+    pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result {
         if loss.mean.is_finite() {
             return Ok(());
         }

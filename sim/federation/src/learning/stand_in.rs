@@ -16,7 +16,7 @@ use haversack_workloads::models::{Width, build_narrow};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Phase, Role, StorageId, TrainingGraph};
 
-use super::LearningError;
+use super::{LearningError, Result};
 
 /// Samples that are evaluated at once.
 const EVALUATED_AT_ONCE: usize = 250;
@@ -72,7 +72,7 @@ impl StandIn {
     ///
     /// # Errors
     /// A model that has no narrower form or does not take the input, or that has no arithmetic here.
-    pub fn new(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Self, LearningError> {
+    pub fn new(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Self> {
         Self::of_width(id, input, classes, Width::FULL)
     }
 
@@ -80,12 +80,7 @@ impl StandIn {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn of_width(
-        id: &str,
-        input: Option<&[u64]>,
-        classes: Option<u64>,
-        width: Width,
-    ) -> Result<Self, LearningError> {
+    pub fn of_width(id: &str, input: Option<&[u64]>, classes: Option<u64>, width: Width) -> Result<Self> {
         let network = build_narrow(id, input, classes, width)?;
         let graph = differentiate(&network, EagerRules::default())?;
         let program = Program::new(&network, &graph)?;
@@ -97,12 +92,7 @@ impl StandIn {
     ///
     /// # Errors
     /// As [`Self::new`], and a model or an update that the algorithm has no integers for.
-    pub fn in_integers(
-        id: &str,
-        input: Option<&[u64]>,
-        classes: Option<u64>,
-        algorithm: &Algorithm,
-    ) -> Result<Self, LearningError> {
+    pub fn in_integers(id: &str, input: Option<&[u64]>, classes: Option<u64>, algorithm: &Algorithm) -> Result<Self> {
         let network = build_narrow(id, input, classes, Width::FULL)?;
         let rewritten = mixed::rewritten(&network, algorithm, Optimiser::Sgd)?;
         let graph = rewritten.graph.clone();
@@ -150,7 +140,7 @@ impl StandIn {
     ///
     /// # Errors
     /// A weight whose values are not known beforehand.
-    pub fn initial(&self, seed: u64) -> Result<Vec<f32>, LearningError> {
+    pub fn initial(&self, seed: u64) -> Result<Vec<f32>> {
         let mut flat = vec![0.0; self.len()];
         for weight in &self.weights {
             flat[weight.range()].copy_from_slice(&self.network.initial_floats(weight.storage, seed)?);
@@ -162,7 +152,7 @@ impl StandIn {
     ///
     /// # Errors
     /// Another number of weights.
-    pub(super) fn state(&self, weights: &[f32], meter: &Meter) -> Result<State, LearningError> {
+    pub(super) fn state(&self, weights: &[f32], meter: &Meter) -> Result<State> {
         let (expected, found) = (self.len(), weights.len());
         if expected != found {
             return Err(LearningError::Weights { expected, found });
@@ -204,7 +194,7 @@ impl StandIn {
         rule: Rule,
         Step { update, seed, store }: Step<'_>,
         meter: &Meter,
-    ) -> Result<Loss, LearningError> {
+    ) -> Result<Loss> {
         let pass = self.pass(batch, rule, update, seed);
         let Some((store, draw)) = store else {
             return Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?);
@@ -232,7 +222,7 @@ impl StandIn {
     ///
     /// # Errors
     /// Another number of weights, or samples that do not suit the network.
-    pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score, LearningError> {
+    pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score> {
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
         let whole = self.pass(batch, Rule::default(), 0, 0);

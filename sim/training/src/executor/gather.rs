@@ -4,7 +4,7 @@ use haversack_devices::units::Nanos;
 use haversack_workloads::{NodeId, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::tensors::Tensors;
 use crate::timeline::SpanKind;
 
@@ -130,7 +130,7 @@ impl Executor<'_> {
     }
 
     /// The first node to run again for a `tensor` that `reader` wants, while the schedule stands at `at`.
-    fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId, RunError> {
+    fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId> {
         let uses = self.tensors.uses();
         let first = uses.writers(tensor).first().copied().filter(|&writer| writer < at);
         first.filter(|_| uses.is_rematerialisable(tensor)).ok_or_else(|| {
@@ -167,7 +167,7 @@ impl Executor<'_> {
         respected
     }
 
-    fn check_thrashing(&self, node: NodeId) -> Result<(), RunError> {
+    fn check_thrashing(&self, node: NodeId) -> Result {
         let (recomputed, nodes) = (self.record.recomputed, self.tensors.graph().nodes.len());
         let parts = self.record.micro_batches.len() as u64 + 1;
         if recomputed > THRASHING * nodes as u64 * parts {

@@ -13,7 +13,7 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::lanes::packer::PackingTask;
 use crate::machine::packing::{code_bytes, packing_traffic};
 use crate::tensors::NoPlace;
@@ -127,7 +127,7 @@ impl Executor<'_> {
     }
 
     /// Hands a tensor to the cores that pack.
-    pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result<(), RunError> {
+    pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result {
         let Some(packer) = &mut self.lanes.packer else { return Ok(()) };
         packer.send(task, &mut self.clock, &mut self.tensors)
     }
@@ -216,7 +216,7 @@ impl Executor<'_> {
     }
 
     /// System calls and copying of the arena take time.
-    pub(super) fn charge_paging(&mut self, effects: Effects) -> Result<(), RunError> {
+    pub(super) fn charge_paging(&mut self, effects: Effects) -> Result {
         let calls = u64::from(effects.allocations + effects.releases);
         if calls > 0 {
             let launch = Nanos(self.costs.machine().system_allocation().0 * calls);

@@ -7,13 +7,13 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::phone::PhoneInUse;
 use crate::timeline::SpanKind;
 
 impl Executor<'_> {
     /// The phone goes on to now, and the rule for its budget sees its memory.
-    pub(super) fn sample_phone(&mut self) -> Result<(), RunError> {
+    pub(super) fn sample_phone(&mut self) -> Result {
         self.phone.as_mut().map_or(Ok(()), |phone| phone.sample(self.clock.now()))
     }
 
@@ -38,7 +38,7 @@ impl Executor<'_> {
     }
 
     /// The thread works in the kernel, sleeps, and waits for a core.
-    fn sit_out(&mut self, stall: Stall) -> Result<(), RunError> {
+    fn sit_out(&mut self, stall: Stall) -> Result {
         if stall.running > Nanos::ZERO {
             self.drive(stall.running, SpanKind::Reclaim)?;
         }
@@ -54,7 +54,7 @@ impl Executor<'_> {
 
     /// The process was ended: a new one begins the iteration again with the weights of the last one that was finished,
     /// which it reads from flash, in one queue with everybody.
-    pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result<(), RunError> {
+    pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result {
         let Some(phone) = &self.phone else { return Ok(()) };
         phone.may_restart(&kill)?;
         let before = self.clock.now();

@@ -6,13 +6,13 @@ use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::record::PlanReport;
 use crate::tensors::NoPlace;
 
 impl Executor<'_> {
     /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.
-    pub(super) fn plan(&mut self) -> Result<(), RunError> {
+    pub(super) fn plan(&mut self) -> Result {
         let limits = self.tensors.limits();
         let room = Room { memory: limits.memory, activations: limits.activations };
         let Some(planner) = &mut self.planner else { return Ok(()) };
@@ -80,14 +80,14 @@ impl Executor<'_> {
     }
 
     /// Asks the policy how a saved tensor is to be held.
-    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding, RunError> {
+    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding> {
         let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
         let memory = self.tensors.view(Extent::ZERO, budget, self.clock.now(), self.clock.phase());
         Ok(self.policy.hold(tensor, &memory)?)
     }
 
     /// Asks the policy what gives way while `wanted` more is to fit into `budget`.
-    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>, RunError> {
+    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>> {
         let memory = self.tensors.view(wanted, budget, self.clock.now(), self.clock.phase());
         let reliefs = self.policy.relieve(want, &memory)?;
         self.tensors.forget_changed();

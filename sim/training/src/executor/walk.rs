@@ -5,7 +5,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::governors::LoadGovernor;
 use crate::record::StoredForms;
 use crate::timeline::SpanKind;
@@ -222,7 +222,7 @@ impl Executor<'_> {
 
     /// Has a processor run node `id` of `cost`, and returns what that has cost. Cores that a governor has slowed down come to
     /// run faster while they work, so that the rest of the node costs less.
-    fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost, RunError> {
+    fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost> {
         let (mut left, mut launch) = (1.0, Nanos::ZERO);
         loop {
             let part = if on == ProcessorKind::Cpu { self.part_at_once(cost.alone()).min(left) } else { left };
@@ -239,7 +239,7 @@ impl Executor<'_> {
     }
 
     /// Whatever has to happen before node `id` can run where it runs.
-    fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
+    fn cross_to(&mut self, id: NodeId) -> Result {
         let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
         let (crossing, prepares) = dsp.cross_to(id, &self.tensors);
         let mut left = 1.0;
