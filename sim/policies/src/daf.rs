@@ -78,7 +78,7 @@ static FIXED_BITS: Number<Option<u64>> = Number::new(
 static TRAINED_SHARE: Number<Option<u64>> = Number::new(
     "trained_share",
     None,
-    Numbers::Within(1..=100),
+    Numbers::Within(1, 100),
     "percentage of all importance at which giving up weight gradients for time stops; not set, it never does",
 );
 
@@ -108,12 +108,12 @@ static CONTROL: Choice<Control> = Choice::new(
 static STEP: Number = Number::new(
     "step_mb",
     ArenaConfig::STEP.0 / 1_000_000,
-    Numbers::Within(1..=1_000_000),
+    Numbers::Within(1, 1_000_000),
     "megabytes by which the arena grows and shrinks",
 );
 
 static PAGE: Number =
-    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1..=1_000_000), "KiB of a page of the arena");
+    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1, 1_000_000), "KiB of a page of the arena");
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];

@@ -18,7 +18,7 @@ use haversack_workloads::{TensorId, TrainingGraph};
 use self::factors::Factors;
 use self::placement::{OperatorRow, Wanted};
 use crate::engines::ALGORITHM;
-use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, Switch};
+use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, Offload, Policy, Schedule};
 use crate::setting::{DspProfile, Learned, Setting};
@@ -53,7 +53,7 @@ pub static ENTRY: Entry = Entry {
     },
 };
 
-static COSCHEDULING: Switch = Switch::new("coscheduling", true, "crossings decide where an operator runs");
+static COSCHEDULING: Switch = Switch::new("coscheduling", true, OnOff, "crossings decide where an operator runs");
 
 static RESCALING: Choice<Rescaling> = Choice::new(
     "rescaling",
@@ -62,21 +62,21 @@ static RESCALING: Choice<Rescaling> = Choice::new(
     "when scale factors are taken anew",
 );
 
-static SPLITTING: Switch = Switch::new("splitting", true, "products run in parts that fit the caches");
+static SPLITTING: Switch = Switch::new("splitting", true, OnOff, "products run in parts that fit the caches");
 
-static REUSE: Switch = Switch::new("reuse", true, "subgraphs of the DSP stay prepared");
+static REUSE: Switch = Switch::new("reuse", true, OnOff, "subgraphs of the DSP stay prepared");
 
 static HISTORY: Number = Number::new(
     "history",
     16,
-    Numbers::Within(factors::LEAST_HISTORY..=10_000),
+    Numbers::Within(factors::LEAST_HISTORY, 10_000),
     "batches with rescaling from which the period of the next ones follows",
 );
 
 static WARM_UP: Number =
-    Number::new("warm_up", 1000, Numbers::Within(0..=1_000_000), "batches trained before the first simulated one");
+    Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one");
 
-static SEED: Number = Number::new("seed", 0, Numbers::Within(0..=u64::MAX), "the seed of the scale factors' changes");
+static SEED: Number = Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes");
 
 const NAME: &str = "mandheling";
 

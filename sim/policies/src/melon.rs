@@ -17,7 +17,7 @@ pub mod pool;
 
 use haversack_devices::units::Bytes;
 
-use crate::entry::{Entry, Number, Numbers, Switch};
+use crate::entry::{Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
 use crate::policy::{
     BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want,
@@ -46,12 +46,12 @@ pub static ENTRY: Entry = Entry {
 };
 
 static MICRO_BATCHING: Switch =
-    Switch::new("micro_batching", true, "the micro-batch shrinks where nothing is left to drop");
+    Switch::new("micro_batching", true, OnOff, "the micro-batch shrinks where nothing is left to drop");
 
 static COMPUTING_BUDGET: Number<Option<u64>> = Number::new(
     "computing_budget",
     None,
-    Numbers::Within(1..=100),
+    Numbers::Within(1, 100),
     "percent of what weights and state leave of the memory budget, kept to after every operator; not set, what operators \
      and the gaps of the pool leave",
 );
