@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use haversack_numerics::memory::Memory;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::program::Pass;
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError, plain};
+use haversack_numerics::{Meter, Program, ProgramError, plain::Plain};
 pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
@@ -125,7 +125,9 @@ impl Trained {
             ensure!(!interrupt::came(), "stopped by Ctrl-C");
             let batch = mini_batch(&self.data, Part::Train, &indices);
             let pass = self.pass(update);
-            let loss = plain::train(&self.program, &self.plan.graph, &mut self.state, &batch, &pass, &meter)?;
+            let loss =
+                Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
+                    .train(&mut self.state)?;
             ensure!(loss.mean.is_finite(), "{}: the loss is no number at update {update}", self.recipe.model);
         }
         Ok(())
@@ -138,15 +140,7 @@ impl Trained {
     }
 
     fn pass(&self, update: u64) -> Pass {
-        Pass {
-            samples: self.recipe.batch,
-            batch: self.recipe.batch,
-            first: 0,
-            update,
-            seed: self.seed,
-            statistics: Statistics::Own,
-            rule: self.rule(),
-        }
+        Pass::whole(self.recipe.batch, update, self.seed, self.rule())
     }
 
     /// How weights are updated.
@@ -184,7 +178,8 @@ impl Trained {
     ) -> Result<()> {
         for batch in self.next_batches().take(batches) {
             let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
-            plain::train_watched(&self.program, &self.plan.graph, &mut state, &batch, &pass, &meter, &mut before)?;
+            Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
+                .train_watched(&mut state, &mut before)?;
         }
         Ok(())
     }

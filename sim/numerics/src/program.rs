@@ -81,6 +81,13 @@ pub struct Pass {
     pub rule: Rule,
 }
 
+impl Pass {
+    /// A whole mini-batch of so many samples.
+    pub const fn whole(samples: usize, update: u64, seed: u64, rule: Rule) -> Self {
+        Self { samples, batch: samples, first: 0, update, seed, statistics: Statistics::Own, rule }
+    }
+}
+
 /// What a batch is normalised by; masks are drawn for all but the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistics {

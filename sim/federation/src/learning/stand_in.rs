@@ -5,8 +5,8 @@ use std::ops::Range;
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::plain;
-use haversack_numerics::program::{Loss, Pass, Statistics};
+use haversack_numerics::plain::Plain;
+use haversack_numerics::program::{Loss, Pass};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError};
 use haversack_training::GivesBack;
@@ -195,10 +195,9 @@ impl StandIn {
         Step { update, seed, store }: Step<'_>,
         meter: &Meter,
     ) -> Result<Loss> {
-        let pass = self.pass(batch, rule, update, seed);
-        let Some((store, draw)) = store else {
-            return Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?);
-        };
+        let pass = Pass::whole(batch.len, update, seed, rule);
+        let plain = Plain { program: &self.program, graph: &self.graph, batch, pass: &pass, meter };
+        let Some((store, draw)) = store else { return Ok(plain.train(state)?) };
         let (mut is_stored, mut refused) = (false, None);
         let before = |node: &Node, memory: &mut dyn Memory| {
             if node.phase != Phase::Backward || std::mem::replace(&mut is_stored, true) {
@@ -210,12 +209,8 @@ impl StandIn {
                 word
             })
         };
-        let trained = plain::train_watched(&self.program, &self.graph, state, batch, &pass, meter, before);
+        let trained = plain.train_watched(state, before);
         refused.map_or(Ok(trained?), |error| Err(error.into()))
-    }
-
-    fn pass(&self, batch: &MiniBatch, rule: Rule, update: u64, seed: u64) -> Pass {
-        Pass { samples: batch.len, batch: batch.len, first: 0, update, seed, statistics: Statistics::Own, rule }
     }
 
     /// How well these weights answer samples.
@@ -225,12 +220,13 @@ impl StandIn {
     pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score> {
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
-        let whole = self.pass(batch, Rule::default(), 0, 0);
+        let whole = Pass::whole(batch.len, 0, 0, Rule::default());
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
         for first in (0..batch.len).step_by(EVALUATED_AT_ONCE) {
             let samples = EVALUATED_AT_ONCE.min(batch.len - first);
             let pass = Pass { samples, first, ..whole };
-            let part = plain::evaluate(&self.program, &self.graph, &mut state, batch, &pass, &meter)?;
+            let plain = Plain { program: &self.program, graph: &self.graph, batch, pass: &pass, meter: &meter };
+            let part = plain.evaluate(&mut state)?;
             loss += part.mean * part.rows as f64;
             correct += part.correct;
             rows += part.rows;
