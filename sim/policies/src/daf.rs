@@ -34,7 +34,6 @@ pub static ENTRY: Entry = Entry {
     citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
     stores_floats: true,
     gives_way: true,
-    engine: None,
     parameters: &[
         &FIXED_BITS,
         &KIND_BITS[0].1,
@@ -52,7 +51,7 @@ pub static ENTRY: Entry = Entry {
         &STEP,
         &PAGE,
     ],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let arena =
             ArenaPlan { page: Bytes(settings.get(&PAGE)? * 1024), step: Bytes(settings.get(&STEP)? * 1_000_000) };
         Ok(Box::new(Daf::new(Parameters {
@@ -65,7 +64,7 @@ pub static ENTRY: Entry = Entry {
             control: settings.get(&CONTROL)?,
             arena,
         })))
-    },
+    })
 };
 
 static FIXED_BITS: Number<Option<u64>> = Number::new(

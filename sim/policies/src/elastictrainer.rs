@@ -21,10 +21,8 @@ pub static ENTRY: Entry = Entry {
     description: "Under a time budget it chooses how deep backward goes and which weights on the way are trained: those with the most importance for their time that fit. It skips computations alone; the framework saves what it always saves.",
     citation: "Huang et al., MobiSys 2023",
     stores_floats: true,
-    gives_way: false,
-    engine: None,
     parameters: &[&IMPORTANCE],
-    build: |settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))),
+    ..Entry::built_by(|settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))))
 };
 
 /// ElasticTrainer.

@@ -257,6 +257,21 @@ impl Settings<'_> {
 }
 
 impl Entry {
+    /// What an entry begins with, apart from its texts: nothing gives way, it goes with any engine, and nothing can be set.
+    pub const fn built_by(build: fn(&Settings<'_>) -> Result<Box<dyn Policy>, PolicyError>) -> Self {
+        Self {
+            id: "",
+            about: "",
+            description: "",
+            citation: "",
+            stores_floats: false,
+            gives_way: false,
+            engine: None,
+            parameters: &[],
+            build,
+        }
+    }
+
     /// Makes the policy with parameters set by name; of two values of one parameter the later holds.
     ///
     /// # Errors

@@ -29,8 +29,6 @@ pub static ENTRY: Entry = Entry {
     about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
     description: "Trains in eight-bit integers on the DSP, and on the big cores what the DSP lacks. Operators lie where crossings between the two cost least, scale factors are taken anew as seldom as they change, products run in parts that fit the caches, and prepared subgraphs are used again.",
     citation: "Xu et al., MobiCom 2022, section 3",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(Engine {
         stack: "mandheling",
         processor: EngineProcessor::CpuAndDsp,
@@ -39,7 +37,7 @@ pub static ENTRY: Entry = Entry {
         keeps_learning: true,
     }),
     parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         settings.get(&ALGORITHM)?;
         Ok(Box::new(Mandheling::new(Parameters {
             coscheduling: settings.get(&COSCHEDULING)?,
@@ -50,7 +48,7 @@ pub static ENTRY: Entry = Entry {
             warm_up: settings.get(&WARM_UP)?,
             seed: settings.get(&SEED)?,
         })))
-    },
+    })
 };
 
 static COSCHEDULING: Switch = Switch::new("coscheduling", true, OnOff, "crossings decide where an operator runs");
@@ -81,10 +79,9 @@ static SEED: Number = Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the 
 const NAME: &str = "mandheling";
 
 /// When scale factors are taken anew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rescaling {
     /// As often as they were seen to change.
-    #[default]
     Adaptive,
     /// In every batch.
     Dynamic,
@@ -108,20 +105,6 @@ pub struct Parameters {
     pub warm_up: u64,
     /// The seed of the scale factors' changes.
     pub seed: u64,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            coscheduling: COSCHEDULING.default,
-            rescaling: RESCALING.default,
-            splitting: SPLITTING.default,
-            reuse: REUSE.default,
-            history: HISTORY.default,
-            warm_up: WARM_UP.default,
-            seed: SEED.default,
-        }
-    }
 }
 
 /// Mandheling.

@@ -34,15 +34,13 @@ pub static ENTRY: Entry = Entry {
     about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
     description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. After every operator it gives up what exceeds its computing budget, which leaves room for an operator's own tensors and for the gaps of its pool.",
     citation: "Wang et al., MobiSys 2022, section 4",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET, &BATCH_NORM],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let (micro_batching, computing_budget) = (settings.get(&MICRO_BATCHING)?, settings.get(&COMPUTING_BUDGET)?);
         let statistics = settings.get(&BATCH_NORM)?;
         Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget, statistics })))
-    },
+    })
 };
 
 static MICRO_BATCHING: Switch =

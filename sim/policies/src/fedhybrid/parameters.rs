@@ -15,9 +15,7 @@ pub static ENTRY: Entry = Entry {
     about: "the most memory saved per second gives way, by recomputation or by compression",
     description: "While memory is short, the tensor that saves the most memory for a second goes: by recomputation, by compression within an error bound, or to flash where that is allowed. On a phone in use it predicts the budget of the next round from page faults and kills.",
     citation: "Tam et al., SenSys 2024, section 4.3, algorithm 1",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[
         &COMPRESSION,
         &RECOMPUTATION,
@@ -32,7 +30,7 @@ pub static ENTRY: Entry = Entry {
         &KILLS,
         &SHRINK_PERCENT,
     ],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let rule = settings.get(&BUDGET)?;
         let budget = BudgetParameters {
             rule: rule.unwrap_or_default(),
@@ -54,7 +52,7 @@ pub static ENTRY: Entry = Entry {
             planner: settings.get(&PLANNER)?,
             budget: rule.map(|_| budget),
         })))
-    },
+    })
 };
 
 static COMPRESSION: Switch = Switch::new("compression", true, OnOff, "tensors may be compressed");
