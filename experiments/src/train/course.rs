@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use super::factors::Factors;
 use super::pace::{Augment, Pace};
-use super::row::Row;
-use super::saved::{Coded, Held, Saved, Values};
+use super::saved::{Coded, Held, Row, Saved, Values};
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
 use crate::interrupt;
