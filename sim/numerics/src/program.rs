@@ -102,7 +102,6 @@ pub enum Statistics {
 
 impl Pass {
     /// Whether it is for training, not for inference.
-    #[must_use]
     pub const fn trains(&self) -> bool {
         !matches!(self.statistics, Statistics::Running)
     }

@@ -120,7 +120,6 @@ impl Program {
     }
 
     /// The values of the weight in `storage` of the network, of a state of `graph`; `None` if it holds none.
-    #[must_use]
     pub fn weight(&self, graph: &TrainingGraph, state: &State, storage: StorageId, meter: &Meter) -> Option<Floats> {
         let is_it = |tensor: TensorId| {
             let role = graph.tensors.get(tensor as usize).map(|tensor| tensor.role);
