@@ -79,7 +79,8 @@ pub(super) struct Trained {
     pub(super) state: State,
     data: Arc<DataSet>,
     recipe: Recipe,
-    seed: u64,
+    /// What masks and rounding are drawn by.
+    pub(super) seed: u64,
 }
 
 impl Trained {
@@ -149,11 +150,6 @@ impl Trained {
         Rule { optimiser, rate, decay: 0.0 }
     }
 
-    /// What masks and rounding are drawn by.
-    pub(super) const fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// The number of updates so far.
     pub(super) fn updates(&self) -> u64 {
         self.recipe.epochs * self.batches(0).len() as u64
@@ -165,13 +161,9 @@ impl Trained {
         batches.map(|indices| mini_batch(&self.data, Part::Train, &indices))
     }
 
-    /// Goes forward and backward with the next mini-batch; `before` is shown every node before it is computed.
-    pub(super) fn watch(&self, before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>) -> Result<()> {
-        self.watch_each(1, before)
-    }
-
-    /// The same with each of the next `batches`, of which none is learned from.
-    fn watch_each(
+    /// Goes forward and backward with each of the next `batches`, of which none is learned from; `before` is shown every node
+    /// before it is computed.
+    fn watch(
         &self,
         batches: usize,
         mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
