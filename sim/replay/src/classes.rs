@@ -254,7 +254,7 @@ mod tests {
             self.0.materialised(state, storages);
         }
         fn settle(&mut self, state: &mut State<'_>) {
-            for &storage in state.pool.members() {
+            for &storage in &state.pool.members {
                 self.0.stale.mark(storage, true);
             }
             self.0.settle(state);
@@ -271,9 +271,9 @@ mod tests {
         for number in 0..8 {
             let log = Log::read(format!("{logs}{number}.log")).unwrap();
             for ratio in [0.35, 0.45, 0.55, 0.7, 0.9] {
-                let limits = Limits::new(log.program(), ratio, 4.0);
-                let kept = run::<Classes>(log.program(), limits);
-                assert_eq!(kept, run::<Unkept>(log.program(), limits), "log {number} at {ratio}");
+                let limits = Limits::new(&log.program, ratio, 4.0);
+                let kept = run::<Classes>(&log.program, limits);
+                assert_eq!(kept, run::<Unkept>(&log.program, limits), "log {number} at {ratio}");
                 evictions += kept.heuristic_evictions;
             }
         }

@@ -60,7 +60,7 @@ pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit
     if !(overhead_limit.is_finite() && overhead_limit >= 1.0) {
         return Err(ReplayError::OverheadLimit(overhead_limit));
     }
-    let program = log.program();
+    let program = &log.program;
     let limits = runtime::Limits::new(program, memory_ratio, overhead_limit);
     Ok(match heuristic {
         Heuristic::Dtr => runtime::run::<region::Neighbourhoods>(program, limits),

@@ -285,7 +285,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
     fn choose(&mut self) -> Option<u32> {
         self.books.settle(&mut self.state);
         let now = self.state.clock as f64;
-        let members = self.state.pool.members();
+        let members = &self.state.pool.members;
         let (victim, scanned) = scan(members, |storage| B::score(&self.state, storage as usize, now));
         self.outcome.heuristic_evaluations += scanned as u64;
         victim

@@ -27,7 +27,7 @@ pub struct StandIn {
     network: Network,
     graph: TrainingGraph,
     program: Program,
-    weights: Vec<Weight>,
+    pub(super) weights: Vec<Weight>,
 }
 
 /// Where a weight lies in the flat slice, and its dimensions.
@@ -130,10 +130,6 @@ impl StandIn {
     pub(super) fn sample_values(&self) -> usize {
         let input = (0..).zip(&self.graph.tensors).find(|(_, tensor)| tensor.role == Role::Input);
         input.map_or(0, |(id, _)| self.program.elements(id, 1))
-    }
-
-    pub(super) fn weights(&self) -> &[Weight] {
-        &self.weights
     }
 
     /// The weights before training, drawn by `seed`.

@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
         self.push(id, None);
         while let Some(&Frame { node, target, .. }) = self.frames.last() {
             if let Some(input) = self.lock_inputs(node)? {
-                let writers = self.memory.uses().writers(input);
+                let writers = self.memory.uses.writers(input);
                 let first = writers.first().copied().filter(|&writer| writer < id);
                 let Some(first) = first else { return Err(self.infeasible(Bytes::ZERO)) };
                 self.push(first, Some(input));
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
             self.recompute(node, target)?;
             self.frames.pop();
             // A tensor that is written in place is made by all its writers up to where the schedule stands.
-            let mut writers = self.memory.uses().writers(target).iter();
+            let mut writers = self.memory.uses.writers(target).iter();
             if let Some(&next) = writers.find(|&&writer| writer > node && writer < id) {
                 self.push(next, Some(target));
             }
@@ -258,7 +258,7 @@ impl<'a> Walk<'a> {
                 return Err(self.infeasible(shortfall));
             }
             for (tensor, technique) in chosen {
-                self.steps.push(Step { before: self.memory.at(), tensor, technique });
+                self.steps.push(Step { before: self.memory.at, tensor, technique });
                 self.give_up(tensor, technique);
             }
         }
@@ -281,7 +281,7 @@ impl<'a> Walk<'a> {
     }
 
     fn name(&self) -> String {
-        let node = self.graph.nodes.get(self.memory.at() as usize);
+        let node = self.graph.nodes.get(self.memory.at as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 

@@ -15,7 +15,7 @@ impl Executor<'_> {
             learning.take(self.done, samples);
         }
         if let (Some(learning), Some(values)) = (&self.learning, self.tensors.values()) {
-            let contents = learning.given(role, values.meter());
+            let contents = learning.given(role, &values.meter);
             values.set(tensor, contents);
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Values<'g> {
     graph: &'g TrainingGraph,
     program: &'g Program,
     coding: Coding<'g>,
-    meter: Meter,
+    pub(crate) meter: Meter,
     /// Counts what lies on flash, which is no memory.
     on_flash: Meter,
     slots: Vec<Slot>,
@@ -255,10 +255,6 @@ impl<'g> Values<'g> {
         let values = held.codes.iter().map(|&code| f32::from(code) * held.step);
         mark(values, self.program.passes(tensor), &mut bits);
         bits
-    }
-
-    pub(crate) const fn meter(&self) -> &Meter {
-        &self.meter
     }
 
     /// Keeps what `tensors`, which are whole, hold of the whole mini-batch.

@@ -9,14 +9,14 @@ use crate::view::{Form, MemoryView, Storage, TensorSet, TensorState};
 /// The tensors of an iteration.
 pub(super) struct Memory<'a> {
     graph: &'a TrainingGraph,
-    uses: Uses,
+    pub(super) uses: Uses,
     samples: u64,
     room: Room,
     states: Vec<TensorState>,
     slots: Vec<Slot>,
     candidates: TensorSet,
     changed: TensorSet,
-    at: NodeId,
+    pub(super) at: NodeId,
     /// Bytes of all that is in memory, and of saved tensors in either form.
     held: Bytes,
     saved: Bytes,
@@ -52,14 +52,6 @@ impl<'a> Memory<'a> {
             samples,
             room,
         }
-    }
-
-    pub(super) const fn uses(&self) -> &Uses {
-        &self.uses
-    }
-
-    pub(super) const fn at(&self) -> NodeId {
-        self.at
     }
 
     pub(super) fn is_whole(&self, tensor: TensorId) -> bool {
