@@ -405,7 +405,7 @@ impl Clock {
             duration: self.now - start,
             kind,
             on,
-            micro_batch: tensors.samples(),
+            micro_batch: tensors.samples,
             memory: tensors.allocated(),
             budget: tensors.limits().memory,
         });

@@ -182,7 +182,7 @@ impl<'a> Executor<'a> {
 
     /// Weights, buffers and the optimiser's state come into memory.
     fn admit_state(&mut self) -> Result {
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
@@ -394,7 +394,7 @@ impl<'a> Executor<'a> {
 
     fn report_peak(&self, node: NodeId) -> PeakReport {
         let mut largest: Vec<Held> = Vec::new();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             let mut hold = |bytes, hold: String| largest.push(Held { name: tensor.name.clone(), bytes, hold });
             if self.tensors.is_whole(id) {
                 hold(self.tensors.state(id).bytes, "whole".to_owned());
@@ -413,17 +413,17 @@ impl<'a> Executor<'a> {
         // Equal ones in the order of the graph.
         largest.sort_by_key(|one| std::cmp::Reverse(one.bytes));
         largest.truncate(LISTED_AT_PEAK);
-        PeakReport { node: self.name_of(node), micro_batch: self.tensors.samples(), largest }
+        PeakReport { node: self.name_of(node), micro_batch: self.tensors.samples, largest }
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        let node = self.tensors.graph().nodes.get(node as usize);
+        let node = self.tensors.graph.nodes.get(node as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 
     /// What a tensor holds cannot be stored, or not be had back.
     fn lost(&self, tensor: TensorId, error: StoreError) -> Stop {
-        let tensor = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
+        let tensor = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         match (&self.learning, error) {
             // A range that is not finite cannot be cut into steps.
             (Some(learning), StoreError::Kernel(KernelError::Range { .. })) => {
@@ -435,7 +435,7 @@ impl<'a> Executor<'a> {
 
     /// The policy asked for what cannot be done to a tensor.
     fn refused(&self, action: &str, tensor: TensorId, reason: &'static str) -> Stop {
-        let name = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
+        let name = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         Stop::illegal(format!("{action} {name}"), reason)
     }
 }

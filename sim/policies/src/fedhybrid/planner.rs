@@ -7,7 +7,7 @@
 
 mod memory;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), PlanError> {
         let node = &self.graph.nodes[id as usize];
         self.phase = node.phase;
-        self.memory.come_to(id);
+        self.memory.at = id;
         self.gather(id)?;
         self.make_room(id)?;
         self.ran += 1;
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         for &output in &node.outputs {
             self.memory.unlock(output);
         }
-        self.memory.advance(id);
+        self.memory.advance(id, Nanos::ZERO);
         for tensor in node.uses() {
             if self.memory.is_dead(tensor) {
                 self.memory.evict(tensor, false);

@@ -25,7 +25,7 @@ const IN_FLIGHT: usize = 2;
 impl Executor<'_> {
     /// Asks the policy how to hold a saved tensor, once forward has used it for the last time.
     pub(super) fn hold(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let uses = self.tensors.uses();
+        let uses = &self.tensors.uses;
         let due = uses.is_saved(tensor)
             && uses.last_forward(tensor) == Some(node)
             && self.tensors.is_whole(tensor)
@@ -52,7 +52,7 @@ impl Executor<'_> {
                 Holding::Compress => return self.compress(tensor, node),
                 Holding::Swap => return self.swap_out(tensor),
                 Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
-                    let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+                    let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
                     return Err(Stop::illegal(action, "it has 1 to 8, 16 or 32"));
                 }
                 Holding::Quantise(bits) => {
@@ -75,7 +75,7 @@ impl Executor<'_> {
     /// Finds room for a tensor with `bits` bits a value; `false` if others had to give way first, since the policy may
     /// by then want it otherwise.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
-        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples());
+        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples);
         let within = self.tensors.limits().activations.unwrap_or(Bytes::MAX);
         // What was held whole can only get smaller.
         let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
@@ -98,7 +98,7 @@ impl Executor<'_> {
 
     /// Computes the statistics of a tensor and packs it: here and now, or by the CPU while the run goes on.
     fn pack(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
-        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let control = quantiser.rules.control;
         let (values, all) = (quantiser.stored.values(tensor, samples), quantiser.stored.packed_values(tensor, samples));
         if values == 0 || bits == WHOLE {
@@ -136,7 +136,7 @@ impl Executor<'_> {
     /// arrives.
     pub(super) fn compress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.check_candidate(tensor, "compress")?;
-        let Some(compression) = self.costs.compression(tensor, self.tensors.samples()) else {
+        let Some(compression) = self.costs.compression(tensor, self.tensors.samples) else {
             return Err(self.refused("compress", tensor, "the stack has no codec"));
         };
         let bytes = self.tensors.compress(tensor).map_err(|error| self.lost(tensor, error))?;
@@ -169,12 +169,12 @@ impl Executor<'_> {
 
     /// Gives up the weight gradients that need a tensor, for this iteration.
     pub(super) fn give_up(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let graph = self.tensors.graph();
+        let graph = self.tensors.graph;
         let reads = |id: &NodeId| {
             let node = &graph.nodes[*id as usize];
             node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
         };
-        let readers: Vec<NodeId> = self.tensors.uses().of(tensor).iter().copied().filter(reads).collect();
+        let readers: Vec<NodeId> = self.tensors.uses.of(tensor).iter().copied().filter(reads).collect();
         let readers = || readers.iter().map(|&id| &graph.nodes[id as usize]);
         if let Some(other) = readers().find(|node| !writes_parameter_gradients_only(graph, node)) {
             let action = format!("give up {}, which {} reads", graph.tensor(tensor).name, other.name);
@@ -187,7 +187,7 @@ impl Executor<'_> {
         if self.tensors.storage(tensor).is_some() {
             return self.requantise(tensor, 0);
         }
-        let signs = self.costs.signs(tensor, self.tensors.samples());
+        let signs = self.costs.signs(tensor, self.tensors.samples);
         // Others may have to give way more than once.
         while signs > Bytes::ZERO && !self.place(tensor, 0, node)? {}
         self.tensors.drop_whole(tensor);
@@ -202,11 +202,11 @@ impl Executor<'_> {
             return Ok(());
         }
         self.await_packer(|packer| !packer.works_on(tensor))?;
-        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let (bytes, values) = (quantiser.stored.bytes(tensor, bits, samples), quantiser.stored.values(tensor, samples));
         let held = self.tensors.bits(tensor);
         if bits > held {
-            let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+            let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
             return Err(Stop::illegal(action, "it has fewer already"));
         }
         self.tensors.requantise(tensor, bits, bytes).map_err(|error| self.lost(tensor, error))?;

@@ -20,7 +20,7 @@ impl Executor<'_> {
     /// Before node `id` runs, the pages of what it reads and writes are brought in. What it needs the shape of alone
     /// stays where it is.
     pub(super) fn page_in(&mut self, id: NodeId) -> Result<(), Stop> {
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         let read = node.inputs.iter().filter(|&&input| node.need_of(input) != Need::Shape);
         let read = read.map(|&input| (input, Access::Read));
         let written = node.outputs.iter().map(|&output| (output, Access::Write));
@@ -62,7 +62,7 @@ impl Executor<'_> {
         self.lanes.flash.cancel(&mut self.clock);
         self.forget_tensors();
         let starting = self.phone.as_mut().map_or(Ok(Nanos::ZERO), |phone| phone.restart())?;
-        let weights = self.tensors.graph().bytes_of(Role::is_state).at(1);
+        let weights = self.tensors.graph.bytes_of(Role::is_state).at(1);
         let began = self.clock.now();
         self.pause(starting)?;
         let now = self.clock.now();
