@@ -8,7 +8,6 @@
 //! look-up, and a class without members is used again. A candidate's sum over the classes around it
 //! is kept until one of them changes; each class knows which candidates to tell.
 
-use crate::heuristic::per_byte_and_staleness;
 use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State};
 
@@ -223,11 +222,6 @@ impl Bookkeeping for Classes {
             }
         }
         self.stale.queue = queue;
-    }
-
-    #[inline]
-    fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
-        per_byte_and_staleness(state.cost[s], state.program.sizes[s], now - state.last_access[s])
     }
 }
 

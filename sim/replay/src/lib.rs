@@ -37,9 +37,10 @@ mod runtime;
 mod spanset;
 
 pub use error::{LogError, ReplayError};
-pub use heuristic::{Candidate, Heuristic, largest, least_recent, per_byte, per_byte_and_staleness};
+pub use heuristic::{Candidate, Heuristic, largest, least_recent};
 pub use log::Log;
 pub use outcome::{Outcome, Status};
+pub use runtime::{per_byte, per_byte_and_staleness};
 
 /// The overhead limit where the user states none: a run may take four times the baseline.
 pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
