@@ -407,7 +407,7 @@ impl Clock {
             on,
             micro_batch: tensors.samples,
             memory: tensors.allocated(),
-            budget: tensors.limits().memory,
+            budget: tensors.limits.memory,
         });
     }
 }

@@ -20,7 +20,7 @@ use crate::tensors::Tensors;
 
 /// The prices of a run.
 pub(crate) struct RunCosts<'a> {
-    machine: Arc<Machine>,
+    pub(crate) machine: Arc<Machine>,
     graph: &'a TrainingGraph,
     precision: Precision,
     /// How the policy stores quantised tensors; `None` if it does not.
@@ -54,10 +54,6 @@ impl<'a> RunCosts<'a> {
         let (machine, nodes) = (Arc::new(machine.clone()), vec![None; graph.nodes.len()]);
         let (ways, statistics) = (BTreeMap::new(), Vec::new());
         Self { machine, graph, precision, quantiser, codec, ways, nodes, statistics }
-    }
-
-    pub(crate) fn machine(&self) -> &Machine {
-        &self.machine
     }
 
     /// The processor that trains.

@@ -171,9 +171,9 @@ impl<'a> Executor<'a> {
                 self.pause(SECOND)?;
             }
         }
-        let libraries = self.costs.machine().library_workspace();
+        let libraries = self.costs.machine.library_workspace();
         if libraries > Bytes::ZERO && self.tensors.borrow(libraries).is_none() {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let shortfall = libraries.saturating_sub(budget);
             return Err(RunError::OutOfMemory { node: "the libraries' workspace".to_owned(), shortfall, budget });
         }
@@ -192,7 +192,7 @@ impl<'a> Executor<'a> {
 
     /// The CPU's cores as they run now; `None` if a GPU trains.
     pub(crate) fn cores(&self) -> Option<&CpuCores> {
-        self.costs.machine().cores()
+        self.costs.machine.cores()
     }
 
     /// Heat allows a share of the highest frequency.
@@ -251,7 +251,7 @@ impl<'a> Executor<'a> {
 
     /// What processors draw as they run now.
     fn power(&self) -> Power {
-        let machine = self.costs.machine();
+        let machine = &self.costs.machine;
         let power = machine.device.power(machine.cores(), &machine.stack);
         let packing = self.lanes.packer.as_ref().map(PackerLane::cores);
         packing.map_or(power, |cores| power.beside(cores))
@@ -276,7 +276,7 @@ impl<'a> Executor<'a> {
         self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
         if self.costs.quantises() {
             // The arena holds what was planned, whatever was cut in the iteration before.
-            let budget = activation_budget(self.costs.machine(), self.job, self.clock.now()).unwrap_or(Bytes::MAX);
+            let budget = activation_budget(&self.costs.machine, self.job, self.clock.now()).unwrap_or(Bytes::MAX);
             let restored = self.tensors.bound_arena(budget).unwrap_or_default();
             self.in_phase(Phase::Forward, |run| Ok(run.charge_paging(restored)?)).map_err(Stop::outside_a_part)?;
         }
@@ -329,7 +329,7 @@ impl<'a> Executor<'a> {
     /// Bounds memory as the job and the phone's rule have it.
     fn set_own_budget(&mut self) {
         let decided = self.phone.as_ref().and_then(PhoneInUse::decided);
-        let given = memory_budget(self.costs.machine(), self.job, self.clock.now());
+        let given = memory_budget(&self.costs.machine, self.job, self.clock.now());
         self.tensors.set_budget(given.into_iter().chain(decided).min());
     }
 

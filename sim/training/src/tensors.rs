@@ -28,7 +28,7 @@ pub(crate) struct Tensors<'g> {
     register: Register<'g>,
     /// What each tensor takes.
     slots: Vec<Slot>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     allocator: Box<dyn Allocator>,
     /// Where quantised tensors lie; `None` if the allocator holds them.
     arena: Option<PageArena>,
@@ -219,10 +219,6 @@ impl<'g> Tensors<'g> {
     }
 
     // How much is in memory, and how much may be.
-
-    pub(crate) const fn limits(&self) -> &Limits {
-        &self.limits
-    }
 
     /// A budget for saved tensors from the beginning of an iteration on.
     pub(crate) const fn set_activation_budget(&mut self, activations: Option<Bytes>) {

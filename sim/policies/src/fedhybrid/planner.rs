@@ -23,9 +23,7 @@ const THRASHING: u64 = 40;
 
 /// A walk through a graph.
 pub(super) struct Walk<'a> {
-    graph: &'a TrainingGraph,
     room: Room,
-    samples: u64,
     chooser: Chooser,
     memory: Memory<'a>,
     phase: Phase,
@@ -52,9 +50,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(graph: &'a TrainingGraph, samples: u64, beside: Bytes, room: Room, chooser: Chooser) -> Self {
         Self {
             memory: Memory::new(graph, samples, beside, room),
-            graph,
             room,
-            samples,
             chooser,
             phase: Phase::Forward,
             frames: Vec::new(),
@@ -72,13 +68,13 @@ impl<'a> Walk<'a> {
     pub(super) fn run(mut self) -> Result<(Vec<Step>, Operations), PlanError> {
         self.admit_all(Role::is_state)?;
         self.admit_all(|role| matches!(role, Role::Input | Role::Target))?;
-        let nodes = || (0..).zip(&self.graph.nodes);
+        let nodes = || (0..).zip(&self.memory.graph.nodes);
         let part: Vec<NodeId> = nodes().take_while(|(_, node)| node.phase != Phase::Update).map(|(id, _)| id).collect();
         let update: Vec<NodeId> = nodes().filter(|(_, node)| node.phase == Phase::Update).map(|(id, _)| id).collect();
         for id in part {
             self.run_scheduled(id)?;
         }
-        for (id, tensor) in (0..).zip(&self.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.memory.graph.tensors) {
             if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {
                 self.memory.evict(id, false);
             }
@@ -91,7 +87,7 @@ impl<'a> Walk<'a> {
     }
 
     fn admit_all(&mut self, which: impl Fn(Role) -> bool) -> Result<(), PlanError> {
-        for (id, tensor) in (0..).zip(&self.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.memory.graph.tensors) {
             if which(tensor.role) {
                 self.admit(id)?;
             }
@@ -101,7 +97,7 @@ impl<'a> Walk<'a> {
 
     /// The schedule's next operator.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), PlanError> {
-        let node = &self.graph.nodes[id as usize];
+        let node = &self.memory.graph.nodes[id as usize];
         self.phase = node.phase;
         self.memory.at = id;
         self.gather(id)?;
@@ -161,7 +157,7 @@ impl<'a> Walk<'a> {
     /// Locks the inputs of the operator on top; what is stored is brought back once all others are there. Returns the
     /// first that is not to be had.
     fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, PlanError> {
-        let node = &self.graph.nodes[node as usize];
+        let node = &self.memory.graph.nodes[node as usize];
         let mut stored = Vec::new();
         for &input in &node.inputs {
             if self.locked[self.first_of_top()..].contains(&input) {
@@ -211,11 +207,11 @@ impl<'a> Walk<'a> {
         self.make_room(id)?;
         self.ran += 1;
         self.recomputed += 1;
-        if self.recomputed > THRASHING * self.graph.nodes.len() as u64 {
+        if self.recomputed > THRASHING * self.memory.graph.nodes.len() as u64 {
             let node = self.name();
             return Err(PlanError::Thrashing { node, recomputed: self.recomputed, room: self.room });
         }
-        let node = &self.graph.nodes[id as usize];
+        let node = &self.memory.graph.nodes[id as usize];
         self.release_top();
         for &output in &node.outputs {
             self.memory.unlock(output);
@@ -235,7 +231,7 @@ impl<'a> Walk<'a> {
 
     /// Brings the outputs of an operator into memory, locked.
     fn make_room(&mut self, id: NodeId) -> Result<(), PlanError> {
-        for &output in &self.graph.nodes[id as usize].outputs {
+        for &output in &self.memory.graph.nodes[id as usize].outputs {
             if !self.memory.is_whole(output) {
                 self.admit(output)?;
             }
@@ -269,7 +265,7 @@ impl<'a> Walk<'a> {
         match technique {
             Technique::Recompute => self.memory.evict(tensor, true),
             Technique::Compress => {
-                let compressed = self.chooser.costs.compression(tensor, self.samples).unwrap_or_default();
+                let compressed = self.chooser.costs.compression(tensor, self.memory.samples).unwrap_or_default();
                 self.memory.drop_whole(tensor);
                 self.memory.store(tensor, Storage::Compressed, compressed.bytes);
             }
@@ -281,7 +277,7 @@ impl<'a> Walk<'a> {
     }
 
     fn name(&self) -> String {
-        let node = self.graph.nodes.get(self.memory.at as usize);
+        let node = self.memory.graph.nodes.get(self.memory.at as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 

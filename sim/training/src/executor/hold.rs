@@ -76,7 +76,7 @@ impl Executor<'_> {
     /// by then want it otherwise.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
         let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples);
-        let within = self.tensors.limits().activations.unwrap_or(Bytes::MAX);
+        let within = self.tensors.limits.activations.unwrap_or(Bytes::MAX);
         // What was held whole can only get smaller.
         let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
         let mut shortfall = more.saturating_sub(within);
@@ -114,7 +114,7 @@ impl Executor<'_> {
         }
         let by_cpu = self.lanes.packer.is_some() && self.costs.cpu_packs(tensor, bits, &self.tensors);
         if !by_cpu {
-            let cost = self.costs.machine().packing_cost(values, bits);
+            let cost = self.costs.machine.packing_cost(values, bits);
             for _ in 0..copies {
                 self.spend(&cost, SpanKind::Packing)?;
             }
@@ -211,7 +211,7 @@ impl Executor<'_> {
         }
         self.tensors.requantise(tensor, bits, bytes).map_err(|error| self.lost(tensor, error))?;
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
-        let cost = self.costs.machine().copying(Bytes(moved.0 / 2));
+        let cost = self.costs.machine.copying(Bytes(moved.0 / 2));
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
@@ -219,12 +219,12 @@ impl Executor<'_> {
     pub(super) fn charge_paging(&mut self, effects: Effects) -> Result {
         let calls = u64::from(effects.allocations + effects.releases);
         if calls > 0 {
-            let launch = Nanos(self.costs.machine().system_allocation().0 * calls);
+            let launch = Nanos(self.costs.machine.system_allocation().0 * calls);
             self.spend(&Cost { launch, ..Cost::default() }, SpanKind::Paging)?;
             self.tensors.bound_allocator();
         }
         if effects.copied > Bytes::ZERO {
-            let copying = self.costs.machine().copying(effects.copied);
+            let copying = self.costs.machine.copying(effects.copied);
             self.spend(&copying, SpanKind::Paging)?;
         }
         Ok(())

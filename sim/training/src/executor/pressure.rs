@@ -13,11 +13,11 @@ use crate::tensors::NoPlace;
 impl Executor<'_> {
     /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.
     pub(super) fn plan(&mut self) -> Result {
-        let limits = self.tensors.limits();
+        let limits = &self.tensors.limits;
         let room = Room { memory: limits.memory, activations: limits.activations };
         let Some(planner) = &mut self.planner else { return Ok(()) };
         let Some(planning) = planner.plan_within(self.tensors.graph, room)? else { return Ok(()) };
-        let time = self.costs.machine().planning_time(&planning);
+        let time = self.costs.machine.planning_time(&planning);
         let began = self.clock.now();
         if !self.plans.is_empty() && time.is_some_and(|time| time > Nanos::ZERO) {
             self.pause(time.unwrap_or_default())?;
@@ -81,7 +81,7 @@ impl Executor<'_> {
 
     /// Asks the policy how a saved tensor is to be held.
     pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding> {
-        let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+        let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
         let memory = self.tensors.view(Extent::ZERO, budget, self.clock.now(), self.clock.phase());
         Ok(self.policy.hold(tensor, &memory)?)
     }
@@ -103,7 +103,7 @@ impl Executor<'_> {
             return Ok(());
         }
         if reliefs.is_empty() {
-            let limits = self.tensors.limits();
+            let limits = &self.tensors.limits;
             let budget = limits.memory.or(limits.activations).unwrap_or(budget);
             return Err(RunError::OutOfMemory { node: self.name_of(node), shortfall, budget }.into());
         }
@@ -112,7 +112,7 @@ impl Executor<'_> {
 
     /// After an operator: what exceeds the computing budget gives way, if the policy finds something.
     pub(super) fn respect_plan(&mut self, node: NodeId) -> Result<(), Stop> {
-        let Some(limit) = self.tensors.limits().after_an_operator(self.tensors.samples) else { return Ok(()) };
+        let Some(limit) = self.tensors.limits.after_an_operator(self.tensors.samples) else { return Ok(()) };
         let excess = self.tensors.allocated().saturating_sub(limit);
         if excess == Bytes::ZERO {
             return Ok(());
@@ -125,7 +125,7 @@ impl Executor<'_> {
     pub(super) fn respect_wall(&mut self, node: NodeId) -> Result<(), Stop> {
         self.respect_cut(node)?;
         loop {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let shortfall = self.tensors.footprint().saturating_sub(budget);
             if shortfall == Bytes::ZERO {
                 return Ok(());

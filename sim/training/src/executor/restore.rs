@@ -58,7 +58,7 @@ impl Executor<'_> {
     /// How long flash takes from now on to write a tensor or to read it, behind or beside what it has in hand.
     pub(super) fn swapping(&mut self, tensor: TensorId, direction: Direction) -> Result<Nanos, Stop> {
         let bytes = self.tensors.size(tensor);
-        let Some(alone) = self.costs.machine().swapping(bytes) else {
+        let Some(alone) = self.costs.machine.swapping(bytes) else {
             return Err(self.refused("swap", tensor, "the device has no flash"));
         };
         let (now, phone) = (self.clock.now(), self.phone.as_mut());
@@ -80,7 +80,7 @@ impl Executor<'_> {
             return Ok(self.await_packer(|packer| !packer.works_on(tensor))?);
         }
         let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples);
-        let cost = self.costs.machine().packing_cost(values, self.tensors.bits(tensor));
+        let cost = self.costs.machine.packing_cost(values, self.tensors.bits(tensor));
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 

@@ -129,7 +129,7 @@ impl Executor<'_> {
             return Ok(());
         }
         if self.tensors.admit(tensor).is_err() {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let needed = self.tensors.allocated() + self.tensors.size(tensor);
             let (node, shortfall) = (self.name_of(node), needed.saturating_sub(budget));
             let node = format!("{node}, for the statistics of the whole mini-batch");

@@ -202,7 +202,7 @@ impl Executor<'_> {
         self.clock.note_operator(id, began, &cost);
         self.compute(id, kind == SpanKind::Recomputed)?;
         if on == ProcessorKind::Cpu {
-            self.record.minor_faults += self.costs.machine().fresh_pages(self.tensors.graph, id as usize, samples);
+            self.record.minor_faults += self.costs.machine.fresh_pages(self.tensors.graph, id as usize, samples);
         }
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
@@ -244,7 +244,7 @@ impl Executor<'_> {
         let (crossing, prepares) = dsp.cross_to(id, &self.tensors);
         let mut left = 1.0;
         while left > 0.0 {
-            let whole = crossing.time(self.costs.machine());
+            let whole = crossing.time(&self.costs.machine);
             let part = self.part_at_once(whole).min(left);
             let busy = if part < 1.0 { Nanos((whole.0 as f64 * part) as u64) } else { whole };
             if busy > Nanos::ZERO {
@@ -252,7 +252,7 @@ impl Executor<'_> {
             }
             left -= part;
         }
-        let dsp = self.costs.machine().dsp.as_ref().filter(|_| prepares);
+        let dsp = self.costs.machine.dsp.as_ref().filter(|_| prepares);
         let preparation = dsp.map(|offloader| offloader.stack.preparation.value);
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
     }

@@ -195,7 +195,7 @@ impl<'g> Values<'g> {
     /// A micro-batch begins, the first of its mini-batch or a later one; rounding at random is drawn by `draw`.
     pub(crate) fn begin_part(&mut self, is_first: bool, draw: u64) {
         self.is_first_part = is_first;
-        self.coding.draw_by(draw);
+        self.coding.draw = draw;
         self.before_part.clear();
         self.slots.iter_mut().for_each(|slot| slot.written = false);
     }

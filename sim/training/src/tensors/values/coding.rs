@@ -48,7 +48,7 @@ pub(super) struct Coding<'g> {
     quantised: Option<Quantised>,
     rounding: Rounding,
     /// What rounding at random is drawn by.
-    draw: u64,
+    pub(super) draw: u64,
     codec: Codec,
     isa: Isa,
 }
@@ -71,11 +71,6 @@ impl<'g> Coding<'g> {
         let isa = Isa::chosen()?;
         let codec = Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?;
         Ok(Self { program, meter, quantised, rounding, draw: 0, codec, isa })
-    }
-
-    /// From now on rounding is drawn by `draw`.
-    pub(super) const fn draw_by(&mut self, draw: u64) {
-        self.draw = draw;
     }
 
     /// How a copy of a tensor is rounded.
@@ -321,7 +316,7 @@ impl GivesBack {
     /// Values that cannot be stored, such as those that are not finite.
     pub fn give_back(&self, program: &Program, memory: &mut dyn Memory, draw: u64) -> Result {
         let mut coding = Coding::new(program, None, self.forms.rounding, memory.meter().clone())?;
-        coding.draw_by(draw);
+        coding.draw = draw;
         for &(tensor, storage) in &self.forms.tensors {
             let Some(mut contents) = memory.take(tensor) else { continue };
             if let Contents::Floats(values) = &mut contents {
