@@ -103,7 +103,6 @@ impl Nanos {
     }
 
     /// It, times `factor`; saturates, and what is below zero becomes zero.
-    #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }

@@ -115,14 +115,11 @@ fn left_out() -> Result<crate::papers::left_out::Errors> {
 
 /// The shards say what they are of.
 fn merge(options: &work::MergeOptions) -> Result<()> {
-    let first = options.shards.first();
-    if first.is_some_and(|folder| reproduce::is_reproduction(folder)) {
-        return reproduce::merge(options, &ARTEFACTS, &left_out()?);
+    match options.shards.first().and_then(|folder| work::command_of(folder)).as_deref() {
+        Some("reproduce") => reproduce::merge(options, &ARTEFACTS, &left_out()?),
+        Some("federate") => federate::merge(options),
+        _ => sweep::merge(options),
     }
-    if first.is_some_and(|folder| federate::is_federation(folder)) {
-        return federate::merge(options);
-    }
-    sweep::merge(options)
 }
 
 /// Words that are gone, and what to use instead. The last word is the one that is no longer known; where it is in

@@ -19,7 +19,7 @@ mod tables;
 mod widths;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use haversack_reports::frame::FrameError;
@@ -32,8 +32,7 @@ use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
 use crate::work::{
-    Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, command_of, shards_of,
-    work_on,
+    Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
 };
 use learner::Known;
 pub(crate) use rounds::{Held, held, planning};
@@ -179,11 +178,6 @@ fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables,
     outputs.push(PAGE.to_owned());
     folder.record(record, &outputs)?;
     Ok(format!("{text}{}\n", word(&folder.path(NAMES[ROUNDS]))))
-}
-
-/// Whether a folder holds federations.
-pub(crate) fn is_federation(folder: &Path) -> bool {
-    command_of(folder).as_deref() == Some("federate")
 }
 
 /// Merges the folders of all shards of one specification, to the same bytes as one run.

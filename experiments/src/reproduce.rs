@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 pub use artefact::{Artefact, ArtefactError, Context, Run};
 pub use data::Cells;
 pub use kept::Kept;
-pub use merge::{is_reproduction, merge};
+pub use merge::merge;
 pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use selection::Selection;

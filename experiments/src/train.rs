@@ -9,7 +9,6 @@ mod course;
 mod curves;
 mod factors;
 mod pace;
-mod row;
 mod saved;
 mod specification;
 mod stand_in;
@@ -30,7 +29,7 @@ use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, w
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program, shape as input_of};
 pub use factors::{Factors, Made};
-pub use row::Row;
+pub use saved::Row;
 use saved::{Saved, Shown};
 use specification::Specification;
 pub use stand_in::StandIn;

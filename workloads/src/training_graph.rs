@@ -154,9 +154,10 @@ pub struct Saved {
 }
 
 /// The part of an iteration that a node belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// From the samples to the loss.
+    #[default]
     Forward,
     /// From the loss to the gradients.
     Backward,
@@ -328,7 +329,7 @@ impl NodeWork {
 }
 
 /// One operator of the iteration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Node {
     /// Where it comes from, for people.
     pub name: String,
@@ -362,20 +363,7 @@ pub struct Node {
 impl Node {
     /// A node that reads and writes nothing yet.
     pub fn new(name: impl Into<String>, phase: Phase, work: NodeWork) -> Self {
-        Self {
-            name: name.into(),
-            phase,
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            releases: Vec::new(),
-            saved: Vec::new(),
-            origin: None,
-            layer: LayerKind::Other,
-            makes: None,
-            step: None,
-            rescales: None,
-            work,
-        }
+        Self { name: name.into(), phase, work, ..Self::default() }
     }
 
     /// What it computes, if it is a product: `tensors` are the graph's.

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use haversack_numerics::memory::Memory;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::program::Pass;
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError, plain};
+use haversack_numerics::{Meter, Program, ProgramError, plain::Plain};
 pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
@@ -79,7 +79,8 @@ pub(super) struct Trained {
     pub(super) state: State,
     data: Arc<DataSet>,
     recipe: Recipe,
-    seed: u64,
+    /// What masks and rounding are drawn by.
+    pub(super) seed: u64,
 }
 
 impl Trained {
@@ -125,7 +126,9 @@ impl Trained {
             ensure!(!interrupt::came(), "stopped by Ctrl-C");
             let batch = mini_batch(&self.data, Part::Train, &indices);
             let pass = self.pass(update);
-            let loss = plain::train(&self.program, &self.plan.graph, &mut self.state, &batch, &pass, &meter)?;
+            let loss =
+                Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
+                    .train(&mut self.state)?;
             ensure!(loss.mean.is_finite(), "{}: the loss is no number at update {update}", self.recipe.model);
         }
         Ok(())
@@ -138,26 +141,13 @@ impl Trained {
     }
 
     fn pass(&self, update: u64) -> Pass {
-        Pass {
-            samples: self.recipe.batch,
-            batch: self.recipe.batch,
-            first: 0,
-            update,
-            seed: self.seed,
-            statistics: Statistics::Own,
-            rule: self.rule(),
-        }
+        Pass::whole(self.recipe.batch, update, self.seed, self.rule())
     }
 
     /// How weights are updated.
     pub(super) const fn rule(&self) -> Rule {
         let Recipe { optimiser, rate, .. } = self.recipe;
         Rule { optimiser, rate, decay: 0.0 }
-    }
-
-    /// What masks and rounding are drawn by.
-    pub(super) const fn seed(&self) -> u64 {
-        self.seed
     }
 
     /// The number of updates so far.
@@ -171,20 +161,17 @@ impl Trained {
         batches.map(|indices| mini_batch(&self.data, Part::Train, &indices))
     }
 
-    /// Goes forward and backward with the next mini-batch; `before` is shown every node before it is computed.
-    pub(super) fn watch(&self, before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>) -> Result<()> {
-        self.watch_each(1, before)
-    }
-
-    /// The same with each of the next `batches`, of which none is learned from.
-    fn watch_each(
+    /// Goes forward and backward with each of the next `batches`, of which none is learned from; `before` is shown every node
+    /// before it is computed.
+    fn watch(
         &self,
         batches: usize,
         mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
     ) -> Result<()> {
         for batch in self.next_batches().take(batches) {
             let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
-            plain::train_watched(&self.program, &self.plan.graph, &mut state, &batch, &pass, &meter, &mut before)?;
+            Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
+                .train_watched(&mut state, &mut before)?;
         }
         Ok(())
     }

@@ -60,13 +60,28 @@ impl Curve {
         most: f64,
         cache: &Cache,
     ) -> Result<Self> {
-        let asked = &nothing_short(asked, kind, whole, cache)?;
+        let asked = nothing_short(asked, kind, whole, cache)?;
+        let (system, iterations, traces) = (Some(asked.system.clone()), Some(ITERATIONS), &asked.traces);
+        let scenario = Scenario { system, iterations, ..scenario(&asked, kind, None) };
+        let fingerprint = scenario.fingerprint(Key::ALL);
+        // The pace of an iteration where the share `missing` of what it takes is missing.
+        let pace = |missing: f64| {
+            let key = format!("iteration under reclaim, {missing} missing, {traces:?}, {fingerprint}");
+            let pace = cache.get(key, || {
+                let mut plan = Plan::new(&scenario, cache)?;
+                let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
+                let phone = plan.resolved.phone.as_deref();
+                let phone = phone.ok_or_else(|| CommandError::failed("no phone is in use"))?;
+                plan.resolved.phone = Some(Arc::new(leaving(phone, apps, left).map_err(CommandError::failed)?));
+                run(&plan, whole)
+            });
+            pace.map(|pace| *pace)
+        };
         let mut points = Vec::new();
         for (place, share) in MISSING.into_iter().enumerate() {
             if place > 0 && MISSING[place - 1] >= most {
                 break;
             }
-            let pace = |share| pressed(asked, kind, whole, apps, share, cache);
             points.push((share, pace(share)?));
             if matches!(points[place].1, Pace::Killed { .. }) {
                 let before = share - 0.5 * MISSING[0];
@@ -108,29 +123,6 @@ impl Curve {
         let line = |low: f64, high: f64| (low + (high - low) * along).max(1.0);
         Pace::Slower { time: line(low, high), energy: line(less, more) }
     }
-}
-
-/// The pace of an iteration beside `apps` where the share `missing` of what it takes is missing.
-fn pressed(
-    asked: &Specification,
-    kind: &DeviceKind,
-    whole: &Cost,
-    apps: &[AppChange],
-    missing: f64,
-    cache: &Cache,
-) -> Result<Pace> {
-    let scenario =
-        Scenario { system: Some(asked.system.clone()), iterations: Some(ITERATIONS), ..scenario(asked, kind, None) };
-    let traces = &asked.traces;
-    let key = format!("iteration under reclaim, {missing} missing, {traces:?}, {}", scenario.fingerprint(Key::ALL));
-    let pace = cache.get(key, || {
-        let mut plan = Plan::new(&scenario, cache)?;
-        let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
-        let phone = plan.resolved.phone.as_deref().ok_or_else(|| CommandError::failed("no phone is in use"))?;
-        plan.resolved.phone = Some(Arc::new(leaving(phone, apps, left).map_err(CommandError::failed)?));
-        run(&plan, whole)
-    })?;
-    Ok(*pace)
 }
 
 /// `phone` beside `apps`, with as much memory as it takes to leave `left` at the beginning.

@@ -72,23 +72,16 @@ struct Catalogue {
 }
 
 /// Artefacts that load the same.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Group {
     paper: String,
-    #[serde(default)]
     devices: Vec<String>,
-    #[serde(default)]
     stacks: Vec<String>,
-    #[serde(default)]
     systems: Vec<String>,
-    #[serde(default)]
     of_many: bool,
-    #[serde(default)]
     users: bool,
-    #[serde(default)]
     takes_trace: bool,
-    #[serde(default)]
     measured: Vec<String>,
     artefacts: Vec<Named>,
 }

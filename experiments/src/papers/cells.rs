@@ -185,11 +185,6 @@ impl ComparedCell {
         }
     }
 
-    /// Whether the row is a bound, a range, an order or a *never*.
-    pub fn is_bound(&self) -> bool {
-        !matches!(self.claim, Claim::Value(_))
-    }
-
     /// The row as the page shows it.
     pub fn page_row(&self) -> CellRow {
         CellRow {

@@ -143,8 +143,10 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
     let null_rows = nulls.len();
     let answered: Vec<f64> =
         numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
+    // Bounds, ranges, orders and those that are never reached.
     let bounds = || {
-        cells.iter().filter(|cell| cell.is_bound() && cell.verdict != Verdict::Input && cell.status != Status::InView)
+        let counted = cells.iter().filter(|cell| cell.verdict != Verdict::Input && cell.status != Status::InView);
+        counted.filter(|cell| !matches!(cell.claim, Claim::Value(_)))
     };
     Tally {
         paper,

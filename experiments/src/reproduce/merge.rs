@@ -18,12 +18,7 @@ use crate::error::{CommandError, Result};
 use crate::papers::left_out::Errors;
 use crate::papers::readings::Readings;
 use crate::papers::reference::Reference;
-use crate::work::{MergeOptions, OutputFolder, RECORD, WorkOptions, command_of};
-
-/// Whether `folder` holds a reproduction, or a part of one.
-pub fn is_reproduction(folder: &Path) -> bool {
-    command_of(folder).as_deref() == Some(record::COMMAND)
-}
+use crate::work::{MergeOptions, OutputFolder, RECORD, WorkOptions};
 
 /// Merges the folders of all shards of one reproduction, to the same bytes as one run, and prints the report.
 ///

@@ -5,9 +5,9 @@ use haversack_devices::work::Precision;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::program::Pass;
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError, plain};
+use haversack_numerics::{Meter, Program, ProgramError, plain::Plain};
 use haversack_training::{Lesson, RunError};
 use haversack_workloads::data::{self, DataSet, Inputs, Part, SampleForm, epoch_order};
 use haversack_workloads::{Network, Op, Role, mixed};
@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use super::factors::Factors;
 use super::pace::{Augment, Pace};
-use super::row::Row;
-use super::saved::{Coded, Held, Saved, Values};
+use super::saved::{Coded, Held, Row, Saved, Values};
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
 use crate::interrupt;
@@ -268,20 +267,11 @@ impl<'a> Course<'a> {
         let indices: Vec<usize> = (0..self.data.part(part).len()).collect();
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
         for some in indices.chunks(self.subject.plan.scenario().batch as usize) {
-            let samples = some.len();
-            let rule = Rule::default();
-            let pass = Pass {
-                samples,
-                batch: samples,
-                first: 0,
-                update: self.saved.update,
-                seed: self.seed,
-                statistics: Statistics::Running,
-                rule,
-            };
+            let pass = Pass::whole(some.len(), self.saved.update, self.seed, Rule::default());
             let batch = mini_batch(self.data, part, some);
             let Subject { program, plan, .. } = self.subject;
-            let found = plain::evaluate(program, &plan.graph, &mut self.state, &batch, &pass, &self.meter);
+            let found = Plain { program, graph: &plan.graph, batch: &batch, pass: &pass, meter: &self.meter }
+                .evaluate(&mut self.state);
             let found = found.map_err(|error: ProgramError| CommandError::failed(error))?;
             loss += found.mean * found.rows as f64;
             correct += found.correct;

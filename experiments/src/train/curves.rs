@@ -8,7 +8,7 @@ use haversack_reports::{Figure, Panel};
 use haversack_workloads::data::Part;
 
 use super::course::Subject;
-use super::row::Row;
+use super::saved::Row;
 use super::specification::Specification;
 use super::table::last;
 use crate::measured::interval;

@@ -1,12 +1,12 @@
-//! All that a course needs to go on: the row of its part in the log.
+//! All that a course needs to go on: the row of its part in the log, and what its epochs have come to.
 
 use haversack_numerics::Meter;
 use haversack_numerics::eight::Eight;
 use haversack_numerics::memory::Contents;
 use haversack_policies::setting::Learned;
+use haversack_workloads::data::Part;
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
 use crate::work::bits;
 
 /// The values of a tensor.
@@ -32,6 +32,29 @@ impl Values {
 pub(super) struct Held {
     pub(super) tensor: u32,
     pub(super) values: Values,
+}
+
+/// A row of `epochs.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The number of the scenario, from zero.
+    pub run: u64,
+    /// The seed of initial weights and of the order of samples.
+    pub seed: u64,
+    /// The number of epochs so far, this one included.
+    pub epoch: u32,
+    /// On what loss and accuracy were measured: of the train part as it was learned from.
+    pub split: Part,
+    /// The mean cross-entropy, in nats.
+    pub loss: f64,
+    /// The share of right answers.
+    pub accuracy: f64,
+    /// What training has taken so far on the simulated device, in seconds.
+    pub simulated_time_s: f64,
+    /// The energy so far, in joules.
+    pub energy_j: f64,
+    /// The largest peak of an iteration of this epoch.
+    pub peak_memory_bytes: u64,
 }
 
 /// How far a course has come.
@@ -84,8 +107,6 @@ impl Coded {
 
 #[cfg(test)]
 mod tests {
-    use haversack_workloads::data::Part;
-
     use super::*;
 
     #[test]

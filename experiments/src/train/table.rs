@@ -7,7 +7,7 @@ use haversack_reports::text_table::{Column, TextTable};
 use haversack_workloads::data::Part;
 
 use super::course::Subject;
-use super::row::{Row, name};
+use super::saved::Row;
 use crate::error::Result;
 use crate::measured::interval;
 use crate::progress::word;
@@ -18,7 +18,7 @@ pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(
     let frame = Rows::of(rows)
         .with("seed", |row| row.seed)
         .with("epoch", |row| u64::from(row.epoch))
-        .with("split", |row| name(row.split))
+        .with("split", |row| <&str>::from(row.split))
         .with("loss", |row| row.loss)
         .with("accuracy", |row| row.accuracy)
         .with("simulated_time_s", |row| row.simulated_time_s)

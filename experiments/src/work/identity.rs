@@ -32,7 +32,7 @@ impl Identity {
     pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self> {
         let mut whole: Option<(Self, &Path)> = None;
         for folder in folders {
-            let identity = Self::read_finished(folder)?.of_all_shards();
+            let identity = Self { shard: None, ..Self::read_finished(folder)? };
             match &whole {
                 Some((first, other)) if *first != identity => {
                     let (other, folder, differs) = (other.display(), folder.display(), first.difference(&identity));
@@ -105,11 +105,6 @@ impl Identity {
     /// The number of runs of all shards.
     pub(crate) fn runs(&self) -> u64 {
         self.whole.get("runs").and_then(Value::as_u64).unwrap_or(0)
-    }
-
-    /// The identity of all shards together.
-    pub(crate) fn of_all_shards(&self) -> Self {
-        Self { whole: self.whole.clone(), shard: None }
     }
 
     /// The record of the folder.

@@ -9,7 +9,7 @@ use haversack_federation::learning::{Holding, LocalSgd, Source, StandIn, Trainee
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
-use haversack_numerics::{Meter, Program, plain};
+use haversack_numerics::{Meter, Program, plain::Plain};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::data::glyphs;
 use haversack_workloads::models::build_for;
@@ -43,7 +43,9 @@ fn kernels(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(COHORT)).bench_local(|| {
         pool.install(|| {
             for _ in 0..3 * COHORT {
-                plain::train(&program, &graph, &mut state, &batch, &pass, &meter).expect("a step");
+                Plain { program: &program, graph: &graph, batch: &batch, pass: &pass, meter: &meter }
+                    .train(&mut state)
+                    .expect("a step");
             }
         });
     });

@@ -36,10 +36,10 @@ pub struct Narrowing {
 impl Narrowing {
     /// # Errors
     /// Networks that do not have the same weights by name, or a narrower one that is wider somewhere.
-    pub fn new(full: &StandIn, narrow: &StandIn) -> Result<Self, LearningError> {
+    pub fn new(full: &StandIn, narrow: &StandIn) -> Result<Self> {
         let wrong = || LearningError::Weights { expected: full.len(), found: narrow.len() };
         let mut places = Vec::with_capacity(narrow.len());
-        for (wide, slim) in full.weights().iter().zip(narrow.weights()) {
+        for (wide, slim) in full.weights.iter().zip(&narrow.weights) {
             let fits = wide.name == slim.name && wide.dims.len() == slim.dims.len();
             if !fits || wide.dims.iter().zip(&slim.dims).any(|(wide, slim)| slim > wide) {
                 return Err(wrong());
@@ -55,11 +55,7 @@ impl Narrowing {
                 places.push((wide.first as u64 + place) as u32);
             }
         }
-        if full.weights().len() == narrow.weights().len() {
-            Ok(Self { places, full: full.len() })
-        } else {
-            Err(wrong())
-        }
+        if full.weights.len() == narrow.weights.len() { Ok(Self { places, full: full.len() }) } else { Err(wrong()) }
     }
 
     /// The place in the full network of each weight of the narrower one.
@@ -126,3 +122,6 @@ pub enum LearningError {
         steps: usize,
     },
 }
+
+/// What learning yields.
+type Result<T = (), E = LearningError> = std::result::Result<T, E>;

@@ -12,7 +12,7 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
-use haversack_numerics::{Meter, Program, plain};
+use haversack_numerics::{Meter, Program, plain::Plain};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::data::phrases;
 use haversack_workloads::mixed;
@@ -54,7 +54,9 @@ fn a_client_is_a_plain_loop_over_its_samples() {
             let batch = samples.chosen(indices);
             let statistics = Statistics::Own;
             let pass = Pass { samples: batch.len, batch: batch.len, first: 0, update: 0, seed: 3, statistics, rule };
-            plain::train(&program, &graph, &mut state, &batch, &pass, &meter).unwrap();
+            Plain { program: &program, graph: &graph, batch: &batch, pass: &pass, meter: &meter }
+                .train(&mut state)
+                .unwrap();
         }
     }
     let values = network.parameters.iter().flat_map(|parameter| state.values(parameter.storage).unwrap());

@@ -22,6 +22,7 @@ impl Default for Samples {
 
 /// A mini-batch.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
 pub struct MiniBatch {
     /// The number of samples.
     pub len: usize,
@@ -33,7 +34,6 @@ pub struct MiniBatch {
 
 impl MiniBatch {
     /// The samples at the places of `range`.
-    #[must_use]
     pub fn samples_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
         match &self.samples {
             Samples::Values(values) => Contents::Floats(meter.copy(self.part(values, range))),
@@ -42,13 +42,11 @@ impl MiniBatch {
     }
 
     /// The labels of the samples at the places of `range`.
-    #[must_use]
     pub fn labels_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
         Contents::Integers(meter.copy(self.part(&self.labels, range)))
     }
 
     /// The samples at the places `indices`, in their order; places beyond the last are left out.
-    #[must_use]
     pub fn chosen(&self, indices: &[usize]) -> Self {
         let indices: Vec<usize> = indices.iter().copied().filter(|&index| index < self.len).collect();
         let samples = match &self.samples {

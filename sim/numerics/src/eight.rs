@@ -20,6 +20,7 @@ const ROUNDING: f32 = 12_582_912.0;
 
 /// A tensor of eight-bit values.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Eight {
     /// The codes.
     pub codes: Codes,
@@ -29,7 +30,6 @@ pub struct Eight {
 
 impl Eight {
     /// Zeros.
-    #[must_use]
     pub fn zeros(len: usize, meter: &Meter) -> Self {
         let mut codes = meter.codes(len);
         codes.fill(0);
@@ -37,7 +37,6 @@ impl Eight {
     }
 
     /// The nearest codes, with the step that the largest magnitude needs. NaN becomes 0.
-    #[must_use]
     pub fn of(values: &[f32], meter: &Meter) -> Self {
         let largest = largest(values);
         let step = largest / LARGEST;
@@ -51,7 +50,6 @@ impl Eight {
     }
 
     /// The values.
-    #[must_use]
     pub fn values(&self, meter: &Meter) -> Floats {
         let mut values = meter.floats(self.codes.len());
         values.iter_mut().zip(&*self.codes).for_each(|(value, &code)| *value = f32::from(code) * self.step);

@@ -10,6 +10,7 @@ use crate::meter::{Buffer, Bytes, Element, Floats, Integers, Meter};
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]
+#[must_use]
 pub enum Contents {
     /// fp32 values.
     Floats(Floats),
@@ -30,7 +31,6 @@ impl Contents {
     }
 
     /// A copy in buffers that `meter` counts.
-    #[must_use]
     pub fn copied(&self, meter: &Meter) -> Self {
         match self {
             Self::Floats(values) => Self::Floats(meter.copy(values)),
@@ -40,7 +40,6 @@ impl Contents {
     }
 
     /// The values of what is held in fewer bits; `None` of all else.
-    #[must_use]
     pub fn decoded(&self, meter: &Meter) -> Option<Floats> {
         match self {
             Self::Eight(held) => Some(held.values(meter)),

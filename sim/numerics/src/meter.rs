@@ -25,6 +25,7 @@ const KEPT_AT_MOST: u64 = 1 << 30;
 
 /// Counts the bytes of the buffers that it hands out; its clones count together.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Meter(Arc<Shared>);
 
 #[derive(Debug, Default)]
@@ -51,55 +52,46 @@ impl Default for Meter {
 
 impl Meter {
     /// A meter with nothing handed out.
-    #[must_use]
     pub fn new() -> Self {
         Self::keeping(KEPT_AT_MOST)
     }
 
     /// A meter whose free lists keep at most so many bytes.
-    #[must_use]
     pub fn keeping(bytes: u64) -> Self {
         Self(Arc::new(Shared { keep_at_most: bytes, ..Shared::default() }))
     }
 
     /// A buffer of `len` f32 whose contents are unspecified: whoever asks writes all of it.
-    #[must_use]
     pub fn floats(&self, len: usize) -> Floats {
         Buffer::new(self, len, false)
     }
 
     /// A buffer of `len` zeros.
-    #[must_use]
     pub fn zeros(&self, len: usize) -> Floats {
         Buffer::new(self, len, true)
     }
 
     /// A buffer of `len` integers whose contents are unspecified.
-    #[must_use]
     pub fn integers(&self, len: usize) -> Integers {
         Buffer::new(self, len, false)
     }
 
     /// A buffer of `len` bytes whose contents are unspecified.
-    #[must_use]
     pub fn bytes(&self, len: usize) -> Bytes {
         Buffer::new(self, len, false)
     }
 
     /// A buffer of `len` eight-bit values whose contents are unspecified.
-    #[must_use]
     pub fn codes(&self, len: usize) -> Codes {
         Buffer::new(self, len, false)
     }
 
     /// A buffer of `len` sums, all zero.
-    #[must_use]
     pub fn sums(&self, len: usize) -> Sums {
         Buffer::new(self, len, true)
     }
 
     /// A counted copy.
-    #[must_use]
     pub fn copy<T: Element>(&self, values: &[T]) -> Buffer<T> {
         let mut buffer = Buffer::new(self, values.len(), false);
         buffer.copy_from_slice(values);
@@ -107,19 +99,16 @@ impl Meter {
     }
 
     /// Bytes that are handed out now.
-    #[must_use]
     pub fn live(&self) -> u64 {
         self.0.live.load(Ordering::Relaxed)
     }
 
     /// The most bytes that were handed out at once.
-    #[must_use]
     pub fn peak(&self) -> u64 {
         self.0.peak.load(Ordering::Relaxed)
     }
 
     /// Bytes that free lists keep for the next buffers; [`live`](Self::live) does not count them.
-    #[must_use]
     pub fn kept(&self) -> u64 {
         self.0.kept.load(Ordering::Relaxed)
     }
@@ -170,6 +159,7 @@ element!(f32: floats, i64: integers, u8: bytes, i8: codes, i32: sums);
 
 /// A slice that a [`Meter`] counts for as long as it lives.
 #[derive(Debug)]
+#[must_use]
 pub struct Buffer<T: Element> {
     block: Box<[T]>,
     meter: Meter,
@@ -204,7 +194,6 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Bytes of the buffer.
-    #[must_use]
     pub fn size(&self) -> u64 {
         size_of_val(&*self.block) as u64
     }

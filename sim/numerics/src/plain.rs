@@ -10,7 +10,7 @@ use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::{Bytes, Meter};
-use crate::program::{Loss, Pass, Program, Statistics};
+use crate::program::{Loss, Pass, Program, Result, Statistics};
 use crate::state::State;
 
 /// Tensors that are all kept as they were made.
@@ -29,7 +29,7 @@ impl Whole<'_> {
 }
 
 impl Memory for Whole<'_> {
-    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>> {
         match &self.contents[tensor as usize] {
             Some(Contents::Floats(values)) => Ok(Seen::Held(values)),
             held => {
@@ -39,14 +39,14 @@ impl Memory for Whole<'_> {
         }
     }
 
-    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>> {
         match &self.contents[tensor as usize] {
             Some(Contents::Integers(values)) => Ok(SeenIntegers::Held(values)),
             _ => Err(self.missing(tensor)),
         }
     }
 
-    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>> {
         match self.signs.iter().find(|(kept, _)| *kept == tensor) {
             Some((_, bits)) => Ok(Signs::Bits(bits.clone())),
             None => self.floats(tensor).map(Signs::Values),
@@ -77,122 +77,108 @@ impl Memory for Whole<'_> {
     }
 }
 
-/// Forward, backward and update with one mini-batch.
-///
-/// # Errors
-/// A graph that is not the program's, or samples that do not suit it.
-pub fn train(
-    program: &Program,
-    graph: &TrainingGraph,
-    state: &mut State,
-    batch: &MiniBatch,
-    pass: &Pass,
-    meter: &Meter,
-) -> Result<Loss, ProgramError> {
-    train_watched(program, graph, state, batch, pass, meter, |_, _| Ok(()))
-}
-
-/// As [`train`]; `before` is shown each node that is about to be computed, and may change what the tensors hold.
-///
-/// # Errors
-/// As [`train`], and what `before` fails with.
-pub fn train_watched(
-    program: &Program,
-    graph: &TrainingGraph,
-    state: &mut State,
-    batch: &MiniBatch,
-    pass: &Pass,
-    meter: &Meter,
-    mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
-) -> Result<Loss, ProgramError> {
-    walk(program, graph, state, batch, pass, meter, Watch { runs: |_| true, before: &mut before })
+/// One mini-batch, and the graph that a plain loop takes it through.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'p> {
+    /// What the graph's nodes compute.
+    pub program: &'p Program,
+    /// The graph.
+    pub graph: &'p TrainingGraph,
+    /// The mini-batch.
+    pub batch: &'p MiniBatch,
+    /// Which of its samples, and how they are trained with.
+    pub pass: &'p Pass,
+    /// Counts what tensors hold.
+    pub meter: &'p Meter,
 }
 
 /// Which nodes run, and who is shown them.
 struct Watch<'w> {
     runs: fn(Phase) -> bool,
-    before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
+    before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result,
 }
 
-/// Forward alone, with the running averages of normalisations.
-///
-/// # Errors
-/// As [`train`].
-pub fn evaluate(
-    program: &Program,
-    graph: &TrainingGraph,
-    state: &mut State,
-    batch: &MiniBatch,
-    pass: &Pass,
-    meter: &Meter,
-) -> Result<Loss, ProgramError> {
-    let pass = Pass { statistics: Statistics::Running, ..*pass };
-    let watch = Watch { runs: |phase| phase == Phase::Forward, before: &mut |_, _| Ok(()) };
-    walk(program, graph, state, batch, &pass, meter, watch)
-}
-
-fn walk(
-    program: &Program,
-    graph: &TrainingGraph,
-    state: &mut State,
-    batch: &MiniBatch,
-    pass: &Pass,
-    meter: &Meter,
-    watch: Watch<'_>,
-) -> Result<Loss, ProgramError> {
-    let mut contents: Vec<Option<Contents>> = graph.tensors.iter().map(|_| None).collect();
-    for (tensor, held) in state.tensors_mut().drain(..) {
-        contents[tensor as usize] = Some(held);
+impl Plain<'_> {
+    /// Forward, backward and update.
+    ///
+    /// # Errors
+    /// A graph that is not the program's, or samples that do not suit it.
+    pub fn train(&self, state: &mut State) -> Result<Loss> {
+        self.train_watched(state, |_, _| Ok(()))
     }
-    let mut memory = Whole { graph, contents, signs: Vec::new(), meter: meter.clone() };
-    let walked = walk_nodes(program, &mut memory, batch, pass, watch);
-    let states = (0..).zip(memory.contents).filter(|(id, _)| graph.tensor(*id).role.is_state());
-    *state.tensors_mut() = states.filter_map(|(id, held)| held.map(|held| (id, held))).collect();
-    walked
-}
 
-fn walk_nodes(
-    program: &Program,
-    memory: &mut Whole<'_>,
-    batch: &MiniBatch,
-    pass: &Pass,
-    Watch { runs, before }: Watch<'_>,
-) -> Result<Loss, ProgramError> {
-    let graph = memory.graph;
-    let range = pass.first..pass.first + pass.samples;
-    let last = last_uses(graph, runs);
-    for (id, tensor) in (0..).zip(&graph.tensors) {
-        match tensor.role {
-            Role::Input => memory.put(id, batch.samples_of(range.clone(), &memory.meter.clone())),
-            Role::Target => memory.put(id, batch.labels_of(range.clone(), &memory.meter.clone())),
-            _ => {}
+    /// As [`train`](Self::train); `before` is shown each node that is about to be computed, and may change what the tensors
+    /// hold.
+    ///
+    /// # Errors
+    /// As [`train`](Self::train), and what `before` fails with.
+    pub fn train_watched(
+        &self,
+        state: &mut State,
+        mut before: impl FnMut(&Node, &mut dyn Memory) -> Result,
+    ) -> Result<Loss> {
+        self.walk(state, Watch { runs: |_| true, before: &mut before })
+    }
+
+    /// Forward alone, with the running averages of normalisations.
+    ///
+    /// # Errors
+    /// As [`train`](Self::train).
+    pub fn evaluate(&self, state: &mut State) -> Result<Loss> {
+        let pass = Pass { statistics: Statistics::Running, ..*self.pass };
+        let watch = Watch { runs: |phase| phase == Phase::Forward, before: &mut |_, _| Ok(()) };
+        Plain { pass: &pass, ..*self }.walk(state, watch)
+    }
+
+    fn walk(&self, state: &mut State, watch: Watch<'_>) -> Result<Loss> {
+        let graph = self.graph;
+        let mut contents: Vec<Option<Contents>> = graph.tensors.iter().map(|_| None).collect();
+        for (tensor, held) in state.tensors_mut().drain(..) {
+            contents[tensor as usize] = Some(held);
         }
+        let mut memory = Whole { graph, contents, signs: Vec::new(), meter: self.meter.clone() };
+        let walked = self.walk_nodes(&mut memory, watch);
+        let states = (0..).zip(memory.contents).filter(|(id, _)| graph.tensor(*id).role.is_state());
+        *state.tensors_mut() = states.filter_map(|(id, held)| held.map(|held| (id, held))).collect();
+        walked
     }
-    let mut loss = Loss::default();
-    for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
-        before(node, memory)?;
-        for &output in &node.outputs {
-            if memory.contents[output as usize].is_none() {
-                let meter = memory.meter.clone();
-                let blank = match graph.tensor(output).role {
-                    Role::ParameterGradient if !program.is_in_eight_bits(output) => {
-                        Contents::Floats(meter.zeros(program.elements(output, pass.samples as u64)))
-                    }
-                    _ => program.blank(output, pass.samples as u64, &meter),
-                };
-                memory.put(output, blank);
+
+    fn walk_nodes(&self, memory: &mut Whole<'_>, Watch { runs, before }: Watch<'_>) -> Result<Loss> {
+        let Self { program, graph, batch, pass, meter } = *self;
+        let range = pass.first..pass.first + pass.samples;
+        let last = last_uses(graph, runs);
+        for (id, tensor) in (0..).zip(&graph.tensors) {
+            match tensor.role {
+                Role::Input => memory.put(id, batch.samples_of(range.clone(), meter)),
+                Role::Target => memory.put(id, batch.labels_of(range.clone(), meter)),
+                _ => {}
             }
         }
-        if let Some(found) = program.run(node, memory, pass, false)? {
-            loss = found;
-        }
-        for tensor in node.uses().filter(|&tensor| last[tensor as usize] == Some(id)) {
-            if !graph.tensor(tensor).role.is_state() {
-                memory.contents[tensor as usize] = None;
+        let mut loss = Loss::default();
+        for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| runs(node.phase)) {
+            before(node, memory)?;
+            for &output in &node.outputs {
+                if memory.contents[output as usize].is_none() {
+                    let blank = match graph.tensor(output).role {
+                        Role::ParameterGradient if !program.is_in_eight_bits(output) => {
+                            Contents::Floats(meter.zeros(program.elements(output, pass.samples as u64)))
+                        }
+                        _ => program.blank(output, pass.samples as u64, meter),
+                    };
+                    memory.put(output, blank);
+                }
+            }
+            if let Some(found) = program.run(node, memory, pass, false)? {
+                loss = found;
+            }
+            for tensor in node.uses().filter(|&tensor| last[tensor as usize] == Some(id)) {
+                if !graph.tensor(tensor).role.is_state() {
+                    memory.contents[tensor as usize] = None;
+                }
             }
         }
+        Ok(loss)
     }
-    Ok(loss)
 }
 
 /// The last node that runs and uses each tensor.

@@ -31,6 +31,9 @@ use look::Look;
 pub use self::maps::{Map, Passes, Positions, Scale};
 pub use crate::dense::loss::Loss;
 
+/// What computing a node yields.
+pub(crate) type Result<T = (), E = ProgramError> = std::result::Result<T, E>;
+
 /// What every node of a network's graph computes.
 #[derive(Debug)]
 pub struct Program {
@@ -78,6 +81,13 @@ pub struct Pass {
     pub rule: Rule,
 }
 
+impl Pass {
+    /// A whole mini-batch of so many samples.
+    pub const fn whole(samples: usize, update: u64, seed: u64, rule: Rule) -> Self {
+        Self { samples, batch: samples, first: 0, update, seed, statistics: Statistics::Own, rule }
+    }
+}
+
 /// What a batch is normalised by; masks are drawn for all but the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistics {
@@ -92,7 +102,6 @@ pub enum Statistics {
 
 impl Pass {
     /// Whether it is for training, not for inference.
-    #[must_use]
     pub const fn trains(&self) -> bool {
         !matches!(self.statistics, Statistics::Running)
     }
@@ -103,7 +112,7 @@ impl Program {
     ///
     /// # Errors
     /// A network that does not say all that it computes, an operator that has no arithmetic here, another graph.
-    pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self, ProgramError> {
+    pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self> {
         network.computable().map_err(|error| ProgramError::Refused(error.to_string()))?;
         let steps = replay::replay(network, graph)?;
         let looks = replay::looks(network)?;
@@ -185,13 +194,7 @@ impl Program {
     ///
     /// # Errors
     /// A node that the program does not know, an operand that is not there, or that a kernel refuses.
-    pub fn run(
-        &self,
-        node: &Node,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-        again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    pub fn run(&self, node: &Node, memory: &mut dyn Memory, pass: &Pass, again: bool) -> Result<Option<Loss>> {
         if let Some(integers) = &self.integers {
             return integers.run(self, node, memory, pass, again).map_err(|error| error.at(&node.name));
         }
@@ -199,13 +202,7 @@ impl Program {
         self.compute(step, memory, pass, again).map_err(|error| error.at(&node.name))
     }
 
-    fn compute(
-        &self,
-        step: &Step,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-        again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    fn compute(&self, step: &Step, memory: &mut dyn Memory, pass: &Pass, again: bool) -> Result<Option<Loss>> {
         let mut run = Run { program: self, memory, pass, again };
         match step {
             Step::Forward(operator) => run.forward(*operator),

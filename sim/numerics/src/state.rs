@@ -9,19 +9,18 @@ use crate::meter::Meter;
 
 /// What is resident before forward and after the update, by tensor of the graph.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct State {
     tensors: Vec<(TensorId, Contents)>,
 }
 
 impl State {
     /// Tensors with what they hold.
-    #[must_use]
     pub const fn of(tensors: Vec<(TensorId, Contents)>) -> Self {
         Self { tensors }
     }
 
     /// The tensors, by id, in the order of the graph.
-    #[must_use]
     pub fn tensors(&self) -> &[(TensorId, Contents)] {
         &self.tensors
     }
@@ -32,7 +31,6 @@ impl State {
     }
 
     /// The values of a tensor; `None` if it is no state, or holds integers.
-    #[must_use]
     pub fn values(&self, tensor: TensorId) -> Option<&[f32]> {
         self.tensors.iter().find(|(id, _)| *id == tensor).and_then(|(_, contents)| match contents {
             Contents::Floats(values) => Some(&**values),

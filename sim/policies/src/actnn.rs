@@ -20,10 +20,8 @@ pub static ENTRY: Entry = Entry {
     description: "Every tensor that a module keeps is quantised group by group, each module its own copy; a ReLU and a dropout keep a bit for an element. It compresses whether memory is short or not, and pays for packing and unpacking on the GPU.",
     citation: "Chen et al., ICML 2021, level L3",
     stores_floats: true,
-    gives_way: false,
-    engine: None,
     parameters: &[&BITS],
-    build: |settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))),
+    ..Entry::built_by(|settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))))
 };
 
 static BITS: Number =

@@ -27,11 +27,8 @@ pub static ENTRY: Entry = Entry {
     about: "swapping to flash where it hides behind computation, else what stalls less",
     description: "Saved tensors go to flash where writing and reading them hides behind computation, the one with the most free time first. Where it would stall backward, recomputation takes its place if it costs less. A device without flash only recomputes.",
     citation: "Peng et al., ASPLOS 2020, section 4",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(Capuchin::default())),
+    ..Entry::built_by(|_| Ok(Box::new(Capuchin::default())))
 };
 
 /// Capuchin.

@@ -34,7 +34,6 @@ pub static ENTRY: Entry = Entry {
     citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
     stores_floats: true,
     gives_way: true,
-    engine: None,
     parameters: &[
         &FIXED_BITS,
         &KIND_BITS[0].1,
@@ -52,7 +51,7 @@ pub static ENTRY: Entry = Entry {
         &STEP,
         &PAGE,
     ],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let arena =
             ArenaPlan { page: Bytes(settings.get(&PAGE)? * 1024), step: Bytes(settings.get(&STEP)? * 1_000_000) };
         Ok(Box::new(Daf::new(Parameters {
@@ -65,7 +64,7 @@ pub static ENTRY: Entry = Entry {
             control: settings.get(&CONTROL)?,
             arena,
         })))
-    },
+    })
 };
 
 static FIXED_BITS: Number<Option<u64>> = Number::new(
@@ -78,7 +77,7 @@ static FIXED_BITS: Number<Option<u64>> = Number::new(
 static TRAINED_SHARE: Number<Option<u64>> = Number::new(
     "trained_share",
     None,
-    Numbers::Within(1..=100),
+    Numbers::Within(1, 100),
     "percentage of all importance at which giving up weight gradients for time stops; not set, it never does",
 );
 
@@ -108,12 +107,12 @@ static CONTROL: Choice<Control> = Choice::new(
 static STEP: Number = Number::new(
     "step_mb",
     ArenaConfig::STEP.0 / 1_000_000,
-    Numbers::Within(1..=1_000_000),
+    Numbers::Within(1, 1_000_000),
     "megabytes by which the arena grows and shrinks",
 );
 
 static PAGE: Number =
-    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1..=1_000_000), "KiB of a page of the arena");
+    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1, 1_000_000), "KiB of a page of the arena");
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];

@@ -18,11 +18,9 @@ pub static ENTRY: Entry = Entry {
     about: "dynamic tensor rematerialisation: the lowest heuristic score gives way",
     description: "Where memory runs short, the tensor with the lowest score is dropped, and computed again when it is read. The scores weigh how stale a tensor is, its size, and what computing it again costs; they are those of `haversack replay`.",
     citation: "Kirisame et al., ICLR 2021, section 3",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[&HEURISTIC],
-    build: |settings| Ok(Box::new(Dtr::new(settings.get(&HEURISTIC)?))),
+    ..Entry::built_by(|settings| Ok(Box::new(Dtr::new(settings.get(&HEURISTIC)?))))
 };
 
 static HEURISTIC: Choice<Heuristic> = Choice::new(

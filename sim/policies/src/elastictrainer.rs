@@ -5,6 +5,7 @@
 //! framework saves what it always saves, and holds it until backward ends.
 
 use haversack_devices::units::Nanos;
+use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::entry::Entry;
@@ -21,10 +22,8 @@ pub static ENTRY: Entry = Entry {
     description: "Under a time budget it chooses how deep backward goes and which weights on the way are trained: those with the most importance for their time that fit. It skips computations alone; the framework saves what it always saves.",
     citation: "Huang et al., MobiSys 2023",
     stores_floats: true,
-    gives_way: false,
-    engine: None,
     parameters: &[&IMPORTANCE],
-    build: |settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))),
+    ..Entry::built_by(|settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))))
 };
 
 /// ElasticTrainer.
@@ -83,10 +82,10 @@ pub(crate) fn choose(
     worth: Worth<'_>,
 ) -> Result<Vec<bool>, Nanos> {
     let importance = of_gradients(graph, worth);
-    let time_of = |phase: Phase| -> Nanos {
-        graph.nodes.iter().zip(times).filter(|(node, _)| node.phase == phase).map(|(_, &time)| time).sum()
+    let time_of = |is_of: &dyn Fn(&Node) -> bool| -> Nanos {
+        graph.nodes.iter().zip(times).filter(|(node, _)| is_of(node)).map(|(_, &time)| time).sum()
     };
-    let forward = time_of(Phase::Forward);
+    let forward = time_of(&|node| node.phase == Phase::Forward);
     if forward > budget {
         return Err(forward);
     }
@@ -104,8 +103,10 @@ pub(crate) fn choose(
             continue;
         }
         let worth = gradients.iter().map(|&gradient| importance[gradient as usize]).sum();
-        let alone = time_alone(graph, times, &gradients);
-        let time = alone + update_time(graph, times, &gradients);
+        let has_some = |tensors: &[TensorId]| tensors.iter().any(|id| gradients.contains(id));
+        // What the nodes take that are there for nothing but these gradients.
+        let alone = time_of(&|node| writes_parameter_gradients_only(graph, node) && has_some(&node.outputs));
+        let time = alone + time_of(&|node| node.phase == Phase::Update && has_some(&node.inputs));
         reached.push(Candidate { gradients, importance: worth, time, free: alone == Nanos::ZERO });
         let Some(left) = budget.0.checked_sub((forward + path).0) else { break };
         let (sum, trained) = fill(&reached, Nanos(left), graph.tensors.len());
@@ -126,17 +127,6 @@ fn completed_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
     }
     let written = gradients_in_order(graph).into_iter();
     written.filter_map(|(_, gradient)| Some((last[gradient as usize]?, gradient))).collect()
-}
-
-/// What the nodes take that are there for nothing but `gradients`.
-fn time_alone(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {
-    let nodes = graph.nodes.iter().zip(times).filter(|(node, _)| writes_parameter_gradients_only(graph, node));
-    nodes.filter(|(node, _)| node.outputs.iter().any(|id| gradients.contains(id))).map(|(_, &time)| time).sum()
-}
-
-fn update_time(graph: &TrainingGraph, times: &[Nanos], gradients: &[TensorId]) -> Nanos {
-    let updates = graph.nodes.iter().zip(times).filter(|(node, _)| node.phase == Phase::Update);
-    updates.filter(|(node, _)| node.inputs.iter().any(|id| gradients.contains(id))).map(|(_, &time)| time).sum()
 }
 
 /// The candidates with the most importance for their time that fit into `left`, greedily.

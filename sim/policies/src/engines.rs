@@ -10,11 +10,8 @@ pub(crate) static TFLITE_FP32: Entry = Entry {
     about: "TFLite in fp32 on the big cores: everything is kept",
     description: "The baseline that Mandheling is compared with: TensorFlow Lite trains in fp32 on four big cores, keeps every tensor, and gives nothing up.",
     citation: "Xu et al., MobiCom 2022, section 4.1",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(BIG_CORES),
-    parameters: &[],
-    build: |_| Ok(Box::new(Original)),
+    ..Entry::built_by(|_| Ok(Box::new(Original)))
 };
 
 /// How scenarios name it, and what they can set.
@@ -23,11 +20,8 @@ pub(crate) static MNN_FP32: Entry = Entry {
     about: "MNN in fp32 on the big cores: everything is kept",
     description: "As tflite-fp32 with the kernels and the graph of MNN.",
     citation: "Xu et al., MobiCom 2022, section 4.1",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(Engine { stack: "mnn", ..BIG_CORES }),
-    parameters: &[],
-    build: |_| Ok(Box::new(Original)),
+    ..Entry::built_by(|_| Ok(Box::new(Original)))
 };
 
 /// How scenarios name it, and what they can set.
@@ -36,15 +30,13 @@ pub(crate) static MNN_INT8: Entry = Entry {
     about: "MNN in eight bits on the big cores: everything is kept, scale factors are taken anew in every batch",
     description: "MNN trains in eight-bit integers on four big cores, without a DSP: scale factors are taken anew in every batch, and every tensor is kept.",
     citation: "Xu et al., MobiCom 2022, section 4.1",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(Engine { stack: "mnn", eight_bit: true, ..BIG_CORES }),
     parameters: &[&ALGORITHM],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         // The graph is rewritten for the algorithm beforehand: here it only has to be known.
         settings.get(&ALGORITHM)?;
         Ok(Box::new(Original))
-    },
+    })
 };
 
 /// How scenarios name it, and what they can set.
@@ -53,11 +45,8 @@ pub(crate) static MNN_FP32_GPU: Entry = Entry {
     about: "MNN in fp32 on the GPU: everything is kept",
     description: "MNN trains in fp32 on the GPU by OpenCL, and keeps every tensor.",
     citation: "Xu et al., MobiCom 2022, section 4.1",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(Engine { stack: "mnn", processor: EngineProcessor::Gpu, cores: None, ..BIG_CORES }),
-    parameters: &[],
-    build: |_| Ok(Box::new(Original)),
+    ..Entry::built_by(|_| Ok(Box::new(Original)))
 };
 
 const BIG_CORES: Engine = Engine {

@@ -1,9 +1,6 @@
 //! A policy's own entry in the list: what people read of it, and its parameters, each of which is help and parser at
 //! once.
 
-use std::fmt;
-use std::ops::RangeInclusive;
-
 use haversack_devices::text::{alternatives, hint, nearest};
 
 use crate::error::PolicyError;
@@ -68,110 +65,48 @@ pub trait Parameter: Sync {
     fn values(&self) -> String;
     /// Its value if nothing is set; `None` where that is none of the values, of which `about` tells.
     fn default_text(&self) -> Option<String>;
-
     /// Whether it decides something on a phone in use alone.
-    fn is_of_a_phone(&self) -> bool {
-        false
-    }
+    fn is_of_a_phone(&self) -> bool;
 }
 
-/// A parameter whose value is a `V`.
-pub trait Typed<V>: Parameter {
+/// A parameter whose value is a `V`, one of those that `K` describes.
+#[derive(Debug)]
+#[must_use]
+pub struct Typed<V, K> {
+    name: &'static str,
+    /// The value if nothing is set.
+    pub default: V,
+    /// The values that it can have.
+    pub among: K,
+    about: &'static str,
+    of_a_phone: bool,
+}
+
+/// A technique that is on or off.
+pub type Switch = Typed<bool, OnOff>;
+/// A whole number; `V` is `u64`, or `Option<u64>` if nothing set is a value of its own.
+pub type Number<V = u64> = Typed<V, Numbers>;
+/// One of a few words, in the order of help, each of which stands for a `T`; `V` is `T`, or `Option<T>` if nothing set is
+/// a value of its own.
+pub type Choice<T, V = T> = Typed<V, &'static [(&'static str, T)]>;
+
+/// Values that a parameter can have.
+pub trait Values<V>: Sync {
+    /// All of them, for people.
+    fn text(&self) -> String;
     /// The value of `text`.
     ///
     /// # Errors
     /// What was expected instead.
     fn parse(&self, text: &str) -> Result<V, String>;
-    /// The value if nothing is set.
-    fn default(&self) -> V;
+    /// How a value is written; `None` where it is nothing set.
+    fn written(&self, value: V) -> Option<String>;
 }
 
-/// A technique that is on or off.
-#[derive(Debug)]
-#[must_use]
-pub struct Switch {
-    name: &'static str,
-    /// Whether it is on if nothing is set.
-    pub default: bool,
-    about: &'static str,
-}
-
-impl Switch {
-    /// One that is on or off.
-    pub const fn new(name: &'static str, default: bool, about: &'static str) -> Self {
-        Self { name, default, about }
-    }
-}
-
-/// A whole number; `V` is `u64`, or `Option<u64>` if nothing set is a value of its own.
-#[derive(Debug)]
-#[must_use]
-pub struct Number<V: 'static = u64> {
-    name: &'static str,
-    /// The number if nothing is set.
-    pub default: V,
-    range: Numbers,
-    about: &'static str,
-}
-
-impl<V: Copy> Number<V> {
-    /// One of the numbers of `range`.
-    pub const fn new(name: &'static str, default: V, range: Numbers, about: &'static str) -> Self {
-        Self { name, default, range, about }
-    }
-}
-
-/// The numbers that a parameter can be.
-#[derive(Debug)]
-pub enum Numbers {
-    /// A few.
-    Among(&'static [u64]),
-    /// From one to another.
-    Within(RangeInclusive<u64>),
-    /// From one on.
-    From(u64),
-}
-
-impl Numbers {
-    fn contains(&self, number: u64) -> bool {
-        match self {
-            Self::Among(numbers) => numbers.contains(&number),
-            Self::Within(range) => range.contains(&number),
-            Self::From(least) => number >= *least,
-        }
-    }
-}
-
-impl fmt::Display for Numbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Among(numbers) => {
-                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-                f.write_str(&alternatives(numbers.iter().map(String::as_str)))
-            }
-            Self::Within(range) => write!(f, "a whole number from {} to {}", range.start(), range.end()),
-            Self::From(least) => write!(f, "a whole number of at least {least}"),
-        }
-    }
-}
-
-/// One of a few words, each of which stands for a `T`; `V` is `T`, or `Option<T>` if nothing set is a value of its own.
-#[derive(Debug)]
-#[must_use]
-pub struct Choice<T: 'static, V: 'static = T> {
-    name: &'static str,
-    /// The value if nothing is set.
-    pub default: V,
-    /// The words, in the order of help, and what each stands for.
-    pub words: &'static [(&'static str, T)],
-    about: &'static str,
-    of_a_phone: bool,
-}
-
-impl<T: Copy, V: Copy> Choice<T, V> {
-    /// One of `words`.
-    pub const fn new(name: &'static str, default: V, words: &'static [(&'static str, T)], about: &'static str) -> Self {
-        Self { name, default, words, about, of_a_phone: false }
+impl<V: Copy, K: Copy> Typed<V, K> {
+    /// One that has a value of `among`.
+    pub const fn new(name: &'static str, default: V, among: K, about: &'static str) -> Self {
+        Self { name, default, among, about, of_a_phone: false }
     }
 
     /// Has it decide something on a phone in use alone.
@@ -181,7 +116,7 @@ impl<T: Copy, V: Copy> Choice<T, V> {
     }
 }
 
-impl Parameter for Switch {
+impl<V: Copy + Sync, K: Values<V>> Parameter for Typed<V, K> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -191,73 +126,11 @@ impl Parameter for Switch {
     }
 
     fn values(&self) -> String {
-        "on or off".to_owned()
+        self.among.text()
     }
 
     fn default_text(&self) -> Option<String> {
-        Some(if self.default { "on" } else { "off" }.to_owned())
-    }
-}
-
-impl Typed<bool> for Switch {
-    fn parse(&self, text: &str) -> Result<bool, String> {
-        match text {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(self.values()),
-        }
-    }
-
-    fn default(&self) -> bool {
-        self.default
-    }
-}
-
-impl<V: Copy + Into<Option<u64>> + Sync> Parameter for Number<V> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn values(&self) -> String {
-        self.range.to_string()
-    }
-
-    fn default_text(&self) -> Option<String> {
-        self.default.into().map(|number| number.to_string())
-    }
-}
-
-impl<V: Copy + Into<Option<u64>> + From<u64> + Sync> Typed<V> for Number<V> {
-    fn parse(&self, text: &str) -> Result<V, String> {
-        let number = text.parse().ok().filter(|number| self.range.contains(*number));
-        number.map(V::from).ok_or_else(|| self.values())
-    }
-
-    fn default(&self) -> V {
-        self.default
-    }
-}
-
-impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Parameter for Choice<T, V> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn values(&self) -> String {
-        alternatives(self.words.iter().map(|(word, _)| *word))
-    }
-
-    fn default_text(&self) -> Option<String> {
-        let default = self.words.iter().find(|&&(_, value)| V::from(value) == self.default);
-        default.map(|(word, _)| (*word).to_owned())
+        self.among.written(self.default)
     }
 
     fn is_of_a_phone(&self) -> bool {
@@ -265,15 +138,79 @@ impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Parameter for Choice<
     }
 }
 
-impl<T: Copy + Sync, V: Copy + From<T> + PartialEq + Sync> Typed<V> for Choice<T, V> {
-    fn parse(&self, text: &str) -> Result<V, String> {
-        let known = self.words.iter().find(|(word, _)| *word == text);
-        let words = || self.words.iter().map(|(word, _)| *word);
-        known.map(|&(_, value)| V::from(value)).ok_or_else(|| self.values() + &hint(text, words()))
+/// `on` and `off`.
+#[derive(Clone, Copy, Debug)]
+pub struct OnOff;
+
+impl Values<bool> for OnOff {
+    fn text(&self) -> String {
+        "on or off".to_owned()
     }
 
-    fn default(&self) -> V {
-        self.default
+    fn parse(&self, text: &str) -> Result<bool, String> {
+        match text {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.text()),
+        }
+    }
+
+    fn written(&self, value: bool) -> Option<String> {
+        Some(if value { "on" } else { "off" }.to_owned())
+    }
+}
+
+/// The numbers that a parameter can be.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers {
+    /// A few.
+    Among(&'static [u64]),
+    /// From one to another.
+    Within(u64, u64),
+    /// From one on.
+    From(u64),
+}
+
+impl<V: Copy + Into<Option<u64>> + From<u64>> Values<V> for Numbers {
+    fn text(&self) -> String {
+        match self {
+            Self::Among(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                alternatives(numbers.iter().map(String::as_str))
+            }
+            Self::Within(least, most) => format!("a whole number from {least} to {most}"),
+            Self::From(least) => format!("a whole number of at least {least}"),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<V, String> {
+        let holds = |number: &u64| match *self {
+            Self::Among(numbers) => numbers.contains(number),
+            Self::Within(least, most) => (least..=most).contains(number),
+            Self::From(least) => *number >= least,
+        };
+        let number = text.parse().ok().filter(holds);
+        number.map(V::from).ok_or_else(|| Values::<V>::text(self))
+    }
+
+    fn written(&self, value: V) -> Option<String> {
+        value.into().map(|number| number.to_string())
+    }
+}
+
+impl<T: Copy + Sync, V: Copy + From<T> + PartialEq> Values<V> for &'static [(&'static str, T)] {
+    fn text(&self) -> String {
+        alternatives(self.iter().map(|(word, _)| *word))
+    }
+
+    fn parse(&self, text: &str) -> Result<V, String> {
+        let known = self.iter().find(|(word, _)| *word == text);
+        let words = || self.iter().map(|(word, _)| *word);
+        known.map(|&(_, value)| V::from(value)).ok_or_else(|| alternatives(words()) + &hint(text, words()))
+    }
+
+    fn written(&self, value: V) -> Option<String> {
+        self.iter().find(|&&(_, known)| V::from(known) == value).map(|(word, _)| (*word).to_owned())
     }
 }
 
@@ -288,12 +225,12 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// A value that the parameter cannot have.
-    pub fn get<V>(&self, parameter: &impl Typed<V>) -> Result<V, PolicyError> {
-        let set = self.values.iter().rev().find(|(name, _)| name == parameter.name());
-        let Some((_, found)) = set else { return Ok(parameter.default()) };
-        parameter.parse(found).map_err(|expected| PolicyError::BadValue {
+    pub fn get<V: Copy, K: Values<V>>(&self, parameter: &Typed<V, K>) -> Result<V, PolicyError> {
+        let set = self.values.iter().rev().find(|(name, _)| name == parameter.name);
+        let Some((_, found)) = set else { return Ok(parameter.default) };
+        parameter.among.parse(found).map_err(|expected| PolicyError::BadValue {
             policy: self.policy,
-            parameter: parameter.name(),
+            parameter: parameter.name,
             found: found.clone(),
             expected,
         })
@@ -320,6 +257,21 @@ impl Settings<'_> {
 }
 
 impl Entry {
+    /// What an entry begins with, apart from its texts: nothing gives way, it goes with any engine, and nothing can be set.
+    pub const fn built_by(build: fn(&Settings<'_>) -> Result<Box<dyn Policy>, PolicyError>) -> Self {
+        Self {
+            id: "",
+            about: "",
+            description: "",
+            citation: "",
+            stores_floats: false,
+            gives_way: false,
+            engine: None,
+            parameters: &[],
+            build,
+        }
+    }
+
     /// Makes the policy with parameters set by name; of two values of one parameter the later holds.
     ///
     /// # Errors

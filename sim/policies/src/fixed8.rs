@@ -20,10 +20,7 @@ pub static ENTRY: Entry = Entry {
     description: "Weights and activations have eight bits throughout, and the arithmetic does too: nothing is packed or unpacked, and budgets change nothing. What functional code saves, gradients and statistics stay in fp32.",
     citation: "Liu et al., MobiSys 2025, section 4.1",
     stores_floats: true,
-    gives_way: false,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(Fixed8)),
+    ..Entry::built_by(|_| Ok(Box::new(Fixed8)))
 };
 
 /// Eight-bit training.

@@ -28,14 +28,12 @@ pub static ENTRY: Entry = Entry {
     description: "Whatever autograd saves is quantised group by group. Level L1 gives every tensor the same bits; level L2 takes bits from those to which gradients are least sensitive, until the mean is met.",
     citation: "Liu et al., ICML 2022",
     stores_floats: true,
-    gives_way: false,
-    engine: None,
     parameters: &[&LEVEL, &MEAN_BITS, &IMPORTANCE],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let bits = settings.get(&MEAN_BITS)? as u8;
         let (level, metric) = (settings.get(&LEVEL)?, settings.get(&IMPORTANCE)?);
         Ok(Box::new(Gact::new(Parameters { level, bits, metric })))
-    },
+    })
 };
 
 static LEVEL: Choice<Level> = Choice::new(

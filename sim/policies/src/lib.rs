@@ -61,6 +61,7 @@ pub mod planning;
 pub mod policy;
 pub mod quantised;
 pub mod ranking;
+pub mod register;
 pub mod registry;
 pub mod restore;
 pub mod sage;
@@ -71,5 +72,6 @@ pub mod view;
 
 pub use error::PolicyError;
 pub use policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+pub use register::Register;
 pub use setting::{NodeTimes, Setting};
 pub use view::{Form, MemoryView, Storage, TensorSet, TensorState};

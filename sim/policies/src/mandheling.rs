@@ -18,7 +18,7 @@ use haversack_workloads::{TensorId, TrainingGraph};
 use self::factors::Factors;
 use self::placement::{OperatorRow, Wanted};
 use crate::engines::ALGORITHM;
-use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, Switch};
+use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
 use crate::policy::{IterationPlan, Offload, Policy, Schedule};
 use crate::setting::{DspProfile, Learned, Setting};
@@ -29,8 +29,6 @@ pub static ENTRY: Entry = Entry {
     about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
     description: "Trains in eight-bit integers on the DSP, and on the big cores what the DSP lacks. Operators lie where crossings between the two cost least, scale factors are taken anew as seldom as they change, products run in parts that fit the caches, and prepared subgraphs are used again.",
     citation: "Xu et al., MobiCom 2022, section 3",
-    stores_floats: false,
-    gives_way: false,
     engine: Some(Engine {
         stack: "mandheling",
         processor: EngineProcessor::CpuAndDsp,
@@ -39,7 +37,7 @@ pub static ENTRY: Entry = Entry {
         keeps_learning: true,
     }),
     parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         settings.get(&ALGORITHM)?;
         Ok(Box::new(Mandheling::new(Parameters {
             coscheduling: settings.get(&COSCHEDULING)?,
@@ -50,10 +48,10 @@ pub static ENTRY: Entry = Entry {
             warm_up: settings.get(&WARM_UP)?,
             seed: settings.get(&SEED)?,
         })))
-    },
+    })
 };
 
-static COSCHEDULING: Switch = Switch::new("coscheduling", true, "crossings decide where an operator runs");
+static COSCHEDULING: Switch = Switch::new("coscheduling", true, OnOff, "crossings decide where an operator runs");
 
 static RESCALING: Choice<Rescaling> = Choice::new(
     "rescaling",
@@ -62,29 +60,28 @@ static RESCALING: Choice<Rescaling> = Choice::new(
     "when scale factors are taken anew",
 );
 
-static SPLITTING: Switch = Switch::new("splitting", true, "products run in parts that fit the caches");
+static SPLITTING: Switch = Switch::new("splitting", true, OnOff, "products run in parts that fit the caches");
 
-static REUSE: Switch = Switch::new("reuse", true, "subgraphs of the DSP stay prepared");
+static REUSE: Switch = Switch::new("reuse", true, OnOff, "subgraphs of the DSP stay prepared");
 
 static HISTORY: Number = Number::new(
     "history",
     16,
-    Numbers::Within(factors::LEAST_HISTORY..=10_000),
+    Numbers::Within(factors::LEAST_HISTORY, 10_000),
     "batches with rescaling from which the period of the next ones follows",
 );
 
 static WARM_UP: Number =
-    Number::new("warm_up", 1000, Numbers::Within(0..=1_000_000), "batches trained before the first simulated one");
+    Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one");
 
-static SEED: Number = Number::new("seed", 0, Numbers::Within(0..=u64::MAX), "the seed of the scale factors' changes");
+static SEED: Number = Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes");
 
 const NAME: &str = "mandheling";
 
 /// When scale factors are taken anew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rescaling {
     /// As often as they were seen to change.
-    #[default]
     Adaptive,
     /// In every batch.
     Dynamic,
@@ -108,20 +105,6 @@ pub struct Parameters {
     pub warm_up: u64,
     /// The seed of the scale factors' changes.
     pub seed: u64,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            coscheduling: COSCHEDULING.default,
-            rescaling: RESCALING.default,
-            splitting: SPLITTING.default,
-            reuse: REUSE.default,
-            history: HISTORY.default,
-            warm_up: WARM_UP.default,
-            seed: SEED.default,
-        }
-    }
 }
 
 /// Mandheling.

@@ -17,7 +17,7 @@ pub mod pool;
 
 use haversack_devices::units::Bytes;
 
-use crate::entry::{Entry, Number, Numbers, Switch};
+use crate::entry::{Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
 use crate::policy::{
     BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want,
@@ -34,24 +34,22 @@ pub static ENTRY: Entry = Entry {
     about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
     description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. After every operator it gives up what exceeds its computing budget, which leaves room for an operator's own tensors and for the gaps of its pool.",
     citation: "Wang et al., MobiSys 2022, section 4",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET, &BATCH_NORM],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let (micro_batching, computing_budget) = (settings.get(&MICRO_BATCHING)?, settings.get(&COMPUTING_BUDGET)?);
         let statistics = settings.get(&BATCH_NORM)?;
         Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget, statistics })))
-    },
+    })
 };
 
 static MICRO_BATCHING: Switch =
-    Switch::new("micro_batching", true, "the micro-batch shrinks where nothing is left to drop");
+    Switch::new("micro_batching", true, OnOff, "the micro-batch shrinks where nothing is left to drop");
 
 static COMPUTING_BUDGET: Number<Option<u64>> = Number::new(
     "computing_budget",
     None,
-    Numbers::Within(1..=100),
+    Numbers::Within(1, 100),
     "percent of what weights and state leave of the memory budget, kept to after every operator; not set, what operators \
      and the gaps of the pool leave",
 );

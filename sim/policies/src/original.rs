@@ -9,11 +9,7 @@ pub static ENTRY: Entry = Entry {
     about: "no memory management: everything is kept",
     description: "Every tensor that backward needs is kept from forward on, and nothing gives way: a run that does not fit its budget does not run. It is what percentages of budgets, and slow-downs, are relative to.",
     citation: "Gim and Ko, MobiSys 2022, section 4",
-    stores_floats: false,
-    gives_way: false,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(Original)),
+    ..Entry::built_by(|_| Ok(Box::new(Original)))
 };
 
 /// No memory management.

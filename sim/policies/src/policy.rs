@@ -66,7 +66,7 @@ pub trait Policy: Send {
 }
 
 /// What a policy fixes before the first iteration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Schedule {
     /// Samples of the first micro-batch.
     pub micro_batch: u64,
@@ -94,19 +94,8 @@ pub struct Schedule {
 
 impl Schedule {
     /// The graph as it is, from a micro-batch of `micro_batch` samples.
-    pub const fn plain(micro_batch: u64) -> Self {
-        Self {
-            micro_batch,
-            graph: None,
-            precision: None,
-            quantisation: None,
-            offload: None,
-            computing_budget: None,
-            batch_statistics: BatchStatistics::Part,
-            planner: None,
-            budget_rule: None,
-            round: None,
-        }
+    pub fn plain(micro_batch: u64) -> Self {
+        Self { micro_batch, ..Self::default() }
     }
 
     /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: where memory is not short, nothing is

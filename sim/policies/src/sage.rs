@@ -25,11 +25,8 @@ pub static DGC: Entry = Entry {
     about: "dynamic gradient checkpointing: the lowest latency per byte gives way",
     description: "Where memory runs short, the saved tensor with the lowest latency per byte is dropped and computed again in backward. The size of a batch stays.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))),
+    ..Entry::built_by(|_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))))
 };
 
 /// How scenarios name it, and what they can set.
@@ -38,13 +35,11 @@ pub static DGA: Entry = Entry {
     about: "dynamic gradient accumulation: the micro-batch gives way",
     description: "Where memory runs short, the last samples of the part under way are dropped from everything in memory and trained in a further part. An iteration begins with the micro-batch that the one before it ended with.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[&BATCH_NORM],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None).normalising_by(settings.get(&BATCH_NORM)?)))
-    },
+    })
 };
 
 /// How scenarios name it, and what they can set.
@@ -53,14 +48,12 @@ pub static SAGE: Entry = Entry {
     about: "accumulation until the processor is under-used, then checkpointing",
     description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does. Under a constant budget only the first iteration pays for finding the split.",
     citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[&ORDER, &MTP, &FLOOR, &BATCH_NORM],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let dynamic = Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?).down_to(settings.get(&FLOOR)?);
         Ok(Box::new(dynamic.normalising_by(settings.get(&BATCH_NORM)?)))
-    },
+    })
 };
 
 static ORDER: Choice<Order> = Choice::new(

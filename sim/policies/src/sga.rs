@@ -12,11 +12,8 @@ pub static ENTRY: Entry = Entry {
     about: "static gradient accumulation: two micro-batches",
     description: "The mini-batch is trained as two halves whose gradients are added up, whether memory is short or not. Saved tensors are half as large, and the processor is used less well.",
     citation: "Gim and Ko, MobiSys 2022, section 4.3.1",
-    stores_floats: false,
-    gives_way: false,
-    engine: None,
     parameters: &[&BATCH_NORM],
-    build: |settings| Ok(Box::new(StaticAccumulation { statistics: settings.get(&BATCH_NORM)? })),
+    ..Entry::built_by(|settings| Ok(Box::new(StaticAccumulation { statistics: settings.get(&BATCH_NORM)? })))
 };
 
 /// Static gradient accumulation.

@@ -18,11 +18,7 @@ pub static ENTRY: Entry = Entry {
     about: "static gradient checkpointing: every √n-th saved tensor is kept",
     description: "Of the tensors through which all of forward passes, every √n-th is kept. Everything else that backward needs is computed again from the one before it, a segment at a time, whether memory is short or not.",
     citation: "Chen et al., 2016; Gim and Ko, MobiSys 2022, section 4.3.1",
-    stores_floats: false,
-    gives_way: false,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(StaticCheckpointing::default())),
+    ..Entry::built_by(|_| Ok(Box::new(StaticCheckpointing::default())))
 };
 
 /// Static gradient checkpointing.

@@ -8,7 +8,6 @@
 //! look-up, and a class without members is used again. A candidate's sum over the classes around it
 //! is kept until one of them changes; each class knows which candidates to tell.
 
-use crate::heuristic::per_byte_and_staleness;
 use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State};
 
@@ -224,11 +223,6 @@ impl Bookkeeping for Classes {
         }
         self.stale.queue = queue;
     }
-
-    #[inline]
-    fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
-        per_byte_and_staleness(state.cost[s], state.program.sizes[s], now - state.last_access[s])
-    }
 }
 
 #[cfg(test)]
@@ -254,7 +248,7 @@ mod tests {
             self.0.materialised(state, storages);
         }
         fn settle(&mut self, state: &mut State<'_>) {
-            for &storage in state.pool.members() {
+            for &storage in &state.pool.members {
                 self.0.stale.mark(storage, true);
             }
             self.0.settle(state);
@@ -271,9 +265,9 @@ mod tests {
         for number in 0..8 {
             let log = Log::read(format!("{logs}{number}.log")).unwrap();
             for ratio in [0.35, 0.45, 0.55, 0.7, 0.9] {
-                let limits = Limits::new(log.program(), ratio, 4.0);
-                let kept = run::<Classes>(log.program(), limits);
-                assert_eq!(kept, run::<Unkept>(log.program(), limits), "log {number} at {ratio}");
+                let limits = Limits::new(&log.program, ratio, 4.0);
+                let kept = run::<Classes>(&log.program, limits);
+                assert_eq!(kept, run::<Unkept>(&log.program, limits), "log {number} at {ratio}");
                 evictions += kept.heuristic_evictions;
             }
         }

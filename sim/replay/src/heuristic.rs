@@ -12,7 +12,7 @@ use strum::{Display, IntoStaticStr};
 
 use crate::error::ReplayError;
 use crate::program::{Op, Program};
-use crate::runtime::{Bookkeeping, State};
+use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
 
 /// A rule that ranks tensors for eviction (DTR, ICLR 2021, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr)]
@@ -86,22 +86,6 @@ pub struct Candidate {
     pub now: Nanos,
 }
 
-/// `cost / (size × staleness)`: dear, small and fresh tensors stay. Infinite where the
-/// denominator is zero, so that what frees nothing goes last.
-///
-/// Whole numbers below 2^53 are exact in a float, so the product and the quotient are each
-/// rounded once, as if the integers had been multiplied first and then divided.
-#[inline]
-pub fn per_byte_and_staleness(cost: f64, size: f64, staleness: f64) -> f64 {
-    per_byte(cost, size * staleness)
-}
-
-/// `cost / size`; infinite where the size is zero.
-#[inline]
-pub fn per_byte(cost: f64, size: f64) -> f64 {
-    if size > 0.0 { cost / size } else { f64::INFINITY }
-}
-
 /// The time of the last access itself: the oldest goes first.
 #[inline]
 pub fn least_recent(last_access: f64) -> f64 {
@@ -126,11 +110,6 @@ impl Bookkeeping for Local {
         for &s in state.program.output_storages(op) {
             state.cost[s as usize] = state.compute[s as usize] as f64;
         }
-    }
-
-    #[inline]
-    fn score(state: &State<'_>, s: usize, now: f64) -> f64 {
-        per_byte_and_staleness(state.cost[s], state.program.sizes[s], now - state.last_access[s])
     }
 }
 

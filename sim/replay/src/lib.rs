@@ -37,9 +37,10 @@ mod runtime;
 mod spanset;
 
 pub use error::{LogError, ReplayError};
-pub use heuristic::{Candidate, Heuristic, largest, least_recent, per_byte, per_byte_and_staleness};
+pub use heuristic::{Candidate, Heuristic, largest, least_recent};
 pub use log::Log;
 pub use outcome::{Outcome, Status};
+pub use runtime::{per_byte, per_byte_and_staleness};
 
 /// The overhead limit where the user states none: a run may take four times the baseline.
 pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
@@ -60,7 +61,7 @@ pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit
     if !(overhead_limit.is_finite() && overhead_limit >= 1.0) {
         return Err(ReplayError::OverheadLimit(overhead_limit));
     }
-    let program = log.program();
+    let program = &log.program;
     let limits = runtime::Limits::new(program, memory_ratio, overhead_limit);
     Ok(match heuristic {
         Heuristic::Dtr => runtime::run::<region::Neighbourhoods>(program, limits),

@@ -18,7 +18,7 @@ const INSTRUCTIONS: [&str; 9] =
 /// A recorded operator log, compiled and ready to be replayed any number of times.
 pub struct Log {
     name: String,
-    program: Program,
+    pub(crate) program: Program,
 }
 
 impl std::fmt::Debug for Log {
@@ -83,10 +83,6 @@ impl Log {
     /// Storages behind the tensors.
     pub fn storages(&self) -> usize {
         self.program.roots.len()
-    }
-
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
     }
 }
 

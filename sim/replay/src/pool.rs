@@ -5,7 +5,7 @@
 
 /// An ordered set of storages.
 pub(crate) struct Pool {
-    members: Vec<u32>,
+    pub(crate) members: Vec<u32>,
     /// When each storage was last pushed; 0 while it is outside. Increases along `members`, which
     /// makes a member's place a binary search.
     pushed: Vec<u64>,
@@ -15,10 +15,6 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(storages: usize) -> Self {
         Self { members: Vec::with_capacity(storages), pushed: vec![0; storages], pushes: 0 }
-    }
-
-    pub(crate) fn members(&self) -> &[u32] {
-        &self.members
     }
 
     pub(crate) fn contains(&self, storage: u32) -> bool {
@@ -56,12 +52,12 @@ mod tests {
             pool.push(storage);
         }
         pool.remove(1);
-        assert_eq!(pool.members(), [3, 4, 0]);
+        assert_eq!(pool.members, [3, 4, 0]);
         pool.remove(1);
         pool.push(1);
         pool.remove(3);
         pool.push(3);
-        assert_eq!(pool.members(), [4, 0, 1, 3]);
+        assert_eq!(pool.members, [4, 0, 1, 3]);
         assert!(pool.contains(1) && !pool.contains(2));
     }
 }

@@ -4,9 +4,8 @@
 //! (the interior), the resident ones at which that stops (the frontier), and the interior's cost.
 //! The cost is cached when a storage joins: it does not follow later changes, and that is the rule.
 
-use crate::heuristic::{per_byte, per_byte_and_staleness};
 use crate::program::{Op, Program};
-use crate::runtime::{Bookkeeping, State};
+use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
 use crate::spanset::SpanSet;
 
 #[derive(Clone, Default)]

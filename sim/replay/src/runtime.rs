@@ -27,7 +27,27 @@ pub(crate) trait Bookkeeping {
     /// Scores are about to be taken.
     fn settle(&mut self, _state: &mut State<'_>) {}
     /// The score of a storage at the clock `now`; the lowest is evicted.
-    fn score(state: &State<'_>, storage: usize, now: f64) -> f64;
+    #[inline]
+    fn score(state: &State<'_>, storage: usize, now: f64) -> f64 {
+        let (cost, size) = (state.cost[storage], state.program.sizes[storage]);
+        per_byte_and_staleness(cost, size, now - state.last_access[storage])
+    }
+}
+
+/// `cost / (size × staleness)`: dear, small and fresh tensors stay. Infinite where the
+/// denominator is zero, so that what frees nothing goes last.
+///
+/// Whole numbers below 2^53 are exact in a float, so the product and the quotient are each
+/// rounded once, as if the integers had been multiplied first and then divided.
+#[inline]
+pub fn per_byte_and_staleness(cost: f64, size: f64, staleness: f64) -> f64 {
+    per_byte(cost, size * staleness)
+}
+
+/// `cost / size`; infinite where the size is zero.
+#[inline]
+pub fn per_byte(cost: f64, size: f64) -> f64 {
+    if size > 0.0 { cost / size } else { f64::INFINITY }
 }
 
 /// What a run may use.
@@ -285,7 +305,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
     fn choose(&mut self) -> Option<u32> {
         self.books.settle(&mut self.state);
         let now = self.state.clock as f64;
-        let members = self.state.pool.members();
+        let members = &self.state.pool.members;
         let (victim, scanned) = scan(members, |storage| B::score(&self.state, storage as usize, now));
         self.outcome.heuristic_evaluations += scanned as u64;
         victim

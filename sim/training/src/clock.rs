@@ -10,7 +10,7 @@ use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_memory::phone::Stall;
 use haversack_workloads::{NodeId, Phase, TensorId};
 
-use crate::error::RunError;
+use crate::error::Result;
 use crate::job::Observe;
 use crate::machine::Workers;
 use crate::record::{BoundBy, Breakdown, OperatorTimes, Record, ThreadTime};
@@ -119,7 +119,7 @@ struct Spent {
 
 impl Clock {
     /// At the beginning of a run whose DRAM moves `bandwidth`.
-    pub(crate) fn new(bandwidth: BytesPerSecond, workers: Workers) -> Result<Self, RunError> {
+    pub(crate) fn new(bandwidth: BytesPerSecond, workers: Workers) -> Result<Self> {
         Ok(Self {
             now: Nanos::ZERO,
             events: EventQueue::new(),
@@ -220,7 +220,7 @@ impl Clock {
     }
 
     /// The processor computes while DRAM moves the kernel's bytes, at most as fast as the processor asks for them.
-    pub(crate) fn compute(&mut self, cost: &Cost) -> Result<(), RunError> {
+    pub(crate) fn compute(&mut self, cost: &Cost) -> Result {
         match rate_alone(cost) {
             Some(rate) => self.transfer(cost.dram, rate, Flow::Kernel),
             None => {
@@ -232,7 +232,7 @@ impl Clock {
 
     /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. Events would
     /// come to the same.
-    pub(crate) fn compute_undisturbed(&mut self, cost: &Cost) -> Result<bool, RunError> {
+    pub(crate) fn compute_undisturbed(&mut self, cost: &Cost) -> Result<bool> {
         let begin = Nanos(self.now.0.saturating_add(cost.launch.0));
         let before = self.events.next_time().unwrap_or(Nanos::MAX);
         let end = match rate_alone(cost) {
@@ -245,14 +245,14 @@ impl Clock {
     }
 
     /// DRAM begins to move the bytes of a flow, at most as fast as `rate`.
-    pub(crate) fn transfer(&mut self, bytes: Bytes, rate: BytesPerSecond, flow: Flow) -> Result<(), RunError> {
+    pub(crate) fn transfer(&mut self, bytes: Bytes, rate: BytesPerSecond, flow: Flow) -> Result {
         self.dram.insert(self.now, bytes, Some(rate), flow)?;
         self.await_dram();
         Ok(())
     }
 
     /// The next flow that DRAM has completed by now.
-    pub(crate) fn completed(&mut self) -> Result<Option<Flow>, RunError> {
+    pub(crate) fn completed(&mut self) -> Result<Option<Flow>> {
         Ok(self.dram.advance(self.now)?.map(|completion| completion.item))
     }
 
@@ -405,9 +405,9 @@ impl Clock {
             duration: self.now - start,
             kind,
             on,
-            micro_batch: tensors.samples(),
+            micro_batch: tensors.samples,
             memory: tensors.allocated(),
-            budget: tensors.limits().memory,
+            budget: tensors.limits.memory,
         });
     }
 }

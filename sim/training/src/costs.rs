@@ -13,14 +13,14 @@ use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::machine::Machine;
 use crate::machine::codec::CodecProfile;
 use crate::tensors::Tensors;
 
 /// The prices of a run.
 pub(crate) struct RunCosts<'a> {
-    machine: Arc<Machine>,
+    pub(crate) machine: Arc<Machine>,
     graph: &'a TrainingGraph,
     precision: Precision,
     /// How the policy stores quantised tensors; `None` if it does not.
@@ -54,10 +54,6 @@ impl<'a> RunCosts<'a> {
         let (machine, nodes) = (Arc::new(machine.clone()), vec![None; graph.nodes.len()]);
         let (ways, statistics) = (BTreeMap::new(), Vec::new());
         Self { machine, graph, precision, quantiser, codec, ways, nodes, statistics }
-    }
-
-    pub(crate) fn machine(&self) -> &Machine {
-        &self.machine
     }
 
     /// The processor that trains.
@@ -118,7 +114,7 @@ impl<'a> RunCosts<'a> {
     }
 
     /// What the statistics of `values` values cost; profiled once a size, as offline profiling does.
-    pub(crate) fn statistics(&mut self, values: u64, control: Control) -> Result<Cost, RunError> {
+    pub(crate) fn statistics(&mut self, values: u64, control: Control) -> Result<Cost> {
         if let Some(&(_, known)) = self.statistics.iter().find(|(size, _)| *size == values) {
             return Ok(known);
         }

@@ -129,6 +129,9 @@ impl RunError {
     }
 }
 
+/// What a part of a run yields.
+pub(crate) type Result<T = (), E = RunError> = std::result::Result<T, E>;
+
 /// Why the walk through a part ended early.
 pub(crate) enum Stop {
     /// The part has to start again with this number of samples.

@@ -29,7 +29,7 @@ use self::gather::GatherStack;
 use self::statistics::Statistics;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::governors::LoadGovernor;
 use crate::importance::Importance;
 use crate::job::{AllocatorKind, Job, Observe};
@@ -91,7 +91,7 @@ impl<'a> Executor<'a> {
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
         lesson: Option<&Lesson<'a>>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self> {
         let (rule, planner) = (schedule.budget_rule.take(), schedule.planner.take());
         let schedule: &Schedule = schedule;
         let graph = schedule.graph.as_ref().unwrap_or(job.graph);
@@ -160,7 +160,7 @@ impl<'a> Executor<'a> {
 
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
-    pub(crate) fn start(&mut self) -> Result<(), RunError> {
+    pub(crate) fn start(&mut self) -> Result {
         // The trace begins with the run; the memory budget changes at its times, whatever iterations begin and end meanwhile.
         for wall in &self.job.budgets.traced {
             self.clock.schedule_in(wall.at, Event::Wall(wall.memory));
@@ -171,9 +171,9 @@ impl<'a> Executor<'a> {
                 self.pause(SECOND)?;
             }
         }
-        let libraries = self.costs.machine().library_workspace();
+        let libraries = self.costs.machine.library_workspace();
         if libraries > Bytes::ZERO && self.tensors.borrow(libraries).is_none() {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let shortfall = libraries.saturating_sub(budget);
             return Err(RunError::OutOfMemory { node: "the libraries' workspace".to_owned(), shortfall, budget });
         }
@@ -181,8 +181,8 @@ impl<'a> Executor<'a> {
     }
 
     /// Weights, buffers and the optimiser's state come into memory.
-    fn admit_state(&mut self) -> Result<(), RunError> {
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+    fn admit_state(&mut self) -> Result {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             if tensor.role.is_state() {
                 self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
             }
@@ -192,7 +192,7 @@ impl<'a> Executor<'a> {
 
     /// The CPU's cores as they run now; `None` if a GPU trains.
     pub(crate) fn cores(&self) -> Option<&CpuCores> {
-        self.costs.machine().cores()
+        self.costs.machine.cores()
     }
 
     /// Heat allows a share of the highest frequency.
@@ -220,7 +220,7 @@ impl<'a> Executor<'a> {
     }
 
     /// One iteration, from a micro-batch of `first` samples if the policy does not want another.
-    pub(crate) fn iteration(&mut self, first: u64) -> Result<Record, RunError> {
+    pub(crate) fn iteration(&mut self, first: u64) -> Result<Record> {
         self.plan = IterationPlan::new(first);
         let importance = self.learning.as_ref().and_then(|learning| learning.importance.as_ref());
         match (importance, self.job.measured.get(self.iterations)) {
@@ -256,13 +256,13 @@ impl<'a> Executor<'a> {
 
     /// What processors draw as they run now.
     fn power(&self) -> Power {
-        let machine = self.costs.machine();
+        let machine = &self.costs.machine;
         let power = machine.device.power(machine.cores(), &machine.stack);
         let packing = self.lanes.packer.as_ref().map(PackerLane::cores);
         packing.map_or(power, |cores| power.beside(cores))
     }
 
-    fn begin_iteration(&mut self) -> Result<(), RunError> {
+    fn begin_iteration(&mut self) -> Result {
         self.clock.begin_iteration(self.power(), self.job.observe);
         if let Some(load) = &mut self.load {
             load.begin_iteration(self.clock.now());
@@ -282,7 +282,7 @@ impl<'a> Executor<'a> {
         self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
         if self.costs.quantises() {
             // The arena holds what was planned, whatever was cut in the iteration before.
-            let budget = activation_budget(self.costs.machine(), self.job, self.clock.now()).unwrap_or(Bytes::MAX);
+            let budget = activation_budget(&self.costs.machine, self.job, self.clock.now()).unwrap_or(Bytes::MAX);
             let restored = self.tensors.bound_arena(budget).unwrap_or_default();
             self.in_phase(Phase::Forward, |run| Ok(run.charge_paging(restored)?)).map_err(Stop::outside_a_part)?;
         }
@@ -309,7 +309,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    fn end_iteration(&mut self) -> Result<(), RunError> {
+    fn end_iteration(&mut self) -> Result {
         let changes = self.tensors.take_changes();
         if let Some(phone) = &mut self.phone {
             self.record.phone = Some(phone.end_iteration(self.clock.now(), changes)?);
@@ -335,7 +335,7 @@ impl<'a> Executor<'a> {
     /// Bounds memory as the job and the phone's rule have it.
     fn set_own_budget(&mut self) {
         let decided = self.phone.as_ref().and_then(PhoneInUse::decided);
-        let given = memory_budget(self.costs.machine(), self.job, self.clock.now());
+        let given = memory_budget(&self.costs.machine, self.job, self.clock.now());
         self.tensors.set_budget(given.into_iter().chain(decided).min());
     }
 
@@ -359,27 +359,27 @@ impl<'a> Executor<'a> {
     }
 
     /// Work of the processor beside the graph's nodes.
-    fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result<(), RunError> {
+    fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result {
         self.lanes.spend(cost, kind, self.costs.processor(), &mut self.clock, &mut self.tensors)
     }
 
     /// The host works for `busy` beside the graph's nodes, which wait for it.
-    fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result<(), RunError> {
+    fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result {
         let stalls = Stalls { waiting: busy, ..Stalls::default() };
         self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)?;
         self.follow_load();
         Ok(())
     }
 
-    fn pause(&mut self, span: Nanos) -> Result<(), RunError> {
+    fn pause(&mut self, span: Nanos) -> Result {
         self.lanes.pause(span, &mut self.clock, &mut self.tensors)
     }
 
-    fn await_packer(&mut self, far_enough: impl Fn(&PackerLane) -> bool) -> Result<(), RunError> {
+    fn await_packer(&mut self, far_enough: impl Fn(&PackerLane) -> bool) -> Result {
         self.lanes.await_packer(far_enough, &mut self.clock, &mut self.tensors)
     }
 
-    fn await_flash(&mut self, far_enough: impl Fn(&FlashLane) -> bool) -> Result<(), RunError> {
+    fn await_flash(&mut self, far_enough: impl Fn(&FlashLane) -> bool) -> Result {
         self.lanes.await_flash(far_enough, &mut self.clock, &mut self.tensors)
     }
 
@@ -400,7 +400,7 @@ impl<'a> Executor<'a> {
 
     fn report_peak(&self, node: NodeId) -> PeakReport {
         let mut largest: Vec<Held> = Vec::new();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             let mut hold = |bytes, hold: String| largest.push(Held { name: tensor.name.clone(), bytes, hold });
             if self.tensors.is_whole(id) {
                 hold(self.tensors.state(id).bytes, "whole".to_owned());
@@ -419,17 +419,17 @@ impl<'a> Executor<'a> {
         // Equal ones in the order of the graph.
         largest.sort_by_key(|one| std::cmp::Reverse(one.bytes));
         largest.truncate(LISTED_AT_PEAK);
-        PeakReport { node: self.name_of(node), micro_batch: self.tensors.samples(), largest }
+        PeakReport { node: self.name_of(node), micro_batch: self.tensors.samples, largest }
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        let node = self.tensors.graph().nodes.get(node as usize);
+        let node = self.tensors.graph.nodes.get(node as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 
     /// What a tensor holds cannot be stored, or not be had back.
     fn lost(&self, tensor: TensorId, error: StoreError) -> Stop {
-        let tensor = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
+        let tensor = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         match (&self.learning, error) {
             // A range that is not finite cannot be cut into steps.
             (Some(learning), StoreError::Kernel(KernelError::Range { .. })) => {
@@ -441,7 +441,7 @@ impl<'a> Executor<'a> {
 
     /// The policy asked for what cannot be done to a tensor.
     fn refused(&self, action: &str, tensor: TensorId, reason: &'static str) -> Stop {
-        let name = self.tensors.graph().tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
+        let name = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         Stop::illegal(format!("{action} {name}"), reason)
     }
 }

@@ -4,7 +4,7 @@ use haversack_devices::processor::{CpuCores, Schedutil, StepWise, Usage};
 use haversack_devices::units::{Fraction, Hertz, Nanos, Watts};
 use haversack_devices::{Heat, Thermal};
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::job::Job;
 use crate::machine::Machine;
 use crate::record::{HeatPoint, Record};
@@ -97,7 +97,7 @@ pub(crate) struct Governors {
 
 impl Governors {
     /// Before the first iteration.
-    pub(crate) fn start(machine: &Machine, job: &Job<'_>) -> Result<Self, RunError> {
+    pub(crate) fn start(machine: &Machine, job: &Job<'_>) -> Result<Self> {
         let heat = match job.ambient {
             None => None,
             Some(ambient) => {
@@ -118,7 +118,7 @@ impl Governors {
 
     /// After an iteration that `cores` have ended: how hot the device is now, and the share of the highest frequency that
     /// this allows, where a governor heeds it.
-    pub(crate) fn after(&mut self, record: &Record, cores: Option<&CpuCores>) -> Result<Option<Fraction>, RunError> {
+    pub(crate) fn after(&mut self, record: &Record, cores: Option<&CpuCores>) -> Result<Option<Fraction>> {
         self.elapsed += record.iteration;
         let seconds = record.iteration.seconds();
         if let Some((thermal, heat)) = &mut self.heat

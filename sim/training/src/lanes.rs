@@ -15,7 +15,7 @@ use self::dsp::DspLane;
 use self::flash::FlashLane;
 use self::packer::PackerLane;
 use crate::clock::{Clock, Event, Flow};
-use crate::error::RunError;
+use crate::error::Result;
 use crate::job::Wall;
 use crate::record::Breakdown;
 use crate::tensors::Tensors;
@@ -64,7 +64,7 @@ impl Lanes {
     }
 
     /// Lets time go on to the next event, and says what it meant; `None` if none is to come.
-    pub(crate) fn next(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<Option<Progress>, RunError> {
+    pub(crate) fn next(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<Option<Progress>> {
         let Some(event) = clock.next() else { return Ok(None) };
         let mut progress = Progress::Other;
         match event {
@@ -97,7 +97,7 @@ impl Lanes {
         on: ProcessorKind,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<Cost, RunError> {
+    ) -> Result<Cost> {
         let (start, cost) = (clock.now(), &clock.issue(cost));
         if !clock.compute_undisturbed(cost)? {
             clock.schedule_in(cost.launch, Event::Launched);
@@ -121,7 +121,7 @@ impl Lanes {
         on: ProcessorKind,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result {
         let start = clock.now();
         self.run(cost, on, clock, tensors)?;
         clock.charge(start, |part| match kind {
@@ -138,7 +138,7 @@ impl Lanes {
     }
 
     /// Nothing happens here for `span`.
-    pub(crate) fn pause(&mut self, span: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<(), RunError> {
+    pub(crate) fn pause(&mut self, span: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         clock.schedule_in(span, Event::Pause);
         while !matches!(self.next(clock, tensors)?, Some(Progress::Paused) | None) {}
         Ok(())
@@ -150,7 +150,7 @@ impl Lanes {
         far_enough: impl Fn(&PackerLane) -> bool,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result {
         let waits = |lanes: &Self| lanes.packer.as_ref().is_some_and(|packer| !far_enough(packer));
         self.wait(waits, |part| &mut part.packing, clock, tensors)
     }
@@ -161,18 +161,18 @@ impl Lanes {
         far_enough: impl Fn(&FlashLane) -> bool,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result {
         self.wait(|lanes| !far_enough(&lanes.flash), |part| &mut part.swapping, clock, tensors)
     }
 
     /// The lanes finish what they have in hand.
-    pub(crate) fn finish(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<(), RunError> {
+    pub(crate) fn finish(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         self.finish_packing(clock, tensors)?;
         self.await_flash(|flash| flash.in_flight() == 0, clock, tensors)
     }
 
     /// The cores that pack finish what they have begun; what waits for them does not matter any more.
-    pub(crate) fn finish_packing(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<(), RunError> {
+    pub(crate) fn finish_packing(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         if let Some(packer) = &mut self.packer {
             packer.forget_waiting();
         }
@@ -185,7 +185,7 @@ impl Lanes {
         part: impl FnOnce(&mut Breakdown) -> &mut Nanos,
         clock: &mut Clock,
         tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
+    ) -> Result {
         let start = clock.now();
         while waits(self) {
             if self.next(clock, tensors)?.is_none() {

@@ -3,13 +3,13 @@
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Loss, Pass, Statistics};
+use haversack_numerics::program::{Loss, Pass};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_policies::setting::Learned;
 use haversack_workloads::{Role, TensorId};
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::importance::Importance;
 
 /// What is trained, and how far it has come.
@@ -53,19 +53,10 @@ pub(crate) struct Learning<'a> {
 
 impl<'a> Learning<'a> {
     pub(crate) fn new(lesson: &Lesson<'a>, importance: Option<Importance>) -> Self {
-        let (program, rule) = (lesson.program, Rule::default());
         Self {
-            program,
+            program: lesson.program,
             batch: MiniBatch::default(),
-            pass: Pass {
-                samples: 0,
-                batch: 0,
-                first: 0,
-                update: lesson.update,
-                seed: lesson.seed,
-                statistics: Statistics::Own,
-                rule,
-            },
+            pass: Pass::whole(0, lesson.update, lesson.seed, Rule::default()),
             part: Loss::default(),
             sum: 0.0,
             squares: 0.0,
@@ -141,7 +132,7 @@ impl<'a> Learning<'a> {
     }
 
     /// A loss that is no number any more is an error.
-    pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result<(), RunError> {
+    pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result {
         if loss.mean.is_finite() {
             return Ok(());
         }

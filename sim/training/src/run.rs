@@ -6,7 +6,7 @@ use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
 use haversack_policies::{Policy, PolicyError};
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::executor::Executor;
 use crate::governors::Governors;
 use crate::job::{Job, Observe};
@@ -24,7 +24,7 @@ const RESOLUTION: f64 = 1e-3;
 ///
 /// # Errors
 /// [`RunError`]: memory that the policy cannot free, an illegal answer of the policy, a malformed graph.
-pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Result<Record, RunError> {
+pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Result<Record> {
     let iterations = std::iter::repeat_n((), job.iterations.max(1) as usize);
     run(machine, job, policy, None, iterations, |_, ()| {}, |_| true)
 }
@@ -41,7 +41,7 @@ pub fn train(
     lesson: &mut Lesson<'_>,
     batches: impl Iterator<Item = (MiniBatch, Rule)>,
     seen: impl FnMut(&Record) -> bool,
-) -> Result<Record, RunError> {
+) -> Result<Record> {
     run(machine, job, policy, Some(lesson), batches, |run, (batch, rule)| run.learn(batch, rule), seen)
 }
 
@@ -54,7 +54,7 @@ fn run<T>(
     iterations: impl Iterator<Item = T>,
     mut begin: impl FnMut(&mut Executor<'_>, T),
     mut seen: impl FnMut(&Record) -> bool,
-) -> Result<Record, RunError> {
+) -> Result<Record> {
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
@@ -109,7 +109,7 @@ pub fn least_memory(
     machine: &Machine,
     job: &Job<'_>,
     policy: impl Fn() -> Result<Box<dyn Policy>, PolicyError>,
-) -> Result<Bytes, RunError> {
+) -> Result<Bytes> {
     let mut job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
     job.budgets.walls.clear();
     job.budgets.traced.clear();
@@ -125,10 +125,7 @@ pub fn least_memory(
 ///
 /// # Errors
 /// What `attempt` fails with for another reason than its budget.
-pub fn least_that_works(
-    works: Bytes,
-    mut attempt: impl FnMut(Bytes) -> Result<(), RunError>,
-) -> Result<Bytes, RunError> {
+pub fn least_that_works(works: Bytes, mut attempt: impl FnMut(Bytes) -> Result) -> Result<Bytes> {
     // Half of what works, again and again, until something does not.
     let (mut fails, mut works) = (0, works.0);
     while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {

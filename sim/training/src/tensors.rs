@@ -10,32 +10,25 @@
 mod forms;
 mod values;
 
+use std::ops::{Deref, DerefMut};
+
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
 use haversack_memory::{Allocation, AllocationError, Allocator};
 use haversack_policies::policy::ComputingBudget;
 use haversack_policies::quantised::ArenaPlan;
-use haversack_policies::{MemoryView, Storage, TensorSet, TensorState};
-use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
+use haversack_policies::{MemoryView, Register, Storage};
+use haversack_workloads::{Extent, Phase, TensorId, TrainingGraph};
 
 pub(crate) use self::values::{Carried, Values};
 pub use self::values::{GivesBack, StoreError};
 
 /// The tensors of a run.
 pub(crate) struct Tensors<'g> {
-    graph: &'g TrainingGraph,
-    uses: Uses,
-    /// Each tensor as policies see it, its form included.
-    states: Vec<TensorState>,
+    register: Register<'g>,
     /// What each tensor takes.
     slots: Vec<Slot>,
-    candidates: TensorSet,
-    /// Tensors whose state or candidature has changed since a policy was last asked for memory.
-    changed: TensorSet,
-    /// The schedule's node that is under way, or the next where one has ended.
-    at: NodeId,
-    samples: u64,
-    limits: Limits,
+    pub(crate) limits: Limits,
     allocator: Box<dyn Allocator>,
     /// Where quantised tensors lie; `None` if the allocator holds them.
     arena: Option<PageArena>,
@@ -52,7 +45,7 @@ pub(crate) struct Tensors<'g> {
     values: Option<Values<'g>>,
 }
 
-/// What a tensor takes of memory, and who holds on to it.
+/// What a tensor takes of memory.
 ///
 /// Where a run carries data, what the tensor holds comes and goes with the blocks, see [`Values`].
 #[derive(Clone, Copy, Default)]
@@ -60,10 +53,6 @@ struct Slot {
     /// The block of the tensor as it was made.
     whole: Option<Allocation>,
     stored: Option<Stored>,
-    /// The number of operators and lanes that work on it.
-    locks: u32,
-    /// The number of its uses that the schedule has passed.
-    passed: u32,
     /// Whether the policy has said that it is held whole.
     kept: bool,
     /// Whether this gradient of a parameter is given up in this iteration.
@@ -144,19 +133,26 @@ impl From<StoreError> for NoPlace {
     }
 }
 
+impl<'g> Deref for Tensors<'g> {
+    type Target = Register<'g>;
+
+    fn deref(&self) -> &Register<'g> {
+        &self.register
+    }
+}
+
+impl DerefMut for Tensors<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.register
+    }
+}
+
 impl<'g> Tensors<'g> {
     /// Those of `graph`, none of which is in memory yet.
     pub(crate) fn new(graph: &'g TrainingGraph, allocator: Box<dyn Allocator>, limits: Limits) -> Self {
-        let count = graph.tensors.len();
         let mut tensors = Self {
-            graph,
-            uses: Uses::new(graph),
-            states: vec![TensorState { next_use: NodeId::MAX, ..TensorState::default() }; count],
-            slots: vec![Slot::default(); count],
-            candidates: TensorSet::new(),
-            changed: TensorSet::new(),
-            at: 0,
-            samples: 1,
+            register: Register::new(graph, 1),
+            slots: vec![Slot::default(); graph.tensors.len()],
             limits,
             allocator,
             arena: None,
@@ -200,31 +196,6 @@ impl<'g> Tensors<'g> {
 
     // What policies and the rest of the executor ask.
 
-    pub(crate) const fn graph(&self) -> &'g TrainingGraph {
-        self.graph
-    }
-
-    pub(crate) const fn uses(&self) -> &Uses {
-        &self.uses
-    }
-
-    pub(crate) const fn samples(&self) -> u64 {
-        self.samples
-    }
-
-    pub(crate) fn state(&self, tensor: TensorId) -> &TensorState {
-        &self.states[tensor as usize]
-    }
-
-    pub(crate) fn is_whole(&self, tensor: TensorId) -> bool {
-        self.states[tensor as usize].form.is_whole()
-    }
-
-    /// How a tensor is stored otherwise than whole; `None` if it is not.
-    pub(crate) fn storage(&self, tensor: TensorId) -> Option<Storage> {
-        self.states[tensor as usize].form.storage()
-    }
-
     /// The number of bits a value with which a tensor is stored; 0 if it is not quantised.
     pub(crate) fn bits(&self, tensor: TensorId) -> u8 {
         match self.storage(tensor) {
@@ -233,62 +204,21 @@ impl<'g> Tensors<'g> {
         }
     }
 
-    /// Bytes of a tensor as it was made, at the current micro-batch.
-    pub(crate) fn size(&self, tensor: TensorId) -> Bytes {
-        Bytes(self.graph.tensor(tensor).bytes.at(self.samples))
-    }
-
     /// Bytes of the form in which a tensor is stored; `None` if it is not.
     pub(crate) fn stored_size(&self, tensor: TensorId) -> Option<Bytes> {
         self.slots[tensor as usize].stored.map(|stored| stored.bytes)
-    }
-
-    pub(crate) fn is_locked(&self, tensor: TensorId) -> bool {
-        self.slots[tensor as usize].locks > 0
     }
 
     pub(crate) fn is_kept(&self, tensor: TensorId) -> bool {
         self.slots[tensor as usize].kept
     }
 
-    pub(crate) fn is_candidate(&self, tensor: TensorId) -> bool {
-        self.candidates.contains(tensor)
-    }
-
-    /// Whether the schedule will not use the tensor again in this micro-batch.
-    pub(crate) fn is_dead(&self, tensor: TensorId) -> bool {
-        let role = self.graph.tensors[tensor as usize].role;
-        self.states[tensor as usize].next_use == NodeId::MAX
-            && matches!(role, Role::Activation | Role::Gradient | Role::ParameterGradient)
-    }
-
     /// Memory as a policy sees it at a time of a phase, while `wanted` more is to fit into `budget`.
     pub(crate) fn view(&self, wanted: Extent, budget: Bytes, now: Nanos, phase: Phase) -> MemoryView<'_> {
-        MemoryView {
-            graph: self.graph,
-            tensors: &self.states,
-            candidates: &self.candidates,
-            changed: &self.changed,
-            producers: self.uses.producers(),
-            at: self.at,
-            micro_batch: self.samples,
-            needed: self.totals.whole + wanted,
-            budget,
-            now,
-            phase,
-        }
-    }
-
-    /// A policy was asked for memory: what changes from now on is news to it.
-    pub(crate) fn forget_changed(&mut self) {
-        self.changed.clear();
+        MemoryView { needed: self.totals.whole + wanted, budget, now, ..self.register.view(phase) }
     }
 
     // How much is in memory, and how much may be.
-
-    pub(crate) const fn limits(&self) -> &Limits {
-        &self.limits
-    }
 
     /// A budget for saved tensors from the beginning of an iteration on.
     pub(crate) const fn set_activation_budget(&mut self, activations: Option<Bytes>) {

@@ -19,7 +19,8 @@ pub(super) struct ImportContext<'i> {
     pub(super) report: Report,
     pub(super) users: Tracker,
     sink: &'i mut Sink<'i>,
-    place: Place,
+    /// The present line.
+    pub(super) place: Place,
     line_is_bad: bool,
 }
 
@@ -74,16 +75,11 @@ impl<'i> ImportContext<'i> {
         told < self.options.listed || (self.options.strict && reason.is_bad())
     }
 
-    /// The present line.
-    pub(super) fn place(&self) -> Place {
-        self.place.clone()
-    }
-
     /// Tells of something in the present line; the message is made only where somebody will read it.
     pub(super) fn find(&mut self, reason: Reason, field: &str, message: impl FnOnce() -> String) -> Result<()> {
         let counts = reason.is_bad() && !std::mem::replace(&mut self.line_is_bad, true);
         self.report.bad_lines += u64::from(counts);
-        self.tell(&self.place(), reason, field, message)
+        self.tell(&self.place.clone(), reason, field, message)
     }
 
     /// Tells of something in a line that was held back.

@@ -69,7 +69,8 @@ pub(super) struct UserEvents<'a> {
     player: Player<'a>,
     sessions: SessionStream<'a>,
     candidates: Vec<Candidate>,
-    packages: Vec<&'a str>,
+    /// The packages by their ids.
+    pub(super) packages: Vec<&'a str>,
     events: std::vec::IntoIter<AppEvent>,
 }
 
@@ -90,11 +91,6 @@ impl<'a> UserEvents<'a> {
         let player = Player::new(model, seed, &user, &candidates, &mut events);
         let sessions = SessionStream::new(model, seed, &user, days);
         Self { player, sessions, candidates, packages, events: events.into_iter() }
-    }
-
-    /// The packages by their ids.
-    pub(super) fn packages(&self) -> &[&'a str] {
-        &self.packages
     }
 
     fn next_event(&mut self) -> Option<AppEvent> {

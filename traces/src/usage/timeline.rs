@@ -51,7 +51,7 @@ impl AppTimeline {
     pub fn generated(model: &UsageModel, seed: u64, name: &str, from: Nanos, length: Nanos) -> Self {
         let end = Nanos(from.0.saturating_add(length.0));
         let events = UserEvents::new(model, seed, name, days_until(end));
-        let packages = events.packages().iter().map(|&package| Arc::from(package)).collect();
+        let packages = events.packages.iter().map(|&package| Arc::from(package)).collect();
         let start = UtcTime(i64::try_from(from.0).unwrap_or(i64::MAX));
         let window = Self::empty(name, start, length, packages);
         window.filled(from, events.map(|(_, event)| event))

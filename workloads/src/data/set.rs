@@ -97,7 +97,8 @@ fn chosen<'a, T>(items: &'a [T], indices: &'a [usize], elements: usize) -> impl 
 }
 
 /// Which part of a data set.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Part {
     /// What the network learns from.
     Train,

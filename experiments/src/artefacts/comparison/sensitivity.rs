@@ -64,7 +64,7 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
         program: &trained.program,
         state: trained.state.clone(),
         meter: Meter::new(),
-        seed: trained.seed(),
+        seed: trained.seed,
         update: trained.updates(),
         importance: Vec::new(),
         factors: Vec::new(),

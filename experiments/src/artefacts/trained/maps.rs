@@ -59,7 +59,7 @@ impl Trained {
     pub(in crate::artefacts) fn maps(&self) -> Result<Vec<SavedMap>> {
         let saved = self.saved();
         let mut maps = Vec::new();
-        self.watch(|node, memory| {
+        self.watch(1, |node, memory| {
             // All that is saved is there before the first node of backward.
             if node.phase == Phase::Backward && maps.is_empty() {
                 for &(tensor, kind) in &saved {
@@ -79,7 +79,7 @@ impl Trained {
             (0..).zip(&self.plan.graph.tensors).filter(|(_, tensor)| tensor.role == Role::ParameterGradient);
         let of_weights: Vec<TensorId> = of_weights.map(|(id, _)| id).collect();
         let (mut has_stored, mut gradients, mut failed) = (false, Vec::new(), None);
-        self.watch(|node, memory| {
+        self.watch(1, |node, memory| {
             if node.phase == Phase::Backward && !has_stored {
                 has_stored = true;
                 for &(tensor, kind) in &saved {

@@ -136,7 +136,7 @@ impl Trained {
     /// The gradients of the weights of all layers in each of the next `batches` mini-batches, with each split in `parts`.
     pub(in crate::artefacts) fn split_gradients(&self, batches: usize, parts: usize) -> Result<Vec<SplitGradient>> {
         let mut found = Vec::new();
-        self.watch_each(batches, |node, memory| {
+        self.watch(batches, |node, memory| {
             let is_gradient = node
                 .work
                 .product

@@ -67,24 +67,22 @@ pub(super) fn read(file: &str, text: &str) -> Result<Probed> {
     let mut check = Check { file, text, keys: Vec::new(), wrong: Vec::new() };
     let name = said("probe").unwrap_or_default();
     let probe = match (said("format"), name) {
-        (Some(FORMAT), "cpu") => Probe::Cpu,
-        (Some(FORMAT), "opencl" | "cuda") => Probe::Gpu,
+        (Some(FORMAT), "cpu") => Ok(Probe::Cpu),
+        (Some(FORMAT), "opencl" | "cuda") => Ok(Probe::Gpu),
         (Some(FORMAT), other) => {
             let near = aside(nearest(other, ["cpu", "opencl", "cuda"]));
-            check.refuse("probe", &format!("unknown probe \"{other}\"{near}; expected cpu, opencl or cuda"));
-            return Err(check.error());
+            Err(("probe", format!("unknown probe \"{other}\"{near}; expected cpu, opencl or cuda")))
         }
         (Some(other), _) => {
-            let what =
-                format!("unknown format \"{other}\"; expected \"{FORMAT}\": build and run the probe of this version");
-            check.refuse("format", &what);
-            return Err(check.error());
+            let instead = format!("expected \"{FORMAT}\": build and run the probe of this version");
+            Err(("format", format!("unknown format \"{other}\"; {instead}")))
         }
-        (None, _) => {
-            check.refuse("format", &format!("missing; expected \"{FORMAT}\", which every probe prints"));
-            return Err(check.error());
-        }
+        (None, _) => Err(("format", format!("missing; expected \"{FORMAT}\", which every probe prints"))),
     };
+    let probe = probe.map_err(|(key, what)| {
+        check.refuse(key, &what);
+        check.error()
+    })?;
     let rows = csv::Reader::from_reader(KEYS.as_bytes()).into_deserialize::<Key>();
     check.keys = rows.collect::<Result<_, _>>().map_err(|error| CommandError::failed(format!("keys.csv: {error}")))?;
     check.keys.retain(|key| [Probe::Any, probe].contains(&key.probe));

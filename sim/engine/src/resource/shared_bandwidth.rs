@@ -86,12 +86,12 @@ impl<T> SharedBandwidth<T> {
 
     /// The capacity, as rounded.
     pub fn capacity(&self) -> BytesPerSecond {
-        rate_of(self.lanes.capacity())
+        rate_of(self.lanes.capacity)
     }
 
     /// The bytes moved so far for all flows together, rounded down.
     pub fn delivered(&self) -> Bytes {
-        whole_bytes(self.lanes.delivered())
+        whole_bytes(self.lanes.delivered)
     }
 
     /// The present rate of a flow; `None` once it has completed or was cancelled.

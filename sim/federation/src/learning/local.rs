@@ -13,9 +13,9 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
-use super::LearningError;
 use super::source::{Holding, Source};
 use super::stand_in::{StandIn, Step};
+use super::{LearningError, Result};
 
 /// How a client trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct LocalSgd {
 impl LocalSgd {
     /// # Errors
     /// A setting that nothing can be trained with.
-    pub fn check(&self) -> Result<(), LearningError> {
+    pub fn check(&self) -> Result {
         let wrong = |field, value: String, expected| Err(LearningError::Setting { field, value, expected });
         match *self {
             Self { epochs: 0, .. } => wrong("local_epochs", "0".to_owned(), "at least 1"),
@@ -91,7 +91,7 @@ impl StandIn {
         how: &LocalSgd,
         turn: Turn,
         store: Option<&GivesBack>,
-    ) -> Result<Update, LearningError> {
+    ) -> Result<Update> {
         let Turn { seed, round, client } = turn;
         how.check()?;
         if how.proximal > 0.0 && self.is_in_integers() {
@@ -171,12 +171,7 @@ pub struct Trainee<'a> {
 ///
 /// # Errors
 /// The first failure in the order of the cohort; of losses, only where all of them are no finite numbers.
-pub fn train_all(
-    source: &Source,
-    cohort: &[Trainee<'_>],
-    how: &LocalSgd,
-    seed: u64,
-) -> Result<Vec<Option<Update>>, LearningError> {
+pub fn train_all(source: &Source, cohort: &[Trainee<'_>], how: &LocalSgd, seed: u64) -> Result<Vec<Option<Update>>> {
     let train = |trainee: &Trainee<'_>| {
         let Trainee { client, round, .. } = *trainee;
         let samples = source.samples(seed, client, &trainee.holding);
@@ -184,7 +179,7 @@ pub fn train_all(
     };
     let updates: Vec<_> = cohort.par_iter().map(train).collect();
     let has_others = updates.iter().any(Result::is_ok);
-    let taken = |update: Result<Update, LearningError>| match update {
+    let taken = |update: Result<Update>| match update {
         Err(LearningError::Diverged { .. }) if has_others => Ok(None),
         update => update.map(Some),
     };

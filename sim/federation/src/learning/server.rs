@@ -1,6 +1,6 @@
 //! What a cohort has learned together, and how the server takes it into its weights.
 
-use super::LearningError;
+use super::{LearningError, Result};
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +98,7 @@ pub struct Contribution<'a> {
 ///
 /// # Errors
 /// A client with another number of weights.
-pub fn mean_change(len: usize, clients: &[Contribution<'_>]) -> Result<Vec<f32>, LearningError> {
+pub fn mean_change(len: usize, clients: &[Contribution<'_>]) -> Result<Vec<f32>> {
     let (mut sums, mut shares) = (vec![0.0_f64; len], vec![0.0_f64; len]);
     for &Contribution { share, change, places } in clients {
         let (expected, found) = (places.map_or(len, <[u32]>::len), change.len());

@@ -8,10 +8,10 @@ use haversack_workloads::data::{DataSet, Inputs, Part};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
 
-use super::LearningError;
 use super::deal::Deal;
 use super::stand_in::StandIn;
 use super::synthetic::Synthetic;
+use super::{LearningError, Result};
 use crate::draw::place_of;
 
 /// How the classes of clients' samples differ.
@@ -30,7 +30,7 @@ pub enum Labels {
 impl Labels {
     /// # Errors
     /// A concentration that is not above 0.
-    pub fn check(self) -> Result<(), LearningError> {
+    pub fn check(self) -> Result {
         match self {
             Self::Dirichlet { alpha } if !(alpha > 0.0 && alpha.is_finite()) => {
                 Err(LearningError::Setting { field: "alpha", value: alpha.to_string(), expected: "a number above 0" })
@@ -167,7 +167,7 @@ impl Source {
 
     /// # Errors
     /// A network that takes other samples.
-    pub fn check(&self, stand_in: &StandIn) -> Result<(), LearningError> {
+    pub fn check(&self, stand_in: &StandIn) -> Result {
         let found = match self {
             Self::Set { set, .. } | Self::Dealt { set, .. } => set.form.elements(),
             Self::Synthetic(_) => Synthetic::FEATURES,

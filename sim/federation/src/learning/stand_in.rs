@@ -5,8 +5,8 @@ use std::ops::Range;
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::plain;
-use haversack_numerics::program::{Loss, Pass, Statistics};
+use haversack_numerics::plain::Plain;
+use haversack_numerics::program::{Loss, Pass};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program, ProgramError};
 use haversack_training::GivesBack;
@@ -16,7 +16,7 @@ use haversack_workloads::models::{Width, build_narrow};
 use haversack_workloads::training_graph::Node;
 use haversack_workloads::{Network, Phase, Role, StorageId, TrainingGraph};
 
-use super::LearningError;
+use super::{LearningError, Result};
 
 /// Samples that are evaluated at once.
 const EVALUATED_AT_ONCE: usize = 250;
@@ -27,7 +27,7 @@ pub struct StandIn {
     network: Network,
     graph: TrainingGraph,
     program: Program,
-    weights: Vec<Weight>,
+    pub(super) weights: Vec<Weight>,
 }
 
 /// Where a weight lies in the flat slice, and its dimensions.
@@ -72,7 +72,7 @@ impl StandIn {
     ///
     /// # Errors
     /// A model that has no narrower form or does not take the input, or that has no arithmetic here.
-    pub fn new(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Self, LearningError> {
+    pub fn new(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Self> {
         Self::of_width(id, input, classes, Width::FULL)
     }
 
@@ -80,12 +80,7 @@ impl StandIn {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn of_width(
-        id: &str,
-        input: Option<&[u64]>,
-        classes: Option<u64>,
-        width: Width,
-    ) -> Result<Self, LearningError> {
+    pub fn of_width(id: &str, input: Option<&[u64]>, classes: Option<u64>, width: Width) -> Result<Self> {
         let network = build_narrow(id, input, classes, width)?;
         let graph = differentiate(&network, EagerRules::default())?;
         let program = Program::new(&network, &graph)?;
@@ -97,12 +92,7 @@ impl StandIn {
     ///
     /// # Errors
     /// As [`Self::new`], and a model or an update that the algorithm has no integers for.
-    pub fn in_integers(
-        id: &str,
-        input: Option<&[u64]>,
-        classes: Option<u64>,
-        algorithm: &Algorithm,
-    ) -> Result<Self, LearningError> {
+    pub fn in_integers(id: &str, input: Option<&[u64]>, classes: Option<u64>, algorithm: &Algorithm) -> Result<Self> {
         let network = build_narrow(id, input, classes, Width::FULL)?;
         let rewritten = mixed::rewritten(&network, algorithm, Optimiser::Sgd)?;
         let graph = rewritten.graph.clone();
@@ -142,15 +132,11 @@ impl StandIn {
         input.map_or(0, |(id, _)| self.program.elements(id, 1))
     }
 
-    pub(super) fn weights(&self) -> &[Weight] {
-        &self.weights
-    }
-
     /// The weights before training, drawn by `seed`.
     ///
     /// # Errors
     /// A weight whose values are not known beforehand.
-    pub fn initial(&self, seed: u64) -> Result<Vec<f32>, LearningError> {
+    pub fn initial(&self, seed: u64) -> Result<Vec<f32>> {
         let mut flat = vec![0.0; self.len()];
         for weight in &self.weights {
             flat[weight.range()].copy_from_slice(&self.network.initial_floats(weight.storage, seed)?);
@@ -162,7 +148,7 @@ impl StandIn {
     ///
     /// # Errors
     /// Another number of weights.
-    pub(super) fn state(&self, weights: &[f32], meter: &Meter) -> Result<State, LearningError> {
+    pub(super) fn state(&self, weights: &[f32], meter: &Meter) -> Result<State> {
         let (expected, found) = (self.len(), weights.len());
         if expected != found {
             return Err(LearningError::Weights { expected, found });
@@ -204,11 +190,10 @@ impl StandIn {
         rule: Rule,
         Step { update, seed, store }: Step<'_>,
         meter: &Meter,
-    ) -> Result<Loss, LearningError> {
-        let pass = self.pass(batch, rule, update, seed);
-        let Some((store, draw)) = store else {
-            return Ok(plain::train(&self.program, &self.graph, state, batch, &pass, meter)?);
-        };
+    ) -> Result<Loss> {
+        let pass = Pass::whole(batch.len, update, seed, rule);
+        let plain = Plain { program: &self.program, graph: &self.graph, batch, pass: &pass, meter };
+        let Some((store, draw)) = store else { return Ok(plain.train(state)?) };
         let (mut is_stored, mut refused) = (false, None);
         let before = |node: &Node, memory: &mut dyn Memory| {
             if node.phase != Phase::Backward || std::mem::replace(&mut is_stored, true) {
@@ -220,27 +205,24 @@ impl StandIn {
                 word
             })
         };
-        let trained = plain::train_watched(&self.program, &self.graph, state, batch, &pass, meter, before);
+        let trained = plain.train_watched(state, before);
         refused.map_or(Ok(trained?), |error| Err(error.into()))
-    }
-
-    fn pass(&self, batch: &MiniBatch, rule: Rule, update: u64, seed: u64) -> Pass {
-        Pass { samples: batch.len, batch: batch.len, first: 0, update, seed, statistics: Statistics::Own, rule }
     }
 
     /// How well these weights answer samples.
     ///
     /// # Errors
     /// Another number of weights, or samples that do not suit the network.
-    pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score, LearningError> {
+    pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score> {
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
-        let whole = self.pass(batch, Rule::default(), 0, 0);
+        let whole = Pass::whole(batch.len, 0, 0, Rule::default());
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);
         for first in (0..batch.len).step_by(EVALUATED_AT_ONCE) {
             let samples = EVALUATED_AT_ONCE.min(batch.len - first);
             let pass = Pass { samples, first, ..whole };
-            let part = plain::evaluate(&self.program, &self.graph, &mut state, batch, &pass, &meter)?;
+            let plain = Plain { program: &self.program, graph: &self.graph, batch, pass: &pass, meter: &meter };
+            let part = plain.evaluate(&mut state)?;
             loss += part.mean * part.rows as f64;
             correct += part.correct;
             rows += part.rows;

@@ -5,7 +5,7 @@ use haversack_engine::Stream;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::LearningError;
+use super::{LearningError, Result};
 
 /// How much clients differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Synthetic {
 
     /// # Errors
     /// A variance below 0.
-    pub fn new(alpha: f64, beta: f64) -> Result<Self, LearningError> {
+    pub fn new(alpha: f64, beta: f64) -> Result<Self> {
         for (field, value) in [("alpha", alpha), ("beta", beta)] {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(LearningError::Setting { field, value: value.to_string(), expected: "a number from 0" });

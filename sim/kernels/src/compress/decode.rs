@@ -34,7 +34,7 @@ pub fn decompress(bytes: &[u8], isa: Isa, values: &mut [f32]) -> Result<(), Code
         quantised: sections.quantised,
         blocks: sections.blocks,
         exact: sections.exact,
-        extras: BitReader::new(sections.extras.rest()),
+        extras: BitReader::new(sections.extras.bytes),
         frames: FrameReader::new(sections.frames, plane * predicted),
         steps: Steps::default(),
         words: Vec::new(),

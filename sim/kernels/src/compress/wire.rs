@@ -148,7 +148,8 @@ impl Record {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     what: &'static str,
-    bytes: &'a [u8],
+    /// Everything that is left.
+    pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
@@ -182,11 +183,6 @@ impl<'a> Reader<'a> {
     pub(super) fn words(&mut self, count: usize) -> Result<impl ExactSizeIterator<Item = u32> + use<'a>, CodecError> {
         let bytes = self.take(count.saturating_mul(4))?;
         Ok(bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)))
-    }
-
-    /// Everything that is left.
-    pub(super) const fn rest(&self) -> &'a [u8] {
-        self.bytes
     }
 
     /// That the section is damaged.

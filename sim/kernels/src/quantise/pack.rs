@@ -75,26 +75,28 @@ fn whole_blocks<S: Simd, R: Rounder<S>>(
     format: Format,
     words: &mut [u32],
 ) -> usize {
+    let range = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
     match format.layout {
-        Layout::Interleaved => with_width!(format.bits, tensor_blocks<S, _>, simd, rounder, values, scale, words),
-        Layout::Sequential => with_width!(format.bits, sequential_blocks<S, _>, simd, rounder, values, scale, words),
+        Layout::Interleaved => {
+            with_width!(format.bits, interleaved_blocks<S, _, _>, simd, rounder, values, |_| range, words)
+        }
+        Layout::Sequential => with_width!(format.bits, sequential_blocks<S, _>, simd, rounder, values, range, words),
         Layout::Unified(_) => 0,
     }
 }
 
-/// Packs the whole interleaved blocks of a tensor, and says how many elements those are.
+/// Packs whole interleaved blocks, the range of whose vectors `range` gives, and says how many elements those are.
 #[inline(always)]
-fn tensor_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
+fn interleaved_blocks<S: Simd, R: Rounder<S>, F: Fn(usize) -> Range<S>, const B: u32, const K: usize>(
     simd: S,
     rounder: R,
     values: &[f32],
-    scale: Scale,
+    range: F,
     words: &mut [u32],
 ) -> usize {
     let (blocks, _) = values.as_chunks::<LANES>().0.as_chunks::<K>();
-    let (minimum, slope) = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
     for (n, (block, word)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
-        let packed = pack_block::<S, R, B, K>(simd, rounder, block, n * LANES * K, |_| (minimum, slope));
+        let packed = pack_block::<S, R, B, K>(simd, rounder, block, n * LANES * K, |vector| range(n * K + vector));
         simd.store_words(packed, word);
     }
     blocks.len() * LANES * K
@@ -106,11 +108,11 @@ fn sequential_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     simd: S,
     rounder: R,
     values: &[f32],
-    scale: Scale,
+    range: Range<S>,
     words: &mut [u32],
 ) -> usize {
+    let (minimum, slope) = range;
     let (blocks, _) = values.as_chunks::<LANES>().0.as_chunks::<K>();
-    let (minimum, slope) = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
     let mut codes = [[0; LANES]; K];
     for (n, (block, words)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
         for (i, (vector, codes)) in block.iter().zip(&mut codes).enumerate() {
@@ -145,31 +147,15 @@ fn groups<S: Simd>(
         if fast {
             let first = n * groups * GROUP;
             let words = &mut words[first / k..];
-            packed = first + with_width!(format.bits, group_blocks<S, _>, simd, rounder, chunk, &ranges, words);
+            let range = |vector: usize| ranges.of_group(simd, vector / (GROUP / LANES) % LANES);
+            packed = first + with_width!(format.bits, interleaved_blocks<S, _, _>, simd, rounder, chunk, range, words);
         }
     }
     Ok(packed)
 }
 
-/// Packs the whole interleaved blocks of a chunk, and says how many elements those are.
-#[inline(always)]
-fn group_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
-    simd: S,
-    rounder: R,
-    chunk: &[f32],
-    ranges: &Ranges,
-    words: &mut [u32],
-) -> usize {
-    let (blocks, _) = chunk.as_chunks::<LANES>().0.as_chunks::<K>();
-    for (n, (block, word)) in blocks.iter().zip(words.as_chunks_mut::<LANES>().0).enumerate() {
-        let range = |vector: usize| {
-            let group = (n * K + vector) / (GROUP / LANES) % LANES;
-            (simd.splat(ranges.minima[group]), simd.splat(ranges.slopes[group]))
-        };
-        simd.store_words(pack_block::<S, R, B, K>(simd, rounder, block, n * LANES * K, range), word);
-    }
-    blocks.len() * LANES * K
-}
+/// The minimum of a range, and minus the inverse of its step, in every lane.
+type Range<S> = (<S as Simd>::Floats, <S as Simd>::Floats);
 
 /// The ranges of up to sixteen groups.
 struct Ranges {
@@ -181,6 +167,11 @@ struct Ranges {
 }
 
 impl Ranges {
+    #[inline(always)]
+    fn of_group<S: Simd>(&self, simd: S, group: usize) -> Range<S> {
+        (simd.splat(self.minima[group]), simd.splat(self.slopes[group]))
+    }
+
     /// Finds the ranges of a chunk's groups, and stores them.
     #[inline(always)]
     fn of<S: Simd>(simd: S, chunk: &[f32], bits: Bits, params: &mut [u32]) -> Result<Self, KernelError> {
@@ -216,7 +207,7 @@ fn pack_block<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     rounder: R,
     block: &[[f32; LANES]; K],
     element: usize,
-    range: impl Fn(usize) -> (S::Floats, S::Floats),
+    range: impl Fn(usize) -> Range<S>,
 ) -> S::Words {
     // A run of vectors never crosses the border of a group of sixteen.
     let run: usize = const { common_divisor(K, GROUP / LANES) };

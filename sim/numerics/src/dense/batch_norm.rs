@@ -38,6 +38,7 @@ pub struct Sums {
 
 /// Statistics of each channel.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Statistics {
     /// Mean.
     pub mean: Vec<f32>,
@@ -69,7 +70,6 @@ pub struct Normalised<'a> {
 
 impl Sums {
     /// The statistics of what was summed; `epsilon` is added to every variance.
-    #[must_use]
     pub fn statistics(&self, epsilon: f32) -> Statistics {
         let count = self.count.max(1) as f64;
         let mean = |[sum, _]: &[f64; 2]| sum / count;

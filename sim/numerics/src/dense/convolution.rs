@@ -52,13 +52,11 @@ impl Convolution {
     }
 
     /// Batch, filters, height and width of the output.
-    #[must_use]
     pub const fn output(&self) -> [usize; 4] {
         [self.batch, self.filters, self.output[0], self.output[1]]
     }
 
     /// Batch, channels, height and width of the input.
-    #[must_use]
     pub const fn input(&self) -> [usize; 4] {
         [self.batch, self.channels, self.input[0], self.input[1]]
     }
@@ -69,19 +67,16 @@ impl Convolution {
     }
 
     /// Elements of the weight.
-    #[must_use]
     pub const fn weight_len(&self) -> usize {
         self.filters * (self.channels / self.groups) * self.window.taps() as usize
     }
 
     /// Elements of the input.
-    #[must_use]
     pub const fn input_len(&self) -> usize {
         self.batch * self.channels * self.input[0] * self.input[1]
     }
 
     /// Elements of the output.
-    #[must_use]
     pub const fn output_len(&self) -> usize {
         self.batch * self.filters * self.output[0] * self.output[1]
     }

@@ -6,15 +6,13 @@ use haversack_workloads::network::layout::Layout;
 use haversack_workloads::operator::{Averaging, Mask, Unary};
 use haversack_workloads::{Op, TensorId};
 
-use super::Passes;
 use super::forward::{self, convolution, draw_mask, linear, matmul, mean, or_scratch, pool};
 use super::look::scatter_add;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
-use super::{Derivative, Part};
+use super::{Derivative, Part, Passes, Result};
 use crate::dense::batch_norm::Normalised;
 use crate::dense::{elementwise, embedding, softmax, unary};
-use crate::error::ProgramError;
 use crate::memory::{Seen, Signs};
 
 /// What a derivative works on.
@@ -27,7 +25,7 @@ struct Derived<'d> {
 }
 
 impl Run<'_> {
-    pub(super) fn backward(&mut self, of: &Derivative) -> Result<(), ProgramError> {
+    pub(super) fn backward(&mut self, of: &Derivative) -> Result {
         let node = &self.program.network.nodes[of.operator as usize];
         let made = of.inputs.iter().chain(&of.weights).map(|&(_, tensor)| tensor);
         let mut written: Vec<TensorId> = made.collect();
@@ -49,16 +47,16 @@ impl Run<'_> {
 }
 
 impl Derived<'_> {
-    fn saved(&self, place: usize) -> Result<Seen<'_>, ProgramError> {
+    fn saved(&self, place: usize) -> Result<Seen<'_>> {
         self.operands.saved(self.node, place)
     }
 
-    fn input_value(&self, place: usize) -> Result<Seen<'_>, ProgramError> {
+    fn input_value(&self, place: usize) -> Result<Seen<'_>> {
         self.operands.value(self.node.inputs[place])
     }
 
     /// The gradients of the weight and the bias of a product.
-    fn weights(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn weights(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let input = self.input_value(0)?;
         let [first, second] = outputs.each();
@@ -81,7 +79,7 @@ impl Derived<'_> {
     }
 
     /// The gradient of one input.
-    fn input(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn input(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let Some(made) = outputs.floats(0) else { return Ok(()) };
         let place = self.of.inputs[0].0;
@@ -102,7 +100,7 @@ impl Derived<'_> {
     }
 
     /// The gradient of the log-probabilities: less than nothing at each label.
-    fn log_probabilities(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn log_probabilities(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let Some(made) = outputs.floats(0) else { return Ok(()) };
         let (rows, classes) = operands.rows(node.inputs[0]);
@@ -118,7 +116,7 @@ impl Derived<'_> {
     }
 
     /// The gradient of the scores, from that of their log-probabilities.
-    fn scores(&self, made: &mut [f32]) -> Result<(), ProgramError> {
+    fn scores(&self, made: &mut [f32]) -> Result {
         let (_, classes) = self.operands.rows(self.node.inputs[0]);
         let log_probabilities = self.saved(0)?;
         let rows = self.gradient.chunks_exact(classes.max(1)).zip(log_probabilities.chunks_exact(classes.max(1)));
@@ -132,7 +130,7 @@ impl Derived<'_> {
     }
 
     /// Every gradient that is wanted, in one go.
-    fn whole(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn whole(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         match &node.op {
             Op::BatchNorm { .. } => return self.batch_norm(outputs),
@@ -172,7 +170,7 @@ impl Derived<'_> {
         Ok(())
     }
 
-    fn unary(&self, function: Unary, made: &mut [f32]) -> Result<(), ProgramError> {
+    fn unary(&self, function: Unary, made: &mut [f32]) -> Result {
         let gradient = &*self.gradient;
         if function == Unary::Where(Mask::Causal) {
             made.copy_from_slice(gradient);
@@ -196,14 +194,14 @@ impl Derived<'_> {
     }
 
     /// What was saved, row by row as the gradient is.
-    fn as_gradient(&self, saved: TensorId) -> Result<Seen<'_>, ProgramError> {
+    fn as_gradient(&self, saved: TensorId) -> Result<Seen<'_>> {
         let network = self.operands.network();
         let values = [self.node.output, self.node.inputs[0]];
         let value = values.into_iter().find(|&value| network.value(value).storage == saved);
         value.map_or_else(|| self.operands.memory.floats(saved), |value| self.operands.value(value))
     }
 
-    fn dropout(&self, probability: f32, made: &mut [f32]) -> Result<(), ProgramError> {
+    fn dropout(&self, probability: f32, made: &mut [f32]) -> Result {
         let Self { operands, node, gradient, of, .. } = self;
         if let Some(Ok(mask)) = node.saved.first().map(|&mask| operands.memory.signs(mask)) {
             match mask {
@@ -223,7 +221,7 @@ impl Derived<'_> {
         Ok(elementwise::multiply(gradient, &mask, made)?)
     }
 
-    fn product(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn product(&self, outputs: &mut Outputs) -> Result {
         for (output, &(place, _)) in self.of.inputs.iter().enumerate() {
             let other = self.input_value(1 - place)?;
             let Some(made) = outputs.floats(output) else { continue };
@@ -236,7 +234,7 @@ impl Derived<'_> {
         Ok(())
     }
 
-    fn batch_norm(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn batch_norm(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let norm = forward::batch_norm(operands, node);
         let (input, weight) = (self.input_value(0)?, operands.weight(node, 0)?);
@@ -253,7 +251,7 @@ impl Derived<'_> {
         Ok(norm.add_parameter_gradients(&sums, of_weight, of_bias)?)
     }
 
-    fn layer_norm(&self, outputs: &mut Outputs) -> Result<(), ProgramError> {
+    fn layer_norm(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let norm = forward::layer_norm(operands, node);
         let width = norm.width;

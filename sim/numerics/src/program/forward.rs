@@ -8,7 +8,7 @@ use haversack_workloads::{Network, Op, ValueId};
 use super::look::gather;
 use super::operands::{Operands, Outputs};
 use super::run::Run;
-use super::{Loss, Statistics};
+use super::{Loss, Result, Statistics};
 use crate::dense::batch_norm::{Affine, BatchNorm};
 use crate::dense::concatenate::concatenate;
 use crate::dense::convolution::Convolution;
@@ -22,7 +22,7 @@ use crate::eight;
 use crate::error::ProgramError;
 
 /// Fails for an operator of a network that says all that it computes, but that has no arithmetic here.
-pub(super) fn check(network: &Network, node: &OperatorNode) -> Result<(), ProgramError> {
+pub(super) fn check(network: &Network, node: &OperatorNode) -> Result {
     let reason = match &node.op {
         Op::Unary { function: Unary::DropPath(_), .. } | Op::Copy(Copying::Pad | Copying::Roll(_)) | Op::IndexTable => {
             "it is not computed yet"
@@ -53,7 +53,7 @@ pub(super) fn convolution(
     node: &OperatorNode,
     window: Window,
     groups: u64,
-) -> Result<Convolution, ProgramError> {
+) -> Result<Convolution> {
     let input = [0, 1, 2, 3].map(|axis| operands.size(node.inputs[0], axis));
     Ok(Convolution::new(input, operands.size(node.output, 1), window, groups as usize)?)
 }
@@ -78,7 +78,7 @@ pub(super) fn pool(
     node: &OperatorNode,
     window: Window,
     averaging: Option<Averaging>,
-) -> Result<Pool, ProgramError> {
+) -> Result<Pool> {
     let plane = |value: ValueId| [2, 3].map(|axis| operands.size(value, axis));
     let (input, output) = (plane(node.inputs[0]), plane(node.output));
     let planes = operands.size(node.output, 0) * operands.size(node.output, 1);
@@ -115,7 +115,7 @@ pub(super) fn mean(operands: &Operands<'_>, node: &OperatorNode, axes: &[usize])
 
 impl Run<'_> {
     /// The operator at position `operator` of the network.
-    pub(super) fn forward(&mut self, operator: u32) -> Result<Option<Loss>, ProgramError> {
+    pub(super) fn forward(&mut self, operator: u32) -> Result<Option<Loss>> {
         let program = self.program;
         let node = &program.network.nodes[operator as usize];
         if let Op::CrossEntropy = node.op {
@@ -201,7 +201,7 @@ impl Run<'_> {
         std::iter::once(output).chain(aside.filter(|saved| !node.buffers.contains(saved))).collect()
     }
 
-    fn cross_entropy(&mut self, node: &OperatorNode) -> Result<Loss, ProgramError> {
+    fn cross_entropy(&mut self, node: &OperatorNode) -> Result<Loss> {
         let (output, saved) = (self.program.network.value(node.output).storage, &node.saved);
         let written = [output, saved.first().copied().unwrap_or(output), saved.get(2).copied().unwrap_or(output)];
         self.write(&written, |operands, outputs| {
@@ -217,7 +217,7 @@ impl Run<'_> {
         })
     }
 
-    fn unary(&mut self, node: &OperatorNode, function: Unary, in_place: bool) -> Result<(), ProgramError> {
+    fn unary(&mut self, node: &OperatorNode, function: Unary, in_place: bool) -> Result {
         let written = self.written(node);
         self.write(&written, |operands, outputs| {
             let [Some(output), aside] = outputs.each() else { return Ok(()) };
@@ -235,7 +235,7 @@ impl Run<'_> {
         })
     }
 
-    fn batch_norm(&mut self, node: &OperatorNode) -> Result<(), ProgramError> {
+    fn batch_norm(&mut self, node: &OperatorNode) -> Result {
         let network = &self.program.network;
         let output = network.value(node.output).storage;
         let (again, statistics) = (self.again, self.pass.statistics);
@@ -280,12 +280,7 @@ pub(super) fn or_scratch<'s>(
     given.unwrap_or_else(|| &mut **scratch.insert(operands.meter().floats(len)))
 }
 
-fn max_pool(
-    operands: &Operands<'_>,
-    node: &OperatorNode,
-    window: Window,
-    outputs: &mut Outputs,
-) -> Result<(), ProgramError> {
+fn max_pool(operands: &Operands<'_>, node: &OperatorNode, window: Window, outputs: &mut Outputs) -> Result {
     let input = operands.value(node.inputs[0])?;
     let pool = pool(operands, node, window, None)?;
     let (output, indices) = outputs.floats_and_integers();
@@ -298,7 +293,7 @@ fn max_pool(
     Ok(pool.maximum(&input, output, indices)?)
 }
 
-fn normalise_rows(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Outputs) -> Result<(), ProgramError> {
+fn normalise_rows(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Outputs) -> Result {
     let norm = layer_norm(operands, node);
     let rows = norm.rows;
     let (weight, bias) = (operands.weight(node, 0)?, operands.weight(node, 1)?);
@@ -325,7 +320,7 @@ fn drop_out(
     probability: f32,
     operator: u32,
     outputs: &mut Outputs,
-) -> Result<(), ProgramError> {
+) -> Result {
     let input = operands.value(node.inputs[0])?;
     let [Some(output), mask] = outputs.each() else { return Ok(()) };
     if !operands.pass.trains() {
@@ -344,7 +339,7 @@ fn combine(
     b: &[f32],
     output: &mut [f32],
     with: impl FnOnce(&[f32], &[f32], &mut [f32]) -> Result<(), crate::error::NumericsError>,
-) -> Result<(), ProgramError> {
+) -> Result {
     Ok(if a.len() >= b.len() { with(a, b, output) } else { with(b, a, output) }?)
 }
 
@@ -358,7 +353,7 @@ fn hide_later(values: &mut [f32], width: usize) {
 
 impl<'m> Operands<'m> {
     /// The input of an element-wise operator in the order in which its output is stored.
-    fn as_result(&self, node: &OperatorNode) -> Result<crate::memory::Seen<'m>, ProgramError> {
+    fn as_result(&self, node: &OperatorNode) -> Result<crate::memory::Seen<'m>> {
         let (from, to) = (&self.program.looks[node.inputs[0] as usize], &self.program.looks[node.output as usize]);
         match (from, to) {
             (Some(from), Some(to)) if from.strides == to.strides && from.offset == to.offset => {

@@ -17,7 +17,7 @@ use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, Tra
 
 use self::rounding::encode;
 use self::standing::Standing;
-use super::{Known, Loss, Pass, Program, TensorKind};
+use super::{Known, Loss, Pass, Program, Result, TensorKind};
 use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
@@ -43,7 +43,7 @@ impl Program {
     /// # Errors
     /// As [`Program::new`] for the eager graph; an algorithm that is not carried out
     /// on data, or an optimiser whose state its integers do not hold.
-    pub fn of_integers(network: &Network, rewritten: Rewritten) -> Result<Self, ProgramError> {
+    pub fn of_integers(network: &Network, rewritten: Rewritten) -> Result<Self> {
         let algorithm = &rewritten.algorithm;
         let refused = |reason: String| ProgramError::Refused(format!("{}: {reason}", algorithm.name));
         let rules = algorithm.arithmetic.clone().ok_or_else(|| refused(without_arithmetic()))?;
@@ -120,7 +120,6 @@ impl Program {
     }
 
     /// The values of the weight in `storage` of the network, of a state of `graph`; `None` if it holds none.
-    #[must_use]
     pub fn weight(&self, graph: &TrainingGraph, state: &State, storage: StorageId, meter: &Meter) -> Option<Floats> {
         let is_it = |tensor: TensorId| {
             let role = graph.tensors.get(tensor as usize).map(|tensor| tensor.role);
@@ -154,7 +153,7 @@ impl Integers {
         memory: &mut dyn Memory,
         pass: &Pass,
         again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    ) -> Result<Option<Loss>> {
         let computes = node.step.and_then(|step| self.rewritten.computes.get(step as usize));
         match *computes.ok_or_else(|| program.unknown(node))? {
             Computes::Product { step, rescaled } => self.product(step, rescaled, node, memory, pass)?,
@@ -183,7 +182,7 @@ impl Integers {
         memory: &mut dyn Memory,
         pass: &Pass,
         again: bool,
-    ) -> Result<Option<Loss>, ProgramError> {
+    ) -> Result<Option<Loss>> {
         let (eager, of) = (&self.rewritten.eager.nodes[step as usize], &self.eager.steps[step as usize]);
         let mut standing = Standing::new(self, [eager, node], of, memory);
         self.eager.compute(of, &mut standing, pass, again)
@@ -191,11 +190,7 @@ impl Integers {
 }
 
 /// Writes what `of` makes of a node's input into its output.
-fn copy(
-    node: &Node,
-    memory: &mut dyn Memory,
-    of: impl FnOnce(Contents, &Meter) -> Contents,
-) -> Result<(), ProgramError> {
+fn copy(node: &Node, memory: &mut dyn Memory, of: impl FnOnce(Contents, &Meter) -> Contents) -> Result {
     let (&[from], &[to]) = (&node.inputs[..], &node.outputs[..]) else { return Ok(()) };
     if memory.take(to).is_none() {
         return Ok(());

@@ -4,9 +4,8 @@ use haversack_workloads::network::OperatorNode;
 use haversack_workloads::{Network, TensorId, ValueId};
 
 use super::look::gather;
-use super::{Pass, Program};
+use super::{Pass, Program, Result};
 use crate::eight::Eight;
-use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers};
 use crate::meter::Meter;
 
@@ -28,7 +27,7 @@ impl<'m> Operands<'m> {
     }
 
     /// The elements of a value, row by row.
-    pub(super) fn value(&self, value: ValueId) -> Result<Seen<'m>, ProgramError> {
+    pub(super) fn value(&self, value: ValueId) -> Result<Seen<'m>> {
         let seen = self.memory.floats(self.network().value(value).storage)?;
         match &self.program.looks[value as usize] {
             None => Ok(seen),
@@ -37,7 +36,7 @@ impl<'m> Operands<'m> {
     }
 
     /// The ids of a value, row by row; those that do not depend on the batch once for each sample if the output has one.
-    pub(super) fn ids(&self, value: ValueId) -> Result<SeenIntegers<'m>, ProgramError> {
+    pub(super) fn ids(&self, value: ValueId) -> Result<SeenIntegers<'m>> {
         let seen = self.memory.integers(self.network().value(value).storage)?;
         let wanted = self.elements(value);
         if seen.len() == wanted {
@@ -52,7 +51,7 @@ impl<'m> Operands<'m> {
     }
 
     /// The weight of an operator at `place` among its weights.
-    pub(super) fn weight(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>, ProgramError> {
+    pub(super) fn weight(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>> {
         self.memory.floats(self.network().parameter(node.parameters[place]).storage)
     }
 
@@ -66,12 +65,12 @@ impl<'m> Operands<'m> {
     }
 
     /// The same, if it has so many.
-    pub(super) fn weight_if_any(&self, node: &OperatorNode, place: usize) -> Result<Option<Seen<'m>>, ProgramError> {
+    pub(super) fn weight_if_any(&self, node: &OperatorNode, place: usize) -> Result<Option<Seen<'m>>> {
         (place < node.parameters.len()).then(|| self.weight(node, place)).transpose()
     }
 
     /// What the operator saved at `place`.
-    pub(super) fn saved(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>, ProgramError> {
+    pub(super) fn saved(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>> {
         self.memory.floats(node.saved[place])
     }
 

@@ -11,11 +11,11 @@ use haversack_workloads::{Network, Op, Phase, Role, TensorId, TrainingGraph, Val
 
 use super::forward::refused;
 use super::look::Look;
-use super::{Derivative, Part, Step};
+use super::{Derivative, Part, Result, Step};
 use crate::error::ProgramError;
 
 /// The arithmetic of every node of `graph`, in its order.
-pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Step>, ProgramError> {
+pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Step>> {
     let mut replay = Replay {
         network,
         graph,
@@ -42,7 +42,7 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     /// The node that comes next, if it is in `phase` and comes from operator `origin`.
-    fn next(&self, phase: Phase, origin: Option<u32>) -> Result<&'a Node, ProgramError> {
+    fn next(&self, phase: Phase, origin: Option<u32>) -> Result<&'a Node> {
         let place = self.steps.len();
         let node = self.graph.nodes.get(place).filter(|node| node.phase == phase && node.origin == origin);
         node.ok_or_else(|| {
@@ -55,7 +55,7 @@ impl<'a> Replay<'a> {
         super::other_graph(self.network, &found)
     }
 
-    fn forward(&mut self) -> Result<(), ProgramError> {
+    fn forward(&mut self) -> Result {
         for (id, node) in (0..).zip(&self.network.nodes) {
             if !node.op.is_look() {
                 self.next(Phase::Forward, Some(id))?;
@@ -65,7 +65,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn seed(&mut self) -> Result<(), ProgramError> {
+    fn seed(&mut self) -> Result {
         let loss = self.network.loss.ok_or_else(|| self.other_graph("it has no loss".to_owned()))?;
         // The node is noted under the last operator of forward.
         let node = self.next(Phase::Backward, Some(self.network.nodes.len().saturating_sub(1) as u32))?;
@@ -75,14 +75,14 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn only_output(&self, node: &Node) -> Result<TensorId, ProgramError> {
+    fn only_output(&self, node: &Node) -> Result<TensorId> {
         match node.outputs[..] {
             [output] => Ok(output),
             _ => Err(self.other_graph(format!("{} has {} outputs", node.name, node.outputs.len()))),
         }
     }
 
-    fn backward(&mut self, id: u32, node: &'a OperatorNode) -> Result<(), ProgramError> {
+    fn backward(&mut self, id: u32, node: &'a OperatorNode) -> Result {
         let Some(gradient) = self.gradients[node.output as usize].clone() else { return Ok(()) };
         match &node.op {
             Op::View(_) | Op::Copy(_) if self.wants(node.inputs[0]) => {
@@ -119,13 +119,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The parts of the gradient are views of it.
-    fn backward_concat(
-        &mut self,
-        id: u32,
-        node: &OperatorNode,
-        axis: usize,
-        gradient: Look,
-    ) -> Result<(), ProgramError> {
+    fn backward_concat(&mut self, id: u32, node: &OperatorNode, axis: usize, gradient: Look) -> Result {
         let mut first = 0;
         for (place, &input) in node.inputs.iter().enumerate() {
             let part = part(self.network, node, place, axis, first);
@@ -136,7 +130,7 @@ impl<'a> Replay<'a> {
     }
 
     /// A sum hands its gradient on; what was broadcast gets the sum over what it was broadcast to.
-    fn backward_add(&mut self, id: u32, node: &OperatorNode, gradient: Look) -> Result<(), ProgramError> {
+    fn backward_add(&mut self, id: u32, node: &OperatorNode, gradient: Look) -> Result {
         let output = self.network.shape(node.output).elements();
         for (place, &input) in node.inputs.iter().enumerate() {
             if self.network.shape(input).elements() == output {
@@ -148,12 +142,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn backward_product_with_weight(
-        &mut self,
-        id: u32,
-        node: &OperatorNode,
-        gradient: Look,
-    ) -> Result<(), ProgramError> {
+    fn backward_product_with_weight(&mut self, id: u32, node: &OperatorNode, gradient: Look) -> Result {
         let trained = self.trained(node);
         if !trained.is_empty() {
             self.derive(id, Part::Weights, gradient.clone(), &[], &trained)?;
@@ -162,7 +151,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The node that makes the gradient of the input at `place`, if that is wanted.
-    fn backward_to(&mut self, id: u32, node: &OperatorNode, place: usize, gradient: Look) -> Result<(), ProgramError> {
+    fn backward_to(&mut self, id: u32, node: &OperatorNode, place: usize, gradient: Look) -> Result {
         if !self.wants(node.inputs[place]) {
             return Ok(());
         }
@@ -171,14 +160,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Takes the next node as one that computes `part` of operator `id` from `gradient`; returns its first output.
-    fn derive(
-        &mut self,
-        id: u32,
-        part: Part,
-        gradient: Look,
-        inputs: &[usize],
-        trained: &[usize],
-    ) -> Result<TensorId, ProgramError> {
+    fn derive(&mut self, id: u32, part: Part, gradient: Look, inputs: &[usize], trained: &[usize]) -> Result<TensorId> {
         let node = self.next(Phase::Backward, Some(id))?;
         let expected = (inputs.len() + trained.len()).max(usize::from(part == Part::LogProbabilities));
         let of_weights = |&&output: &&TensorId| self.graph.tensor(output).role == Role::ParameterGradient;
@@ -202,7 +184,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Gives the gradients that the last node made to the inputs at `places`.
-    fn hand_on(&mut self, id: u32, node: &OperatorNode, places: &[usize]) -> Result<(), ProgramError> {
+    fn hand_on(&mut self, id: u32, node: &OperatorNode, places: &[usize]) -> Result {
         let Some(made) = self.graph.nodes.get(self.steps.len() - 1) else { return Ok(()) };
         for (&place, &output) in places.iter().zip(&made.outputs) {
             self.give(id, node.inputs[place], Look::whole(output))?;
@@ -211,7 +193,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Adds `gradient` to what other readers of `value` have given, if `value` wants a gradient.
-    fn give(&mut self, id: u32, value: ValueId, gradient: Look) -> Result<(), ProgramError> {
+    fn give(&mut self, id: u32, value: ValueId, gradient: Look) -> Result {
         if !self.wants(value) {
             return Ok(());
         }
@@ -235,7 +217,7 @@ impl<'a> Replay<'a> {
         (0..node.parameters.len()).filter(trains).collect()
     }
 
-    fn update(&mut self) -> Result<(), ProgramError> {
+    fn update(&mut self) -> Result {
         for node in &self.graph.nodes[self.steps.len()..] {
             let (Phase::Update, [weight, gradient, states @ ..]) = (node.phase, &node.inputs[..]) else {
                 return Err(self.other_graph(format!("{} is no update of a weight", node.name)));
@@ -249,7 +231,7 @@ impl<'a> Replay<'a> {
 // Views: in which order a value's elements lie in its storage, and in which order its gradient is read.
 
 /// The layout of every value that does not lie row by row over the whole of its storage.
-pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>, ProgramError> {
+pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>> {
     let layouts = network.layouts().map_err(|error| ProgramError::Refused(error.to_string()))?;
     let looks = network.values.iter().zip(layouts).map(|(value, layout)| {
         let storage = network.storage(value.storage).bytes.times(1, FP32);
@@ -264,7 +246,7 @@ pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>, ProgramErr
 ///
 /// # Errors
 /// A view whose gradient is not a look at that of its output.
-pub(super) fn back(network: &Network, node: &OperatorNode) -> Result<Option<Layout>, ProgramError> {
+pub(super) fn back(network: &Network, node: &OperatorNode) -> Result<Option<Layout>> {
     let (input, output) = (network.shape(node.inputs[0]), network.shape(node.output));
     let order = match &node.op {
         Op::View(View::Reshape) | Op::Copy(Copying::Plain) => return Ok(None),

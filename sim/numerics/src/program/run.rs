@@ -4,9 +4,8 @@ use haversack_workloads::TensorId;
 
 use super::look::Look;
 use super::operands::{Operands, Outputs};
-use super::{Pass, Program};
+use super::{Pass, Program, Result};
 use crate::dense::elementwise;
-use crate::error::ProgramError;
 use crate::memory::Memory;
 use crate::optimiser::Rule;
 
@@ -24,8 +23,8 @@ impl Run<'_> {
     pub(super) fn write<T>(
         &mut self,
         tensors: &[TensorId],
-        compute: impl FnOnce(Operands<'_>, &mut Outputs) -> Result<T, ProgramError>,
-    ) -> Result<T, ProgramError> {
+        compute: impl FnOnce(Operands<'_>, &mut Outputs) -> Result<T>,
+    ) -> Result<T> {
         let mut outputs = Outputs::take(self.memory, tensors);
         let operands = Operands { program: self.program, memory: self.memory, pass: self.pass };
         let done = compute(operands, &mut outputs);
@@ -34,7 +33,7 @@ impl Run<'_> {
     }
 
     /// The part's share of the mini-batch, so that the gradients of all parts add up to that of the mini-batch's mean.
-    pub(super) fn seed(&mut self, gradient: TensorId) -> Result<(), ProgramError> {
+    pub(super) fn seed(&mut self, gradient: TensorId) -> Result {
         let share = self.pass.samples as f32 / self.pass.batch as f32;
         self.write(&[gradient], |_, outputs| {
             outputs.floats(0).into_iter().for_each(|values| values.fill(share));
@@ -42,7 +41,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn accumulate(&mut self, parts: &[Look; 2], sum: TensorId) -> Result<(), ProgramError> {
+    pub(super) fn accumulate(&mut self, parts: &[Look; 2], sum: TensorId) -> Result {
         let samples = self.pass.samples;
         self.write(&[sum], |operands, outputs| {
             let [first, second] = [&parts[0], &parts[1]].map(|part| part.read(operands.memory, samples));
@@ -50,12 +49,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn update(
-        &mut self,
-        weight: TensorId,
-        gradient: TensorId,
-        states: &[TensorId],
-    ) -> Result<(), ProgramError> {
+    pub(super) fn update(&mut self, weight: TensorId, gradient: TensorId, states: &[TensorId]) -> Result {
         let (rule, update): (Rule, u64) = (self.pass.rule, self.pass.update);
         let written: Vec<TensorId> = [weight].into_iter().chain(states.iter().copied()).collect();
         self.write(&written, |operands, outputs| {

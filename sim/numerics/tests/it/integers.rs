@@ -5,7 +5,7 @@ use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, plain};
+use haversack_numerics::{Meter, Program, plain::Plain};
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::mixed::{self, Rewritten};
 use haversack_workloads::operator::Window;
@@ -180,7 +180,10 @@ fn three_steps_of_a_small_network_are_those_by_hand() {
     let mut by_hand = codes(&state);
     assert!(by_hand.iter().all(|held| held.0.iter().any(|code| code.abs() > 63)), "the whole range is used");
     for update in 0..3 {
-        let loss = plain::train(&program, &graph, &mut state, &batch, &pass(SAMPLES, update), &meter).unwrap();
+        let loss =
+            Plain { program: &program, graph: &graph, batch: &batch, pass: &pass(SAMPLES, update), meter: &meter }
+                .train(&mut state)
+                .unwrap();
         let (expected, next) = step_by_hand(&by_hand, &samples, &batch.labels);
         assert!((loss.mean - expected).abs() < 1e-5, "step {update}: {} for {expected}", loss.mean);
         assert_ne!(next, by_hand);
@@ -201,7 +204,15 @@ fn threads_change_no_code() {
         let meter = Meter::new();
         let mut state = program.initial_state(&graph, 1, &meter).unwrap();
         for update in 0..2 {
-            plain::train(&program, &graph, &mut state, &batch(784, 62, 20), &pass(20, update), &meter).unwrap();
+            Plain {
+                program: &program,
+                graph: &graph,
+                batch: &batch(784, 62, 20),
+                pass: &pass(20, update),
+                meter: &meter,
+            }
+            .train(&mut state)
+            .unwrap();
         }
         held(&state)
             .into_iter()
@@ -239,7 +250,9 @@ fn niti_learns_on_any_number_of_threads() {
             let mut state = program.initial_state(&graph, 1, &meter).unwrap();
             let step = |update| {
                 let pass = Pass { rule, ..pass(12, update) };
-                let loss = plain::train(&program, &graph, &mut state, &samples, &pass, &meter).unwrap();
+                let loss = Plain { program: &program, graph: &graph, batch: &samples, pass: &pass, meter: &meter }
+                    .train(&mut state)
+                    .unwrap();
                 loss.mean as f32
             };
             (0..24).map(step).collect()

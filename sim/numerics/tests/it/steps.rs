@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::plain;
+use haversack_numerics::plain::Plain;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
@@ -80,7 +80,9 @@ fn three_steps_are_pytorchs() {
         let losses = fixture["losses"].as_array().unwrap().iter().zip(fixture["fp32_losses"].as_array().unwrap());
         for (update, (expected, single)) in (0..).zip(losses) {
             let pass = Pass { samples, batch: samples, first: 0, update, seed: 1, statistics: Statistics::Own, rule };
-            let loss = plain::train(&program, &graph, &mut state, &batch, &pass, &meter).unwrap();
+            let loss = Plain { program: &program, graph: &graph, batch: &batch, pass: &pass, meter: &meter }
+                .train(&mut state)
+                .unwrap();
             let expected = number(expected);
             let off = 2e-5 * expected + 2.0 * (number(single) - expected).abs();
             assert!((loss.mean - expected).abs() < off, "{id}, step {update}: {} for {expected}", loss.mean);

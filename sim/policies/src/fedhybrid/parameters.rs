@@ -6,7 +6,7 @@ use super::plan::Planner;
 use super::predictor::Rule;
 use super::{FedHybrid, predictor};
 use crate::budget::BudgetRule;
-use crate::entry::{Choice, Entry, Number, Numbers, Parameter, Switch};
+use crate::entry::{Choice, Entry, Number, Numbers, OnOff, Parameter, Switch};
 use crate::restore::{Layouts, Technique};
 
 /// How scenarios name it, and what they can set.
@@ -15,9 +15,7 @@ pub static ENTRY: Entry = Entry {
     about: "the most memory saved per second gives way, by recomputation or by compression",
     description: "While memory is short, the tensor that saves the most memory for a second goes: by recomputation, by compression within an error bound, or to flash where that is allowed. On a phone in use it predicts the budget of the next round from page faults and kills.",
     citation: "Tam et al., SenSys 2024, section 4.3, algorithm 1",
-    stores_floats: false,
     gives_way: true,
-    engine: None,
     parameters: &[
         &COMPRESSION,
         &RECOMPUTATION,
@@ -32,7 +30,7 @@ pub static ENTRY: Entry = Entry {
         &KILLS,
         &SHRINK_PERCENT,
     ],
-    build: |settings| {
+    ..Entry::built_by(|settings| {
         let rule = settings.get(&BUDGET)?;
         let budget = BudgetParameters {
             rule: rule.unwrap_or_default(),
@@ -54,19 +52,19 @@ pub static ENTRY: Entry = Entry {
             planner: settings.get(&PLANNER)?,
             budget: rule.map(|_| budget),
         })))
-    },
+    })
 };
 
-static COMPRESSION: Switch = Switch::new("compression", true, "tensors may be compressed");
+static COMPRESSION: Switch = Switch::new("compression", true, OnOff, "tensors may be compressed");
 
-static RECOMPUTATION: Switch = Switch::new("recomputation", true, "tensors may be computed again");
+static RECOMPUTATION: Switch = Switch::new("recomputation", true, OnOff, "tensors may be computed again");
 
-static SWAPPING: Switch = Switch::new("swapping", false, "tensors may go to flash");
+static SWAPPING: Switch = Switch::new("swapping", false, OnOff, "tensors may go to flash");
 
-static LAYOUT: Switch = Switch::new("layout", true, "recomputation costs its layout transformations");
+static LAYOUT: Switch = Switch::new("layout", true, OnOff, "recomputation costs its layout transformations");
 
 static CROSSING: Switch =
-    Switch::new("crossing", false, "layout transformations cross from CPU to GPU and count twice");
+    Switch::new("crossing", false, OnOff, "layout transformations cross from CPU to GPU and count twice");
 
 static PLANNER: Choice<Planner> = Choice::new(
     "planner",
@@ -86,28 +84,28 @@ static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
 static EPOCH: Number = Number::new(
     "epoch",
     10,
-    Numbers::Within(1..=1_000_000),
+    Numbers::Within(1, 1_000_000),
     "iterations of an epoch, over whose time the predictor looks back",
 );
 
 static EPOCHS: Number = Number::new(
     "epochs",
     1,
-    Numbers::Within(1..=1_000_000),
+    Numbers::Within(1, 1_000_000),
     "epochs of a round, before which a budget may be decided and after which the process gives its memory back",
 );
 
 static FAULT_PERCENT: Number = Number::new(
     "tp1",
     200,
-    Numbers::Within(1..=1_000_000),
+    Numbers::Within(1, 1_000_000),
     "percent of the mean page faults beyond which it plans anew",
 );
 
-static KILLS: Number = Number::new("tp2", 3, Numbers::Within(0..=1_000_000), "kills beyond which it plans anew");
+static KILLS: Number = Number::new("tp2", 3, Numbers::Within(0, 1_000_000), "kills beyond which it plans anew");
 
 static SHRINK_PERCENT: Number =
-    Number::new("ws_adj", 90, Numbers::Within(1..=100), "percent of its window that a new plan leaves");
+    Number::new("ws_adj", 90, Numbers::Within(1, 100), "percent of its window that a new plan leaves");
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 mod memory;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -23,9 +23,7 @@ const THRASHING: u64 = 40;
 
 /// A walk through a graph.
 pub(super) struct Walk<'a> {
-    graph: &'a TrainingGraph,
     room: Room,
-    samples: u64,
     chooser: Chooser,
     memory: Memory<'a>,
     phase: Phase,
@@ -52,9 +50,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(graph: &'a TrainingGraph, samples: u64, beside: Bytes, room: Room, chooser: Chooser) -> Self {
         Self {
             memory: Memory::new(graph, samples, beside, room),
-            graph,
             room,
-            samples,
             chooser,
             phase: Phase::Forward,
             frames: Vec::new(),
@@ -72,13 +68,13 @@ impl<'a> Walk<'a> {
     pub(super) fn run(mut self) -> Result<(Vec<Step>, Operations), PlanError> {
         self.admit_all(Role::is_state)?;
         self.admit_all(|role| matches!(role, Role::Input | Role::Target))?;
-        let nodes = || (0..).zip(&self.graph.nodes);
+        let nodes = || (0..).zip(&self.memory.graph.nodes);
         let part: Vec<NodeId> = nodes().take_while(|(_, node)| node.phase != Phase::Update).map(|(id, _)| id).collect();
         let update: Vec<NodeId> = nodes().filter(|(_, node)| node.phase == Phase::Update).map(|(id, _)| id).collect();
         for id in part {
             self.run_scheduled(id)?;
         }
-        for (id, tensor) in (0..).zip(&self.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.memory.graph.tensors) {
             if matches!(tensor.role, Role::Activation | Role::Gradient | Role::Input | Role::Target) {
                 self.memory.evict(id, false);
             }
@@ -91,7 +87,7 @@ impl<'a> Walk<'a> {
     }
 
     fn admit_all(&mut self, which: impl Fn(Role) -> bool) -> Result<(), PlanError> {
-        for (id, tensor) in (0..).zip(&self.graph.tensors) {
+        for (id, tensor) in (0..).zip(&self.memory.graph.tensors) {
             if which(tensor.role) {
                 self.admit(id)?;
             }
@@ -101,9 +97,9 @@ impl<'a> Walk<'a> {
 
     /// The schedule's next operator.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), PlanError> {
-        let node = &self.graph.nodes[id as usize];
+        let node = &self.memory.graph.nodes[id as usize];
         self.phase = node.phase;
-        self.memory.come_to(id);
+        self.memory.at = id;
         self.gather(id)?;
         self.make_room(id)?;
         self.ran += 1;
@@ -111,7 +107,7 @@ impl<'a> Walk<'a> {
         for &output in &node.outputs {
             self.memory.unlock(output);
         }
-        self.memory.advance(id);
+        self.memory.advance(id, Nanos::ZERO);
         for tensor in node.uses() {
             if self.memory.is_dead(tensor) {
                 self.memory.evict(tensor, false);
@@ -132,7 +128,7 @@ impl<'a> Walk<'a> {
         self.push(id, None);
         while let Some(&Frame { node, target, .. }) = self.frames.last() {
             if let Some(input) = self.lock_inputs(node)? {
-                let writers = self.memory.uses().writers(input);
+                let writers = self.memory.uses.writers(input);
                 let first = writers.first().copied().filter(|&writer| writer < id);
                 let Some(first) = first else { return Err(self.infeasible(Bytes::ZERO)) };
                 self.push(first, Some(input));
@@ -142,7 +138,7 @@ impl<'a> Walk<'a> {
             self.recompute(node, target)?;
             self.frames.pop();
             // A tensor that is written in place is made by all its writers up to where the schedule stands.
-            let mut writers = self.memory.uses().writers(target).iter();
+            let mut writers = self.memory.uses.writers(target).iter();
             if let Some(&next) = writers.find(|&&writer| writer > node && writer < id) {
                 self.push(next, Some(target));
             }
@@ -161,7 +157,7 @@ impl<'a> Walk<'a> {
     /// Locks the inputs of the operator on top; what is stored is brought back once all others are there. Returns the
     /// first that is not to be had.
     fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, PlanError> {
-        let node = &self.graph.nodes[node as usize];
+        let node = &self.memory.graph.nodes[node as usize];
         let mut stored = Vec::new();
         for &input in &node.inputs {
             if self.locked[self.first_of_top()..].contains(&input) {
@@ -211,11 +207,11 @@ impl<'a> Walk<'a> {
         self.make_room(id)?;
         self.ran += 1;
         self.recomputed += 1;
-        if self.recomputed > THRASHING * self.graph.nodes.len() as u64 {
+        if self.recomputed > THRASHING * self.memory.graph.nodes.len() as u64 {
             let node = self.name();
             return Err(PlanError::Thrashing { node, recomputed: self.recomputed, room: self.room });
         }
-        let node = &self.graph.nodes[id as usize];
+        let node = &self.memory.graph.nodes[id as usize];
         self.release_top();
         for &output in &node.outputs {
             self.memory.unlock(output);
@@ -235,7 +231,7 @@ impl<'a> Walk<'a> {
 
     /// Brings the outputs of an operator into memory, locked.
     fn make_room(&mut self, id: NodeId) -> Result<(), PlanError> {
-        for &output in &self.graph.nodes[id as usize].outputs {
+        for &output in &self.memory.graph.nodes[id as usize].outputs {
             if !self.memory.is_whole(output) {
                 self.admit(output)?;
             }
@@ -258,7 +254,7 @@ impl<'a> Walk<'a> {
                 return Err(self.infeasible(shortfall));
             }
             for (tensor, technique) in chosen {
-                self.steps.push(Step { before: self.memory.at(), tensor, technique });
+                self.steps.push(Step { before: self.memory.at, tensor, technique });
                 self.give_up(tensor, technique);
             }
         }
@@ -269,7 +265,7 @@ impl<'a> Walk<'a> {
         match technique {
             Technique::Recompute => self.memory.evict(tensor, true),
             Technique::Compress => {
-                let compressed = self.chooser.costs.compression(tensor, self.samples).unwrap_or_default();
+                let compressed = self.chooser.costs.compression(tensor, self.memory.samples).unwrap_or_default();
                 self.memory.drop_whole(tensor);
                 self.memory.store(tensor, Storage::Compressed, compressed.bytes);
             }
@@ -281,7 +277,7 @@ impl<'a> Walk<'a> {
     }
 
     fn name(&self) -> String {
-        let node = self.graph.nodes.get(self.memory.at() as usize);
+        let node = self.memory.graph.nodes.get(self.memory.at as usize);
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 

@@ -16,7 +16,7 @@ use crate::budget::{BudgetRule, Round, Sample, SampleError};
 const MAX_SCORE: u128 = 1000;
 
 /// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Parameters {
     /// W: the window at first, the duration of one epoch of training.
@@ -84,7 +84,7 @@ struct Point {
 }
 
 /// Predicts the memory that training can count on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Predictor {
     parameters: Parameters,
@@ -107,20 +107,7 @@ impl Predictor {
     /// Before any measurement. Periods and windows are at least a nanosecond, a window at least a period.
     pub fn new(mut parameters: Parameters) -> Self {
         parameters.period = parameters.period.max(Nanos(1));
-        Self {
-            window: parameters.window.max(parameters.period),
-            parameters,
-            last: None,
-            open: Period::default(),
-            points: VecDeque::new(),
-            sums: (0, 0, 0),
-            predicted: None,
-            planned: false,
-            due: false,
-            rounds: 0,
-            faults: 0,
-            kills: 0,
-        }
+        Self { window: parameters.window.max(parameters.period), parameters, ..Self::default() }
     }
 
     /// M_Pred (equation 10), as of the last slide of the window; before a first period has ended, of what it has so

@@ -54,7 +54,7 @@ impl RunCosts<'_> {
     /// the CPU's time, or leave of DRAM's, and what readers take longer than they do with a whole tensor.
     fn by_both(&mut self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> Nanos {
         let Some(cores) = self.machine.packing_cores() else { return Nanos::MAX };
-        let (samples, size) = (tensors.samples(), tensors.size(tensor));
+        let (samples, size) = (tensors.samples, tensors.size(tensor));
         let (all, one) = self.values(tensor, tensors);
         let packed = packing_traffic(all, bits).as_f64();
         let (window, moved) = self.until_next(tensor, tensors);
@@ -73,7 +73,7 @@ impl RunCosts<'_> {
 
     /// Values of all copies of `tensor`, and of one.
     fn values(&self, tensor: TensorId, tensors: &Tensors<'_>) -> (u64, u64) {
-        let (stored, samples) = (self.quantiser.as_ref().map(|quantiser| &quantiser.stored), tensors.samples());
+        let (stored, samples) = (self.quantiser.as_ref().map(|quantiser| &quantiser.stored), tensors.samples);
         stored.map_or((0, 0), |stored| (stored.packed_values(tensor, samples), stored.values(tensor, samples)))
     }
 
@@ -83,13 +83,13 @@ impl RunCosts<'_> {
             let node = &self.graph.nodes[*id as usize];
             node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
         };
-        tensors.uses().of(tensor).iter().copied().filter(reads)
+        tensors.uses.of(tensor).iter().copied().filter(reads)
     }
 
     /// The time of the forward nodes between the one after which `tensor` is packed and the one after which the next
     /// tensor is, and the bytes that they move.
     fn until_next(&mut self, tensor: TensorId, tensors: &Tensors<'_>) -> (Nanos, Bytes) {
-        let (graph, uses, samples) = (self.graph, tensors.uses(), tensors.samples());
+        let (graph, uses, samples) = (self.graph, &tensors.uses, tensors.samples);
         let Some(last) = uses.last_forward(tensor) else { return (Nanos::ZERO, Bytes::ZERO) };
         let (mut time, mut moved) = (Nanos::ZERO, Bytes::ZERO);
         for (id, node) in (0..).zip(&graph.nodes).skip(last as usize + 1) {

@@ -10,12 +10,12 @@ use crate::lesson::{Learning, Lesson};
 impl Executor<'_> {
     /// What the samples and labels of a micro-batch hold.
     pub(super) fn fill(&mut self, tensor: TensorId) {
-        let (role, samples) = (self.tensors.graph().tensor(tensor).role, self.tensors.samples());
+        let (role, samples) = (self.tensors.graph.tensor(tensor).role, self.tensors.samples);
         if let Some(learning) = &mut self.learning {
             learning.take(self.done, samples);
         }
         if let (Some(learning), Some(values)) = (&self.learning, self.tensors.values()) {
-            let contents = learning.given(role, values.meter());
+            let contents = learning.given(role, &values.meter);
             values.set(tensor, contents);
         }
     }
@@ -24,8 +24,8 @@ impl Executor<'_> {
     pub(super) fn compute(&mut self, id: NodeId, again: bool) -> Result<(), Stop> {
         let given = self.has_statistics(id).then(|| self.statistics_of(id).collect::<Vec<_>>());
         let Some(learning) = &mut self.learning else { return Ok(()) };
-        let node = &self.tensors.graph().nodes[id as usize];
-        learning.take(self.done, self.tensors.samples());
+        let node = &self.tensors.graph.nodes[id as usize];
+        learning.take(self.done, self.tensors.samples);
         if let (Some(given), Some(values)) = (&given, self.tensors.values()) {
             values.give_statistics(given);
         }
@@ -37,7 +37,7 @@ impl Executor<'_> {
         }
         let Some(loss) = loss else { return Ok(()) };
         learning.note(loss);
-        let graph = self.tensors.graph();
+        let graph = self.tensors.graph;
         let values = self.tensors.values();
         learning.check(loss, || {
             let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
@@ -104,7 +104,7 @@ impl Executor<'_> {
             lesson.importance = importance.averages().collect();
         }
         lesson.learned = self.policy.learned();
-        let graph = self.tensors.graph();
+        let graph = self.tensors.graph;
         if let Some(values) = self.tensors.values() {
             lesson.factors = std::mem::take(values.factors());
             let states = (0..).zip(&graph.tensors).filter(|(_, tensor)| tensor.role.is_state());

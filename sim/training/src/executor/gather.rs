@@ -4,7 +4,7 @@ use haversack_devices::units::Nanos;
 use haversack_workloads::{NodeId, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::tensors::Tensors;
 use crate::timeline::SpanKind;
 
@@ -96,7 +96,7 @@ impl Executor<'_> {
             // Measured as an engine that evaluates on demand measures it: with all that had to be computed again for it.
             self.tensors.set_cost(target, self.clock.now() - done.since);
             // A tensor that is written in place is made by all its writers up to where the schedule stands.
-            let mut writers = self.tensors.uses().writers(target).iter();
+            let mut writers = self.tensors.uses.writers(target).iter();
             if let Some(&next) = writers.find(|&&writer| writer > node && writer < id) {
                 self.stack.push(next, Some(target), done.since);
             }
@@ -108,7 +108,7 @@ impl Executor<'_> {
     /// there. Returns the first input that is not to be had, if there is one.
     fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, Stop> {
         let mut stored = Vec::new();
-        for &input in &self.tensors.graph().nodes[node as usize].inputs {
+        for &input in &self.tensors.graph.nodes[node as usize].inputs {
             if self.stack.holds(input) {
                 continue;
             }
@@ -130,11 +130,11 @@ impl Executor<'_> {
     }
 
     /// The first node to run again for a `tensor` that `reader` wants, while the schedule stands at `at`.
-    fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId, RunError> {
-        let uses = self.tensors.uses();
+    fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId> {
+        let uses = &self.tensors.uses;
         let first = uses.writers(tensor).first().copied().filter(|&writer| writer < at);
         first.filter(|_| uses.is_rematerialisable(tensor)).ok_or_else(|| {
-            let tensor = self.tensors.graph().tensor(tensor).name.clone();
+            let tensor = self.tensors.graph.tensor(tensor).name.clone();
             RunError::Unwritten { node: self.name_of(reader), tensor }
         })
     }
@@ -145,7 +145,7 @@ impl Executor<'_> {
         self.record.recomputed += 1;
         self.check_thrashing(wanted_by)?;
         self.run_node(id, SpanKind::Recomputed)?;
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         self.stack.release_top(&mut self.tensors);
         for &output in &node.outputs {
             self.tensors.unlock(output);
@@ -167,8 +167,8 @@ impl Executor<'_> {
         respected
     }
 
-    fn check_thrashing(&self, node: NodeId) -> Result<(), RunError> {
-        let (recomputed, nodes) = (self.record.recomputed, self.tensors.graph().nodes.len());
+    fn check_thrashing(&self, node: NodeId) -> Result {
+        let (recomputed, nodes) = (self.record.recomputed, self.tensors.graph.nodes.len());
         let parts = self.record.micro_batches.len() as u64 + 1;
         if recomputed > THRASHING * nodes as u64 * parts {
             return Err(RunError::Thrashing { node: self.name_of(node), recomputed, nodes });

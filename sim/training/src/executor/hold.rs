@@ -13,7 +13,7 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::lanes::packer::PackingTask;
 use crate::machine::packing::{code_bytes, packing_traffic};
 use crate::tensors::NoPlace;
@@ -25,7 +25,7 @@ const IN_FLIGHT: usize = 2;
 impl Executor<'_> {
     /// Asks the policy how to hold a saved tensor, once forward has used it for the last time.
     pub(super) fn hold(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let uses = self.tensors.uses();
+        let uses = &self.tensors.uses;
         let due = uses.is_saved(tensor)
             && uses.last_forward(tensor) == Some(node)
             && self.tensors.is_whole(tensor)
@@ -52,7 +52,7 @@ impl Executor<'_> {
                 Holding::Compress => return self.compress(tensor, node),
                 Holding::Swap => return self.swap_out(tensor),
                 Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
-                    let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+                    let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
                     return Err(Stop::illegal(action, "it has 1 to 8, 16 or 32"));
                 }
                 Holding::Quantise(bits) => {
@@ -75,8 +75,8 @@ impl Executor<'_> {
     /// Finds room for a tensor with `bits` bits a value; `false` if others had to give way first, since the policy may
     /// by then want it otherwise.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
-        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples());
-        let within = self.tensors.limits().activations.unwrap_or(Bytes::MAX);
+        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples);
+        let within = self.tensors.limits.activations.unwrap_or(Bytes::MAX);
         // What was held whole can only get smaller.
         let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
         let mut shortfall = more.saturating_sub(within);
@@ -98,7 +98,7 @@ impl Executor<'_> {
 
     /// Computes the statistics of a tensor and packs it: here and now, or by the CPU while the run goes on.
     fn pack(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
-        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let control = quantiser.rules.control;
         let (values, all) = (quantiser.stored.values(tensor, samples), quantiser.stored.packed_values(tensor, samples));
         if values == 0 || bits == WHOLE {
@@ -114,7 +114,7 @@ impl Executor<'_> {
         }
         let by_cpu = self.lanes.packer.is_some() && self.costs.cpu_packs(tensor, bits, &self.tensors);
         if !by_cpu {
-            let cost = self.costs.machine().packing_cost(values, bits);
+            let cost = self.costs.machine.packing_cost(values, bits);
             for _ in 0..copies {
                 self.spend(&cost, SpanKind::Packing)?;
             }
@@ -127,7 +127,7 @@ impl Executor<'_> {
     }
 
     /// Hands a tensor to the cores that pack.
-    pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result<(), RunError> {
+    pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result {
         let Some(packer) = &mut self.lanes.packer else { return Ok(()) };
         packer.send(task, &mut self.clock, &mut self.tensors)
     }
@@ -136,7 +136,7 @@ impl Executor<'_> {
     /// arrives.
     pub(super) fn compress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.check_candidate(tensor, "compress")?;
-        let Some(compression) = self.costs.compression(tensor, self.tensors.samples()) else {
+        let Some(compression) = self.costs.compression(tensor, self.tensors.samples) else {
             return Err(self.refused("compress", tensor, "the stack has no codec"));
         };
         let bytes = self.tensors.compress(tensor).map_err(|error| self.lost(tensor, error))?;
@@ -169,12 +169,12 @@ impl Executor<'_> {
 
     /// Gives up the weight gradients that need a tensor, for this iteration.
     pub(super) fn give_up(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let graph = self.tensors.graph();
+        let graph = self.tensors.graph;
         let reads = |id: &NodeId| {
             let node = &graph.nodes[*id as usize];
             node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
         };
-        let readers: Vec<NodeId> = self.tensors.uses().of(tensor).iter().copied().filter(reads).collect();
+        let readers: Vec<NodeId> = self.tensors.uses.of(tensor).iter().copied().filter(reads).collect();
         let readers = || readers.iter().map(|&id| &graph.nodes[id as usize]);
         if let Some(other) = readers().find(|node| !writes_parameter_gradients_only(graph, node)) {
             let action = format!("give up {}, which {} reads", graph.tensor(tensor).name, other.name);
@@ -187,7 +187,7 @@ impl Executor<'_> {
         if self.tensors.storage(tensor).is_some() {
             return self.requantise(tensor, 0);
         }
-        let signs = self.costs.signs(tensor, self.tensors.samples());
+        let signs = self.costs.signs(tensor, self.tensors.samples);
         // Others may have to give way more than once.
         while signs > Bytes::ZERO && !self.place(tensor, 0, node)? {}
         self.tensors.drop_whole(tensor);
@@ -202,29 +202,29 @@ impl Executor<'_> {
             return Ok(());
         }
         self.await_packer(|packer| !packer.works_on(tensor))?;
-        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples());
+        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let (bytes, values) = (quantiser.stored.bytes(tensor, bits, samples), quantiser.stored.values(tensor, samples));
         let held = self.tensors.bits(tensor);
         if bits > held {
-            let action = format!("store {} with {bits} bits a value", self.tensors.graph().tensor(tensor).name);
+            let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
             return Err(Stop::illegal(action, "it has fewer already"));
         }
         self.tensors.requantise(tensor, bits, bytes).map_err(|error| self.lost(tensor, error))?;
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
-        let cost = self.costs.machine().copying(Bytes(moved.0 / 2));
+        let cost = self.costs.machine.copying(Bytes(moved.0 / 2));
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
     /// System calls and copying of the arena take time.
-    pub(super) fn charge_paging(&mut self, effects: Effects) -> Result<(), RunError> {
+    pub(super) fn charge_paging(&mut self, effects: Effects) -> Result {
         let calls = u64::from(effects.allocations + effects.releases);
         if calls > 0 {
-            let launch = Nanos(self.costs.machine().system_allocation().0 * calls);
+            let launch = Nanos(self.costs.machine.system_allocation().0 * calls);
             self.spend(&Cost { launch, ..Cost::default() }, SpanKind::Paging)?;
             self.tensors.bound_allocator();
         }
         if effects.copied > Bytes::ZERO {
-            let copying = self.costs.machine().copying(effects.copied);
+            let copying = self.costs.machine.copying(effects.copied);
             self.spend(&copying, SpanKind::Paging)?;
         }
         Ok(())

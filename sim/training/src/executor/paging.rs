@@ -7,20 +7,20 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::phone::PhoneInUse;
 use crate::timeline::SpanKind;
 
 impl Executor<'_> {
     /// The phone goes on to now, and the rule for its budget sees its memory.
-    pub(super) fn sample_phone(&mut self) -> Result<(), RunError> {
+    pub(super) fn sample_phone(&mut self) -> Result {
         self.phone.as_mut().map_or(Ok(()), |phone| phone.sample(self.clock.now()))
     }
 
     /// Before node `id` runs, the pages of what it reads and writes are brought in. What it needs the shape of alone
     /// stays where it is.
     pub(super) fn page_in(&mut self, id: NodeId) -> Result<(), Stop> {
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         let read = node.inputs.iter().filter(|&&input| node.need_of(input) != Need::Shape);
         let read = read.map(|&input| (input, Access::Read));
         let written = node.outputs.iter().map(|&output| (output, Access::Write));
@@ -38,7 +38,7 @@ impl Executor<'_> {
     }
 
     /// The thread works in the kernel, sleeps, and waits for a core.
-    fn sit_out(&mut self, stall: Stall) -> Result<(), RunError> {
+    fn sit_out(&mut self, stall: Stall) -> Result {
         if stall.running > Nanos::ZERO {
             self.drive(stall.running, SpanKind::Reclaim)?;
         }
@@ -54,7 +54,7 @@ impl Executor<'_> {
 
     /// The process was ended: a new one begins the iteration again with the weights of the last one that was finished,
     /// which it reads from flash, in one queue with everybody.
-    pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result<(), RunError> {
+    pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result {
         let Some(phone) = &mut self.phone else { return Ok(()) };
         phone.may_restart(&kill)?;
         let before = self.clock.now();
@@ -62,7 +62,7 @@ impl Executor<'_> {
         self.lanes.flash.cancel(&mut self.clock);
         self.forget_tensors();
         let starting = self.phone.as_mut().map_or(Ok(Nanos::ZERO), |phone| phone.restart())?;
-        let weights = self.tensors.graph().bytes_of(Role::is_state).at(1);
+        let weights = self.tensors.graph.bytes_of(Role::is_state).at(1);
         let began = self.clock.now();
         self.pause(starting)?;
         let now = self.clock.now();

@@ -6,18 +6,18 @@ use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, RunError, Stop};
 use crate::record::PlanReport;
 use crate::tensors::NoPlace;
 
 impl Executor<'_> {
     /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.
-    pub(super) fn plan(&mut self) -> Result<(), RunError> {
-        let limits = self.tensors.limits();
+    pub(super) fn plan(&mut self) -> Result {
+        let limits = &self.tensors.limits;
         let room = Room { memory: limits.memory, activations: limits.activations };
         let Some(planner) = &mut self.planner else { return Ok(()) };
-        let Some(planning) = planner.plan_within(self.tensors.graph(), room)? else { return Ok(()) };
-        let time = self.costs.machine().planning_time(&planning);
+        let Some(planning) = planner.plan_within(self.tensors.graph, room)? else { return Ok(()) };
+        let time = self.costs.machine.planning_time(&planning);
         let began = self.clock.now();
         if !self.plans.is_empty() && time.is_some_and(|time| time > Nanos::ZERO) {
             self.pause(time.unwrap_or_default())?;
@@ -29,7 +29,7 @@ impl Executor<'_> {
 
     /// Brings the outputs of a node into memory, locked.
     pub(super) fn make_room(&mut self, id: NodeId) -> Result<(), Stop> {
-        for &output in &self.tensors.graph().nodes[id as usize].outputs {
+        for &output in &self.tensors.graph.nodes[id as usize].outputs {
             if !self.tensors.is_whole(output) {
                 self.admit(output, id)?;
             }
@@ -40,7 +40,7 @@ impl Executor<'_> {
 
     /// Brings one tensor into memory; if a budget does not hold it, the policy has to give something back.
     pub(super) fn admit(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
-        let bytes = self.tensors.graph().tensor(tensor).bytes;
+        let bytes = self.tensors.graph.tensor(tensor).bytes;
         loop {
             let mut shortfall = self.tensors.activation_shortfall(tensor);
             if shortfall == Bytes::ZERO {
@@ -80,14 +80,14 @@ impl Executor<'_> {
     }
 
     /// Asks the policy how a saved tensor is to be held.
-    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding, RunError> {
-        let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+    pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding> {
+        let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
         let memory = self.tensors.view(Extent::ZERO, budget, self.clock.now(), self.clock.phase());
         Ok(self.policy.hold(tensor, &memory)?)
     }
 
     /// Asks the policy what gives way while `wanted` more is to fit into `budget`.
-    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>, RunError> {
+    fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>> {
         let memory = self.tensors.view(wanted, budget, self.clock.now(), self.clock.phase());
         let reliefs = self.policy.relieve(want, &memory)?;
         self.tensors.forget_changed();
@@ -96,14 +96,14 @@ impl Executor<'_> {
 
     /// Asks the policy what gives way, and carries it out.
     pub(super) fn ask_relief(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
-        let needed = Bytes(self.tensors.allocated().0 + wanted.at(self.tensors.samples()));
+        let needed = Bytes(self.tensors.allocated().0 + wanted.at(self.tensors.samples));
         let budget = needed.saturating_sub(shortfall);
         let reliefs = self.ask(Want::Shortfall(shortfall), wanted, budget)?;
         if reliefs.is_empty() && self.stack.release_waiting(&mut self.tensors) {
             return Ok(());
         }
         if reliefs.is_empty() {
-            let limits = self.tensors.limits();
+            let limits = &self.tensors.limits;
             let budget = limits.memory.or(limits.activations).unwrap_or(budget);
             return Err(RunError::OutOfMemory { node: self.name_of(node), shortfall, budget }.into());
         }
@@ -112,7 +112,7 @@ impl Executor<'_> {
 
     /// After an operator: what exceeds the computing budget gives way, if the policy finds something.
     pub(super) fn respect_plan(&mut self, node: NodeId) -> Result<(), Stop> {
-        let Some(limit) = self.tensors.limits().after_an_operator(self.tensors.samples()) else { return Ok(()) };
+        let Some(limit) = self.tensors.limits.after_an_operator(self.tensors.samples) else { return Ok(()) };
         let excess = self.tensors.allocated().saturating_sub(limit);
         if excess == Bytes::ZERO {
             return Ok(());
@@ -125,7 +125,7 @@ impl Executor<'_> {
     pub(super) fn respect_wall(&mut self, node: NodeId) -> Result<(), Stop> {
         self.respect_cut(node)?;
         loop {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let shortfall = self.tensors.footprint().saturating_sub(budget);
             if shortfall == Bytes::ZERO {
                 return Ok(());
@@ -167,7 +167,7 @@ impl Executor<'_> {
     fn apply(&mut self, reliefs: Vec<Relief>, node: NodeId) -> Result<(), Stop> {
         for relief in reliefs {
             match relief {
-                Relief::Requantise(tensor, _) | Relief::Skip(tensor) if !self.tensors.uses().is_saved(tensor) => {
+                Relief::Requantise(tensor, _) | Relief::Skip(tensor) if !self.tensors.uses.is_saved(tensor) => {
                     let action = format!("make tensor {tensor} smaller");
                     return Err(Stop::illegal(action, "forward does not save it for backward"));
                 }
@@ -191,7 +191,7 @@ impl Executor<'_> {
     }
 
     fn shrink(&mut self, samples: u64) -> Result<(), Stop> {
-        let current = self.tensors.samples();
+        let current = self.tensors.samples;
         if samples == 0 || samples >= current {
             let action = format!("shrink the micro-batch of {current} to {samples}");
             return Err(Stop::illegal(action, "a micro-batch shrinks to at least one sample and fewer than it has"));

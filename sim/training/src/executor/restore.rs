@@ -37,7 +37,7 @@ impl Executor<'_> {
 
     fn decompress(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         self.admit(tensor, node)?;
-        let compression = self.costs.compression(tensor, self.tensors.samples()).unwrap_or_default();
+        let compression = self.costs.compression(tensor, self.tensors.samples).unwrap_or_default();
         let bytes = self.tensors.stored_size(tensor).unwrap_or(compression.bytes);
         let moved = self.tensors.size(tensor) + bytes;
         self.tensors.lock(tensor);
@@ -58,7 +58,7 @@ impl Executor<'_> {
     /// How long flash takes from now on to write a tensor or to read it, behind or beside what it has in hand.
     pub(super) fn swapping(&mut self, tensor: TensorId, direction: Direction) -> Result<Nanos, Stop> {
         let bytes = self.tensors.size(tensor);
-        let Some(alone) = self.costs.machine().swapping(bytes) else {
+        let Some(alone) = self.costs.machine.swapping(bytes) else {
             return Err(self.refused("swap", tensor, "the device has no flash"));
         };
         let (now, phone) = (self.clock.now(), self.phone.as_mut());
@@ -79,14 +79,14 @@ impl Executor<'_> {
             self.send_to_unpack(tensor)?;
             return Ok(self.await_packer(|packer| !packer.works_on(tensor))?);
         }
-        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples());
-        let cost = self.costs.machine().packing_cost(values, self.tensors.bits(tensor));
+        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples);
+        let cost = self.costs.machine.packing_cost(values, self.tensors.bits(tensor));
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
     /// Has the CPU unpack a tensor into the memory that it was given.
     fn send_to_unpack(&mut self, tensor: TensorId) -> Result<(), Stop> {
-        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples());
+        let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples);
         let traffic = packing_traffic(values, self.tensors.bits(tensor));
         let staging = self.tensors.size(tensor);
         Ok(self.send_to_packer(PackingTask { tensor, traffic, staging, unpacks: true })?)
@@ -94,7 +94,7 @@ impl Executor<'_> {
 
     /// The nodes that follow `id`, as far as anybody looks ahead.
     fn ahead(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
-        let following = self.tensors.graph().nodes.iter().enumerate().skip(id as usize + 1).take(AHEAD);
+        let following = self.tensors.graph.nodes.iter().enumerate().skip(id as usize + 1).take(AHEAD);
         following.map(|(id, node)| (id as NodeId, node))
     }
 

@@ -75,7 +75,7 @@ impl Executor<'_> {
 
     /// The tensors that hold the statistics of a batch normalisation: what it makes for backward beside its output.
     pub(super) fn statistics_of(&self, id: NodeId) -> impl Iterator<Item = TensorId> + use<> {
-        let (graph, uses) = (self.tensors.graph(), self.tensors.uses());
+        let (graph, uses) = (self.tensors.graph, &self.tensors.uses);
         let outputs = graph.nodes[id as usize].outputs.iter().copied();
         let aside = outputs.skip(1).filter(|&output| uses.is_saved(output));
         aside.collect::<Vec<_>>().into_iter()
@@ -85,7 +85,7 @@ impl Executor<'_> {
     fn admit_all_samples(&mut self) -> Result<(), Stop> {
         self.set_samples(self.job.batch);
         self.tensors.rewind();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             if matches!(tensor.role, Role::Input | Role::Target) {
                 self.admit_to_look(id, NodeId::MAX)?;
                 self.fill(id);
@@ -96,9 +96,9 @@ impl Executor<'_> {
 
     /// Runs a forward node of which nothing is kept.
     fn look_at(&mut self, id: NodeId) -> Result<(), Stop> {
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         self.clock.come_to(id);
-        self.tensors.come_to(id);
+        self.tensors.at = id;
         for &output in &node.outputs {
             self.admit_to_look(output, id)?;
             self.tensors.lock(output);
@@ -115,8 +115,8 @@ impl Executor<'_> {
         }
         self.tensors.advance(id, self.clock.now());
         for tensor in node.uses() {
-            let is_passing = self.tensors.graph().tensor(tensor).role == Role::Activation;
-            if is_passing && self.tensors.uses().last_forward(tensor) == Some(id) {
+            let is_passing = self.tensors.graph.tensor(tensor).role == Role::Activation;
+            if is_passing && self.tensors.uses.last_forward(tensor) == Some(id) {
                 self.tensors.evict(tensor, false);
             }
         }
@@ -129,7 +129,7 @@ impl Executor<'_> {
             return Ok(());
         }
         if self.tensors.admit(tensor).is_err() {
-            let budget = self.tensors.limits().memory.unwrap_or(Bytes::MAX);
+            let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
             let needed = self.tensors.allocated() + self.tensors.size(tensor);
             let (node, shortfall) = (self.name_of(node), needed.saturating_sub(budget));
             let node = format!("{node}, for the statistics of the whole mini-batch");

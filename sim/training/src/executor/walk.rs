@@ -5,7 +5,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;
-use crate::error::{RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::governors::LoadGovernor;
 use crate::record::StoredForms;
 use crate::timeline::SpanKind;
@@ -36,16 +36,16 @@ impl Executor<'_> {
         if let Some(learning) = &mut self.learning {
             learning.end_part();
         }
-        Ok(self.tensors.samples())
+        Ok(self.tensors.samples)
     }
 
     /// Samples come in.
     fn begin_part(&mut self, samples: u64) -> Result<(), Stop> {
-        if self.tensors.samples() != samples {
+        if self.tensors.samples != samples {
             self.set_samples(samples);
         }
         self.tensors.rewind();
-        for (id, tensor) in (0..).zip(&self.tensors.graph().tensors) {
+        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
             if matches!(tensor.role, Role::Input | Role::Target) && !self.tensors.is_whole(id) {
                 self.admit(id, NodeId::MAX)?;
                 self.fill(id);
@@ -81,7 +81,7 @@ impl Executor<'_> {
     }
 
     fn walk(&mut self) -> Result<(), Stop> {
-        for (id, node) in (0..).zip(&self.tensors.graph().nodes) {
+        for (id, node) in (0..).zip(&self.tensors.graph.nodes) {
             if node.phase == Phase::Update {
                 break;
             }
@@ -100,7 +100,7 @@ impl Executor<'_> {
     }
 
     pub(super) fn update(&mut self) -> Result<(), Stop> {
-        for (id, node) in (0..).zip(&self.tensors.graph().nodes) {
+        for (id, node) in (0..).zip(&self.tensors.graph.nodes) {
             if node.phase == Phase::Update && !self.is_given_up(id) {
                 self.in_phase(Phase::Update, |run| run.run_scheduled(id))?;
             }
@@ -113,12 +113,12 @@ impl Executor<'_> {
     /// Runs the schedule's next node.
     fn run_scheduled(&mut self, id: NodeId) -> Result<(), Stop> {
         self.clock.come_to(id);
-        self.tensors.come_to(id);
+        self.tensors.at = id;
         self.gather(id)?;
         self.make_room(id)?;
         self.unpack_ahead(id)?;
         self.read_ahead(id)?;
-        let workspace = self.tensors.borrow(self.costs.workspace(id, self.tensors.samples()));
+        let workspace = self.tensors.borrow(self.costs.workspace(id, self.tensors.samples));
         if workspace.is_some() {
             self.note_memory(id);
         }
@@ -136,7 +136,7 @@ impl Executor<'_> {
     /// What a node has used may give way: it leaves memory if nobody uses it again, and the policy is asked about it
     /// if only backward does.
     fn finish_uses(&mut self, id: NodeId) -> Result<(), Stop> {
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         for &output in &node.outputs {
             self.tensors.unlock(output);
         }
@@ -156,7 +156,7 @@ impl Executor<'_> {
     /// A node that is not run uses its tensors no more.
     fn pass_over(&mut self, id: NodeId) {
         self.tensors.advance(id, self.clock.now());
-        for tensor in self.tensors.graph().nodes[id as usize].uses() {
+        for tensor in self.tensors.graph.nodes[id as usize].uses() {
             if self.tensors.is_dead(tensor) {
                 self.tensors.evict(tensor, false);
             }
@@ -168,7 +168,7 @@ impl Executor<'_> {
         if self.tensors.given_up() == 0 {
             return false;
         }
-        let graph = self.tensors.graph();
+        let graph = self.tensors.graph;
         let node = &graph.nodes[id as usize];
         let lost = |tensor: &TensorId| self.tensors.is_given_up(*tensor);
         match node.phase {
@@ -180,13 +180,13 @@ impl Executor<'_> {
 
     /// Lets a processor run the node, whose inputs and outputs are in memory, and waits for it.
     pub(super) fn run_node(&mut self, id: NodeId, kind: SpanKind) -> Result<(), Stop> {
-        let node = &self.tensors.graph().nodes[id as usize];
+        let node = &self.tensors.graph.nodes[id as usize];
         if node.rescales.is_some_and(|tensor| !self.plan.rescales(tensor)) {
             return Ok(());
         }
         self.page_in(id)?;
         self.cross_to(id)?;
-        let samples = self.tensors.samples();
+        let samples = self.tensors.samples;
         let mut on = self.costs.processor();
         let cost = if let Some(dsp) = self.lanes.dsp.as_ref().filter(|dsp| dsp.runs(id)) {
             on = ProcessorKind::Dsp;
@@ -202,12 +202,12 @@ impl Executor<'_> {
         self.clock.note_operator(id, began, &cost);
         self.compute(id, kind == SpanKind::Recomputed)?;
         if on == ProcessorKind::Cpu {
-            self.record.minor_faults += self.costs.machine().fresh_pages(self.tensors.graph(), id as usize, samples);
+            self.record.minor_faults += self.costs.machine.fresh_pages(self.tensors.graph, id as usize, samples);
         }
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
             // In-place operators add to the cost of what they overwrite.
-            let first = self.tensors.uses().producers()[output as usize] == id;
+            let first = self.tensors.uses.producers()[output as usize] == id;
             let before = self.tensors.state(output).cost;
             self.tensors.set_cost(output, if first { spent } else { before.max(spent) });
         }
@@ -222,7 +222,7 @@ impl Executor<'_> {
 
     /// Has a processor run node `id` of `cost`, and returns what that has cost. Cores that a governor has slowed down come to
     /// run faster while they work, so that the rest of the node costs less.
-    fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost, RunError> {
+    fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost> {
         let (mut left, mut launch) = (1.0, Nanos::ZERO);
         loop {
             let part = if on == ProcessorKind::Cpu { self.part_at_once(cost.alone()).min(left) } else { left };
@@ -234,17 +234,17 @@ impl Executor<'_> {
             if left <= 0.0 {
                 return Ok(Cost { launch, ..if part < 1.0 { cost } else { ran } });
             }
-            cost = self.costs.node(id, self.tensors.samples());
+            cost = self.costs.node(id, self.tensors.samples);
         }
     }
 
     /// Whatever has to happen before node `id` can run where it runs.
-    fn cross_to(&mut self, id: NodeId) -> Result<(), RunError> {
+    fn cross_to(&mut self, id: NodeId) -> Result {
         let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
         let (crossing, prepares) = dsp.cross_to(id, &self.tensors);
         let mut left = 1.0;
         while left > 0.0 {
-            let whole = crossing.time(self.costs.machine());
+            let whole = crossing.time(&self.costs.machine);
             let part = self.part_at_once(whole).min(left);
             let busy = if part < 1.0 { Nanos((whole.0 as f64 * part) as u64) } else { whole };
             if busy > Nanos::ZERO {
@@ -252,7 +252,7 @@ impl Executor<'_> {
             }
             left -= part;
         }
-        let dsp = self.costs.machine().dsp.as_ref().filter(|_| prepares);
+        let dsp = self.costs.machine.dsp.as_ref().filter(|_| prepares);
         let preparation = dsp.map(|offloader| offloader.stack.preparation.value);
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
     }
@@ -261,7 +261,7 @@ impl Executor<'_> {
     fn note_stored(&mut self) {
         if self.job.observe.stored {
             let rounding = self.costs.quantiser().map(|quantiser| quantiser.rules.rounding).unwrap_or_default();
-            let ids = 0..self.tensors.graph().tensors.len() as TensorId;
+            let ids = 0..self.tensors.graph.tensors.len() as TensorId;
             let tensors = ids.filter_map(|tensor| Some((tensor, self.tensors.storage(tensor)?))).collect();
             self.record.stored = Some(StoredForms { rounding, tensors });
         }

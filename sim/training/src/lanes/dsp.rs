@@ -87,7 +87,7 @@ impl DspLane {
 
     /// Goes on to node `id` where it runs; returns the crossing before it can, and whether a subgraph has to be prepared.
     pub(crate) fn cross_to(&mut self, id: NodeId, tensors: &Tensors<'_>) -> (Crossing, bool) {
-        let node = &tensors.graph().nodes[id as usize];
+        let node = &tensors.graph.nodes[id as usize];
         let on_dsp = self.runs(id);
         let size = |tensor: TensorId| tensors.size(tensor);
         let mut copied = Bytes::ZERO;

@@ -8,7 +8,7 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::TensorId;
 
 use crate::clock::{Clock, Flow};
-use crate::error::RunError;
+use crate::error::Result;
 use crate::tensors::Tensors;
 
 /// A tensor to pack or to unpack.
@@ -59,12 +59,7 @@ impl PackerLane {
     }
 
     /// Hands over a tensor, which is locked until it is done.
-    pub(crate) fn send(
-        &mut self,
-        task: PackingTask,
-        clock: &mut Clock,
-        tensors: &mut Tensors<'_>,
-    ) -> Result<(), RunError> {
+    pub(crate) fn send(&mut self, task: PackingTask, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         tensors.lock(task.tensor);
         self.waiting.push_back(task);
         self.peak_staging = self.peak_staging.max(self.tasks().map(|task| task.staging).sum());
@@ -72,7 +67,7 @@ impl PackerLane {
     }
 
     /// Takes the next tensor, if there is none in hand.
-    fn start(&mut self, clock: &mut Clock) -> Result<(), RunError> {
+    fn start(&mut self, clock: &mut Clock) -> Result {
         if self.running.is_some() {
             return Ok(());
         }
@@ -82,7 +77,7 @@ impl PackerLane {
     }
 
     /// DRAM has moved the bytes of the tensor in hand.
-    pub(super) fn done(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<(), RunError> {
+    pub(super) fn done(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         let Some((task, since)) = self.running.take() else { return Ok(()) };
         clock.packed(task.tensor, since, task.traffic, task.unpacks);
         tensors.unlock(task.tensor);

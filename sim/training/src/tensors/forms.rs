@@ -1,9 +1,9 @@
 //! From one form of a tensor to another.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::units::Bytes;
 use haversack_memory::pages::{Effects, PageError};
 use haversack_policies::{Form, Storage};
-use haversack_workloads::{Extent, NodeId, Role, TensorId};
+use haversack_workloads::{Extent, Role, TensorId};
 
 use super::{Change, NoPlace, StoreError, Stored, Tensors};
 
@@ -14,16 +14,16 @@ impl Tensors<'_> {
         let is_map = matches!(self.graph.tensor(tensor).role, Role::Activation | Role::Gradient);
         let block = if is_map { self.allocator.allocate(size)? } else { self.allocator.allocate_apart(size)? };
         if let Some(values) = &mut self.values {
-            values.admit(tensor, self.samples, self.arena.as_ref())?;
+            values.admit(tensor, self.register.samples, self.arena.as_ref())?;
         }
         self.slots[tensor as usize].whole = Some(block);
-        self.states[tensor as usize].bytes = size;
+        self.set_bytes(tensor, size);
         let bytes = self.graph.tensor(tensor).bytes;
         self.totals.whole += bytes;
         if self.uses.is_saved(tensor) {
             self.totals.saved_whole += bytes;
         }
-        self.reform(tensor);
+        self.update_form(tensor);
         self.note(Change::Whole(tensor, size));
         self.offer(tensor);
         Ok(())
@@ -34,14 +34,14 @@ impl Tensors<'_> {
         self.drop_whole(tensor);
         self.drop_stored(tensor);
         if dropped {
-            self.states[tensor as usize].form = Form::Dropped;
+            self.reform(tensor, Form::Dropped);
         }
     }
 
     /// Takes the tensors of some roles out of memory.
     pub(crate) fn evict_all(&mut self, has_part: impl Fn(Role) -> bool) {
-        for (id, tensor) in (0..).zip(&self.graph.tensors) {
-            if has_part(tensor.role) && self.states[id as usize].form != Form::Absent {
+        for (id, tensor) in (0..).zip(&self.register.graph.tensors) {
+            if has_part(tensor.role) && self.state(id).form != Form::Absent {
                 self.evict(id, false);
             }
         }
@@ -54,7 +54,7 @@ impl Tensors<'_> {
         }
         let slot = &mut self.slots[tensor as usize];
         if let Some(block) = slot.whole.take() {
-            let bytes = self.graph.tensors[tensor as usize].bytes;
+            let bytes = self.register.graph.tensor(tensor).bytes;
             if std::mem::take(&mut slot.kept) {
                 subtract(&mut self.totals.kept, bytes);
             }
@@ -65,7 +65,7 @@ impl Tensors<'_> {
             }
             self.note(Change::Whole(tensor, Bytes::ZERO));
         }
-        self.reform(tensor);
+        self.update_form(tensor);
         self.withdraw(tensor);
     }
 
@@ -82,7 +82,7 @@ impl Tensors<'_> {
             (None, None) => {}
         }
         self.totals.stored -= stored.bytes;
-        self.reform(tensor);
+        self.update_form(tensor);
         self.note(Change::Stored(tensor, Bytes::ZERO));
         self.offer(tensor);
     }
@@ -112,13 +112,13 @@ impl Tensors<'_> {
             None => (Some(self.allocator.allocate(bytes)?), Effects::default()),
         };
         if let Some(values) = &mut self.values {
-            let bytes = values.pack(tensor, bits, self.samples, self.arena.is_some())?;
+            let bytes = values.pack(tensor, bits, self.register.samples, self.arena.is_some())?;
             if let Some(arena) = &mut self.arena {
                 arena.write(tensor, &bytes).map_err(NoPlace::Refused)?;
             }
         }
         if std::mem::take(&mut self.slots[tensor as usize].kept) {
-            subtract(&mut self.totals.kept, self.graph.tensors[tensor as usize].bytes);
+            subtract(&mut self.totals.kept, self.register.graph.tensor(tensor).bytes);
         }
         self.stored(tensor, Stored { storage: Storage::Quantised(bits), bytes, block });
         Ok(effects)
@@ -127,7 +127,7 @@ impl Tensors<'_> {
     fn stored(&mut self, tensor: TensorId, stored: Stored) {
         self.slots[tensor as usize].stored = Some(stored);
         self.totals.stored += stored.bytes;
-        self.reform(tensor);
+        self.update_form(tensor);
         self.note(Change::Stored(tensor, stored.bytes));
         self.withdraw(tensor);
     }
@@ -149,7 +149,7 @@ impl Tensors<'_> {
         }
         self.totals.stored = self.totals.stored + bytes - stored.bytes;
         (stored.bytes, stored.storage) = (bytes, Storage::Quantised(bits));
-        self.reform(tensor);
+        self.update_form(tensor);
         self.note(Change::Stored(tensor, bytes));
         Ok(())
     }
@@ -199,74 +199,17 @@ impl Tensors<'_> {
         self.slots.iter_mut().for_each(|slot| slot.given_up = false);
     }
 
-    /// A tensor in use by an operator or a lane cannot give way.
-    pub(crate) fn lock(&mut self, tensor: TensorId) {
-        self.slots[tensor as usize].locks += 1;
-        self.withdraw(tensor);
-    }
-
-    pub(crate) fn unlock(&mut self, tensor: TensorId) {
-        let locks = &mut self.slots[tensor as usize].locks;
-        *locks = locks.saturating_sub(1);
-        self.offer(tensor);
-    }
-
     /// Nobody works on any tensor, and none is to be packed after all.
     pub(crate) fn release_all(&mut self) {
         self.to_pack.clear();
-        for tensor in 0..self.slots.len() as TensorId {
-            self.slots[tensor as usize].locks = 0;
-            self.offer(tensor);
-        }
+        self.unlock_all();
     }
 
-    /// What it took to make the tensor, or to make it again.
-    pub(crate) fn set_cost(&mut self, tensor: TensorId, cost: Nanos) {
-        self.states[tensor as usize].cost = cost;
-        self.changed.insert(tensor);
-    }
-
-    /// The tensor was used beside the schedule.
-    pub(crate) fn note_use(&mut self, tensor: TensorId, now: Nanos) {
-        self.states[tensor as usize].last_use = now;
-        self.changed.insert(tensor);
-    }
-
-    /// The schedule has come to `node`.
-    pub(crate) fn come_to(&mut self, node: NodeId) {
-        self.at = node;
-    }
-
-    /// The schedule's node `node` has ended: what it uses has one use less before it.
-    pub(crate) fn advance(&mut self, node: NodeId, now: Nanos) {
-        let graph = self.graph;
-        for tensor in graph.nodes[node as usize].uses() {
-            let id = tensor as usize;
-            let uses = self.uses.of(tensor);
-            let mut passed = self.slots[id].passed as usize;
-            while uses.get(passed).is_some_and(|&used| used <= node) {
-                passed += 1;
-            }
-            self.slots[id].passed = passed as u32;
-            self.states[id].last_use = now;
-            self.states[id].next_use = uses.get(passed).copied().unwrap_or(NodeId::MAX);
-            self.changed.insert(tensor);
-        }
-        self.at = node + 1;
-    }
-
-    /// A micro-batch begins: every tensor's next use is its first.
-    pub(crate) fn rewind(&mut self) {
-        self.at = 0;
-        for tensor in 0..self.slots.len() as TensorId {
-            self.slots[tensor as usize].passed = 0;
-            let state = &mut self.states[tensor as usize];
-            state.next_use = self.uses.of(tensor).first().copied().unwrap_or(NodeId::MAX);
-            if state.form == Form::Dropped {
-                state.form = Form::Absent;
-            }
-            self.changed.insert(tensor);
-        }
+    /// The tensor's form after what it takes of memory has changed.
+    fn update_form(&mut self, tensor: TensorId) {
+        let slot = &self.slots[tensor as usize];
+        let form = Form::of(slot.whole.is_some(), slot.stored.map(|stored| stored.storage));
+        self.reform(tensor, form);
     }
 
     /// Goes on with `samples` samples: the columns of all others are dropped from everything in memory.
@@ -280,30 +223,9 @@ impl Tensors<'_> {
                 if let Some(values) = &mut self.values {
                     values.shrink(tensor, samples);
                 }
-                self.states[id].bytes = size;
-                self.changed.insert(tensor);
+                self.set_bytes(tensor, size);
                 self.note(Change::Whole(tensor, size));
             }
-        }
-    }
-
-    /// The tensor's form after what it takes of memory has changed.
-    fn reform(&mut self, tensor: TensorId) {
-        let slot = &self.slots[tensor as usize];
-        self.states[tensor as usize].form = Form::of(slot.whole.is_some(), slot.stored.map(|stored| stored.storage));
-        self.changed.insert(tensor);
-    }
-
-    fn offer(&mut self, tensor: TensorId) {
-        let free = self.slots[tensor as usize].locks == 0 && self.states[tensor as usize].form == Form::Whole;
-        if free && self.uses.is_rematerialisable(tensor) && self.candidates.insert(tensor) {
-            self.changed.insert(tensor);
-        }
-    }
-
-    fn withdraw(&mut self, tensor: TensorId) {
-        if self.candidates.remove(tensor) {
-            self.changed.insert(tensor);
         }
     }
 }

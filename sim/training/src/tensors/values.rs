@@ -17,15 +17,15 @@ use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
 use haversack_workloads::training_graph::Element;
 use haversack_workloads::{Role, TensorId, TrainingGraph};
 
-use self::coding::{Coding, Parts, mark};
+use self::coding::{Coding, Parts, Result, mark};
 pub use self::coding::{GivesBack, StoreError};
 
 /// What tensors hold.
 pub(crate) struct Values<'g> {
     graph: &'g TrainingGraph,
     program: &'g Program,
-    coding: Coding,
-    meter: Meter,
+    coding: Coding<'g>,
+    pub(crate) meter: Meter,
     /// Counts what lies on flash, which is no memory.
     on_flash: Meter,
     slots: Vec<Slot>,
@@ -55,20 +55,13 @@ struct Slot {
 #[derive(Debug)]
 enum Stored {
     /// In the arena's pages: so many bits a value, of so many samples.
-    Paged(Form),
+    Paged(Parts),
     /// The same in bytes of its own.
-    Packed(Form, Bytes),
+    Packed(Parts, Bytes),
     /// What the codec made of it.
     Compressed(Bytes),
     /// On flash.
     Flash(Contents),
-}
-
-/// How a tensor is quantised.
-#[derive(Clone, Copy, Debug)]
-struct Form {
-    bits: u8,
-    samples: u64,
 }
 
 impl<'g> Values<'g> {
@@ -78,7 +71,7 @@ impl<'g> Values<'g> {
         quantised: Option<Quantised>,
         rounding: Rounding,
         meter: Meter,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let slots = (0..graph.tensors.len()).map(|_| Slot::default()).collect();
         let in_eight_bits = (0..).zip(&graph.tensors).map(|(id, tensor)| {
             let elements = program.elements(id, 1) as u64;
@@ -91,7 +84,7 @@ impl<'g> Values<'g> {
         Ok(Self {
             graph,
             program,
-            coding: Coding::new(quantised, rounding)?,
+            coding: Coding::new(program, quantised, rounding, meter.clone())?,
             meter,
             on_flash: Meter::new(),
             slots,
@@ -105,12 +98,7 @@ impl<'g> Values<'g> {
     }
 
     /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
-    pub(super) fn admit(
-        &mut self,
-        tensor: TensorId,
-        samples: u64,
-        arena: Option<&PageArena>,
-    ) -> Result<(), StoreError> {
+    pub(super) fn admit(&mut self, tensor: TensorId, samples: u64, arena: Option<&PageArena>) -> Result {
         let slot = &self.slots[tensor as usize];
         let contents = match &slot.stored {
             Some(_) => self.decode(tensor, arena)?,
@@ -151,11 +139,10 @@ impl<'g> Values<'g> {
     }
 
     /// Stores a tensor that is whole with `bits` bits a value; the bytes for the arena, if there is one.
-    pub(super) fn pack(&mut self, tensor: TensorId, bits: u8, samples: u64, paged: bool) -> Result<Bytes, StoreError> {
+    pub(super) fn pack(&mut self, tensor: TensorId, bits: u8, samples: u64, paged: bool) -> Result<Bytes> {
         let Some(whole) = &self.slots[tensor as usize].whole else { return Ok(self.meter.bytes(0)) };
-        let parts = Parts { tensor, bits, samples };
-        let bytes = self.coding.encode(parts, whole, self.program, &self.meter)?;
-        let form = Form { bits, samples };
+        let form = Parts { tensor, bits, samples };
+        let bytes = self.coding.encode(form, whole)?;
         if paged {
             self.slots[tensor as usize].stored = Some(Stored::Paged(form));
             return Ok(bytes);
@@ -170,15 +157,14 @@ impl<'g> Values<'g> {
         tensor: TensorId,
         bits: u8,
         arena: Option<&PageArena>,
-    ) -> Result<Option<Bytes>, StoreError> {
+    ) -> Result<Option<Bytes>> {
         let (form, held) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) => (*form, self.paged(tensor, arena)?),
             Some(Stored::Packed(form, bytes)) => (*form, bytes.clone()),
             _ => return Ok(None),
         };
-        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
-        let bytes = self.coding.requantise(parts, &held, bits, self.program, &self.meter)?;
-        let form = Form { bits, ..form };
+        let bytes = self.coding.requantise(form, &held, bits)?;
+        let form = Parts { bits, ..form };
         let slot = &mut self.slots[tensor as usize].stored;
         if arena.is_some() {
             *slot = Some(Stored::Paged(form));
@@ -189,12 +175,10 @@ impl<'g> Values<'g> {
     }
 
     /// Compresses a tensor that is whole; returns the bytes that are left of it.
-    pub(super) fn compress(&mut self, tensor: TensorId) -> Result<Size, StoreError> {
+    pub(super) fn compress(&mut self, tensor: TensorId) -> Result<Size> {
         let bytes = match &self.slots[tensor as usize].whole {
-            Some(Contents::Floats(values)) => self.coding.compress(values, self.program.map_of(tensor), &self.meter)?,
-            Some(Contents::Integers(integers)) => {
-                self.coding.compress_integers(integers, self.program.positions(tensor), &self.meter)
-            }
+            Some(Contents::Floats(values)) => self.coding.compress(tensor, values)?,
+            Some(Contents::Integers(integers)) => self.coding.compress_integers(tensor, integers),
             _ => return Err(StoreError::NoValues),
         };
         let size = Size(bytes.len() as u64);
@@ -211,7 +195,7 @@ impl<'g> Values<'g> {
     /// A micro-batch begins, the first of its mini-batch or a later one; rounding at random is drawn by `draw`.
     pub(crate) fn begin_part(&mut self, is_first: bool, draw: u64) {
         self.is_first_part = is_first;
-        self.coding.draw_by(draw);
+        self.coding.draw = draw;
         self.before_part.clear();
         self.slots.iter_mut().for_each(|slot| slot.written = false);
     }
@@ -231,7 +215,7 @@ impl<'g> Values<'g> {
     }
 
     /// The bytes of a tensor in the arena's pages.
-    fn paged(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Bytes, StoreError> {
+    fn paged(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Bytes> {
         let arena = arena.ok_or(StoreError::NoValues)?;
         let mut bytes = self.meter.bytes(arena.size(tensor).unwrap_or_default().0 as usize);
         arena.read(tensor, &mut bytes)?;
@@ -239,34 +223,30 @@ impl<'g> Values<'g> {
     }
 
     /// A tensor as it comes back from the form in which it is stored.
-    fn decode(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Contents, StoreError> {
+    fn decode(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Contents> {
         let (form, bytes) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) => (form, &self.paged(tensor, arena)?),
             Some(Stored::Packed(form, bytes)) => (form, bytes),
             Some(Stored::Compressed(bytes)) if self.program.is_integer(tensor) => {
-                let windows = self.program.positions(tensor);
-                return Ok(Contents::Integers(self.coding.decompress_integers(bytes, windows, &self.meter)));
+                return Ok(Contents::Integers(self.coding.decompress_integers(tensor, bytes)));
             }
             Some(Stored::Compressed(bytes)) => {
-                let values = self.coding.decompress(bytes, self.program.map_of(tensor), &self.meter)?;
-                return Ok(Contents::Floats(values));
+                return Ok(Contents::Floats(self.coding.decompress(tensor, bytes)?));
             }
             Some(Stored::Flash(contents)) => return Ok(contents.copied(&self.meter)),
             None => return Err(StoreError::NoValues),
         };
-        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
-        self.coding.decode(parts, bytes, self.program, &self.meter)
+        self.coding.decode(*form, bytes)
     }
 
     /// What a gradient that passes where an output was positive needs of a stored tensor; `None` if it is read whole.
-    fn stored_signs(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Option<Bytes>, StoreError> {
+    fn stored_signs(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Option<Bytes>> {
         let (form, bytes) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) if form.bits != WHOLE => (form, &self.paged(tensor, arena)?),
             Some(Stored::Packed(form, bytes)) if form.bits != WHOLE => (form, bytes),
             _ => return Ok(None),
         };
-        let parts = Parts { tensor, bits: form.bits, samples: form.samples };
-        Ok(self.coding.signs(parts, bytes, &self.meter))
+        Ok(self.coding.signs(*form, bytes))
     }
 
     /// The same of a tensor that is held in eight bits: a bit for each code, where values would be four bytes.
@@ -275,10 +255,6 @@ impl<'g> Values<'g> {
         let values = held.codes.iter().map(|&code| f32::from(code) * held.step);
         mark(values, self.program.passes(tensor), &mut bits);
         bits
-    }
-
-    pub(crate) const fn meter(&self) -> &Meter {
-        &self.meter
     }
 
     /// Keeps what `tensors`, which are whole, hold of the whole mini-batch.

@@ -80,7 +80,7 @@ impl Memories {
         context: &mut ImportContext<'_>,
     ) -> Result<()> {
         let Some(fields) = fields(memory, context)? else { return Ok(()) };
-        let mut next = Held { place: context.place(), time, fields, client: None };
+        let mut next = Held { place: context.place.clone(), time, fields, client: None };
         let Some(place) = context.users.place(user) else {
             // Of a device that is not looked after, every sample is a single one.
             return undo(user, &next, 0, context);

@@ -28,14 +28,14 @@ enum Lane {
 #[derive(Clone, Debug)]
 pub(super) struct Lanes<T> {
     pub(super) now: Nanos,
-    capacity: u64,
+    pub(super) capacity: u64,
     /// What each sharing flow gets.
     level: u64,
     /// What all saturated flows get together.
     saturated_rate: u64,
     /// What a flow would have moved had it always been sharing.
     virtual_work: u128,
-    delivered: u128,
+    pub(super) delivered: u128,
     inserted: u64,
     flows: Slots<Flow<T>>,
     /// Slots of flows by the virtual work at which they end.
@@ -68,14 +68,6 @@ impl<T> Lanes<T> {
 
     pub(super) fn len(&self) -> usize {
         self.sharing.len() + self.saturated.len()
-    }
-
-    pub(super) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    pub(super) fn delivered(&self) -> u128 {
-        self.delivered
     }
 
     pub(super) fn rate(&self, id: Key) -> Option<u64> {

@@ -11,10 +11,10 @@ use crate::dense::pool::Pool;
 use crate::eight::Eight;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory};
-use crate::program::Pass;
 use crate::program::forward::pool;
 use crate::program::operands::Operands;
 use crate::program::{Derivative, Step};
+use crate::program::{Pass, Result};
 
 /// A node that chooses, and where its tensors are.
 struct Choice<'c> {
@@ -26,13 +26,7 @@ struct Choice<'c> {
 impl Integers {
     /// Computes the node of the eager graph at `step` on codes; `false` if it is not one that chooses, or its operands are
     /// held otherwise, and nothing was done.
-    pub(super) fn choose(
-        &self,
-        step: u32,
-        node: &Node,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-    ) -> Result<bool, ProgramError> {
+    pub(super) fn choose(&self, step: u32, node: &Node, memory: &mut dyn Memory, pass: &Pass) -> Result<bool> {
         let choice = Choice { of: self, eager: &self.rewritten.eager.nodes[step as usize], node };
         let network = &self.eager.network;
         Ok(match &self.eager.steps[step as usize] {
@@ -56,13 +50,7 @@ impl Integers {
         })
     }
 
-    fn pool(
-        &self,
-        node: &OperatorNode,
-        window: Window,
-        memory: &dyn Memory,
-        pass: &Pass,
-    ) -> Result<Pool, ProgramError> {
+    fn pool(&self, node: &OperatorNode, window: Window, memory: &dyn Memory, pass: &Pass) -> Result<Pool> {
         pool(&Operands { program: &self.eager, memory, pass }, node, window, None)
     }
 }
@@ -141,13 +129,7 @@ impl Choice<'_> {
         })
     }
 
-    fn maxima(
-        &self,
-        operator: &OperatorNode,
-        window: Window,
-        memory: &mut dyn Memory,
-        pass: &Pass,
-    ) -> Result<bool, ProgramError> {
+    fn maxima(&self, operator: &OperatorNode, window: Window, memory: &mut dyn Memory, pass: &Pass) -> Result<bool> {
         let places = (|| {
             let from = self.read(self.storage(operator.inputs[0])?)?;
             Some((from, self.written(self.storage(operator.output)?)?))
@@ -180,7 +162,7 @@ impl Choice<'_> {
         of: &Derivative,
         memory: &mut dyn Memory,
         pass: &Pass,
-    ) -> Result<bool, ProgramError> {
+    ) -> Result<bool> {
         let overlaps = (0..2).any(|axis| window.stride[axis] < window.kernel[axis]);
         let places = (|| {
             let from = self.read(of.gradient.tensor)?;

@@ -16,11 +16,11 @@ use crate::eight::{Eight, largest, sums};
 use crate::error::{NumericsError, ProgramError};
 use crate::memory::{Contents, Memory, Seen};
 use crate::meter::{Codes, Sums};
-use crate::program::Pass;
 use crate::program::forward::{convolution, linear, refused};
 use crate::program::look::Look;
 use crate::program::operands::Operands;
 use crate::program::{Derivative, Part, Step};
+use crate::program::{Pass, Result};
 
 /// Bits of a code's magnitude.
 const CODE_BITS: i32 = 7;
@@ -54,7 +54,7 @@ impl Integers {
         node: &Node,
         memory: &mut dyn Memory,
         pass: &Pass,
-    ) -> Result<(), ProgramError> {
+    ) -> Result {
         let eager = &self.rewritten.eager.nodes[step as usize];
         let mut before: Vec<Option<Contents>> = node.outputs.iter().map(|&output| memory.take(output)).collect();
         let reads = Reads { of: self, memory, eager, node };
@@ -114,7 +114,7 @@ fn gradient_bits(pass: &Pass) -> i32 {
 }
 
 impl Summed {
-    fn shifted(&self, factor: u32, rounding: Rounding, mut codes: Codes) -> Result<Eight, ProgramError> {
+    fn shifted(&self, factor: u32, rounding: Rounding, mut codes: Codes) -> Result<Eight> {
         shift_all(rounding, &self.sums, factor, &mut codes)?;
         let step = if self.step > 0.0 { power_of_two(exponent(self.step) + factor.cast_signed()) } else { 0.0 };
         Ok(Eight { codes, step })
@@ -138,7 +138,7 @@ impl Summed {
 }
 
 /// The sum of what earlier micro-batches gave and what this one gives, at the scale of the wider (Mandheling, equation 4).
-fn added(before: &Eight, made: Eight) -> Result<Eight, ProgramError> {
+fn added(before: &Eight, made: Eight) -> Result<Eight> {
     if before.step == 0.0 || made.step == 0.0 {
         return Ok(if made.step == 0.0 { before.clone() } else { made });
     }
@@ -156,7 +156,7 @@ impl<'r> Reads<'r> {
         Operands { program: &self.of.eager, memory: self.memory, pass }
     }
 
-    fn layer(&self, node: &OperatorNode, pass: &'r Pass) -> Result<Layer, ProgramError> {
+    fn layer(&self, node: &OperatorNode, pass: &'r Pass) -> Result<Layer> {
         let operands = self.operands(pass);
         match node.op {
             Op::Convolution { window, groups } => Ok(Layer::Convolution(convolution(&operands, node, window, groups)?)),
@@ -165,17 +165,17 @@ impl<'r> Reads<'r> {
         }
     }
 
-    fn standing_for(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
+    fn standing_for(&self, tensor: TensorId) -> Result<TensorId> {
         let found = standing_for(tensor, &self.eager.inputs, &self.node.inputs);
         found.ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.node.name)))
     }
 
-    fn held(&self, tensor: TensorId) -> Result<&'r Eight, ProgramError> {
+    fn held(&self, tensor: TensorId) -> Result<&'r Eight> {
         let missing = || ProgramError::Missing(format!("an operand of {} in eight bits", self.node.name));
         self.memory.eight(self.standing_for(tensor)?).ok_or_else(missing)
     }
 
-    fn value(&self, value: ValueId) -> Result<&'r Eight, ProgramError> {
+    fn value(&self, value: ValueId) -> Result<&'r Eight> {
         let program = &self.of.eager;
         if program.looks[value as usize].is_some() {
             return Err(ProgramError::Missing(format!(
@@ -186,7 +186,7 @@ impl<'r> Reads<'r> {
         self.held(program.network.value(value).storage)
     }
 
-    fn gradient(&self, look: &Look) -> Result<&'r Eight, ProgramError> {
+    fn gradient(&self, look: &Look) -> Result<&'r Eight> {
         if !look.is_whole() {
             return Err(ProgramError::Missing(format!(
                 "the gradient of {}, which is not laid out row by row,",
@@ -197,15 +197,15 @@ impl<'r> Reads<'r> {
     }
 
     /// The values of a bias, whatever its number of bits.
-    fn bias(&self, tensor: TensorId) -> Result<Seen<'r>, ProgramError> {
+    fn bias(&self, tensor: TensorId) -> Result<Seen<'r>> {
         self.memory.floats(self.standing_for(tensor)?)
     }
 
-    fn weight(&self, node: &OperatorNode) -> Result<&'r Eight, ProgramError> {
+    fn weight(&self, node: &OperatorNode) -> Result<&'r Eight> {
         self.held(self.of.eager.network.parameter(node.parameters[0]).storage)
     }
 
-    fn output(&self, operator: u32, pass: &'r Pass) -> Result<Summed, ProgramError> {
+    fn output(&self, operator: u32, pass: &'r Pass) -> Result<Summed> {
         let node = &self.of.eager.network.nodes[operator as usize];
         let (input, weight, meter) = (self.value(node.inputs[0])?, self.weight(node)?, self.memory.meter());
         let layer = self.layer(node, pass)?;
@@ -228,7 +228,7 @@ impl<'r> Reads<'r> {
         Ok(summed)
     }
 
-    fn input_gradient(&self, of: &Derivative, pass: &'r Pass) -> Result<Summed, ProgramError> {
+    fn input_gradient(&self, of: &Derivative, pass: &'r Pass) -> Result<Summed> {
         let node = &self.of.eager.network.nodes[of.operator as usize];
         let (gradient, weight, meter) = (self.gradient(&of.gradient)?, self.weight(node)?, self.memory.meter());
         let layer = self.layer(node, pass)?;
@@ -244,7 +244,7 @@ impl<'r> Reads<'r> {
     }
 
     /// Those of the weight and of the bias, in the order of the derivative's outputs.
-    fn weight_gradients(&self, of: &Derivative, pass: &'r Pass) -> Result<Vec<Summed>, ProgramError> {
+    fn weight_gradients(&self, of: &Derivative, pass: &'r Pass) -> Result<Vec<Summed>> {
         let network = &self.of.eager.network;
         let node = &network.nodes[of.operator as usize];
         let (gradient, meter, layer) = (self.gradient(&of.gradient)?, self.memory.meter(), self.layer(node, pass)?);

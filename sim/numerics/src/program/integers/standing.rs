@@ -13,8 +13,8 @@ use super::rounding::encode;
 use crate::error::ProgramError;
 use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 use crate::meter::Meter;
-use crate::program::Step;
 use crate::program::{Passes, Program};
+use crate::program::{Result, Step};
 
 /// What stands for the tensors of one node of the eager graph.
 pub(super) struct Standing<'m> {
@@ -53,7 +53,7 @@ impl<'m> Standing<'m> {
         standing_for(tensor, &self.eager.outputs, &self.node.outputs).or_else(read)
     }
 
-    fn found(&self, tensor: TensorId) -> Result<TensorId, ProgramError> {
+    fn found(&self, tensor: TensorId) -> Result<TensorId> {
         self.read(tensor).ok_or_else(|| ProgramError::Missing(format!("an operand of {}", self.eager.name)))
     }
 }
@@ -86,15 +86,15 @@ fn selected(program: &Program, step: &Step) -> Vec<TensorId> {
 }
 
 impl Memory for Standing<'_> {
-    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError> {
+    fn floats(&self, tensor: TensorId) -> Result<Seen<'_>> {
         self.memory.floats(self.found(tensor)?)
     }
 
-    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError> {
+    fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>> {
         self.memory.integers(self.found(tensor)?)
     }
 
-    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
+    fn signs(&self, tensor: TensorId) -> Result<Signs<'_>> {
         let found = self.found(tensor)?;
         match self.memory.eight(found) {
             // A bit for each code, where values would be four bytes.

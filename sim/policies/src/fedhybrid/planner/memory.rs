@@ -1,92 +1,45 @@
 //! Memory while a plan is made: sizes alone, by the rules by which tensors come and go in a run.
 
+use std::ops::{Deref, DerefMut};
+
 use haversack_devices::units::Bytes;
-use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
+use haversack_workloads::{TensorId, TrainingGraph};
 
 use crate::planning::Room;
-use crate::view::{Form, MemoryView, Storage, TensorSet, TensorState};
+use crate::register::Register;
+use crate::view::{Form, Storage};
 
 /// The tensors of an iteration.
 pub(super) struct Memory<'a> {
-    graph: &'a TrainingGraph,
-    uses: Uses,
-    samples: u64,
+    register: Register<'a>,
     room: Room,
-    states: Vec<TensorState>,
-    slots: Vec<Slot>,
-    candidates: TensorSet,
-    changed: TensorSet,
-    at: NodeId,
+    /// In how many bytes each is stored otherwise than whole.
+    stored: Vec<Option<Bytes>>,
     /// Bytes of all that is in memory, and of saved tensors in either form.
     held: Bytes,
     saved: Bytes,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    /// Operators that work on it.
-    locks: u32,
-    /// Uses that the schedule has passed.
-    passed: u32,
-    /// How it is stored otherwise, and in how many bytes.
-    stored: Option<(Storage, Bytes)>,
+impl<'a> Deref for Memory<'a> {
+    type Target = Register<'a>;
+
+    fn deref(&self) -> &Register<'a> {
+        &self.register
+    }
+}
+
+impl DerefMut for Memory<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.register
+    }
 }
 
 impl<'a> Memory<'a> {
     /// `beside` is in it, and nothing else yet.
     pub(super) fn new(graph: &'a TrainingGraph, samples: u64, beside: Bytes, room: Room) -> Self {
-        let uses = Uses::new(graph);
-        let first = |tensor: usize| uses.of(tensor as TensorId).first().copied().unwrap_or(NodeId::MAX);
-        let state = |tensor| TensorState { next_use: first(tensor), ..TensorState::default() };
-        let count = graph.tensors.len();
-        Self {
-            states: (0..count).map(state).collect(),
-            slots: vec![Slot::default(); count],
-            candidates: TensorSet::new(),
-            changed: (0..count as TensorId).collect(),
-            at: 0,
-            held: beside,
-            saved: Bytes::ZERO,
-            graph,
-            uses,
-            samples,
-            room,
-        }
-    }
-
-    pub(super) const fn uses(&self) -> &Uses {
-        &self.uses
-    }
-
-    pub(super) const fn at(&self) -> NodeId {
-        self.at
-    }
-
-    pub(super) fn is_whole(&self, tensor: TensorId) -> bool {
-        self.states[tensor as usize].form.is_whole()
-    }
-
-    pub(super) fn storage(&self, tensor: TensorId) -> Option<Storage> {
-        self.slots[tensor as usize].stored.map(|(storage, _)| storage)
-    }
-
-    pub(super) fn is_locked(&self, tensor: TensorId) -> bool {
-        self.slots[tensor as usize].locks > 0
-    }
-
-    pub(super) fn is_candidate(&self, tensor: TensorId) -> bool {
-        self.candidates.contains(tensor)
-    }
-
-    /// Whether the schedule will not use the tensor again.
-    pub(super) fn is_dead(&self, tensor: TensorId) -> bool {
-        let role = self.graph.tensor(tensor).role;
-        self.states[tensor as usize].next_use == NodeId::MAX
-            && matches!(role, Role::Activation | Role::Gradient | Role::ParameterGradient)
-    }
-
-    fn size(&self, tensor: TensorId) -> Bytes {
-        Bytes(self.graph.tensor(tensor).bytes.at(self.samples))
+        let mut register = Register::new(graph, samples);
+        register.rewind();
+        Self { register, room, stored: vec![None; graph.tensors.len()], held: beside, saved: Bytes::ZERO }
     }
 
     /// What the room misses for `tensor` whole: first that of saved tensors.
@@ -98,33 +51,14 @@ impl<'a> Memory<'a> {
         if of_saved > Bytes::ZERO { of_saved } else { over(self.held, self.room.memory) }
     }
 
-    /// Memory as whoever chooses sees it.
-    pub(super) fn view(&self, phase: Phase) -> MemoryView<'_> {
-        MemoryView {
-            tensors: &self.states,
-            candidates: &self.candidates,
-            changed: &self.changed,
-            producers: self.uses.producers(),
-            at: self.at,
-            micro_batch: self.samples,
-            phase,
-            ..MemoryView::empty(self.graph)
-        }
-    }
-
-    /// Whoever chooses has been told what changed.
-    pub(super) fn forget_changed(&mut self) {
-        self.changed.clear();
-    }
-
     // From one form to another.
 
     /// A tensor comes in whole, beside what is stored of it.
     pub(super) fn admit(&mut self, tensor: TensorId) {
         let size = self.size(tensor);
-        self.states[tensor as usize].bytes = size;
+        self.set_bytes(tensor, size);
         self.count(tensor, size, true);
-        self.reform(tensor, true);
+        self.register.reform(tensor, Form::of(true, self.register.storage(tensor)));
         self.offer(tensor);
     }
 
@@ -133,25 +67,25 @@ impl<'a> Memory<'a> {
         if self.is_whole(tensor) {
             self.count(tensor, self.size(tensor), false);
         }
-        self.reform(tensor, false);
+        self.register.reform(tensor, Form::of(false, self.register.storage(tensor)));
         self.withdraw(tensor);
     }
 
     /// A tensor is stored otherwise, in `bytes`.
     pub(super) fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) {
-        self.slots[tensor as usize].stored = Some((storage, bytes));
+        self.stored[tensor as usize] = Some(bytes);
         self.held += bytes;
         self.saved += bytes;
-        self.reform(tensor, self.is_whole(tensor));
+        self.register.reform(tensor, Form::of(self.register.is_whole(tensor), Some(storage)));
         self.withdraw(tensor);
     }
 
     /// The form in which a tensor is stored otherwise leaves.
     pub(super) fn drop_stored(&mut self, tensor: TensorId) {
-        let Some((_, bytes)) = self.slots[tensor as usize].stored.take() else { return };
+        let Some(bytes) = self.stored[tensor as usize].take() else { return };
         self.held -= bytes;
         self.saved -= bytes;
-        self.reform(tensor, self.is_whole(tensor));
+        self.register.reform(tensor, Form::of(self.register.is_whole(tensor), None));
         self.offer(tensor);
     }
 
@@ -160,7 +94,7 @@ impl<'a> Memory<'a> {
         self.drop_whole(tensor);
         self.drop_stored(tensor);
         if dropped {
-            self.states[tensor as usize].form = Form::Dropped;
+            self.reform(tensor, Form::Dropped);
         }
     }
 
@@ -173,57 +107,5 @@ impl<'a> Memory<'a> {
             self.held -= bytes;
             self.saved -= saved;
         }
-    }
-
-    fn reform(&mut self, tensor: TensorId, whole: bool) {
-        self.states[tensor as usize].form = Form::of(whole, self.storage(tensor));
-        self.changed.insert(tensor);
-    }
-
-    // Who works on what.
-
-    pub(super) fn lock(&mut self, tensor: TensorId) {
-        self.slots[tensor as usize].locks += 1;
-        self.withdraw(tensor);
-    }
-
-    pub(super) fn unlock(&mut self, tensor: TensorId) {
-        let locks = &mut self.slots[tensor as usize].locks;
-        *locks = locks.saturating_sub(1);
-        self.offer(tensor);
-    }
-
-    fn offer(&mut self, tensor: TensorId) {
-        let free = !self.is_locked(tensor) && self.states[tensor as usize].form == Form::Whole;
-        if free && self.uses.is_rematerialisable(tensor) && self.candidates.insert(tensor) {
-            self.changed.insert(tensor);
-        }
-    }
-
-    fn withdraw(&mut self, tensor: TensorId) {
-        if self.candidates.remove(tensor) {
-            self.changed.insert(tensor);
-        }
-    }
-
-    // The schedule goes on.
-
-    /// It has come to `node`.
-    pub(super) const fn come_to(&mut self, node: NodeId) {
-        self.at = node;
-    }
-
-    /// `node` has ended: what it uses has one use less before it.
-    pub(super) fn advance(&mut self, node: NodeId) {
-        for tensor in self.graph.nodes[node as usize].uses() {
-            let (uses, slot) = (self.uses.of(tensor), &mut self.slots[tensor as usize]);
-            while uses.get(slot.passed as usize).is_some_and(|&used| used <= node) {
-                slot.passed += 1;
-            }
-            let next_use = uses.get(slot.passed as usize).copied().unwrap_or(NodeId::MAX);
-            self.states[tensor as usize].next_use = next_use;
-            self.changed.insert(tensor);
-        }
-        self.at = node + 1;
     }
 }

@@ -304,7 +304,7 @@ fn parameters_reach_the_policy() {
 #[test]
 fn algorithms_are_those_that_graphs_are_rewritten_for() {
     let known = haversack_workloads::mixed::algorithms().unwrap().iter().map(|algorithm| algorithm.id.as_str());
-    assert!(known.eq(ALGORITHM.words.iter().map(|(word, _)| *word)));
+    assert!(known.eq(ALGORITHM.among.iter().map(|(word, _)| *word)));
 }
 
 #[test]

@@ -38,12 +38,17 @@ pub enum StoreError {
     NoValues,
 }
 
+/// What storing yields.
+pub(super) type Result<T = (), E = StoreError> = std::result::Result<T, E>;
+
 /// How values are stored in a run.
-pub(super) struct Coding {
+pub(super) struct Coding<'g> {
+    program: &'g Program,
+    meter: Meter,
     quantised: Option<Quantised>,
     rounding: Rounding,
     /// What rounding at random is drawn by.
-    draw: u64,
+    pub(super) draw: u64,
     codec: Codec,
     isa: Isa,
 }
@@ -56,15 +61,16 @@ pub(super) struct Parts {
     pub(super) samples: u64,
 }
 
-impl Coding {
-    pub(super) fn new(quantised: Option<Quantised>, rounding: Rounding) -> Result<Self, StoreError> {
+impl<'g> Coding<'g> {
+    pub(super) fn new(
+        program: &'g Program,
+        quantised: Option<Quantised>,
+        rounding: Rounding,
+        meter: Meter,
+    ) -> Result<Self> {
         let isa = Isa::chosen()?;
-        Ok(Self { quantised, rounding, draw: 0, codec: Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?, isa })
-    }
-
-    /// From now on rounding is drawn by `draw`.
-    pub(super) const fn draw_by(&mut self, draw: u64) {
-        self.draw = draw;
+        let codec = Codec::new(Mode::mixed(Bound::OfTensor(BOUND)), isa)?;
+        Ok(Self { program, meter, quantised, rounding, draw: 0, codec, isa })
     }
 
     /// How a copy of a tensor is rounded.
@@ -87,32 +93,23 @@ impl Coding {
     }
 
     /// What comes back of values that are stored so, in their place.
-    fn give_back(
-        &self,
-        tensor: TensorId,
-        storage: Storage,
-        values: &mut [f32],
-        program: &Program,
-        meter: &Meter,
-    ) -> Result<(), StoreError> {
+    fn give_back(&self, tensor: TensorId, storage: Storage, values: &mut [f32]) -> Result {
         match storage {
             Storage::Flash | Storage::Quantised(WHOLE) => {}
             Storage::Compressed => {
-                let map = program.map_of(tensor);
-                let bytes = self.compress(values, map, meter)?;
-                values.copy_from_slice(&self.decompress(&bytes, map, meter)?);
+                let bytes = self.compress(tensor, values)?;
+                values.copy_from_slice(&self.decompress(tensor, &bytes)?);
             }
             Storage::Quantised(0) => values.fill(0.0),
             Storage::Quantised(16) => {
                 values.iter_mut().for_each(|value| *value = f16::from_f32(*value).to_f32());
             }
             Storage::Quantised(bits) => {
-                let scale = program.scale(tensor);
-                let exponentials = exponentials(values, bits, scale, meter);
+                let exponentials = self.exponentials(tensor, bits, values);
                 let stored = exponentials.as_deref().unwrap_or(values);
                 let packed = Packed::quantise(stored, format(bits)?, self.rounding(tensor, 0), self.isa)?;
                 packed.dequantise_into(self.isa, values)?;
-                if scale == Scale::Exponential {
+                if exponentials.is_some() {
                     values.iter_mut().for_each(|value| *value = value.ln());
                 }
             }
@@ -131,35 +128,29 @@ impl Coding {
     }
 
     /// The bytes in which `whole` is stored.
-    pub(super) fn encode(
-        &self,
-        of: Parts,
-        whole: &Contents,
-        program: &Program,
-        meter: &Meter,
-    ) -> Result<Bytes, StoreError> {
+    pub(super) fn encode(&self, of: Parts, whole: &Contents) -> Result<Bytes> {
         let parts = self.parts(of);
-        let mut bytes = meter.bytes(parts.bytes_at(of.bits) as usize);
+        let mut bytes = self.meter.bytes(parts.bytes_at(of.bits) as usize);
         match whole {
             Contents::Floats(values) => {
                 let (packed, aside) = bytes.split_at_mut(parts.packed_bytes(of.bits) as usize);
-                let exponentials = exponentials(values, of.bits, program.scale(of.tensor), meter);
+                let exponentials = self.exponentials(of.tensor, of.bits, values);
                 let values = exponentials.as_deref().unwrap_or(values);
                 for (number, copy) in (0..).zip(packed.chunks_exact_mut((parts.copy_bytes(of.bits) as usize).max(1))) {
                     self.pack(values, of.bits, self.rounding(of.tensor, number), copy)?;
                 }
                 if of.bits != WHOLE && parts.bits > 0 {
-                    mark(values.iter().copied(), program.passes(of.tensor), aside);
+                    mark(values.iter().copied(), self.program.passes(of.tensor), aside);
                 }
             }
             // Nobody packs what is held in fewer bits already.
             Contents::Eight(_) => return Err(StoreError::NoValues),
-            Contents::Integers(positions) => put_integers(positions, windows(of, program), &mut bytes),
+            Contents::Integers(positions) => put_integers(positions, self.windows(of), &mut bytes),
         }
         Ok(bytes)
     }
 
-    fn pack(&self, values: &[f32], bits: u8, rounding: kernel::Rounding, bytes: &mut [u8]) -> Result<(), StoreError> {
+    fn pack(&self, values: &[f32], bits: u8, rounding: kernel::Rounding, bytes: &mut [u8]) -> Result {
         match bits {
             0 => {}
             WHOLE => put(values.iter().map(|value| value.to_bits()), bytes),
@@ -176,29 +167,23 @@ impl Coding {
     }
 
     /// The values as they come back.
-    pub(super) fn decode(
-        &self,
-        of: Parts,
-        bytes: &[u8],
-        program: &Program,
-        meter: &Meter,
-    ) -> Result<Contents, StoreError> {
-        let parts = self.parts(of);
-        if program.is_integer(of.tensor) {
-            let mut positions = meter.integers(program.elements(of.tensor, of.samples));
-            get_integers(bytes, windows(of, program), &mut positions);
+    pub(super) fn decode(&self, of: Parts, bytes: &[u8]) -> Result<Contents> {
+        let (parts, len) = (self.parts(of), self.program.elements(of.tensor, of.samples));
+        if self.program.is_integer(of.tensor) {
+            let mut positions = self.meter.integers(len);
+            get_integers(bytes, self.windows(of), &mut positions);
             return Ok(Contents::Integers(positions));
         }
-        let mut values = meter.floats(program.elements(of.tensor, of.samples));
+        let mut values = self.meter.floats(len);
         let copy = parts.copy_bytes(of.bits) as usize;
         self.unpack(of.bits, &bytes[..copy.min(bytes.len())], &mut values)?;
-        if of.bits != WHOLE && program.scale(of.tensor) == Scale::Exponential {
+        if self.is_exponential(of.tensor, of.bits) {
             values.iter_mut().for_each(|value| *value = value.ln());
         }
         Ok(Contents::Floats(values))
     }
 
-    fn unpack(&self, bits: u8, bytes: &[u8], values: &mut [f32]) -> Result<(), StoreError> {
+    fn unpack(&self, bits: u8, bytes: &[u8], values: &mut [f32]) -> Result {
         match bits {
             0 => values.fill(0.0),
             WHOLE => values.iter_mut().zip(words(bytes)).for_each(|(value, word)| *value = f32::from_bits(word)),
@@ -212,27 +197,18 @@ impl Coding {
     }
 
     /// The bits of the elements that let a gradient through; `None` if none are kept.
-    pub(super) fn signs(&self, of: Parts, bytes: &[u8], meter: &Meter) -> Option<Bytes> {
-        let parts = self.parts(of);
-        let range = parts.bit_range(of.bits);
-        (!range.is_empty()).then(|| meter.copy(&bytes[range]))
+    pub(super) fn signs(&self, of: Parts, bytes: &[u8]) -> Option<Bytes> {
+        let range = self.parts(of).bit_range(of.bits);
+        (!range.is_empty()).then(|| self.meter.copy(&bytes[range]))
     }
 
     /// The same tensor with fewer bits a value.
-    pub(super) fn requantise(
-        &self,
-        of: Parts,
-        bytes: &[u8],
-        bits: u8,
-        program: &Program,
-        meter: &Meter,
-    ) -> Result<Bytes, StoreError> {
-        if of.bits == WHOLE && program.scale(of.tensor) == Scale::Exponential {
-            let whole = self.decode(of, bytes, program, meter)?;
-            return self.encode(Parts { bits, ..of }, &whole, program, meter);
+    pub(super) fn requantise(&self, of: Parts, bytes: &[u8], bits: u8) -> Result<Bytes> {
+        if of.bits == WHOLE && self.program.scale(of.tensor) == Scale::Exponential {
+            return self.encode(Parts { bits, ..of }, &self.decode(of, bytes)?);
         }
         let parts = self.parts(of);
-        let mut narrow = meter.bytes(parts.bytes_at(bits) as usize);
+        let mut narrow = self.meter.bytes(parts.bytes_at(bits) as usize);
         let held = &bytes[..(parts.copy_bytes(of.bits) as usize).min(bytes.len())];
         let packed = parts.packed_bytes(bits) as usize;
         let (copies, aside) = narrow.split_at_mut(packed);
@@ -245,7 +221,7 @@ impl Coding {
     }
 
     /// One copy of the values with fewer bits.
-    fn narrow(&self, from: &[u8], old: u8, new: u8, len: usize, to: &mut [u8]) -> Result<(), StoreError> {
+    fn narrow(&self, from: &[u8], old: u8, new: u8, len: usize, to: &mut [u8]) -> Result {
         if (1..=8).contains(&old) && (1..=8).contains(&new) {
             let held = packed(from, len, old)?;
             let (mut words, mut params) = (held.words().to_vec(), held.params().to_vec());
@@ -259,22 +235,24 @@ impl Coding {
     }
 
     /// Integers without loss: positions by their place in a window, others as they are.
-    pub(super) fn compress_integers(&self, integers: &[i64], windows: Option<&Positions>, meter: &Meter) -> Bytes {
-        let mut bytes = meter.bytes(integers.len() * if windows.is_some() { 1 } else { size_of::<i64>() });
+    pub(super) fn compress_integers(&self, tensor: TensorId, integers: &[i64]) -> Bytes {
+        let windows = self.program.positions(tensor);
+        let mut bytes = self.meter.bytes(integers.len() * if windows.is_some() { 1 } else { size_of::<i64>() });
         put_integers(integers, windows, &mut bytes);
         bytes
     }
 
     /// What [`compress_integers`](Self::compress_integers) was given.
-    pub(super) fn decompress_integers(&self, bytes: &[u8], windows: Option<&Positions>, meter: &Meter) -> Integers {
-        let mut integers = meter.integers(bytes.len() / if windows.is_some() { 1 } else { size_of::<i64>() });
+    pub(super) fn decompress_integers(&self, tensor: TensorId, bytes: &[u8]) -> Integers {
+        let windows = self.program.positions(tensor);
+        let mut integers = self.meter.integers(bytes.len() / if windows.is_some() { 1 } else { size_of::<i64>() });
         get_integers(bytes, windows, &mut integers);
         integers
     }
 
     /// What the codec makes of the maps of all samples, one after the other, each behind its length.
-    pub(super) fn compress(&self, values: &[f32], map: Map, meter: &Meter) -> Result<Bytes, StoreError> {
-        let (mut all, mut one) = (Vec::new(), Vec::new());
+    pub(super) fn compress(&self, tensor: TensorId, values: &[f32]) -> Result<Bytes> {
+        let (mut all, mut one, map) = (Vec::new(), Vec::new(), self.program.map_of(tensor));
         for sample in values.chunks_exact(map.elements().max(1)) {
             let channelled = map.channels_first(sample);
             let Map { channels, height, width, .. } = map;
@@ -282,12 +260,12 @@ impl Coding {
             all.extend((one.len() as u32).to_le_bytes());
             all.extend(&one);
         }
-        Ok(meter.copy(&all))
+        Ok(self.meter.copy(&all))
     }
 
     /// The values as the codec gives them back.
-    pub(super) fn decompress(&self, mut bytes: &[u8], map: Map, meter: &Meter) -> Result<Floats, StoreError> {
-        let mut samples = Vec::new();
+    pub(super) fn decompress(&self, tensor: TensorId, mut bytes: &[u8]) -> Result<Floats> {
+        let (mut samples, map) = (Vec::new(), self.program.map_of(tensor));
         while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
             let (one, rest) =
                 rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(StoreError::NoValues)?;
@@ -296,7 +274,25 @@ impl Coding {
             samples.extend(map.channels_back(values));
             bytes = rest;
         }
-        Ok(meter.copy(&samples))
+        Ok(self.meter.copy(&samples))
+    }
+
+    /// The exponentials of values that are stored as those with so many bits; `None` if they are stored as they are.
+    fn exponentials(&self, tensor: TensorId, bits: u8, values: &[f32]) -> Option<Floats> {
+        self.is_exponential(tensor, bits).then(|| {
+            let mut exponentials = self.meter.copy(values);
+            exponentials.iter_mut().for_each(|value| *value = value.exp());
+            exponentials
+        })
+    }
+
+    fn is_exponential(&self, tensor: TensorId, bits: u8) -> bool {
+        bits != WHOLE && self.program.scale(tensor) == Scale::Exponential
+    }
+
+    /// The windows by which positions are told with fewer bits; `None` for integers that are stored as they are.
+    fn windows(&self, of: Parts) -> Option<&Positions> {
+        self.program.positions(of.tensor).filter(|_| of.bits != WHOLE)
     }
 }
 
@@ -318,19 +314,18 @@ impl GivesBack {
     ///
     /// # Errors
     /// Values that cannot be stored, such as those that are not finite.
-    pub fn give_back(&self, program: &Program, memory: &mut dyn Memory, draw: u64) -> Result<(), StoreError> {
-        let mut coding = Coding::new(None, self.forms.rounding)?;
-        coding.draw_by(draw);
-        let meter = memory.meter().clone();
+    pub fn give_back(&self, program: &Program, memory: &mut dyn Memory, draw: u64) -> Result {
+        let mut coding = Coding::new(program, None, self.forms.rounding, memory.meter().clone())?;
+        coding.draw = draw;
         for &(tensor, storage) in &self.forms.tensors {
             let Some(mut contents) = memory.take(tensor) else { continue };
             if let Contents::Floats(values) = &mut contents {
                 if matches!(storage, Storage::Quantised(_)) {
-                    let mut bits = meter.bytes(values.len().div_ceil(8));
+                    let mut bits = coding.meter.bytes(values.len().div_ceil(8));
                     mark(values.iter().copied(), program.passes(tensor), &mut bits);
                     memory.keep_signs(tensor, bits);
                 }
-                coding.give_back(tensor, storage, values, program, &meter)?;
+                coding.give_back(tensor, storage, values)?;
             }
             memory.put(tensor, contents);
         }
@@ -358,20 +353,6 @@ fn put(words: impl Iterator<Item = u32>, bytes: &mut [u8]) {
     for (word, bytes) in words.zip(bytes.as_chunks_mut().0) {
         *bytes = word.to_le_bytes();
     }
-}
-
-/// The exponentials of values that are stored as those with so many bits; `None` if they are stored as they are.
-fn exponentials(values: &[f32], bits: u8, scale: Scale, meter: &Meter) -> Option<Floats> {
-    (bits != WHOLE && scale == Scale::Exponential).then(|| {
-        let mut exponentials = meter.copy(values);
-        exponentials.iter_mut().for_each(|value| *value = value.exp());
-        exponentials
-    })
-}
-
-/// The windows by which positions are told with fewer bits; `None` for integers that are stored as they are.
-fn windows(of: Parts, program: &Program) -> Option<&Positions> {
-    program.positions(of.tensor).filter(|_| of.bits != WHOLE)
 }
 
 fn put_integers(integers: &[i64], windows: Option<&Positions>, bytes: &mut [u8]) {

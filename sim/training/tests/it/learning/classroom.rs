@@ -3,7 +3,7 @@
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::optimiser::Rule;
-use haversack_numerics::plain;
+use haversack_numerics::plain::Plain;
 use haversack_numerics::program::{Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
@@ -93,7 +93,10 @@ impl Classroom {
         let loss = |update| {
             let pass = Pass { samples, batch, first: 0, update, seed: 1, statistics: Statistics::Own, rule: self.rule };
             let batch = self.batch(update);
-            plain::train(&self.program, &self.graph, &mut state, &batch, &pass, &meter).unwrap().mean
+            Plain { program: &self.program, graph: &self.graph, batch: &batch, pass: &pass, meter: &meter }
+                .train(&mut state)
+                .unwrap()
+                .mean
         };
         let losses = (0..updates).map(loss).collect();
         (losses, state)
@@ -114,7 +117,10 @@ impl Classroom {
                 Ok(())
             };
             let batch = self.batch(update);
-            plain::train_watched(&self.program, &self.graph, &mut state, &batch, &pass, &meter, before).unwrap().mean
+            Plain { program: &self.program, graph: &self.graph, batch: &batch, pass: &pass, meter: &meter }
+                .train_watched(&mut state, before)
+                .unwrap()
+                .mean
         };
         (0..updates).map(loss).collect()
     }
