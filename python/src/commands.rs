@@ -44,7 +44,7 @@ pub(crate) fn simulate<'py>(
         let (name, written, failure) = (written.name.clone(), Arc::new(written), failure.clone());
         Brought::new(name, move || Box::new(Hooks::new(Arc::clone(&written), failure.clone())))
     });
-    let asked = Asked { timeline, explain, least_memory };
+    let asked = Asked { timeline, explain, least_memory, ..Asked::default() };
     let work = move || {
         let (scenario, cache) = (Scenario::with(file.as_deref(), KEYWORDS, &given)?, Cache::new());
         let plan = Plan::new(&scenario, &cache)?;

@@ -116,8 +116,8 @@ struct Flow {
 /// for one of the slots. In the slots the device works on all of them (see [`crate::storage`]); beyond, first come is
 /// first served. Where the write cache runs full the flash empties it beside them, in no slot, until a tenth is free: part by part is
 /// moved on, and a block that was moved is erased. A read then may meet a die that programs or erases, and waits until that is
-/// suspended: as likely as dies do, in the mean. Drivers on several cores hand commands in one after the other, with a
-/// handover of the lock between two of different requests. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
+/// suspended: as likely as dies do, in the mean. Drivers of deep requests hand commands in one after the other, with a
+/// handover of the lock between two cores. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
 /// transfer takes the longer of both. Streams take slots and time as requests do.
 ///
 /// Time never goes back: a call for a time before the clock, which [`read`](Self::read) and
@@ -426,7 +426,8 @@ impl FlashQueue {
     fn hand_over(&mut self) {
         let Some((_, id, place)) = self.ready.pop_front() else { return };
         let active = &mut self.requests[place];
-        if !std::mem::take(&mut active.has_waited) {
+        // Who sleeps while its one command is under way meets nobody.
+        if active.request.depth > 1 && !std::mem::take(&mut active.has_waited) {
             let others = self.lock.filter(|(holder, _)| *holder != id);
             let free = others.map_or(self.clock, |(_, last)| Nanos(last.0.saturating_add(active.driver.handover.0)));
             self.lock = Some((id, free.max(self.clock)));

