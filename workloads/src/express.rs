@@ -11,8 +11,7 @@
 //! free, permutations a copy, and parts of maps that are joined again one more than the joint.
 //!
 //! Source: alibaba/MNN 2.3, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
-//! `tools/train/source/optimizer` for losses and updates. What only the geometry of one kernel needs (windows gathered
-//! for a weight's gradient) is a part of that kernel here.
+//! `tools/train/source/optimizer` for losses and updates; what the geometry of each makes of it is in [`commands`](self).
 //!
 //! [`OperatorKind::Layout`]: haversack_devices::work::OperatorKind::Layout
 
@@ -33,11 +32,10 @@ use writer::ExpressionWriter;
 /// Which of MNN's versions trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// 1.1 (2020), on a fork of which Mandheling builds: every expression as the commands that its geometry makes of it, those
-    /// that lay out the operands of products with their workspace, and how many threads have a part in each
-    /// ([`commands`](self)).
+    /// 1.1 (2020), on a fork of which Mandheling builds: what is broadcast is written out, and forward of a convolution is a
+    /// product of gathered windows.
     V1,
-    /// 2.3: one operator an expression.
+    /// 2.3 (2022), on which FedHybrid builds: loops broadcast, and forward of a convolution has a kernel of its own.
     V2,
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn phone(
         kswapd: waiting,
         kswapd_shares,
         driver: system.driver(training),
+        faulting: system.driver(training.at(constants.clocks.waiting.value)),
         flash,
         background: system.background(1),
         foreground: system.foreground().into_iter().collect(),
@@ -107,7 +108,7 @@ pub(crate) fn phone(
             // Before all else, so that it makes room.
             part(resident.cache, Backing::File, Fraction(0.0)),
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
-            part(resident.file, Backing::File, resident.hot),
+            part(resident.file, Backing::Code, resident.hot),
             part(resident.anonymous, Backing::Anonymous(app_pages), resident.hot),
         ],
         trainer: Trainer {

@@ -52,13 +52,14 @@ fn phone() -> Phone {
         kswapd: waiting,
         kswapd_shares: false,
         driver: system.driver(training),
+        faulting: system.driver(training.at(system.constants.clocks.waiting.value)),
         flash,
         background: system.background(1),
         foreground: system.foreground().into_iter().collect(),
         own: vec![
             part(resident.cache, Backing::File, Fraction(0.0)),
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
-            part(resident.file, Backing::File, resident.hot),
+            part(resident.file, Backing::Code, resident.hot),
             part(resident.anonymous, Backing::Anonymous(system.app_pages()), resident.hot),
         ],
         trainer: Trainer {

@@ -149,6 +149,14 @@ impl Machine {
         Self { prepared: true, ..self }
     }
 
+    /// The same where somebody else counts the pages that are touched for the first time: a phone's kernel.
+    pub(crate) fn faulted_by_a_kernel(mut self) -> Self {
+        if let Processor::Cpu(_, on_cpu) = &mut self.processor {
+            on_cpu.first_touch = None;
+        }
+        self
+    }
+
     /// The same with maps of pictures that lie in memory as `format` says.
     pub fn with_memory_format(self, format: MemoryFormat) -> Self {
         Self { kernels: KernelCost { memory_format: format, ..self.kernels }, ..self }

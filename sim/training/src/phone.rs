@@ -37,6 +37,8 @@ pub struct Phone {
     pub flash: Flash,
     /// The driver's work on a core that trains.
     pub driver: Driver,
+    /// The same where its clock has sunk since the thread sleeps between faults.
+    pub faulting: Driver,
     /// Input and output of one app in the background; as many at once as there are.
     pub background: Vec<Stream>,
     /// What the app in front reads of files, beside its faults.

@@ -58,6 +58,8 @@ fn run<T>(
     if job.batch == 0 {
         return Err(RunError::EmptyBatch);
     }
+    let on_phone = job.phone.map(|_| machine.clone().faulted_by_a_kernel());
+    let machine = on_phone.as_ref().unwrap_or(machine);
     let codec = CodecProfile::new(machine, job.graph);
     let before = || job.measured.first().map(Vec::as_slice);
     let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);

@@ -1,15 +1,17 @@
-//! The commands of MNN 1.1: what the geometry of an expression makes of it before a kernel runs.
+//! The commands of MNN: what the geometry of an expression makes of it before a kernel runs.
 //!
-//! A dense convolution gathers its windows into a matrix that exists, and multiplies: its operands are packed for that, one of
-//! them by a single thread (`CPUMatMul.cpp`), and its result is unpacked with positions before channels, from where the next
-//! reader transposes it. The gradient of its input is a product that is scattered back and summed, that of its weight a
-//! product of windows gathered anew; of a depthwise convolution tap by tap (`GeometryConv2D.cpp`,
-//! `GeometryConv2DBackPropFilter.cpp`). A pooling's gradient compares every place of its windows with the maximum, map by map
-//! (`GeometryPoolGrad.cpp`). What a sum broadcasts is written out, and a sum over a batch and positions takes two steps
-//! (`GeometryBinary.cpp`, `GeometryReduce.cpp`). Copies are shared out by their boxes, conversions by samples: one box is one
-//! thread's (`CPURaster.cpp`). An update makes new weights by a handful of small graphs, each copied out (`SGD.cpp`).
+//! The gradient of a dense convolution's input is a product that is scattered back and summed, that of its weight a product of
+//! windows that are gathered into a matrix: its operands are packed for that, one of them by a single thread
+//! (`CPUMatMul.cpp`); of a depthwise convolution tap by tap (`GeometryConv2D.cpp`, `GeometryConv2DBackPropFilter.cpp`). A
+//! pooling's gradient compares every place of its windows with the maximum, map by map (`GeometryPoolGrad.cpp`). A sum over a
+//! batch and positions takes two steps (`GeometryReduce.cpp`). Copies are shared out by their boxes, conversions by samples
+//! (`CPURaster.cpp`). An update makes new weights by a handful of small graphs, each copied out (`SGD.cpp`).
 //!
-//! Source: alibaba/MNN 1.1.0.
+//! 1.1 makes forward of a dense convolution a product of gathered windows, too, whose result has positions before channels, so
+//! that the next reader transposes it; 2.3 has kernels for it. In 1.1 what a sum broadcasts is written out and a copy of one
+//! box is one thread's; in 2.3 a loop of one thread broadcasts in rows, and all threads share a box.
+//!
+//! Source: alibaba/MNN 1.1.0 and 2.3.0.
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
@@ -29,39 +31,47 @@ const TILE: u64 = 12;
 
 impl ExpressionWriter<'_> {
     /// What the node that was pushed last asks of a processor.
-    fn last(&mut self) -> &mut NodeWork {
+    pub(super) fn last(&mut self) -> &mut NodeWork {
         let place = self.writer.graph.nodes.len() - 1;
         &mut self.writer.graph.nodes[place].work
     }
 
-    /// The node that was pushed last copies whole rows, by at most `parts` threads; one box is one thread's.
-    pub(super) fn by_rows(&mut self, parts: u64) {
-        if self.version == Version::V1 {
-            let work = self.last();
-            (work.by_rows, work.parts) = (true, Extent::fixed(parts));
-        }
+    /// The node that was pushed last copies whole rows in so many boxes, each by one thread; 2.3 cuts a single box in slices, of
+    /// which every thread has one.
+    pub(super) fn by_rows(&mut self, boxes: u64) {
+        let sliced = self.version == Version::V2 && boxes == 1;
+        let work = self.last();
+        (work.by_rows, work.parts) = (true, if sliced { Extent::ZERO } else { Extent::fixed(boxes) });
     }
 
-    /// A copy of `x` in `layout`: a conversion is shared out by samples, a transposition is one thread's, and every element
-    /// has a place of its own.
+    /// A copy of `x` in `layout`: a conversion is shared out by samples, a transposition is one box, and every element has a
+    /// place of its own.
     pub(super) fn moved(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
         let from = self.variable(x).format;
         let y = self.map(label, OperatorKind::Layout, &[x], layout);
-        if self.version == Version::V1 {
-            let converts = label == "convert" && from != DataFormat::Columns;
-            let work = self.last();
-            work.by_rows = converts;
-            work.parts = if converts { Extent::per_sample(1) } else { Extent::fixed(1) };
-        }
+        let converts = label == "convert" && from != DataFormat::Columns;
+        self.by_rows(1);
+        let work = self.last();
+        work.by_rows = converts;
+        work.parts = if converts { Extent::per_sample(1) } else { work.parts };
         y
     }
 
-    /// `x` written out as `layout` has it, once for all readers; a number stays one.
-    pub(super) fn broadcast(&mut self, x: VariableId, layout: &Layout) -> VariableId {
-        let (of_x, elements) = (self.elements(x), layout.shape.elements());
-        if of_x == elements || of_x == Extent::fixed(1) {
-            return x;
-        }
+    /// The operands of a sweep over `layout`, and whether one thread makes it. In 1.1 what is smaller is written out. In 2.3 that
+    /// is so in blocks alone: in rows one loop reads it again and again (`GeometryBinary.cpp`, `CPULoop`).
+    pub(super) fn operands(&mut self, inputs: &[VariableId], layout: &Layout) -> (Vec<VariableId>, bool) {
+        let loops = self.version == Version::V2 && layout.format == DataFormat::Rows;
+        let is_smaller = |this: &Self, x| {
+            let of_x = this.elements(x);
+            of_x != layout.shape.elements() && of_x != Extent::fixed(1)
+        };
+        let looped = loops && inputs.iter().any(|&x| is_smaller(self, x));
+        let written = |this: &mut Self, x| if !loops && is_smaller(this, x) { this.broadcast(x, layout) } else { x };
+        (inputs.iter().map(|&x| written(self, x)).collect(), looped)
+    }
+
+    /// `x` written out as `layout` has it, once for all readers.
+    fn broadcast(&mut self, x: VariableId, layout: &Layout) -> VariableId {
         let key = (self.variable(x).tensor, layout.shape.clone());
         if let Some(&known) = self.broadcasts.get(&key) {
             return known;
@@ -77,7 +87,7 @@ impl ExpressionWriter<'_> {
     pub(super) fn sum(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
         let shape = self.shape(x);
         let over_batch = shape.is_batched() && !layout.shape.is_batched() && shape.rank() > 1;
-        if self.version == Version::V2 || !over_batch {
+        if !over_batch {
             return self.map(label, OperatorKind::Reduction, &[x], layout);
         }
         let mut rest = shape;
@@ -89,11 +99,10 @@ impl ExpressionWriter<'_> {
         self.map(label, OperatorKind::Reduction, &[summed], layout)
     }
 
-    /// The current layer, if its operands are gathered into matrices.
+    /// The current layer, if its operands are gathered into matrices: each but a depthwise convolution.
     pub(super) fn gathers(&self) -> Option<Product> {
         let layer = self.writer.origin.and_then(|origin| self.layers[origin as usize])?;
-        let product = layer.product.filter(|product| product.groups == 1)?;
-        (self.version == Version::V1 && layer.kind == OperatorKind::Convolution).then_some(product)
+        layer.product.filter(|product| product.groups == 1)
     }
 
     /// A dense convolution as a product of gathered windows.
@@ -106,7 +115,7 @@ impl ExpressionWriter<'_> {
     ) -> VariableId {
         let parameters = node.parameters.iter().take(2).map(|&parameter| self.weights[parameter as usize]);
         let parameters: Vec<_> = parameters.collect();
-        let windows = self.windows(x, product);
+        let windows = self.windows(x, product, positions(&shape));
         let operands: Vec<_> = std::iter::once(windows).chain(parameters.iter().copied()).collect();
         let layout = Layout { shape, format: DataFormat::Columns };
         let y = self.product("convolution", ProductRole::Forward, &operands, layout);
@@ -116,11 +125,10 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Convolution, &inputs, y)
     }
 
-    /// The windows of `x`, side by side; blocks are laid out in rows on the way.
-    fn windows(&mut self, x: VariableId, product: &Product) -> VariableId {
+    /// The windows of `x` at so many positions, side by side; blocks are laid out in rows on the way.
+    fn windows(&mut self, x: VariableId, product: &Product, positions: u64) -> VariableId {
         let x = self.as_told(x);
         let taps = product.taps[0] * product.taps[1];
-        let positions = product.output_size[0] * product.output_size[1];
         let windows = self.make("windows", Layout::rows(self.over(x, &[product.inputs * taps, positions])));
         let unpacked = if self.variable(x).format == DataFormat::Blocks { self.bytes(x) * 2 } else { Extent::ZERO };
         let bytes = self.bytes(windows) * 2 + unpacked;
@@ -159,7 +167,7 @@ impl ExpressionWriter<'_> {
         let gathered = self.gather(dy);
         let [of_weight, of_dy] = [weight, gathered].map(|variable| self.bytes(variable));
         let taps = product.taps[0] * product.taps[1];
-        let positions = product.output_size[0] * product.output_size[1];
+        let positions = positions(&self.shape(dy));
         if self.variable(x).trains {
             let layout = Layout::rows(self.over(x, &[product.inputs * taps, positions]));
             let operands = [weight, gathered];
@@ -171,7 +179,7 @@ impl ExpressionWriter<'_> {
             self.give(x, dx);
         }
         if self.variable(weight).trains {
-            let windows = self.windows(x, product);
+            let windows = self.windows(x, product, positions);
             let (role, layout) = (ProductRole::WeightGradient, Layout::rows(self.shape(weight)));
             let made = self.product("weight_gradient", role, &[windows, gathered], layout);
             let of_windows = self.bytes(windows);
@@ -198,8 +206,8 @@ impl ExpressionWriter<'_> {
     /// The gradient of `x` from those of its windows: each is added where it came from, tap by tap in maps of their own.
     fn scatter(&mut self, x: VariableId, windows: VariableId, product: &Product) -> VariableId {
         let taps = product.taps[0] * product.taps[1];
-        let places = product.input_size[0] * product.input_size[1];
-        let spread = self.make("scatter", Layout::rows(self.over(x, &[taps, product.inputs * places])));
+        let places = product.inputs * positions(&self.shape(x));
+        let spread = self.make("scatter", Layout::rows(self.over(x, &[taps, places])));
         let (moved, zeroed) = (self.bytes(windows) * 2, self.bytes(spread));
         let work = self.push("scatter", OperatorKind::Layout, &[windows], &[spread]);
         (work.dram, work.by_rows, work.parts) = (moved, true, Extent::per_sample(taps));
@@ -209,8 +217,7 @@ impl ExpressionWriter<'_> {
         work.parts = Extent::per_sample(1);
         work.dram = if taps > 1 { zeroed * 3 } else { zeroed * 2 };
         // What made `x` in columns gathers its gradient as it lies.
-        let format = self.variable(x).format;
-        if format == DataFormat::Blocks { self.moved("convert", dx, self.layout(x)) } else { dx }
+        if self.variable(x).format == DataFormat::Blocks { self.seen_in(dx, DataFormat::Unblocked) } else { dx }
     }
 
     /// The gradient of a depthwise convolution's weight: of every tap a map of the input's samples, their product with `dy`,
@@ -232,12 +239,12 @@ impl ExpressionWriter<'_> {
         self.give(weight, made);
     }
 
-    /// One place of every window of `x`, by one thread.
+    /// One place of every window of `x`.
     fn sample(&mut self, x: VariableId, layout: Layout) -> VariableId {
         let y = self.make("sample", layout);
         let bytes = self.bytes(y) * 2;
-        let work = self.push("sample", OperatorKind::Layout, &[x], &[y]);
-        (work.dram, work.by_rows, work.parts) = (bytes, true, Extent::fixed(1));
+        self.push("sample", OperatorKind::Layout, &[x], &[y]).dram = bytes;
+        self.by_rows(1);
         y
     }
 
@@ -261,7 +268,10 @@ impl ExpressionWriter<'_> {
             for (label, other) in [("greater_equal", Some(y)), ("cast", None)] {
                 let operands: Vec<_> = std::iter::once(mask).chain(other).collect();
                 mask = self.map(label, OperatorKind::ElementWise, &operands, small.clone());
-                self.last().parts = Extent::fixed(1);
+                // A cast is one thread's, and in 1.1 a comparison is.
+                if other.is_none() || self.version == Version::V1 {
+                    self.last().parts = Extent::fixed(1);
+                }
             }
             let passed = self.sweep("multiply", &[mask, dy]);
             let placed = self.map("spread", OperatorKind::Layout, &[passed], large.clone());
@@ -295,6 +305,7 @@ impl ExpressionWriter<'_> {
 
     /// The product that was pushed last packs `operand` by one thread, and unpacks `result`.
     pub(super) fn lay_out_matrix(&mut self, operand: VariableId, result: VariableId) {
+        // 2.3 makes those of a batch in one loop, of which every thread has its share (`GeometryBatchMatMul.cpp`).
         if self.version == Version::V2 {
             return;
         }
@@ -327,6 +338,11 @@ impl ExpressionWriter<'_> {
         work.fresh = bytes * COPIES;
         work.launches = sweeps as u32;
     }
+}
+
+/// The positions of a map.
+fn positions(map: &Shape) -> u64 {
+    map.0.iter().skip(2).map(|dim| dim.size).product()
 }
 
 /// The parts that a gradient's product is handed out in: its rows are the input's channels, place by place of the window, and

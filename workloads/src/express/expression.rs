@@ -17,13 +17,15 @@ pub(super) enum DataFormat {
     Blocks,
     /// Positions before channels, as a product of matrices makes them; whoever reads it is told that it lies in blocks.
     Columns,
+    /// Rows of which readers are told that they lie in blocks: what was to be converted, and no kernel has asked for yet.
+    Unblocked,
 }
 
 impl DataFormat {
     /// What readers are told.
     pub(super) const fn told(self) -> Self {
         match self {
-            Self::Columns => Self::Blocks,
+            Self::Columns | Self::Unblocked => Self::Blocks,
             other => other,
         }
     }

@@ -66,11 +66,8 @@ impl ExpressionWriter<'_> {
                 self.step(if node.op == Op::Mul { Operation::Multiply } else { Operation::Add }, &sides)
             }
             Op::Concat { .. } => self.concat(node, shape),
-            // 1.1 takes the maximum of blocks, by vectors.
-            Op::MaxPool(window) if self.version == Version::V1 => {
-                self.pool(OperatorKind::ElementWise, x, &shape, window.taps())
-            }
-            Op::MaxPool(window) => self.pool(OperatorKind::Gather, x, &shape, window.taps()),
+            // The maximum of blocks, by vectors.
+            Op::MaxPool(window) => self.pool(OperatorKind::ElementWise, x, &shape, window.taps()),
             Op::AveragePool { window, .. } => self.pool(OperatorKind::Reduction, x, &shape, window.taps()),
             Op::GlobalAveragePool { .. } => self.mean(x, shape),
             Op::Dropout(_) => self.dropped(x, shape),
@@ -120,7 +117,7 @@ impl ExpressionWriter<'_> {
     }
 
     fn convolution(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
-        if let Some(product) = self.gathers() {
+        if let Some(product) = self.gathers().filter(|_| self.version == Version::V1) {
             return self.gathered_convolution(node, x, shape, &product);
         }
         let x = self.in_format(x, DataFormat::Blocks);

@@ -30,10 +30,8 @@ impl ExpressionWriter<'_> {
                 (tensor.role, tensor.name) = (Role::ParameterGradient, format!("{}.gradient", parameter.name));
             }
         }
-        if self.version == Version::V1 {
-            self.writer.origin = None;
-            self.copy_gradients();
-        }
+        self.writer.origin = None;
+        self.copy_gradients();
     }
 
     fn differentiate(&mut self, Expression { operation, inputs, outputs, .. }: &Expression) {
@@ -79,6 +77,7 @@ impl ExpressionWriter<'_> {
             Operation::Softmax => self.map("softmax", OperatorKind::Reduction, &[y, dy], Layout::rows(self.shape(x))),
             Operation::Pool { kind: OperatorKind::ElementWise, flops } => self.through_maximum(x, y, dy, flops),
             Operation::Pool { kind, flops } => {
+                let dy = self.blocked(dy);
                 let elements = self.elements(x);
                 let dx = self.make("pool", Layout::blocks(self.shape(x)));
                 // One operator that refers to the pooling's input, its output and the gradient.
@@ -105,6 +104,9 @@ impl ExpressionWriter<'_> {
             Operation::Rearrange(label) => match (self.variable(x).format, self.variable(dy).format) {
                 // Where a transposition came of a product, its readers' gradient is gathered as it lies.
                 (DataFormat::Columns, _) => dy,
+                // Between rows and blocks there is nothing to be done until a kernel asks for blocks.
+                (DataFormat::Blocks, DataFormat::Rows) => self.seen_in(dy, DataFormat::Unblocked),
+                (DataFormat::Rows, DataFormat::Unblocked) => self.seen_in(dy, DataFormat::Rows),
                 _ => self.moved(label, dy, self.layout(x)),
             },
             Operation::Slice => {
@@ -112,6 +114,7 @@ impl ExpressionWriter<'_> {
                 self.map("slice_write", OperatorKind::Layout, &[zeros, dy], self.layout(x))
             }
             Operation::Concat => {
+                let dy = self.blocked(dy);
                 let wanted: Vec<_> = inputs.iter().copied().filter(|&part| self.variable(part).trains).collect();
                 let make = |&part: &u32| {
                     let format = self.variable(part).format.told();
@@ -133,18 +136,14 @@ impl ExpressionWriter<'_> {
         if let Some(product) = self.gathers() {
             return self.through_gathered(inputs, dy, &product);
         }
-        let dy = if self.version == Version::V1 { self.in_format(dy, DataFormat::Blocks) } else { dy };
         if self.variable(x).trains {
+            let blocks = self.in_format(dy, DataFormat::Blocks);
             let (role, shape) = (ProductRole::InputGradient, self.shape(x));
-            let dx = self.product("input_gradient", role, &[dy, weight], Layout::blocks(shape));
+            let dx = self.product("input_gradient", role, &[blocks, weight], Layout::blocks(shape));
             self.give(x, dx);
         }
-        if self.variable(weight).trains && self.version == Version::V1 {
+        if self.variable(weight).trains {
             self.tap_by_tap(x, weight, dy);
-        } else if self.variable(weight).trains {
-            let (role, shape) = (ProductRole::WeightGradient, self.shape(weight));
-            let made = self.product("weight_gradient", role, &[x, dy], Layout::rows(shape));
-            self.give(weight, made);
         }
         self.give_bias(inputs, dy);
     }
@@ -153,7 +152,7 @@ impl ExpressionWriter<'_> {
     pub(super) fn give_bias(&mut self, inputs: &[VariableId], dy: VariableId) {
         let Some(&bias) = inputs.get(2).filter(|&&bias| self.variable(bias).trains) else { return };
         let rows = match self.variable(dy).format {
-            DataFormat::Rows if self.version == Version::V1 => dy,
+            DataFormat::Rows | DataFormat::Unblocked => dy,
             _ => self.moved("convert", dy, Layout::rows(self.shape(dy))),
         };
         let made = self.sum("reduce_sum", rows, self.layout(bias));
@@ -344,9 +343,7 @@ impl ExpressionWriter<'_> {
             update.work.flops = elements * (sweeps.unary + sweeps.binary);
             update.work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
             self.writer.push(update);
-            if self.version == Version::V1 {
-                self.renew(elements * FP32, sweeps.unary + sweeps.binary);
-            }
+            self.renew(elements * FP32, sweeps.unary + sweeps.binary);
         }
     }
 }

@@ -191,13 +191,20 @@ impl<'a> ExpressionWriter<'a> {
 
     /// An element-wise node, as large as the largest of its inputs.
     pub(super) fn sweep(&mut self, label: &str, inputs: &[VariableId]) -> VariableId {
-        let model = self.largest(inputs).unwrap_or(inputs[0]);
+        let inputs: Vec<_> = inputs.iter().map(|&input| self.blocked(input)).collect();
+        let model = self.largest(&inputs).unwrap_or(inputs[0]);
         let layout = self.layout(model);
-        if self.version == Version::V2 {
-            return self.map(label, OperatorKind::ElementWise, inputs, layout);
+        let (operands, looped) = self.operands(&inputs, &layout);
+        let y = self.map(label, OperatorKind::ElementWise, &operands, layout);
+        if looped {
+            self.last().parts = Extent::fixed(1);
         }
-        let inputs: Vec<_> = inputs.iter().map(|&input| self.broadcast(input, &layout)).collect();
-        self.map(label, OperatorKind::ElementWise, &inputs, layout)
+        y
+    }
+
+    /// `x`, in blocks where they were put off.
+    pub(super) fn blocked(&mut self, x: VariableId) -> VariableId {
+        if self.variable(x).format == DataFormat::Unblocked { self.as_told(x) } else { x }
     }
 
     /// The variable with the most elements, those of a batch before those that do not depend on it.
@@ -303,6 +310,9 @@ impl ExpressionWriter<'_> {
         if found.format == format {
             return x;
         }
+        if (found.format, format) == (DataFormat::Unblocked, DataFormat::Rows) {
+            return self.seen_in(x, format);
+        }
         let looked_at = (found.tensor, found.shape.clone(), format);
         if let Some(&known) = self.conversions.get(&looked_at) {
             return known;
@@ -313,6 +323,12 @@ impl ExpressionWriter<'_> {
         let converted = self.rearrange("convert", x, Layout { shape: looked_at.1.clone(), format });
         self.conversions.insert(looked_at, converted);
         converted
+    }
+
+    /// The tensor of `x`, of which readers are told that it lies in `format`, or that it is in rows.
+    pub(super) fn seen_in(&mut self, x: VariableId, format: DataFormat) -> VariableId {
+        let (tensor, shape) = (self.variable(x).tensor, self.shape(x));
+        self.look(tensor, Layout { shape, format })
     }
 
     /// `x` as its readers are told that it lies.

@@ -66,8 +66,8 @@ pub(super) enum Doing {
     Nothing,
     /// It works in the kernel until then.
     Works { until: Nanos },
-    /// It sleeps until so many transfers have ended, and takes so long to wake up.
-    Reads { left: u32, wake: Nanos },
+    /// It has `work` to do for them, and sleeps for the rest until so many transfers have ended; it takes so long to wake up.
+    Reads { left: u32, work: Nanos, wake: Nanos },
     /// It sleeps until something is written.
     AwaitsWrite,
     /// It waits for its core until then.
@@ -146,7 +146,11 @@ impl Actor {
         match self.doing {
             Doing::Nothing => {}
             Doing::Works { .. } => self.stall.running += span,
-            Doing::Reads { .. } | Doing::AwaitsWrite => self.stall.sleeping += span,
+            Doing::Reads { work, .. } => {
+                self.stall.running += work.min(span);
+                self.stall.sleeping += span.saturating_sub(work);
+            }
+            Doing::AwaitsWrite => self.stall.sleeping += span,
             Doing::Wakes { .. } => self.stall.runnable += span,
         }
         self.since = now;
@@ -223,7 +227,7 @@ impl Actors {
         let Some(at) = self.reads.iter().position(|&(other, _)| other == transfer) else { return false };
         let (_, index) = self.reads.swap_remove(at);
         let actor = self.get_mut(index);
-        if let Doing::Reads { left, wake } = &mut actor.doing {
+        if let Doing::Reads { left, wake, .. } = &mut actor.doing {
             *left = left.saturating_sub(1);
             if *left == 0 {
                 let until = now + *wake;

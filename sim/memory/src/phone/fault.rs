@@ -324,8 +324,9 @@ impl PhoneMemory {
         let (now, known) = (self.now, self.actors.get_mut(actor));
         known.fault = Fault::Done;
         let readers = u64::from(known.threads).min(requests).max(1);
-        let wake = known.costs.wake_up * requests.div_ceil(readers);
-        known.does(Doing::Reads { left: readers as u32, wake }, stalled, now);
+        let (most, bytes) = (requests.div_ceil(readers), Bytes((pages * PAGE).div_ceil(readers)));
+        let (work, wake) = (flash.work(bytes, most), known.costs.wake_up * most);
+        known.does(Doing::Reads { left: readers as u32, work, wake }, stalled, now);
         for reader in 0..readers {
             let share = |all: u64| all * (reader + 1) / readers - all * reader / readers;
             let transfer = flash.read(now, Bytes(share(pages) * PAGE), share(requests));

@@ -70,7 +70,7 @@ impl Region {
     pub(super) fn kind(&self) -> usize {
         match self.backing {
             Backing::Anonymous(_) => ANON,
-            Backing::File => FILE,
+            Backing::File | Backing::Code => FILE,
             Backing::Pinned => PINNED,
         }
     }
@@ -84,7 +84,7 @@ impl Region {
     pub(super) fn mix(&self) -> Option<PageMix> {
         match self.backing {
             Backing::Anonymous(mix) => Some(mix),
-            Backing::File | Backing::Pinned => None,
+            Backing::File | Backing::Code | Backing::Pinned => None,
         }
     }
 

@@ -10,7 +10,7 @@ use haversack_devices::units::Nanos;
 use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET, YOUNG};
 use super::processes::Fresh;
 use super::settings::PAGE;
-use super::{ANON, Costs, FILE, Flash, Lists, PhoneMemory, Transfer};
+use super::{ANON, Backing, Costs, FILE, Flash, Lists, PhoneMemory, Transfer};
 
 /// Pages that reclaim takes at a time (`SWAP_CLUSTER_MAX`).
 pub(super) const CLUSTER: u64 = 32;
@@ -211,25 +211,33 @@ impl PhoneMemory {
         young
     }
 
-    /// `shrink_active_list`: the tail goes to the inactive list, used or not.
+    /// `shrink_active_list`: the tail goes to the inactive list, used or not; code that was used goes round once more.
     fn deactivate(&mut self, id: u32, list: usize, look: Look) -> Step {
-        self.test_and_clear_young(id);
-        self.extents.move_to_head(id, list - 1);
+        let stays = self.test_and_clear_young(id) && self.is_code(id);
+        self.extents.move_to_head(id, if stays { list } else { list - 1 });
         let extent = self.extents.get_mut(id);
-        extent.flags |= WORKINGSET;
         let pages = u64::from(extent.pages);
         self.counters.pgrefill += pages;
-        self.counters.pgdeactivate += pages;
+        if !stays {
+            extent.flags |= WORKINGSET;
+            self.counters.pgdeactivate += pages;
+        }
         look.spared(pages)
     }
 
-    /// `shrink_inactive_list`: used once more, it stays; used twice, it is active; else it goes.
+    fn is_code(&self, id: u32) -> bool {
+        self.regions[self.extents.get(id).region as usize].backing == Backing::Code
+    }
+
+    /// `shrink_inactive_list`: used once more, it stays; used twice, or code, it is active; else it goes
+    /// (`page_check_references`).
     fn scan_inactive(&mut self, id: u32, list: usize, look: Look, flash: &mut dyn Flash) -> Step {
         if !self.test_and_clear_young(id) {
             return self.evict(id, look, flash);
         }
+        let code = self.is_code(id);
         let extent = self.extents.get_mut(id);
-        let activate = extent.flags & REFERENCED != 0;
+        let activate = code || extent.flags & REFERENCED != 0;
         extent.flags |= REFERENCED;
         let pages = u64::from(extent.pages);
         self.count_scan(look.who, pages);

@@ -150,6 +150,10 @@ pub struct Transfer(pub u64);
 pub trait Flash {
     /// Begins with `requests` synchronous reads that amount to `bytes`, issued one after the other from `now`.
     fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer;
+    /// What of that time is the reader's own work: of the file system, the block layer and the driver, on its core.
+    fn work(&self, _bytes: Bytes, _requests: u64) -> Nanos {
+        Nanos::ZERO
+    }
     /// Begins to write `bytes` at `now`.
     fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer;
     /// Goes on to the next end of a transfer or to `until`, whichever is first; that transfer, and when it ended. Each is told
@@ -164,6 +168,8 @@ pub enum Backing {
     Anonymous(PageMix),
     /// Pages of a file on flash: dropped, or written where dirty.
     File,
+    /// Pages of a file that are mapped to be executed (`VM_EXEC`): dropped as others are, but kept once they were used.
+    Code,
     /// The kernel's own, ION and DMA buffers: never reclaimed.
     Pinned,
 }

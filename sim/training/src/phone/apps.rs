@@ -130,7 +130,7 @@ impl Apps {
                 let app = App {
                     process,
                     anonymous: memory.map(process, state.anonymous, Backing::Anonymous(phone.app_pages))?,
-                    file: memory.map(process, state.file, Backing::File)?,
+                    file: memory.map(process, state.file, Backing::Code)?,
                     state,
                     pulse: Pulse::new(memory.add_actor(phone.front, 1), now),
                     launches: None,

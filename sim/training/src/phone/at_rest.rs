@@ -31,7 +31,8 @@ impl AtRest {
     /// Memory that does not hold the system.
     pub fn of(phone: &Phone) -> Result<Self, PhoneError> {
         let mut memory = PhoneMemory::new(phone.memory.clone(), phone.front, phone.kswapd)?;
-        let mut flash = PhoneFlash { queue: FlashQueue::new(phone.flash.clone()), driver: phone.driver };
+        let Phone { driver, faulting, .. } = *phone;
+        let mut flash = PhoneFlash { queue: FlashQueue::new(phone.flash.clone()), driver, faulting };
         let process = memory.spawn("system", SYSTEM)?;
         let mut own = Vec::new();
         for &SystemMemory { bytes, backing, hot } in &phone.own {

@@ -17,8 +17,9 @@ const COMMAND: Bytes = Bytes(64 << 10);
 #[derive(Clone, Debug)]
 pub(super) struct PhoneFlash {
     pub(super) queue: FlashQueue,
-    /// Its driver, on a core that trains.
+    /// Its driver, on a core that trains, and on one that sleeps between faults.
     pub(super) driver: Driver,
+    pub(super) faulting: Driver,
 }
 
 impl PhoneFlash {
@@ -40,7 +41,11 @@ impl Flash for PhoneFlash {
     fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer {
         let command = Bytes(bytes.0 / requests.max(1));
         let request = Request { direction: Direction::Read, bytes, command, depth: ONE_AT_A_TIME };
-        Transfer(self.queue.submit_in_turn(now, request, self.driver).number())
+        Transfer(self.queue.submit_in_turn(now, request, self.faulting).number())
+    }
+
+    fn work(&self, bytes: Bytes, requests: u64) -> Nanos {
+        self.faulting.time(Bytes(bytes.0 / requests.max(1))) * requests
     }
 
     fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer {
@@ -64,7 +69,8 @@ mod tests {
 
     fn flash() -> PhoneFlash {
         let device = load("galaxy-s22").unwrap();
-        PhoneFlash { queue: FlashQueue::new(device.flash().unwrap()), driver: Driver::default() }
+        let (driver, faulting) = (Driver::default(), Driver::default());
+        PhoneFlash { queue: FlashQueue::new(device.flash().unwrap()), driver, faulting }
     }
 
     /// When a fault's page is there that is wanted at `now`.

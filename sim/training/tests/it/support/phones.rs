@@ -15,6 +15,8 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const PAGE: u64 = 4096;
 /// The first touch of a page takes so long: the fault, and zeroing it.
 pub(crate) const FIRST: Nanos = Nanos(1_200);
+/// A driver that takes the time of a page's copy alone.
+const DRIVER: Driver = Driver { command: Nanos::ZERO, page: Nanos(1_000), handover: Nanos::ZERO };
 /// A process starts in so long.
 pub(crate) const START: Nanos = Nanos(500_000_000);
 
@@ -46,7 +48,8 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
         kswapd: costs,
         kswapd_shares: false,
         flash: phone_cpu().device.flash().unwrap(),
-        driver: Driver { command: Nanos::ZERO, page: Nanos(1_000), handover: Nanos::ZERO },
+        driver: DRIVER,
+        faulting: DRIVER,
         background: Vec::new(),
         foreground: Vec::new(),
         own: Vec::new(),
