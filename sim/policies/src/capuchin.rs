@@ -6,6 +6,9 @@
 //! memory saved per second: of recomputing where the stall would be longer, of the stall where it would not. Where
 //! memory runs short all the same, the same rule decides on what is in memory then.
 //!
+//! The first iteration is measured (section 4.2): nothing is planned, and where memory runs short, what was used longest ago is
+//! swapped and waited for. The second goes by the plan that is made of it, which the phone pays for.
+//!
 //! On a phone there is no host memory: tensors go to flash (FedHybrid, section 3). Each is weighed as if flash served
 //! it alone, as Capuchin does; that transfers wait for one another is the run's to find out. A device without flash
 //! only recomputes.
@@ -15,7 +18,8 @@ use haversack_workloads::{NodeId, TensorId};
 
 use crate::entry::Entry;
 use crate::error::PolicyError;
-use crate::policy::{Holding, Policy, Relief, Schedule, Want};
+use crate::planning::Operations;
+use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, at_most};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::setting::Setting;
@@ -37,6 +41,30 @@ pub struct Capuchin {
     costs: Option<RestoreCosts>,
     planned: Vec<Option<Technique>>,
     rankings: Rankings,
+    /// Tensors that were weighed for the plan.
+    weighed: u64,
+    /// Iterations that have begun; zero outside of a run.
+    begun: u32,
+}
+
+impl Capuchin {
+    /// Whether the iteration under way is measured, and there is flash to swap to meanwhile.
+    fn is_measured(&self) -> bool {
+        self.begun == 1 && self.costs.as_ref().is_some_and(|costs| costs.offers(Technique::Swap))
+    }
+}
+
+/// Swaps what was used longest ago until `wanted` is free.
+fn longest_unused(wanted: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
+    let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
+    candidates.sort_unstable_by_key(|&tensor| (memory.tensors[tensor as usize].last_use, tensor));
+    let mut freed = Bytes::ZERO;
+    let missing = candidates.into_iter().take_while(|&tensor| {
+        let is_short = freed < wanted;
+        freed += memory.tensors[tensor as usize].bytes;
+        is_short
+    });
+    missing.map(Relief::Swap).collect()
 }
 
 /// While a tensor that could be given up is not there.
@@ -91,6 +119,10 @@ fn unpriced(bytes: Bytes, free: Option<f64>) -> [f64; 3] {
 }
 
 impl Rankings {
+    const fn scored(&self) -> u64 {
+        self.hidden.scored() + self.stalling.scored()
+    }
+
     /// Which tensors give `wanted` bytes, and how. What the keys call the beginning is `passed` by now.
     fn choose(
         &mut self,
@@ -172,11 +204,24 @@ impl Policy for Capuchin {
         for (tensor, technique) in rankings.choose(&mut costs, wanted, absence, 0.0, &snapshot) {
             self.planned[tensor as usize] = Some(technique);
         }
-        self.costs = Some(costs);
+        (self.costs, self.weighed) = (Some(costs), rankings.scored());
         Ok(Schedule::plain(setting.batch))
     }
 
+    fn begin_iteration(&mut self, _plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        self.begun = self.begun.saturating_add(1);
+        Ok(())
+    }
+
+    fn deciding(&self) -> Operations {
+        let operators = self.costs.as_ref().map_or(0, |costs| costs.visited);
+        Operations { scores: self.weighed + self.rankings.scored(), operators }
+    }
+
     fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        if self.is_measured() {
+            return Ok(Holding::Keep);
+        }
         Ok(match self.planned.get(tensor as usize).copied().flatten() {
             Some(Technique::Recompute) => Holding::Rematerialise,
             Some(Technique::Swap) => Holding::Swap,
@@ -185,6 +230,9 @@ impl Policy for Capuchin {
     }
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        if self.is_measured() {
+            return Ok(longest_unused(want.bytes(), memory));
+        }
         let Some(costs) = &mut self.costs else { return Ok(Vec::new()) };
         let (held, at, samples) = (availability(memory), memory.at, memory.micro_batch);
         let snapshot = Snapshot { graph: memory.graph, held: &held, at, samples };

@@ -3,8 +3,9 @@
 //! Level L1 gives every tensor the same bits. Level L2 adapts them to how sensitive the gradient is to each tensor: the
 //! variance that a tensor adds is its sensitivity over (2^bits − 1)², and from the one whose variance grows least for
 //! each bit saved, bits are taken, from 8 to 4 to 2, until the mean over all values is met. The authors measure
-//! sensitivity every 1000 iterations on gradients; without data the prior of `importance` stands in, and what a run
-//! measures replaces it. The authors' code lets a few tensors stay whole or fall to one bit; here 2 and 8 bound them.
+//! sensitivity every 1000 iterations, from the first on, by three passes forward and backward for every tensor
+//! (`gact/autoprec.py`), whose time is charged here; without data the prior of `importance` stands in for what they find, and
+//! what a run measures replaces it. The authors' code lets a few tensors stay whole or fall to one bit; here 2 and 8 bound them.
 //!
 //! Hooks see what autograd saves, so a tensor that two operators save is packed for each (the authors' search for
 //! duplicates is off by default); statistics are kernels of their own.
@@ -52,6 +53,11 @@ pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, ..actnn
 /// The bits that adaptation chooses from, from the most.
 pub const BITS: [u8; 3] = [8, 4, 2];
 
+/// Iterations from one adaptation to the next (`adapt_interval`).
+const ADAPTED: u64 = 1000;
+/// Passes that the sensitivity of a tensor takes: two with one bit, drawn differently, and one with eight.
+const PASSES: u64 = 3;
+
 /// How bits are given out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
@@ -84,12 +90,14 @@ pub struct Gact {
     values: Vec<u64>,
     sensitivity: Vec<f64>,
     bits: Vec<u8>,
+    /// Iterations that have begun.
+    begun: u64,
 }
 
 impl Gact {
     /// With `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, stored: None, values: Vec::new(), sensitivity: Vec::new(), bits: Vec::new() }
+        Self { parameters, stored: None, values: Vec::new(), sensitivity: Vec::new(), bits: Vec::new(), begun: 0 }
     }
 
     fn adapt(&mut self) {
@@ -151,6 +159,10 @@ impl Policy for Gact {
     }
 
     fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        if self.parameters.level == Level::Adaptive && self.begun.is_multiple_of(ADAPTED) {
+            plan.rehearsals = PASSES * self.values.iter().filter(|&&values| values > 0).count() as u64;
+        }
+        self.begun += 1;
         if !plan.importance.is_empty() {
             // A tensor that was never measured is as sensitive as nothing.
             self.sensitivity.fill(0.0);

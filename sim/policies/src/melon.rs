@@ -12,6 +12,8 @@
 //! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 92% of the device's in the 42
 //! published entries, without a rule that would give it for another network. Here it follows from what it has to leave:
 //! what an operator makes and borrows while it runs, and the gaps of the [pool]. A parameter tells it by hand.
+//!
+//! The phone makes the plan itself, once for each memory budget (section 4.4): the first iteration under one pays for it.
 
 pub mod pool;
 
@@ -19,6 +21,7 @@ use haversack_devices::units::Bytes;
 
 use crate::entry::{Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
+use crate::planning::Operations;
 use crate::policy::{
     BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want,
 };
@@ -76,13 +79,15 @@ pub struct Melon {
     costs: Option<RestoreCosts>,
     /// Tensors by size over cost, and by their release points.
     ranking: Ranking<2>,
+    /// Tensors that the planner has weighed: all that may go, for each that goes.
+    weighed: u64,
 }
 
 impl Melon {
     /// With `parameters`.
     pub fn new(parameters: Parameters) -> Self {
         let accumulation = Dynamic::new(Order::AccumulationOnly, None).normalising_by(parameters.statistics);
-        Self { parameters, accumulation, costs: None, ranking: Ranking::default() }
+        Self { parameters, accumulation, costs: None, ranking: Ranking::default(), weighed: 0 }
     }
 
     /// Gives up the tensors that are worth most for their cost, among those that `may_go`, until `wanted` is freed.
@@ -114,6 +119,7 @@ impl Melon {
                 Scored::At(worth(bytes * f64::from(life), cost), [worth(bytes, cost), released(costs, tensor)])
             });
             let Some(victim) = victim else { break };
+            self.weighed += memory.candidates.iter().len() as u64;
             costs.give_up(victim, Technique::Recompute);
             freed += memory.tensors[victim as usize].bytes;
             reliefs.push(Relief::Rematerialise(victim));
@@ -146,6 +152,11 @@ impl Policy for Melon {
         };
         let shrinks = matches!(want, Want::Shortfall(_)) && self.parameters.micro_batching;
         if dropped.is_empty() && shrinks { self.accumulation.relieve(want, memory) } else { Ok(dropped) }
+    }
+
+    fn deciding(&self) -> Operations {
+        let operators = self.costs.as_ref().map_or(0, |costs| costs.visited);
+        Operations { scores: self.weighed, operators }
     }
 
     fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {

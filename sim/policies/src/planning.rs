@@ -39,7 +39,7 @@ impl fmt::Display for Room {
 }
 
 /// What having a new plan took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Planning {
     /// Who made it.
     pub planner: Planner,
@@ -78,6 +78,13 @@ impl Operations {
     /// All of them.
     pub const fn total(self) -> u64 {
         self.scores + self.operators
+    }
+
+    /// Those since there were `before`.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        let scores = self.scores.saturating_sub(before.scores);
+        Self { scores, operators: self.operators.saturating_sub(before.operators) }
     }
 }
 

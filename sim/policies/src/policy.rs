@@ -11,7 +11,7 @@ use haversack_workloads::{Extent, TensorId, TrainingGraph};
 
 use crate::budget::BudgetRule;
 use crate::error::PolicyError;
-use crate::planning::PlanAhead;
+use crate::planning::{Operations, PlanAhead};
 use crate::quantised::Quantisation;
 use crate::setting::{Learned, Setting};
 use crate::view::{MemoryView, TensorSet};
@@ -57,6 +57,12 @@ pub trait Policy: Send {
     /// As [`Policy::begin_iteration`].
     fn end_iteration(&mut self, _seen: &IterationSummary) -> Result<(), PolicyError> {
         Ok(())
+    }
+
+    /// What deciding has taken so far, on the device. It is charged once for each memory that was decided for: what was decided
+    /// then is the plan.
+    fn deciding(&self) -> Operations {
+        Operations::default()
     }
 
     /// What it has learned of the data. A later run on the same graph is given it back in [`Setting::learned`].
@@ -182,13 +188,16 @@ pub struct IterationPlan {
     /// The scale factors of integer tensors as the iteration before left them, by tensor, `None` for those that have none
     /// yet; empty where no data is carried in integers.
     pub factors: Vec<Option<u32>>,
+    /// So often is the mini-batch carried forward and backward once more, without an update, to see what each tensor does to
+    /// gradients.
+    pub rehearsals: u64,
     kept_scales: TensorSet,
 }
 
 impl IterationPlan {
     /// From a micro-batch of `micro_batch` samples; every scale is taken anew.
     pub const fn new(micro_batch: u64) -> Self {
-        Self { micro_batch, importance: Vec::new(), factors: Vec::new(), kept_scales: TensorSet::new() }
+        Self { micro_batch, importance: Vec::new(), factors: Vec::new(), rehearsals: 0, kept_scales: TensorSet::new() }
     }
 
     /// `tensor` keeps the scale that it has: its rescaling does not run in this iteration.

@@ -20,7 +20,7 @@ use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator, PoolAllocator};
 use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
-use haversack_policies::planning::PlanAhead;
+use haversack_policies::planning::{Operations, PlanAhead};
 use haversack_policies::quantised::{Quantised, WHOLE};
 use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Storage};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
@@ -57,6 +57,8 @@ pub(crate) struct Executor<'a> {
     policy: &'a mut dyn Policy,
     /// What plans ahead; `None` if the policy decides everything as memory runs short.
     planner: Option<Box<dyn PlanAhead>>,
+    /// What the policy had decided by itself when that was last charged.
+    decided: Operations,
     /// What the policy has fixed for the iteration under way.
     plan: IterationPlan,
     costs: RunCosts<'a>,
@@ -138,6 +140,7 @@ impl<'a> Executor<'a> {
             job,
             policy,
             planner,
+            decided: Operations::default(),
             plan: IterationPlan::new(schedule.micro_batch),
             costs: RunCosts::new(machine, graph, schedule.precision.unwrap_or(job.precision), rules, codec),
             clock: Clock::new(machine.device.dram().bandwidth, machine.workers())?,
@@ -295,6 +298,7 @@ impl<'a> Executor<'a> {
     fn batch(&mut self, first: u64) -> Result<(), Stop> {
         let mut micro_batch = first;
         self.done = 0;
+        let began = self.clock.now();
         self.take_statistics()?;
         while self.done < self.job.batch {
             let part = self.run_part(micro_batch.min(self.job.batch - self.done))?;
@@ -304,6 +308,11 @@ impl<'a> Executor<'a> {
             self.done += part;
         }
         self.give_statistics_back();
+        let rehearsals = self.clock.now().saturating_sub(began) * self.plan.rehearsals;
+        if rehearsals > Nanos::ZERO {
+            self.in_phase(Phase::Backward, |run| Ok(run.drive(rehearsals, SpanKind::Control)?))?;
+        }
+        self.in_phase(Phase::Update, |run| Ok(run.pay_for_decisions()?))?;
         self.update()?;
         self.record.loss = self.learning.as_mut().map(Learning::end);
         Ok(())

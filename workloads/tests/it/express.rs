@@ -170,7 +170,13 @@ fn traffic_is_what_is_read_and_written() {
             let partial = ["zeros_like", "slice", "gather"].iter().any(|label| node.name.ends_with(label));
             // Products have workspace, sums over the batch take it map on map, and copies read what they pick alone.
             let commands = [
-                "windows", "scatter", "sample", "input_gradient", "weight_gradient", "reduce_sum", "reduce_mean",
+                "windows",
+                "scatter",
+                "sample",
+                "input_gradient",
+                "weight_gradient",
+                "reduce_sum",
+                "reduce_mean",
                 "eltwise_sum",
             ];
             let is_command = commands.iter().any(|label| node.name.ends_with(label));

@@ -1,7 +1,7 @@
 //! Memory pressure: plans for the memory that there is, bringing tensors in, and letting the policy give something back.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::planning::Room;
+use haversack_policies::planning::{Planner, Planning, Room};
 use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
@@ -13,8 +13,7 @@ use crate::tensors::NoPlace;
 impl Executor<'_> {
     /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.
     pub(super) fn plan(&mut self) -> Result {
-        let limits = &self.tensors.limits;
-        let room = Room { memory: limits.memory, activations: limits.activations };
+        let room = self.room();
         let Some(planner) = &mut self.planner else { return Ok(()) };
         let Some(planning) = planner.plan_within(self.tensors.graph, room)? else { return Ok(()) };
         let time = self.costs.machine.planning_time(&planning);
@@ -24,6 +23,31 @@ impl Executor<'_> {
             self.clock.charge(began, |part| &mut part.planning);
         }
         self.plans.push(PlanReport { iteration: self.iterations.saturating_sub(1) as u64, planning, time });
+        Ok(())
+    }
+
+    /// The memory that an iteration may take.
+    fn room(&self) -> Room {
+        let limits = &self.tensors.limits;
+        Room { memory: limits.memory, activations: limits.activations }
+    }
+
+    /// What the policy has decided by itself is its plan from now on for the memory that there is; the phone has taken its time for
+    /// that.
+    pub(super) fn pay_for_decisions(&mut self) -> Result {
+        let all = self.policy.deciding();
+        let operations = all.since(std::mem::replace(&mut self.decided, all));
+        let room = self.room();
+        let known = self.plans.iter().any(|plan| plan.planning.room == room);
+        if operations.total() == 0 || known {
+            return Ok(());
+        }
+        let planning = Planning { planner: Planner::Phone, room, operations, ..Planning::default() };
+        let Some(time) = self.costs.machine.planning_time(&planning) else { return Ok(()) };
+        let began = self.clock.now();
+        self.pause(time)?;
+        self.clock.charge(began, |part| &mut part.planning);
+        self.plans.push(PlanReport { iteration: self.iterations.saturating_sub(1) as u64, planning, time: Some(time) });
         Ok(())
     }
 

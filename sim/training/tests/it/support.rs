@@ -83,7 +83,8 @@ pub(crate) fn on_cores(cores: &str, set: &[(&str, f64)]) -> Machine {
     }
     let of_stack = [
         ("cpu.operator_overhead", 20.0),
-        ("cpu.preparation", 0.0),
+        ("cpu.preparation_work", 0.0),
+        ("cpu.bandwidth", 1.0),
         ("cpu.first_touch", 0.0),
         ("codec.compress_rate", 1.0),
         ("codec.decompress_rate", 0.5),

@@ -2,7 +2,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::capuchin::Capuchin;
-use haversack_policies::{Holding, Policy, Relief, Setting, Want};
+use haversack_policies::{Holding, IterationPlan, Policy, Relief, Setting, Want};
 use haversack_workloads::TensorId;
 
 use super::scene::Scene;
@@ -119,4 +119,20 @@ fn memory_that_runs_short_all_the_same_is_freed_by_the_same_rule() {
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), [Relief::Rematerialise(3)]);
     scene.candidates.clear();
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), []);
+}
+
+#[test]
+fn the_first_iteration_is_measured_and_the_second_planned() {
+    let scene = chain();
+    let mut policy = Capuchin::default();
+    policy.prepare(&Setting { activation_budget: Some(Bytes(9)), ..scene.setting() }).unwrap();
+    assert_eq!(policy.hold(4, &scene.view()).unwrap(), Rematerialise);
+    policy.begin_iteration(&mut IterationPlan::new(1)).unwrap();
+    // Everything is kept, and what was used longest ago goes to flash: the first two that were made.
+    assert_eq!(policy.hold(4, &scene.view()).unwrap(), Keep);
+    let gone = policy.relieve(Want::Shortfall(Bytes(11)), &scene.view()).unwrap();
+    assert_eq!(gone, [Relief::Swap(1), Relief::Swap(2)]);
+    policy.begin_iteration(&mut IterationPlan::new(1)).unwrap();
+    assert_eq!(policy.hold(4, &scene.view()).unwrap(), Rematerialise);
+    assert!(policy.deciding().scores > 0);
 }

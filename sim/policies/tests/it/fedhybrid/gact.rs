@@ -139,3 +139,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn adapting_takes_three_passes_a_tensor_every_thousand_iterations() {
+    let (graph, _) = weights(&[(64, 8), (32, 8)]);
+    let rehearsals = |level| {
+        let mut policy = prepared(Parameters { level, ..DEFAULTS }, &graph);
+        let mut begin = || {
+            let mut plan = IterationPlan::new(1);
+            policy.begin_iteration(&mut plan).unwrap();
+            plan.rehearsals
+        };
+        (0..=1000).map(|_| begin()).enumerate().filter(|(_, passes)| *passes > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(rehearsals(Level::Fixed), []);
+    assert_eq!(rehearsals(Level::Adaptive), [(0, 6), (1000, 6)]);
+}

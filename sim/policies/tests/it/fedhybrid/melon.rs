@@ -6,12 +6,15 @@ use haversack_devices::units::Bytes;
 use haversack_devices::work::OperatorKind;
 use haversack_policies::melon::pool::{Life, Packing, pack};
 use haversack_policies::melon::{Melon, Parameters};
+use haversack_policies::planning::Planner;
 use haversack_policies::policy::ComputingBudget;
 use haversack_policies::{IterationPlan, IterationSummary, MemoryView, Policy, Relief, Want, registry};
+use haversack_training::PlanReport;
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 use proptest::prelude::*;
 
 use super::scene::{Scene, scenes};
+use crate::chains::{self, Pressure};
 use crate::setting::MELON;
 
 use Relief::{Rematerialise, ShrinkMicroBatch};
@@ -182,4 +185,19 @@ proptest! {
         let off = Parameters { micro_batching: false, ..MELON };
         prop_assert_eq!(relieve(off, &scene, &scene.view(), shortfall), search(&scene, shortfall));
     }
+}
+
+#[test]
+fn the_first_iteration_within_a_budget_pays_for_the_plan() {
+    let (machine, graph) = (chains::phone(), chains::network(200, 4));
+    let record = chains::run(&machine, &graph, Pressure::Planned(50), 3, &mut Melon::new(MELON)).unwrap();
+    let [PlanReport { iteration: 0, planning, time: Some(time) }] = record.plans.as_slice() else {
+        panic!("{:?}", record.plans)
+    };
+    assert_eq!((planning.planner, planning.sent), (Planner::Phone, Bytes::ZERO));
+    assert_eq!(Some(*time), machine.making_time(Planner::Phone, planning.operations));
+    // All that may go are weighed for each that goes: many more than there are operators.
+    assert!(planning.operations.scores > 200, "{planning:?}");
+    let [first, second, third] = record.iterations.as_slice() else { panic!("{:?}", record.iterations) };
+    assert_eq!((*first, second), (*third + *time, third));
 }

@@ -140,7 +140,7 @@ fn a_rule_hears_of_the_trainers_faults_alone() {
     let (record, seen) = ruled(&phone, 8, &[]);
     let span = record.unwrap().phone.unwrap().run;
     let faults: u64 = seen.ended.iter().map(|round| round.page_faults).sum();
-    // A page at a time: as often as the thread slept for 101 µs.
+    // A page at a time: as often as the thread slept for 100 µs.
     asleep(span.states, faults, "beside a game");
     assert!(faults > 1_000 && faults < span.counters.pgmajfault, "{faults} of {}", span.counters.pgmajfault);
     assert_eq!(seen.ended.len(), 8);
