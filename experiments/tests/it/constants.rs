@@ -356,12 +356,12 @@ fn runs() -> Vec<Run> {
         run("depthwise convolutions", &["gpu", "cpu"], |world, cache| {
             plain(world, cache, "model = \"mobilenetv2\"\ninput = \"3x32x32\"\nbatch = 2")
         }),
-        run("a phone of 2.6 GiB", &["reclaim", "zram", "swap", "costs", "killer", "storage"], |world, cache| {
-            crowded(world, cache, 2.6, "cores = \"big:1\"\nbatch = 512\niterations = 3")
+        run("a phone of 2.2 GiB", &["reclaim", "zram", "swap", "costs", "killer", "storage"], |world, cache| {
+            crowded(world, cache, 2.2, "cores = \"big:1\"\nbatch = 512\niterations = 3")
         }),
         run("the same under zstd", &["zstd"], |mut world, cache| {
             world.system.as_mut()?.constants.zram.as_mut()?.algorithm = Compressor::Zstd;
-            crowded(world, cache, 2.6, "cores = \"big:1\"\nbatch = 512\niterations = 3")
+            crowded(world, cache, 2.2, "cores = \"big:1\"\nbatch = 512\niterations = 3")
         }),
         run("a phone of little memory", &["killer"], |world, cache| {
             crowded(world, cache, 2.05, "cores = \"big:1\"\niterations = 3")
@@ -377,13 +377,13 @@ fn runs() -> Vec<Run> {
         run(
             "a phone in use",
             &["reclaim", "zram", "swap", "costs", "killer", "resident", "trainer", "memory"],
-            |world, cache| crowded(world, cache, 3.0, "cores = \"big:1\"\nbatch = 512\niterations = 3"),
+            |world, cache| crowded(world, cache, 3.0, "cores = \"big:1\"\nbatch = 768\niterations = 3"),
         ),
         run("a trainer that is swapped", &["zram", "costs", "clocks"], |world, cache| {
             // Started over adb, it is not to be killed.
             let lines =
                 "cores = \"big:1\"\nmodel = \"resnet18-cifar\"\nbatch = 64\niterations = 2\ntrainer_adj = -1000";
-            crowded(world, cache, 3.0, lines)
+            crowded(world, cache, 2.6, lines)
         }),
     ]
 }

@@ -204,8 +204,8 @@ fn figure_5_is_longer_by_what_is_computed_again() {
         for (model, id, weights) in networks {
             let rows: Vec<&Row> = made.tables[table].iter().filter(|row| row["network"] == model).collect();
             let (first, last) = (rows[0], rows[rows.len() - 1]);
-            // The planner is told of less than there is, and so gives something up where nothing is short.
-            assert!(number(first, "recomputed_s") > 0.0, "{first:?}");
+            // The pool of MNN is larger than what the planner is told of, so that nothing is short at first.
+            assert!(number(last, "recomputed_s") > number(first, "recomputed_s"), "{first:?}");
             let undisturbed = number(first, "time_s") - number(first, "recomputed_s");
             assert_eq!(number(last, "budget_mb"), 1000.0);
             for row in &rows {

@@ -36,7 +36,7 @@ fn batch_normalisation_is_folded_by_inference_engines_and_not_by_pytorch() {
 #[test]
 fn a_session_is_prepared_once_and_inference_does_not_pay_for_it_again() {
     for (stack, preparation) in
-        [("mnn", "cpu.preparation_work"), ("mnn-2", "cpu.preparation"), ("tflite", "cpu.preparation")]
+        [("mnn", "cpu.preparation_work"), ("mnn-2", "cpu.preparation_work"), ("tflite", "cpu.preparation")]
     {
         let found = plan("galaxy-s22", stack, "mobilenetv2", "big:1");
         // Of a session only the dispatch of each operator is left beside its work.

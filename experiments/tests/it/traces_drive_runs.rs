@@ -50,14 +50,14 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
     let series = |low: u64| -> Vec<(u64, u64)> {
         (0..30).map(|tens| (10 * tens, if tens < 12 { 5_000 } else { low })).collect()
     };
-    // As a wall, where nobody else is on the phone; and as memory of others, where a system is named, whose 1.31 GB then
-    // are evicted and read again.
+    // As a wall, where nobody else is on the phone; and as memory of others, where a system is named, of which 29% are in use all
+    // the time, and the rest is evicted.
     record(folder.path(), "wall.parquet", &series(700));
-    record(folder.path(), "others.parquet", &series(1_700));
+    record(folder.path(), "others.parquet", &series(1_000));
     let wall = "simulate --device galaxy-s10 --model resnet50 --batch 16 --policy dgc --iterations 30 --format json";
-    let others = "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --batch 8 \
-                  --system android-testbed --iterations 85 --format json";
-    for (line, file, number, slower) in [(wall, "wall.parquet", 30, 1.04), (others, "others.parquet", 85, 1.005)] {
+    let others = "simulate --device galaxy-s22 --stack mnn-2 --cores big:4 --model mobilenetv2 --batch 24 \
+                  --system android-testbed --iterations 65 --format json";
+    for (line, file, number, slower) in [(wall, "wall.parquet", 30, 1.04), (others, "others.parquet", 65, 1.005)] {
         let even = seconds(&json(&run(folder.path(), line)));
         let output = run(folder.path(), &format!("{line} --trace {file}"));
         let found = json(&output);
@@ -68,10 +68,13 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
         // The same before, to the nanosecond, and longer, all that come after. A recording has the phone's cached apps, too: where
         // there is none, the first iteration finds them and what they leave of the page cache.
         assert_eq!(before[1..], even[1..before.len()], "{file}");
-        assert!((before[0] / even[0] - 1.0).abs() < 0.01, "{file}");
+        assert!(before[0] < 1.01 * even[0], "{file}: {} and {}", before[0], even[0]);
         let settled = even[even.len() - 1];
-        // kswapd evicts beside the iteration under way, which may be through before it wants what is gone.
-        assert!(after[2..].iter().all(|took| *took > slower * settled), "{file}: {settled} and {after:?}");
+        // kswapd evicts beside the iteration under way, which may be through before it wants what is gone; once what others do not
+        // use is on flash, nobody waits any more.
+        let longer = after[..3].iter().any(|took| *took > slower * settled);
+        let stays = after[2..].iter().all(|took| *took > slower * settled);
+        assert!(longer && stays == (file == "wall.parquet"), "{file}: {settled} and {after:?}");
         // The series ends at 290 s.
         let held = traced.iter().sum::<f64>() - 290.0;
         assert!(held > 0.0 && (found["trace_held_s"].as_f64().unwrap() - held).abs() < 1e-6, "{file}");
@@ -88,7 +91,7 @@ fn four_users_give_four_runs_from_where_the_user_says() {
     let folder = tempdir().unwrap();
     run(folder.path(), "trace generate --users 4 --days 2 --seed 1 --out users.parquet");
     // A batch that a phone of 8 GB holds while few apps do.
-    let line = format!("{} --iterations 12 --trace users.parquet", IN_USE.replace("--batch 8", "--batch 16"));
+    let line = format!("{} --iterations 12 --trace users.parquet", IN_USE.replace("--batch 8", "--batch 20"));
     let found = |flags: &str| json(&run(folder.path(), &format!("{line}{flags}")));
     let used = |found: &Value| found["system_used_bytes"].as_u64().unwrap();
     let users: Vec<Value> =
@@ -111,10 +114,10 @@ fn four_users_give_four_runs_from_where_the_user_says() {
     assert_eq!(used(&random(1)), used(&random(1)));
     assert_ne!(used(&random(1)), used(&random(2)));
     assert_ne!(used(&found(" --trace-from session:10")), used(&found(" --trace-from session:11")));
-    // 12 iterations of 5.6 s go on after 60 s of the trace.
-    let output = run(folder.path(), &format!("{line} --trace-window 60s"));
+    // 12 iterations of 3.9 s go on after 40 s of the trace.
+    let output = run(folder.path(), &format!("{line} --trace-window 40s"));
     let held = json(&output)["trace_held_s"].as_f64().unwrap();
-    assert!((5.0..20.0).contains(&held) && stderr(&output).contains("warning: the trace covers 60 s"), "{held}");
+    assert!((5.0..20.0).contains(&held) && stderr(&output).contains("warning: the trace covers 40 s"), "{held}");
 }
 
 #[test]

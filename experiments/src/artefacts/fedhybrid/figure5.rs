@@ -23,7 +23,8 @@ struct Line {
 
 impl Line {
     fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self> {
-        let scenario = scenario(context, phone, model, batch, MELON)?;
+        let stack = Some(context.reading_text("stack")?.to_owned());
+        let scenario = Scenario { stack, ..scenario(context, phone, model, batch, MELON)? };
         let plan = context.plan(&scenario)?;
         let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
         Ok(Self { enough: plan.run()?, scenario, state })
