@@ -9,7 +9,9 @@
 //!
 //! 1.1 makes forward of a dense convolution a product of gathered windows, too, whose result has positions before channels, so
 //! that the next reader transposes it; 2.3 has kernels for it. In 1.1 what a sum broadcasts is written out and a copy of one
-//! box is one thread's; in 2.3 a loop of one thread broadcasts in rows, and all threads share a box.
+//! box is one thread's; in 2.3 a loop of one thread broadcasts in rows, and all threads share a box. The conversions of 2.3's
+//! gradients are views until a kernel asks for blocks (`ConvertUtils.cpp`, `GeometryComputer.cpp`); those of 1.1 are made at
+//! once here, as when its constants were fitted, although its sources say the same.
 //!
 //! Source: alibaba/MNN 1.1.0 and 2.3.0.
 
@@ -217,7 +219,11 @@ impl ExpressionWriter<'_> {
         work.parts = Extent::per_sample(1);
         work.dram = if taps > 1 { zeroed * 3 } else { zeroed * 2 };
         // What made `x` in columns gathers its gradient as it lies.
-        if self.variable(x).format == DataFormat::Blocks { self.seen_in(dx, DataFormat::Unblocked) } else { dx }
+        match (self.variable(x).format, self.version) {
+            (DataFormat::Blocks, Version::V1) => self.moved("convert", dx, self.layout(x)),
+            (DataFormat::Blocks, Version::V2) => self.seen_in(dx, DataFormat::Unblocked),
+            _ => dx,
+        }
     }
 
     /// The gradient of a depthwise convolution's weight: of every tap a map of the input's samples, their product with `dy`,

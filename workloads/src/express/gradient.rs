@@ -104,8 +104,10 @@ impl ExpressionWriter<'_> {
             Operation::Rearrange(label) => match (self.variable(x).format, self.variable(dy).format) {
                 // Where a transposition came of a product, its readers' gradient is gathered as it lies.
                 (DataFormat::Columns, _) => dy,
-                // Between rows and blocks there is nothing to be done until a kernel asks for blocks.
-                (DataFormat::Blocks, DataFormat::Rows) => self.seen_in(dy, DataFormat::Unblocked),
+                // In 2.3 there is nothing to be done between rows and blocks until a kernel asks for blocks.
+                (DataFormat::Blocks, DataFormat::Rows) if self.version == Version::V2 => {
+                    self.seen_in(dy, DataFormat::Unblocked)
+                }
                 (DataFormat::Rows, DataFormat::Unblocked) => self.seen_in(dy, DataFormat::Rows),
                 _ => self.moved(label, dy, self.layout(x)),
             },
@@ -136,6 +138,7 @@ impl ExpressionWriter<'_> {
         if let Some(product) = self.gathers() {
             return self.through_gathered(inputs, dy, &product);
         }
+        let dy = if self.version == Version::V1 { self.in_format(dy, DataFormat::Blocks) } else { dy };
         if self.variable(x).trains {
             let blocks = self.in_format(dy, DataFormat::Blocks);
             let (role, shape) = (ProductRole::InputGradient, self.shape(x));

@@ -26,8 +26,6 @@ pub(super) enum State {
     Dropped,
 }
 
-/// Its page table entries were used since the last scan.
-pub(super) const YOUNG: u8 = 1;
 /// A scan found it young and spared it (`PG_referenced`).
 pub(super) const REFERENCED: u8 = 2;
 /// It has been active (`PG_workingset`).
@@ -35,12 +33,14 @@ pub(super) const WORKINGSET: u8 = 4;
 /// A file page newer than the flash.
 pub(super) const DIRTY: u8 = 8;
 
-/// A stretch of pages that move together. 32 bytes.
+/// A stretch of pages that move together. 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     prev: u32,
     next: u32,
     pub(super) region: u32,
+    /// Its place among the region's.
+    pub(super) place: u32,
     /// Its place in the swap partition, where it has one.
     pub(super) slot: u32,
     /// Mapped: the stamp of the last scan. In writeback: the number of the write. Evicted: the eviction clock.
@@ -86,11 +86,12 @@ impl Extents {
     }
 
     /// A new untouched extent.
-    pub(super) fn create(&mut self, region: u32, pages: u16) -> Result<u32, PhoneError> {
+    pub(super) fn create(&mut self, region: u32, place: u32, pages: u16) -> Result<u32, PhoneError> {
         let extent = Extent {
             prev: NONE,
             next: NONE,
             region,
+            place,
             slot: NONE,
             clock: 0,
             pages,
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn lists_keep_their_order_and_their_pages() {
         let mut extents = Extents::new();
-        let ids: Vec<u32> = (1..=3).map(|pages| extents.create(0, pages).unwrap()).collect();
+        let ids: Vec<u32> = (1..=3).map(|pages| extents.create(0, 0, pages).unwrap()).collect();
         for &id in &ids {
             extents.push_head(id, 0);
         }
@@ -209,8 +210,8 @@ mod tests {
         // 2 went behind 1, then 1 left: 3, 2.
         assert_eq!((extents.head(0), extents.tail(0), extents.pages(0)), (Some(ids[2]), Some(ids[1]), 5));
         extents.push_tail(ids[0], 1);
-        extents.create(0, 7).map(|id| extents.push_head(id, LISTS)).unwrap();
+        extents.create(0, 0, 7).map(|id| extents.push_head(id, LISTS)).unwrap();
         assert_eq!([extents.kind_pages(0), extents.kind_pages(1)], [6, 7]);
-        assert_eq!(std::mem::size_of::<Extent>(), 32);
+        assert_eq!(std::mem::size_of::<Extent>(), 40);
     }
 }

@@ -5,8 +5,7 @@ use std::ops::Range;
 use haversack_devices::units::{Bytes, Nanos};
 
 use super::actors::{Doing, Touch};
-use super::extents::{DIRTY, LISTS, State, WORKINGSET, YOUNG};
-use super::processes::Fresh;
+use super::extents::{DIRTY, LISTS, State, WORKINGSET};
 use super::reclaim::{CLUSTER, Look, PATIENCE, Reclaimer};
 use super::settings::PAGE;
 use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory};
@@ -94,42 +93,17 @@ impl PhoneMemory {
 
     /// Touches extents that are in memory up to the first that is not; returns where that is.
     fn touch_resident(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
-        if self.regions[index].fresh.covers(&places, access) {
-            return places.end;
-        }
-        let region = &self.regions[index];
-        let end = if access == Access::Read || region.clean == 0 {
-            // None that a write would change.
-            let away = region.extents[places.clone()].iter().position(|&id| {
-                let extent = self.extents.get_mut(id);
-                let away = extent.state != State::Mapped;
-                extent.flags |= if away { 0 } else { YOUNG };
-                away
-            });
-            away.map_or(places.end, |place| places.start + place)
-        } else {
-            self.touch_each(index, places.clone(), access)
-        };
-        if end == places.end {
-            self.regions[index].fresh = Fresh::new(places, access);
+        let region = &mut self.regions[index];
+        let all = region.there.contains_all_in_range(places.clone());
+        let away = if all { None } else { places.clone().find(|&place| !region.there.contains(place)) };
+        let end = away.unwrap_or(places.end);
+        region.young.insert_range(places.start..end);
+        if access == Access::Write && region.clean > 0 {
+            for place in places.start..end {
+                self.write_mapped(self.regions[index].extents[place]);
+            }
         }
         end
-    }
-
-    /// The same where a write changes what is clean.
-    fn touch_each(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
-        for place in places.clone() {
-            let id = self.regions[index].extents[place];
-            let extent = self.extents.get_mut(id);
-            if extent.state != State::Mapped {
-                return place;
-            }
-            extent.flags |= YOUNG;
-            if access == Access::Write {
-                self.write_mapped(id);
-            }
-        }
-        places.end
     }
 
     /// The extent under way is gone.
@@ -299,7 +273,6 @@ impl PhoneMemory {
         let (active, stamp) = (self.refault(id), self.stamp);
         let extent = self.extents.get_mut(id);
         (extent.state, extent.clock) = (State::Cached, stamp);
-        extent.flags &= !YOUNG;
         self.insert(id, kind, active);
         true
     }

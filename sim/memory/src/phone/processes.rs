@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use fixedbitset::FixedBitSet;
 use haversack_devices::units::{Bytes, Nanos};
 
 use super::extents::{DIRTY, Extent, NONE, State};
 use super::settings::{PAGE, PageMix};
 use super::{
-    ANON, Access, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
+    ANON, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
 };
 
 #[derive(Clone, Debug)]
@@ -42,28 +43,10 @@ pub(super) struct Region {
     pub(super) clean: u32,
     /// The stamp of the last touch of the whole region: its extents scanned before it are young.
     pub(super) touched: u64,
-    /// Extents that were touched and of which none has been scanned or unmapped since: touching them again changes nothing.
-    pub(super) fresh: Fresh,
-}
-
-/// A stretch of a region's extents, all of them mapped and young.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Fresh {
-    places: Range<usize>,
-    /// Whether they were written.
-    written: bool,
-}
-
-impl Fresh {
-    pub(super) fn new(places: Range<usize>, access: Access) -> Self {
-        Self { places, written: access == Access::Write }
-    }
-
-    /// Whether touching `places` changes nothing.
-    pub(super) fn covers(&self, places: &Range<usize>, access: Access) -> bool {
-        let within = self.places.start <= places.start && places.end <= self.places.end;
-        within && (self.written || access == Access::Read)
-    }
+    /// Places of extents that are mapped.
+    pub(super) there: FixedBitSet,
+    /// Of those the ones whose page table entries were used since the last scan.
+    pub(super) young: FixedBitSet,
 }
 
 impl Region {
@@ -179,7 +162,8 @@ impl PhoneMemory {
             mapped: 0,
             clean: 0,
             touched: 0,
-            fresh: Fresh::default(),
+            there: FixedBitSet::new(),
+            young: FixedBitSet::new(),
         };
         let id = if let Some(index) = self.regions.take() {
             let region = &mut self.regions[index as usize];
@@ -223,10 +207,13 @@ impl PhoneMemory {
             }
         }
         for at in self.regions[index].extents.len()..count {
-            let id = self.extents.create(region.index, size(at))?;
+            let id = self.extents.create(region.index, at as u32, size(at))?;
             self.regions[index].extents.push(id);
         }
-        self.regions[index].size = bytes.0;
+        let region = &mut self.regions[index];
+        region.size = bytes.0;
+        region.there.grow(count);
+        region.young.grow(count);
         Ok(())
     }
 
@@ -345,9 +332,10 @@ impl PhoneMemory {
         let stamp = self.stamp;
         let extent = self.extents.get_mut(id);
         (extent.state, extent.clock) = (State::Mapped, stamp);
-        extent.flags |= super::extents::YOUNG;
         let region = &mut self.regions[extent.region as usize];
         region.mapped += 1;
+        region.there.insert(extent.place as usize);
+        region.young.insert(extent.place as usize);
         region.clean += u32::from(region.is_clean(extent));
         self.processes[region.process as usize].resident += u64::from(extent.pages);
     }
@@ -356,8 +344,9 @@ impl PhoneMemory {
     pub(super) fn unmap(&mut self, id: u32) {
         let extent = self.extents.get(id);
         let region = &mut self.regions[extent.region as usize];
-        region.fresh = Fresh::default();
         region.mapped -= 1;
+        region.there.remove(extent.place as usize);
+        region.young.remove(extent.place as usize);
         region.clean -= u32::from(region.is_clean(extent));
         self.processes[region.process as usize].resident -= u64::from(extent.pages);
     }

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 use haversack_devices::units::Nanos;
 
-use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET, YOUNG};
-use super::processes::Fresh;
+use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET};
 use super::settings::PAGE;
 use super::{ANON, Backing, Costs, FILE, Flash, Lists, PhoneMemory, Transfer};
 
@@ -203,10 +202,9 @@ impl PhoneMemory {
         if extent.state != State::Mapped {
             return false;
         }
-        let region = &mut self.regions[extent.region as usize];
-        region.fresh = Fresh::default();
-        let young = extent.flags & YOUNG != 0 || region.touched > extent.clock;
-        extent.flags &= !YOUNG;
+        let (region, place) = (&mut self.regions[extent.region as usize], extent.place as usize);
+        let young = region.young.contains(place) || region.touched > extent.clock;
+        region.young.remove(place);
         extent.clock = stamp;
         young
     }
@@ -301,7 +299,7 @@ impl PhoneMemory {
                 self.processes[owner].swapped += pages;
             }
         }
-        self.extents.get_mut(id).flags &= !(YOUNG | REFERENCED);
+        self.extents.get_mut(id).flags &= !REFERENCED;
         self.count_steal(who, kind, pages);
         self.generations.note_eviction(kind, usize::from(extent.flags & WORKINGSET != 0), pages);
         if to_flash {
