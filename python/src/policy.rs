@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_policies::planning::{PlanAhead, Planning, Room};
+use haversack_policies::planning::{Operations, PlanAhead, Planning, Room};
 use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
 };
@@ -165,14 +165,14 @@ impl Policy for Hooks {
         Ok(answer.unwrap_or_default())
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<Operations, PolicyError> {
         let answer = self.asker.ask("end_iteration", |object| {
             let summary = PyDict::new(object.py());
             summary.set_item("time_s", seen.time.seconds())?;
             summary.set_item("micro_batches", &seen.micro_batches)?;
             object.call_method1("end_iteration", (summary,)).map(drop)
         });
-        answer.map(|_| ())
+        answer.map(|_| Operations::default())
     }
 }
 

@@ -190,7 +190,7 @@ fn an_idle_phone_and_its_apps_are_what_the_file_says() {
     let [least, most] = [&system.constants.resident.least, &system.constants.resident.most].map(|bytes| bytes.value);
     assert!((least..most).contains(&resident.total()));
     assert_eq!((resident.cache, resident.cached), (Bytes(2_500_000_000), (Bytes(50_000_000), 10)));
-    assert!((0.5..1.0).contains(&resident.hot.0));
+    assert!((0.1..1.0).contains(&resident.hot.0));
     let stream = Stream { direction: Direction::Write, rate: BytesPerSecond(4e6), command: Bytes(4096), depth: 8 };
     assert_eq!(system.background(2), [stream; 2]);
     // A cluster of 2 to the power of zero pages; of three, 8.

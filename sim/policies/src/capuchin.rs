@@ -19,7 +19,7 @@ use haversack_workloads::{NodeId, TensorId};
 use crate::entry::Entry;
 use crate::error::PolicyError;
 use crate::planning::Operations;
-use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
+use crate::policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, at_most};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::setting::Setting;
@@ -213,9 +213,9 @@ impl Policy for Capuchin {
         Ok(())
     }
 
-    fn deciding(&self) -> Operations {
+    fn end_iteration(&mut self, _seen: &IterationSummary) -> Result<Operations, PolicyError> {
         let operators = self.costs.as_ref().map_or(0, |costs| costs.visited);
-        Operations { scores: self.weighed + self.rankings.scored(), operators }
+        Ok(Operations { scores: self.weighed + self.rankings.scored(), operators })
     }
 
     fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {

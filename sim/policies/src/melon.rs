@@ -154,12 +154,9 @@ impl Policy for Melon {
         if dropped.is_empty() && shrinks { self.accumulation.relieve(want, memory) } else { Ok(dropped) }
     }
 
-    fn deciding(&self) -> Operations {
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<Operations, PolicyError> {
+        self.accumulation.end_iteration(seen)?;
         let operators = self.costs.as_ref().map_or(0, |costs| costs.visited);
-        Operations { scores: self.weighed, operators }
-    }
-
-    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
-        self.accumulation.end_iteration(seen)
+        Ok(Operations { scores: self.weighed, operators })
     }
 }

@@ -51,18 +51,13 @@ pub trait Policy: Send {
         Ok(Vec::new())
     }
 
-    /// After each iteration.
+    /// After each iteration. Returns what deciding has taken so far, on the device: it is charged once for each memory that was
+    /// decided for, as what was decided then is the plan.
     ///
     /// # Errors
     /// As [`Policy::begin_iteration`].
-    fn end_iteration(&mut self, _seen: &IterationSummary) -> Result<(), PolicyError> {
-        Ok(())
-    }
-
-    /// What deciding has taken so far, on the device. It is charged once for each memory that was decided for: what was decided
-    /// then is the plan.
-    fn deciding(&self) -> Operations {
-        Operations::default()
+    fn end_iteration(&mut self, _seen: &IterationSummary) -> Result<Operations, PolicyError> {
+        Ok(Operations::default())
     }
 
     /// What it has learned of the data. A later run on the same graph is given it back in [`Setting::learned`].

@@ -14,6 +14,7 @@ use haversack_workloads::{Phase, TensorId};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::error::PolicyError;
+use crate::planning::Operations;
 use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored};
 use crate::setting::Setting;
@@ -242,10 +243,10 @@ impl Policy for Dynamic {
         })
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<Operations, PolicyError> {
         // The last part may be small only because few samples were left.
         let whole = seen.micro_batches.split_last().map_or(&[][..], |(_, before)| before);
         self.learned = whole.iter().min().or(seen.micro_batches.first()).copied();
-        Ok(())
+        Ok(Operations::default())
     }
 }

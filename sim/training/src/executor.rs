@@ -312,13 +312,16 @@ impl<'a> Executor<'a> {
         if rehearsals > Nanos::ZERO {
             self.in_phase(Phase::Backward, |run| Ok(run.drive(rehearsals, SpanKind::Control)?))?;
         }
-        self.in_phase(Phase::Update, |run| Ok(run.pay_for_decisions()?))?;
         self.update()?;
         self.record.loss = self.learning.as_mut().map(Learning::end);
         Ok(())
     }
 
     fn end_iteration(&mut self) -> Result {
+        let time = self.clock.now() - self.clock.started;
+        let summary = IterationSummary { time, micro_batches: self.record.micro_batches.clone() };
+        let decided = self.policy.end_iteration(&summary)?;
+        self.in_phase(Phase::Update, |run| Ok(run.pay_for(decided)?)).map_err(Stop::outside_a_part)?;
         let changes = self.tensors.take_changes();
         if let Some(phone) = &mut self.phone {
             self.record.phone = Some(phone.end_iteration(self.clock.now(), changes)?);
@@ -333,8 +336,6 @@ impl<'a> Executor<'a> {
         if let Some(packer) = &mut self.lanes.packer {
             record.peak_staging = packer.take_peak_staging();
         }
-        let summary = IterationSummary { time: record.iteration, micro_batches: record.micro_batches.clone() };
-        self.policy.end_iteration(&summary)?;
         if let Some(dsp) = &mut self.lanes.dsp {
             dsp.end_iteration();
         }

@@ -5,6 +5,7 @@ use haversack_policies::capuchin::Capuchin;
 use haversack_policies::dtr::Dtr;
 use haversack_policies::fedhybrid::{self, FedHybrid};
 use haversack_policies::melon::{self, Melon};
+use haversack_policies::planning::Operations;
 use haversack_policies::sage::{Dynamic, Order};
 use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorSet,
@@ -45,7 +46,7 @@ impl<P: Policy + Clone> Policy for Checked<P> {
         kept
     }
 
-    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<(), PolicyError> {
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<Operations, PolicyError> {
         self.policy.end_iteration(seen)
     }
 }

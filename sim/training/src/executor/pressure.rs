@@ -1,7 +1,7 @@
 //! Memory pressure: plans for the memory that there is, bringing tensors in, and letting the policy give something back.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::planning::{Planner, Planning, Room};
+use haversack_policies::planning::{Operations, Planner, Planning, Room};
 use haversack_policies::{Holding, Relief, Want};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId};
 
@@ -34,9 +34,8 @@ impl Executor<'_> {
 
     /// What the policy has decided by itself is its plan from now on for the memory that there is; the phone has taken its time for
     /// that.
-    pub(super) fn pay_for_decisions(&mut self) -> Result {
-        let all = self.policy.deciding();
-        let operations = all.since(std::mem::replace(&mut self.decided, all));
+    pub(super) fn pay_for(&mut self, decided: Operations) -> Result {
+        let operations = decided.since(std::mem::replace(&mut self.decided, decided));
         let room = self.room();
         let known = self.plans.iter().any(|plan| plan.planning.room == room);
         if operations.total() == 0 || known {
