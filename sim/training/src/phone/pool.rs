@@ -63,11 +63,11 @@ impl Pool {
             if taken < run.end - run.start {
                 self.free.push(run.start + taken..run.end);
             }
-            runs.push(run.start..run.start + taken);
+            join(&mut runs, run.start..run.start + taken);
             wanted -= taken;
         }
         if wanted > 0 {
-            runs.push(self.size..self.size + wanted);
+            join(&mut runs, self.size..self.size + wanted);
             self.size += wanted;
         }
         PoolPlace::Runs(runs)
@@ -91,6 +91,14 @@ impl Pool {
             PoolPlace::Slab(bytes) => self.slab -= bytes,
             PoolPlace::Runs(runs) => self.free.extend(runs.into_iter().rev()),
         }
+    }
+}
+
+/// Adds a run behind others: to the last one, where it follows that.
+fn join(runs: &mut Vec<PieceRun>, run: PieceRun) {
+    match runs.last_mut().filter(|last| last.end == run.start) {
+        Some(last) => last.end = run.end,
+        None => runs.push(run),
     }
 }
 
