@@ -16,10 +16,10 @@ static CACHE: LazyLock<Cache> = LazyLock::new(Cache::new);
 
 /// A network of few operators, with so large a batch that it takes more than most of its phones leave.
 const LARGE: &str = "population = 200\nselector = \"random\"\ncohort = 10\nrounds = 1\nnetwork = \"resnet18-cifar\"\n\
-    batch = 512\nsamples = 1024\nmemory_mix = { 6 = 0.5, 8 = 0.5 }\n";
+    batch = 288\nsamples = 576\nmemory_mix = { 6 = 0.5, 8 = 0.5 }\n";
 
-fn with_costs(more: &str, check: impl FnOnce(&Phones, &Budgets, &Costs<'_>, &Specification)) {
-    let asked = Specification::parse("f.toml", &format!("{LARGE}{more}"), None).unwrap();
+fn with_costs(text: &str, check: impl FnOnce(&Phones, &Budgets, &Costs<'_>, &Specification)) {
+    let asked = Specification::parse("f.toml", text, None).unwrap();
     let phones = Phones::draw(&asked).unwrap();
     let budgets = Budgets::watch(&asked, &CACHE).unwrap();
     let costs = Costs::new(&asked, &phones, &budgets, &CACHE).unwrap();
@@ -29,7 +29,7 @@ fn with_costs(more: &str, check: impl FnOnce(&Phones, &Budgets, &Costs<'_>, &Spe
 /// Of each phone in a round what it reports, and an iteration without any cache and with it.
 fn iterations(more: &str, round: u32) -> Vec<(Bytes, Option<Cost>, Option<Cost>)> {
     let mut found = Vec::new();
-    with_costs(more, |phones, budgets, costs, asked| {
+    with_costs(&format!("{LARGE}{more}"), |phones, budgets, costs, asked| {
         for (number, phone) in (0..).zip(phones.population.phones()) {
             let moment = budgets.moment(phone.memory, number, round);
             let report = budgets.report(phone.memory, moment);
@@ -102,7 +102,9 @@ fn plans_for_ten_thousand_phones_by_clusters_take_a_hundredth_of_those_one_by_on
 
 #[test]
 fn what_is_missing_slows_a_phone_down_and_one_without_the_memory_is_left_out() {
-    with_costs("policy = \"original\"\n", |phones, _, costs, _| {
+    // What the system does not use goes first, and slows nobody down.
+    let larger = LARGE.replace("batch = 288\nsamples = 576", "batch = 840\nsamples = 1680");
+    with_costs(&format!("{larger}policy = \"original\"\n"), |phones, _, costs, _| {
         let numbers = || (0..).zip(phones.population.phones());
         let alone = |number: u32| costs.batch_s(number) * 2.0;
         let mut slower = 0;
@@ -112,7 +114,8 @@ fn what_is_missing_slows_a_phone_down_and_one_without_the_memory_is_left_out() {
                 continue;
             }
             let job = costs.job(number, 1, 0.0);
-            assert!(job.killed_after_s.is_some() || job.compute_s >= alone(number) * 0.999, "{job:?}");
+            // A kernel counts the pages of a pool once, the stack a share of them in every iteration.
+            assert!(job.killed_after_s.is_some() || job.compute_s >= alone(number) * 0.98, "{job:?}");
             slower += u32::from(job.killed_after_s.is_some() || job.compute_s > alone(number) * 1.05);
         }
         let held = numbers().filter(|&(number, _)| costs.holds(number).is_ok()).count();
@@ -160,7 +163,7 @@ fn a_device_without_the_processor_of_a_policy_leaves_its_phones_out_and_no_other
 fn a_phone_reports_what_is_predicted_or_what_is_there() {
     let reports = |more: &str| {
         let mut found = Vec::new();
-        with_costs(&format!("policy = \"sage\"\noracle = false\n{more}"), |phones, budgets, costs, _| {
+        with_costs(&format!("{LARGE}policy = \"sage\"\noracle = false\n{more}"), |phones, budgets, costs, _| {
             let phone = phones.population.phones()[3];
             let moment = budgets.moment(phone.memory, 3, 1);
             found.push((costs.job(3, 1, 0.0).budget_bytes, budgets.left(phone.memory, moment).next().unwrap().0));
