@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use haversack_devices::work::OperatorKind::{self, Convolution, DepthwiseConvolution, ElementWise, Gemm, Layout};
 use haversack_devices::work::ProductRole;
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
+use haversack_workloads::counts::count;
 use haversack_workloads::express::{Version, express};
 use haversack_workloads::models::{self, MODELS};
 use haversack_workloads::network::Network;
@@ -145,6 +146,16 @@ fn products_are_those_of_the_eager_graph() {
                 products
             });
         assert_eq!(eager, expressed, "{}", model.id);
+        // What PyTorch's tools count, which the eager graph is checked against elsewhere; taps are sums and no products.
+        let taps: u64 = differentiate(&network, EagerRules::default())
+            .unwrap()
+            .nodes
+            .iter()
+            .filter(|node| of_taps(&node.work))
+            .map(|node| node.work.flops.at(3))
+            .sum();
+        let flops: u64 = expressed.iter().map(|product| product.2).sum();
+        assert_eq!(flops + taps, count(&network, 3).training_flops, "{}", model.id);
     }
 }
 
@@ -421,6 +432,12 @@ fn a_sum_is_as_large_as_its_larger_side() {
     let sum = graph.nodes.iter().find(|node| node.name == "sum.add").unwrap();
     // One and eight values of four bytes are read, eight written.
     assert_eq!((sum.work.flops, sum.work.dram), (Extent::per_sample(8), Extent::per_sample(4 + 32 + 32)));
+    // One thread loops over the rows; in 1.1 the smaller is written out, and all threads add.
+    assert_eq!(sum.work.parts, Extent::fixed(1));
+    let older = express(&n, Optimiser::Sgd, Version::V1).unwrap();
+    let written = names(&older, Phase::Forward, &["sum"]);
+    let all = older.nodes.iter().find(|node| node.name == "sum.add").unwrap().work.parts;
+    assert_eq!((written, all), (vec!["sum.broadcast", "sum.add"], Extent::ZERO));
     // The larger side is given the gradient itself, the smaller its sum over each row.
     assert_eq!(names(&graph, Phase::Backward, &["sum"]), ["sum.reduce_sum"]);
 }

@@ -186,7 +186,7 @@ mod tests {
         // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
         let convolution = of(|map| map.convolution);
         // The first has four times the second's work, and the same preparation.
-        assert!(convolution[0] > 3.0 * convolution[1], "{convolution:?}");
+        assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
         // The same work, with weights that are more and more: they are read once.
         assert!(convolution[1..].is_sorted() && convolution[4] < 3.0 * convolution[1], "{convolution:?}");
 

@@ -381,6 +381,30 @@ fn vendors_balance_the_kinds_where_files_abound() {
 }
 
 #[test]
+fn code_that_is_used_stays_where_other_files_go() {
+    // 8 MiB are used between one stream of 40 MiB and the next, once each time, in 32 MiB.
+    let dropped = |backing: Backing| {
+        let mut phone = phone(modest(32 * MIB, 64 * KIB));
+        let mut flash = Simple::new();
+        let process = phone.spawn("app", 0).unwrap();
+        let used = phone.map(process, Bytes(8 * MIB), backing).unwrap();
+        let stream = regions(&mut phone, process, 40, MIB, Backing::File);
+        let mut read = 0;
+        for _ in 0..4 {
+            let before = phone.counters().file_in;
+            phone.touch(used, Access::Read, phone.now(), &mut flash).unwrap();
+            read += phone.counters().file_in - before;
+            for &part in &stream {
+                phone.touch(part, Access::Read, phone.now(), &mut flash).unwrap();
+            }
+        }
+        read
+    };
+    let [data, code] = [Backing::File, Backing::Code].map(dropped);
+    assert!(code < data, "{code} and {data} pages");
+}
+
+#[test]
 fn bad_input_is_refused_by_name() {
     let good = modest(64 * MIB, 64 * KIB);
     let field = |settings: Settings| match PhoneMemory::new(settings, CORE, CORE) {

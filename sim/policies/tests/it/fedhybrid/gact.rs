@@ -10,6 +10,7 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use proptest::prelude::*;
 
+use crate::chains::{self, Pressure};
 use crate::setting::setting;
 
 /// What nothing is set of.
@@ -154,4 +155,21 @@ fn adapting_takes_three_passes_a_tensor_every_thousand_iterations() {
     };
     assert_eq!(rehearsals(Level::Fixed), []);
     assert_eq!(rehearsals(Level::Adaptive), [(0, 6), (1000, 6)]);
+    // The first iteration takes as many times forward and backward longer; all passes are of the same time.
+    let (machine, graph) = (chains::phone(), chains::network(40, 4));
+    let of = |level| {
+        let mut policy = Gact::new(Parameters { level, ..DEFAULTS });
+        let record = chains::run(&machine, &graph, Pressure::Planned(100), 2, &mut policy).unwrap();
+        let mut plan = IterationPlan::new(1);
+        let mut fresh = Gact::new(Parameters { level, ..DEFAULTS });
+        fresh.prepare(&setting(&graph, 1, &[])).unwrap();
+        fresh.begin_iteration(&mut plan).unwrap();
+        (record, plan.rehearsals)
+    };
+    let (plain, _) = of(Level::Fixed);
+    assert_eq!(plain.iterations[0], plain.iterations[1]);
+    let (adapted, passes) = of(Level::Adaptive);
+    assert!(passes >= 30, "{passes}");
+    let pass = adapted.forward + adapted.backward;
+    assert_eq!(adapted.iterations[0], adapted.iterations[1] + pass * passes);
 }

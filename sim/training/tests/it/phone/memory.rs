@@ -28,6 +28,13 @@ fn with_memory_to_spare_only_the_first_touches_cost() {
     assert_eq!(first.iteration, without.iteration + touches);
     assert_eq!(first.breakdown.reclaim, touches);
     assert_eq!(first.phone.unwrap().iteration.counters.pgfault, PEAK / PAGE);
+    // What a stack says of fresh pages is the kernel's to find there.
+    let mut dear = phone_cpu().stack;
+    dear.set("cpu.first_touch", 1e6).unwrap();
+    let dear = phone_cpu().under(phone_cpu().device, dear).unwrap();
+    let again = simulate(&dear, &on(&phone, &graph, 1), &mut Script::default()).unwrap();
+    assert_eq!(again.iteration, first.iteration);
+    assert!(simulate(&dear, &job(&graph, BATCH), &mut Script::default()).unwrap().iteration > without.iteration);
     for iterations in [2, 3] {
         let later = run(&phone, &graph, iterations).unwrap();
         check(&later, "later");
