@@ -325,11 +325,9 @@ impl Lowering<'_> {
         let g = &mut self.graph;
         let slope = match function {
             Unary::Relu => g.symmetrical("greater", &[y]),
-            Unary::Relu6 | Unary::Clip { .. } => {
-                let above = g.symmetrical("greater", &[y]);
-                let below = g.symmetrical("less", &[y]);
-                g.symmetrical("mul", &[above, below])
-            }
+            Unary::Relu6 | Unary::Clip { .. } => g.symmetrical("within", &[y]),
+            Unary::Tanh | Unary::Sigmoid => g.symmetrical("slope", &[y]),
+            Unary::Power(_) => g.symmetrical("slope", &[x]),
             Unary::Gelu | Unary::GeluTanh => {
                 // Φ(x) + x φ(x), computed from x again.
                 let share = g.chain(&NORMAL_SHARE, x);
@@ -338,14 +336,6 @@ impl Lowering<'_> {
                 let along = g.symmetrical("mul", &[density, x]);
                 g.symmetrical("add", &[share, along])
             }
-            Unary::Tanh => {
-                let square = g.symmetrical("mul", &[y, y]);
-                g.symmetrical("one_minus", &[square])
-            }
-            Unary::Sigmoid => {
-                let rest = g.symmetrical("one_minus", &[y]);
-                g.symmetrical("mul", &[y, rest])
-            }
             Unary::Silu => {
                 // s (1 + x (1 − s)), with s the sigmoid of x, computed again.
                 let share = g.symmetrical("sigmoid", &[x]);
@@ -353,10 +343,6 @@ impl Lowering<'_> {
                 let bent = g.symmetrical("mul", &[x, rest]);
                 let bent = g.symmetrical("add_constant", &[bent]);
                 g.symmetrical("mul", &[share, bent])
-            }
-            Unary::Power(_) => {
-                let square = g.symmetrical("mul", &[x, x]);
-                g.symmetrical("scale", &[square])
             }
             Unary::Other(function) => g.symmetrical("slope", &[if function.saves_output() { y } else { x }]),
             Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => return g.symmetrical("scale", &[dy]),

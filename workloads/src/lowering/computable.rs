@@ -1,5 +1,7 @@
 //! The graph of computable operations: every node makes one tensor.
 
+use std::collections::HashMap;
+
 use haversack_devices::work::OperatorKind;
 
 use crate::network::FP32;
@@ -52,6 +54,8 @@ pub(super) struct ComputableGraph {
     pub(super) elements: Vec<Extent>,
     /// The node that makes each tensor; `None` for inputs and weights.
     pub(super) producer: Vec<Option<u32>>,
+    /// The tensors that stand side by side for one which no node makes ([`Self::join`]).
+    pub(super) joined: HashMap<TensorId, Vec<TensorId>>,
     /// All nodes, in an order of evaluation.
     pub(super) nodes: Vec<ComputableNode>,
     /// The tensor of each parameter of the network.
@@ -72,6 +76,19 @@ impl ComputableGraph {
         self.elements.push(elements);
         self.producer.push(None);
         (self.tensors.len() - 1) as TensorId
+    }
+
+    /// `parts` read as one tensor: whoever reads it reads all of them, and translates the index (section 3.3).
+    pub(super) fn join(&mut self, parts: &[TensorId], elements: Extent) -> TensorId {
+        let whole = self.leaf(Tensor::new("", Extent::ZERO, Role::Activation), elements);
+        let parts = parts.iter().flat_map(|&part| self.parts(part)).collect();
+        self.joined.insert(whole, parts);
+        whole
+    }
+
+    /// The tensors that are read where `tensor` is: its parts, or itself.
+    fn parts(&self, tensor: TensorId) -> Vec<TensorId> {
+        self.joined.get(&tensor).cloned().unwrap_or_else(|| vec![tensor])
     }
 
     pub(super) fn elements_of(&self, tensor: TensorId) -> Extent {
@@ -174,7 +191,7 @@ impl ComputableGraph {
         let role = if phase == Phase::Forward { Role::Activation } else { Role::Gradient };
         let output = self.leaf(Tensor::new("", elements * FP32, role), elements);
         self.producer[output as usize] = Some(self.nodes.len() as u32);
-        let (origin, inputs) = (self.origin, inputs.to_vec());
+        let (origin, inputs) = (self.origin, inputs.iter().flat_map(|&input| self.parts(input)).collect());
         self.nodes.push(ComputableNode { operator, class, kind, phase, origin, inputs, output, flops, parallelism });
         output
     }

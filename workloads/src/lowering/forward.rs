@@ -131,7 +131,11 @@ impl<'a> Lowering<'a> {
             }
             Op::Concat { .. } => {
                 let parts: Vec<_> = node.inputs.iter().map(|&part| self.tensors[part as usize]).collect();
-                self.graph.rearrange("concat", &parts, elements)
+                if self.composite {
+                    self.graph.rearrange("concat", &parts, elements)
+                } else {
+                    self.graph.join(&parts, elements)
+                }
             }
             Op::MaxPool(window) | Op::AveragePool { window, .. } => self.pool(id, node, x, window),
             Op::GlobalAveragePool { .. } => self.graph.reduce("reduce_mean", x, elements),
@@ -237,29 +241,29 @@ impl<'a> Lowering<'a> {
         output
     }
 
+    /// A function of each element is one operation (section 3.2.1); GELU and SiLU, for which kernels have no function, are
+    /// composed of those that they have.
     fn unary(&mut self, function: Unary, x: TensorId) -> TensorId {
-        let operators: &[&'static str] = match function {
-            Unary::Relu => &["max"],
-            Unary::Relu6 | Unary::Clip { .. } => &["max", "min"],
-            Unary::Tanh => &["tanh"],
-            Unary::Sigmoid => &["sigmoid"],
+        let operator = match function {
+            Unary::Relu => "max",
+            Unary::Relu6 | Unary::Clip { .. } => "clamp",
+            Unary::Tanh => "tanh",
+            Unary::Sigmoid => "sigmoid",
             Unary::Silu => {
                 let share = self.graph.symmetrical("sigmoid", &[x]);
                 return self.graph.symmetrical("mul", &[share, x]);
             }
-            Unary::Power(_) => &["pow"],
-            Unary::Other(function) => return self.graph.symmetrical(function.into(), &[x]),
-            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => &["scale"],
             Unary::Gelu | Unary::GeluTanh => {
                 let share = self.graph.chain(&NORMAL_SHARE, x);
                 return self.graph.symmetrical("mul", &[share, x]);
             }
-            Unary::AddConstant(_) | Unary::Where(_) => {
-                // The mask is broadcast over heads and rows before it is added.
-                return self.graph.with_wide("mask", x, self.mask);
-            }
+            Unary::Power(_) => "pow",
+            Unary::Other(function) => function.into(),
+            Unary::Scale(_) | Unary::DivideByElement(_) | Unary::DropPath(_) => "scale",
+            // The mask is broadcast over heads and rows before it is added.
+            Unary::AddConstant(_) | Unary::Where(_) => return self.graph.with_wide("mask", x, self.mask),
         };
-        self.graph.chain(operators, x)
+        self.graph.symmetrical(operator, &[x])
     }
 
     /// The tensor of `value` at `elements` elements, broadcast if it is smaller.

@@ -11,8 +11,9 @@
 //! what made it would be computed as often, which condition (ii) of section 3.2.2 is there to prevent.
 //!
 //! Index translation covers what only looks at another tensor's elements: broadcasts and cuts here,
-//! and, from *Direct* on, transpositions and permutations, which are then no operations at all. A
-//! view of elements in their order never was one. Nothing else limits a kernel: of OpenCL's limits,
+//! and, from *Direct* on, transpositions, permutations and concatenations, which are then no
+//! operations at all: who reads a concatenation reads its parts. A view of elements in their order
+//! never was one. Nothing else limits a kernel: of OpenCL's limits,
 //! its arguments alone could bind, 1,024 bytes or 128 buffers in a device of the full profile
 //! (`CL_DEVICE_MAX_PARAMETER_SIZE`), and no kernel here comes near.
 //!
@@ -24,6 +25,7 @@
 use std::collections::HashSet;
 
 use super::computable::{Class, ComputableGraph};
+use crate::training_graph::TensorId;
 
 /// The nodes that one kernel runs, in order; the last makes its output.
 pub(super) type Kernel = Vec<u32>;
@@ -72,8 +74,15 @@ fn may_precede(graph: &ComputableGraph, producer: u32, consumer: u32) -> bool {
         // What is broadcast or cut has to exist in its own shape first.
         (_, Class::Translation) => false,
         (Class::Translation, _) => true,
-        (Class::Symmetrical | Class::Asymmetrical, after) => after == Class::Symmetrical,
+        (Class::Symmetrical | Class::Asymmetrical, _) => takes(graph, consumer, graph.nodes[producer as usize].output),
     }
+}
+
+/// Whether `reader` can compute `tensor` for itself: a symmetrical operation of the same shape, and not one that reads it
+/// as a part of a concatenation.
+fn takes(graph: &ComputableGraph, reader: u32, tensor: TensorId) -> bool {
+    let reader = &graph.nodes[reader as usize];
+    reader.class == Class::Symmetrical && graph.elements_of(reader.output) == graph.elements_of(tensor)
 }
 
 /// Inputs from which on a variadic operation is too heavy on bandwidth to be computed again.
@@ -94,7 +103,7 @@ pub(super) fn reduce(graph: &ComputableGraph, kernels: Vec<Kernel>) -> Vec<Kerne
         let readers = &consumers[output as usize];
         let removable = readers.len() > 1
             && !graph.is_result(output)
-            && readers.iter().all(|&reader| graph.nodes[reader as usize].class == Class::Symmetrical)
+            && readers.iter().all(|&reader| takes(graph, reader, output))
             && is_cheap(graph, &kernel);
         if removable {
             inlined[output as usize] = Some(kernel);

@@ -26,7 +26,7 @@ pub(super) fn emit(
     let mut writer = GraphWriter::new(&network.name);
     let mut resident: Vec<Option<TensorId>> = vec![None; graph.tensors.len()];
     for (id, tensor) in graph.tensors.iter().enumerate() {
-        if graph.producer[id].is_none() {
+        if graph.producer[id].is_none() && !graph.joined.contains_key(&(id as TensorId)) {
             resident[id] = Some(writer.tensor(tensor.clone()));
         }
     }

@@ -175,6 +175,8 @@ fn composed(network: &Network) -> u64 {
             // Gathered windows; expand, scale, scatter instead of one kernel.
             Op::AveragePool { .. } => 1 + 2 * differentiated,
             Op::Copy(_) => 1 + differentiated,
+            // The copy of its parts into one tensor.
+            Op::Concat { .. } => 1,
             _ => 0,
         };
     }
@@ -182,7 +184,7 @@ fn composed(network: &Network) -> u64 {
 }
 
 #[test]
-fn direct_removes_the_gathers_and_transposes_and_nothing_else() {
+fn direct_removes_the_copies_and_nothing_else() {
     // A windowed convolution between others has three: conv2 of LeNet-5.
     let lenet = models::build("lenet5", None).unwrap();
     let all = |graph: &TrainingGraph, tail: &str| {
@@ -196,7 +198,7 @@ fn direct_removes_the_gathers_and_transposes_and_nothing_else() {
         let [original, direct, ..] = node_counts(&network).unwrap();
         assert_eq!(original - direct, composed(&network), "{}", model.id);
         let left = kernels(&network, Variant::Direct);
-        let copies = ["im2col", "col2im", "transpose", "permute"];
+        let copies = ["im2col", "col2im", "transpose", "permute", "concat"];
         let copy = left.nodes.iter().find(|node| copies.iter().any(|tail| node.name.ends_with(&format!(".{tail}"))));
         assert!(copy.is_none(), "{}: {:?}", model.id, copy.map(|node| &node.name));
     }
@@ -298,4 +300,24 @@ fn a_network_without_a_loss_is_refused_by_name() {
     let error = lower(&n, Variant::Reduced, Optimiser::Sgd, Gradients::Kept).unwrap_err();
     assert!(error.to_string().contains("headless"), "{error}");
     assert!(node_counts(&n).is_err());
+}
+
+#[test]
+fn who_reads_a_concatenation_reads_its_parts() {
+    let mut n = Network::new("dense");
+    let x = n.input(&[4, 8, 8]);
+    let a = n.convolution("a", x, 3, Window::square(1, 1, 0), 1, false).unwrap();
+    let b = n.convolution("b", a, 5, Window::square(1, 1, 0), 1, false).unwrap();
+    let inner = n.concat("inner", &[x, a], 1).unwrap();
+    let whole = n.concat("whole", &[inner, b], 1).unwrap();
+    let y = n.convolution("y", whole, 2, Window::square(1, 1, 0), 1, false).unwrap();
+    let y = n.flatten("flatten", y).unwrap();
+    let target = n.target(1);
+    n.cross_entropy("loss", y, target).unwrap();
+    for (variant, read) in [(Variant::Original, 1), (Variant::Direct, 3), (Variant::Fused, 3), (Variant::Reduced, 3)] {
+        let graph = kernels(&n, variant);
+        let conv = graph.nodes.iter().find(|node| node.name == "y.conv").unwrap();
+        // The weight beside the input, in one tensor or in the three that stand side by side.
+        assert_eq!(conv.inputs.len(), 1 + read, "{variant:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! What Sage's artefacts share: machines, and the four networks as the readings declare them.
 
+use haversack_workloads::Role;
 use haversack_workloads::lowering::Variant;
 
 use crate::artefacts::prelude::*;
@@ -12,11 +13,9 @@ pub(super) const PHONES: &[&str] = &[S10, "galaxy-note20"];
 pub(super) const MACHINES: &[&str] = &[S10, "galaxy-note20", "rtx-3090"];
 
 /// The four networks as the reference calls them, in the order of table 1.
-pub(super) const NETWORKS: [&str; 4] = [RESNET, "densenet121", MOBILENET, BERT];
+pub(super) const NETWORKS: [&str; 4] = [RESNET, "densenet121", "mobilenetv2", BERT];
 /// ResNet-50, on which most of the paper's claims are made.
 pub(super) const RESNET: &str = "resnet50";
-/// MobileNetV2, of which other inputs and batches are shown beside the rows.
-pub(super) const MOBILENET: &str = "mobilenetv2";
 /// BERT-small, whose head and tokens a reading declares.
 pub(super) const BERT: &str = "bert-small";
 
@@ -33,4 +32,9 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: &str) -> Re
 /// The same on the original graph, which nothing optimises.
 pub(super) fn unoptimised(context: &Context<'_>, network: &str) -> Result<Scenario> {
     Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
+}
+
+/// What no scheme of the paper gives back where gradients are accumulated (section 3.4.2).
+pub(super) fn is_fixed(role: Role) -> bool {
+    matches!(role, Role::Parameter { .. } | Role::ParameterGradient)
 }

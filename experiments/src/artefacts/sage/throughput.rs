@@ -1,6 +1,6 @@
 //! Throughput, and energy, against the memory budget: figures 9 to 11, and 13.
 
-use super::setting::{MACHINES, PHONES, RESNET, S10, scenario};
+use super::setting::{MACHINES, PHONES, RESNET, S10, is_fixed, scenario};
 use crate::artefacts::prelude::*;
 
 /// The budget of `percent` of what the unmanaged graph needs.
@@ -55,11 +55,14 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
         outcome.remark(id, each.collect::<Vec<_>>().join(", "));
     }
     let scenario = scenario(context, S10, RESNET)?;
-    let least = |policy| context.least(&under(&scenario, policy, &[]));
-    let [sage, dga, dgc] = [least("sage")?, least("dga")?, least("dgc")?];
+    let floor = context.reading_number("floor")?.to_string();
+    let least = |policy, set: &[(&str, &str)]| context.least(&under(&scenario, policy, set));
+    let [sage, dga, dgc] = [least("sage", &[("floor", &floor)])?, least("dga", &[])?, least("dgc", &[])?];
     let id = "sage/figure10/resnet50/sage-vs-dga/minimum-memory";
     outcome.number(id, (1.0 - sage.as_f64() / dga.as_f64()) * 100.0);
     outcome.remark(id, format!("DGC needs {:.1} times Sage's least", dgc.as_f64() / sage.as_f64()));
+    let fixed = Bytes(context.plan(&scenario)?.graph.bytes_of(is_fixed).at(1));
+    outcome.quantity("the weights and their gradients", "%", [fixed.as_f64() / dga.as_f64() * 100.0]);
     show(context, records, outcome)
 }
 
