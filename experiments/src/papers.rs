@@ -17,6 +17,7 @@ pub(crate) mod quantity;
 pub mod readings;
 pub mod reference;
 mod rows_panel;
+pub(crate) mod scoring;
 pub(crate) mod shown;
 pub mod status;
 pub mod summary;

@@ -12,12 +12,12 @@ use super::readings::Reading;
 use super::reference::Reference;
 use crate::quantities::counted;
 
-/// What was chosen for one paper.
+/// What was chosen for one paper, or for all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Account {
-    /// The paper.
+    /// The paper, or `all`.
     pub(crate) paper: &'static str,
-    /// Constants that were fitted to its rows.
+    /// Constants that were fitted to its rows; of all, to those of measured sets as well.
     pub(crate) constants: usize,
     /// Readings: choices that the paper leaves open.
     pub(crate) readings: usize,
@@ -32,15 +32,20 @@ pub(crate) struct Account {
 /// Where a paper's constant is, in so far as two of them are one.
 type Place<'e> = (&'e str, Option<(u64, &'e str)>);
 
-/// Of each paper for which anything was fitted or declared.
+/// What stands for all papers, and for the measured sets.
+const ALL: &str = "all";
+
+/// Of each paper for which anything was fitted or declared, and of all together with the measured sets.
 pub(crate) fn accounts(fitted: &[ConstantEntry], declared: &[(&'static str, &Reading)]) -> Vec<Account> {
-    Reference::papers().map(|paper| account(paper, fitted, declared)).filter(|account| !account.is_empty()).collect()
+    let papers = Reference::papers().chain([ALL]).map(|paper| account(paper, fitted, declared));
+    papers.filter(|account| !account.is_empty()).collect()
 }
 
 fn account(paper: &'static str, fitted: &[ConstantEntry], declared: &[(&'static str, &Reading)]) -> Account {
-    let of_rows = fitted.iter().filter(|entry| entry.source.split('-').next() == Some(paper));
+    let is_of = |name: &str| paper == ALL || name == paper;
+    let of_rows = fitted.iter().filter(|entry| is_of(entry.source.split('-').next().unwrap_or_default()));
     let constants: BTreeSet<Place<'_>> = of_rows.map(place).collect();
-    let readings = || declared.iter().filter(|(of, _)| *of == paper).map(|(_, reading)| *reading);
+    let readings = || declared.iter().filter(|(of, _)| is_of(of)).map(|(_, reading)| *reading);
     let open = || readings().filter(|reading| !reading.stated && !reading.is_stand_in());
     Account {
         paper,
@@ -68,8 +73,8 @@ impl Account {
         let constants = counted(constants, "constant was fitted", "constants were fitted");
         let readings = counted(readings, "reading", "readings");
         format!(
-            "{paper}: {constants} to its rows; {readings}, of which {readings_chosen_on_rows} by the values of rows; beside \
-             them {stated} that it states, {stand_ins} of stand-ins."
+            "{paper}: {constants} to rows; {readings}, of which {readings_chosen_on_rows} by the values of rows; beside \
+             them {stated} that are stated, {stand_ins} of stand-ins."
         )
     }
 }
@@ -124,10 +129,11 @@ mod tests {
         let sage =
             Account { paper: "sage", constants: 4, readings: 2, readings_chosen_on_rows: 1, stated: 1, stand_ins: 1 };
         let found = accounts(&fitted, &declared);
-        assert_eq!(found.iter().map(|account| account.paper).collect::<Vec<_>>(), ["daf", "sage"]);
+        assert_eq!(found.iter().map(|account| account.paper).collect::<Vec<_>>(), ["daf", "sage", "all"]);
+        assert_eq!((found[2].constants, found[2].readings), (5, 2));
         assert_eq!((&found[1], found[0].constants), (&sage, 1));
-        let words = "sage: 4 constants were fitted to its rows; 2 readings, of which 1 by the values of rows; beside them 1 \
-                     that it states, 1 of stand-ins.";
+        let words = "sage: 4 constants were fitted to rows; 2 readings, of which 1 by the values of rows; beside them 1 that \
+                     are stated, 1 of stand-ins.";
         assert_eq!(sage.sentence(), words);
     }
 }

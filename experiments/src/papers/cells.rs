@@ -71,6 +71,8 @@ pub struct ComparedCell {
     pub metric: String,
     /// What may be done with the row.
     pub status: Status,
+    /// Whether it contradicts others of the paper, and so counts neither for nor against the model.
+    pub contradicted: bool,
     /// What the paper says.
     pub claim: Claim,
     /// What haversack says, rounded; `None` where it says nothing.
@@ -112,6 +114,7 @@ impl ComparedCell {
             artefact: row.artefact.clone(),
             metric: row.metric.clone(),
             status: row.status,
+            contradicted: row.contradicted,
             claim: row.claim.clone(),
             answer: None,
             unit: row.unit.clone(),
@@ -126,6 +129,13 @@ impl ComparedCell {
     /// The role of the row in the reference.
     pub const fn role(&self) -> Role {
         self.status.role()
+    }
+
+    /// Whether its verdict counts: of a row that was in view when a choice was made only a miss does, and what contradicts
+    /// other numbers of its paper is no verdict on the model.
+    pub(crate) fn counts(&self) -> bool {
+        let matches = matches!(self.verdict, Verdict::Ok | Verdict::Holds);
+        !(self.contradicted || self.status == Status::InView && matches)
     }
 
     /// Adds a remark to what is said of the row.

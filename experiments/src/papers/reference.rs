@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
+use super::scoring::{self, Scoring};
 use super::status::{self, Status};
 
 /// Each paper's file, embedded in the program: the paper, the path and the text.
@@ -92,6 +93,8 @@ pub struct ReferenceRow {
     pub claim: Claim,
     /// What may be done with it.
     pub status: Status,
+    /// Whether it contradicts others of the paper, and so counts neither for nor against the model.
+    pub contradicted: bool,
     /// The setting, as far as the paper gives it.
     pub conditions: String,
 }
@@ -117,6 +120,7 @@ impl ReferenceRow {
 pub struct Reference {
     rows: Vec<ReferenceRow>,
     digests: Vec<(&'static str, String)>,
+    scoring: Scoring,
 }
 
 impl Reference {
@@ -131,13 +135,15 @@ impl Reference {
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
         status::mark(&mut reference.rows).map_err(|message| anyhow!("{}:1: {message}", status::FILE))?;
+        reference.scoring = Scoring::load(&reference).map_err(|message| anyhow!("{}:1: {message}", scoring::FILE))?;
+        reference.rows.iter_mut().for_each(|row| row.contradicted = reference.scoring.contradicts(row));
         Ok(reference)
     }
 
     /// A reference of rows made up, for tests of what is computed from rows.
     #[cfg(test)]
     pub(crate) fn of_rows(rows: Vec<ReferenceRow>) -> Self {
-        Self { rows, digests: Vec::new() }
+        Self { rows, ..Self::default() }
     }
 
     /// The papers, in the order of reports.
@@ -178,6 +184,11 @@ impl Reference {
         let mut seen = HashSet::new();
         let places = self.rows.iter().map(|row| (row.paper, row.artefact.as_str()));
         places.filter(|place| seen.insert(*place)).collect()
+    }
+
+    /// How rows are scored that cannot stand alone.
+    pub(crate) const fn scoring(&self) -> &Scoring {
+        &self.scoring
     }
 
     /// Each file with the digest of its text.
@@ -235,6 +246,7 @@ fn row(paper: &'static str, record: &csv::StringRecord) -> Result<ReferenceRow, 
         metric: text("metric"),
         unit: text("unit"),
         status: role.into(),
+        contradicted: false,
         conditions: text("conditions"),
     })
 }
@@ -275,6 +287,7 @@ pub(crate) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
         unit: "ms".into(),
         claim,
         status: role.into(),
+        contradicted: false,
         conditions: String::new(),
     }
 }

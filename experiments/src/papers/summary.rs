@@ -29,6 +29,10 @@ pub struct Total {
     pub matched: usize,
     /// Numbers that are off, and claims that do not hold.
     pub missed: usize,
+    /// Rows that match and were in view when a choice was made: no credit is taken for them.
+    pub in_view: usize,
+    /// Rows that contradict others of their paper.
+    pub contradicted: usize,
     /// Numbers that the paper's reader is not told.
     pub predicted: usize,
     /// Rows without an answer.
@@ -43,7 +47,10 @@ impl Total {
         let mut total = Self::default();
         for cell in cells {
             total.rows += 1;
+            let judged = !matches!(cell.verdict, Verdict::Predicted | Verdict::NotModelled | Verdict::Input);
             *match cell.verdict {
+                _ if judged && cell.contradicted => &mut total.contradicted,
+                _ if judged && !cell.counts() => &mut total.in_view,
                 Verdict::Ok | Verdict::Holds => &mut total.matched,
                 Verdict::Off | Verdict::Fails => &mut total.missed,
                 Verdict::Predicted => &mut total.predicted,
@@ -61,6 +68,8 @@ impl fmt::Display for Total {
         let parts = [
             (self.matched, "matches", "match"),
             (self.missed, "misses", "miss"),
+            (self.in_view, "matches in view of a choice", "match in view of a choice"),
+            (self.contradicted, "contradicts others of its paper", "contradict others of their paper"),
             (self.predicted, "is predicted", "are predicted"),
             (self.not_modelled, "is not modelled", "are not modelled"),
             (self.inputs, "was put in", "were put in"),
@@ -83,8 +92,10 @@ pub struct Tally {
     pub rows: usize,
     /// Those with an answer.
     pub answered: usize,
-    /// Those that were in view when a choice was made, and count in nothing that follows.
+    /// Those that were in view when a choice was made: of these only misses count in what follows.
     pub in_view: usize,
+    /// Those that contradict others of their paper, and count in nothing that follows.
+    pub contradicted: usize,
     /// The errors of its numbers, at the constants of the files.
     #[serde(flatten)]
     pub errors: Errors,
@@ -145,7 +156,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
         numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
     // Bounds, ranges, orders and those that are never reached.
     let bounds = || {
-        let counted = cells.iter().filter(|cell| cell.verdict != Verdict::Input && cell.status != Status::InView);
+        let counted = cells.iter().filter(|cell| cell.verdict != Verdict::Input && cell.counts());
         counted.filter(|cell| !matches!(cell.claim, Claim::Value(_)))
     };
     Tally {
@@ -154,6 +165,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
         rows: cells.len(),
         answered: cells.iter().filter(|cell| cell.answered()).count(),
         in_view: cells.iter().filter(|cell| cell.status == Status::InView).count(),
+        contradicted: cells.iter().filter(|cell| cell.contradicted).count(),
         errors: Errors {
             numbers: numbers.len(),
             answered_numbers: answered.len(),
@@ -219,14 +231,16 @@ impl Tally {
 
     /// What the figures do not say, in sentences: that the null baseline is nearer, that rows do not count.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
-        self.null_that_wins().into_iter().chain(self.not_counted())
-    }
-
-    /// That rows do not count, in words; `None` where all do.
-    fn not_counted(&self) -> Option<String> {
-        let rows = counted(self.in_view, "row was", "rows were");
-        let (paper, role) = (self.paper, self.role);
-        (self.in_view > 0).then(|| format!("{paper}, {role}: {rows} in view when a choice was made, and do not count."))
+        let Self { paper, role, .. } = self;
+        let in_view = counted(self.in_view, "row was", "rows were");
+        let in_view = format!(
+            "{paper}, {role}: {in_view} in view when a choice was made; misses among them count, matches do not."
+        );
+        let contradicted = counted(self.contradicted, "row contradicts", "rows contradict");
+        let contradicted =
+            format!("{paper}, {role}: {contradicted} others of the paper, which is no verdict on the model.");
+        let said = [(self.in_view > 0).then_some(in_view), (self.contradicted > 0).then_some(contradicted)];
+        self.null_that_wins().into_iter().chain(said.into_iter().flatten())
     }
 
     /// That the null baseline is nearer, in words; `None` where it is not.
@@ -249,9 +263,7 @@ fn percent(fraction: f64) -> String {
 
 /// The paper's number, where the row counts for medians.
 fn numeric(cell: &ComparedCell) -> Option<f64> {
-    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str())
-        && cell.verdict != Verdict::Input
-        && cell.status != Status::InView;
+    let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input && cell.counts();
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
 }
@@ -298,6 +310,7 @@ mod tests {
             rows: 7,
             answered: 5,
             in_view: 0,
+            contradicted: 0,
             // Of the two with an answer (0.1 + 0.2) / 2 = 0.15.
             errors: Errors {
                 numbers: 3,
@@ -319,23 +332,32 @@ mod tests {
         assert_eq!(check.remarks().collect::<Vec<_>>(), [words]);
         assert_eq!(tallies[1].remarks().count(), 0);
         // 110 is within 15%, 6 is above 5; 80 and the accuracy of 50 are off.
-        let total = Total { rows: 8, matched: 2, missed: 2, predicted: 1, not_modelled: 2, inputs: 1 };
+        let total =
+            Total { rows: 8, matched: 2, missed: 2, predicted: 1, not_modelled: 2, inputs: 1, ..Total::default() };
         assert_eq!(Total::of(&cells), total);
         let words = "8 rows: 2 match, 2 miss, 1 is predicted, 2 are not modelled, 1 was put in";
         assert_eq!(total.to_string(), words);
     }
 
     #[test]
-    fn a_row_that_was_in_view_counts_in_no_median_and_no_claim() {
+    fn a_row_in_view_counts_where_it_misses_and_one_that_contradicts_nowhere() {
         let value = |answer| cell("time", Claim::Value(Some(100.0)), Role::Check, Answer::Number(answer));
-        let bound = cell("time", Claim::Min(5.0), Role::Check, Answer::Number(6.0));
-        let mut cells = [value(110.0), value(150.0), bound];
-        cells[1].status = Status::InView;
-        cells[2].status = Status::InView;
+        let bound = |answer| cell("time", Claim::Min(5.0), Role::Check, Answer::Number(answer));
+        let mut cells = [value(120.0), value(110.0), value(150.0), value(190.0), bound(6.0), bound(4.0)];
+        for place in [1, 2, 4, 5] {
+            cells[place].status = Status::InView;
+        }
+        cells[3].contradicted = true;
         let check = &tallies(&cells, &LeftOutErrors::default())[0];
-        assert_eq!((check.rows, check.in_view, check.errors.numbers), (3, 2, 1));
-        assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.1), 0, 0));
-        let words = "sage, check: 2 rows were in view when a choice was made, and do not count.";
-        assert_eq!(check.remarks().collect::<Vec<_>>(), [words]);
+        // 0.2 and 0.5 count, 0.1 was in view, 0.9 contradicts; the bound that holds was in view.
+        assert_eq!((check.rows, check.in_view, check.contradicted, check.errors.numbers), (6, 4, 1, 2));
+        assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.35), 0, 1));
+        let words = [
+            "sage, check: 4 rows were in view when a choice was made; misses among them count, matches do not.",
+            "sage, check: 1 row contradicts others of the paper, which is no verdict on the model.",
+        ];
+        assert_eq!(check.remarks().collect::<Vec<_>>(), words);
+        let total = Total::of(&cells).to_string();
+        assert_eq!(total, "6 rows: 3 miss, 2 match in view of a choice, 1 contradicts others of its paper");
     }
 }

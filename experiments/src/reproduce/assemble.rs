@@ -32,6 +32,9 @@ pub(super) fn cells(
         if let Some(remark) = row.status.remark(cell.answered()) {
             cell.remark(remark);
         }
+        if row.contradicted {
+            cell.remark("contradicts another number of the paper");
+        }
         if let Some(away) = cell.far_from_its_bound() {
             cell.remark(&away);
         }
@@ -98,7 +101,8 @@ mod tests {
         assert_eq!(verdicts, [Verdict::NotModelled, Verdict::Ok]);
         assert_eq!(cells[0].reason, "the artefact gives no answer");
         // 2 / 3 to six digits.
-        assert_eq!((cells[1].null, cells[1].reason.as_str()), (Some(0.666_667), "batch 16"));
+        let reason = "batch 16; in view when a choice was made";
+        assert_eq!((cells[1].null, cells[1].reason.as_str()), (Some(0.666_667), reason));
     }
 
     #[test]

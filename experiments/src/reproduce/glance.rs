@@ -16,7 +16,7 @@ impl Glance {
     /// Of these rows.
     pub(super) fn of<'c>(cells: impl Iterator<Item = &'c ComparedCell> + Clone) -> Self {
         let is_judged = |cell: &&ComparedCell| {
-            matches!(cell.claim, Claim::Value(_)) && matches!(cell.verdict, Verdict::Ok | Verdict::Off)
+            matches!(cell.claim, Claim::Value(_)) && matches!(cell.verdict, Verdict::Ok | Verdict::Off) && cell.counts()
         };
         // Accuracies are judged by points, not by their errors.
         let numbers = cells.clone().filter(is_judged).filter(|cell| cell.points.is_none());
@@ -38,7 +38,7 @@ impl Glance {
 
     /// The same as a sentence, with what is not judged; empty where the paper has no row.
     pub(super) fn sentence(&self) -> String {
-        let Total { rows, matched, missed, predicted, not_modelled, inputs } = self.total;
+        let Total { rows, matched, missed, in_view, contradicted, predicted, not_modelled, inputs } = self.total;
         let mut parts = Vec::new();
         let judged = matched + missed;
         if judged > 0 {
@@ -60,6 +60,8 @@ impl Glance {
             _ => {}
         }
         for (count, one, many) in [
+            (in_view, "matches in view of a choice", "match in view of a choice"),
+            (contradicted, "contradicts others of its paper", "contradict others of their paper"),
             (predicted, "is predicted", "are predicted"),
             (inputs, "was put in", "were put in"),
             (not_modelled, "has no answer", "have no answer"),

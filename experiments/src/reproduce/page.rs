@@ -23,7 +23,7 @@ use crate::papers::{Account, accounts};
 /// A figure that cannot be read or drawn.
 pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
     let Content { sources, selectors, tallies, finished, calibrations, declared, remarks, .. } = content;
-    let Sources { readings, left_out, .. } = *sources;
+    let Sources { readings, reference, left_out, .. } = *sources;
     let mut lead = format!(
         "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
          misses.",
@@ -47,6 +47,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
             remarks: tallies
                 .iter()
                 .flat_map(Tally::remarks)
+                .chain(reference.scoring().sentences(&content.cells, reference))
                 .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
                 .collect(),
         },
@@ -58,7 +59,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
 
 /// What is to be seen first; no cards where the papers have no row.
 fn cards(total: &Total) -> Vec<Card> {
-    let Total { rows, matched, missed, predicted, not_modelled, inputs } = *total;
+    let Total { rows, matched, missed, in_view, contradicted, predicted, not_modelled, inputs } = *total;
     let card = |label: &str, count, note: String, verdict: &str| {
         let (label, verdict) = (label.to_owned(), verdict.to_owned());
         Card { label, count, note, verdict }
@@ -68,8 +69,13 @@ fn cards(total: &Total) -> Vec<Card> {
     }
     let judged = matched + missed;
     vec![
-        card("answered", rows - not_modelled, format!("of {rows} rows; {predicted} predicted, {inputs} put in"), ""),
-        card("matched", matched, format!("of {judged} that are judged"), "ok"),
+        card(
+            "answered",
+            rows - not_modelled,
+            format!("of {rows} rows; {predicted} predicted, {inputs} put in, {contradicted} contradict their paper"),
+            "",
+        ),
+        card("matched", matched, format!("of {judged} that are judged; {in_view} more in view of a choice"), "ok"),
         card("missed", missed, "numbers over 15% off, claims that fail".to_owned(), "off"),
         card("not modelled", not_modelled, "each with its reason".to_owned(), ""),
     ]

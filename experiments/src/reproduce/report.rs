@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use super::task::Finished;
 use crate::papers::answer::Answer;
 use crate::papers::cells::{ComparedCell, Verdict};
-use crate::papers::reference::Claim;
+use crate::papers::reference::{Claim, Reference};
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
 use crate::quantities::counted;
 
@@ -18,9 +18,19 @@ const MISSES: usize = 20;
 const REASONS: usize = 12;
 
 /// The report as text.
-pub(super) fn text(tallies: &[Tally], cells: &[ComparedCell], finished: &[Finished<'_>], remarks: &[String]) -> String {
+pub(super) fn text(
+    tallies: &[Tally],
+    cells: &[ComparedCell],
+    finished: &[Finished<'_>],
+    remarks: &[String],
+    reference: &Reference,
+) -> String {
     let mut text = format!("{}\n\n", Total::of(cells));
     roles(&mut text, tallies);
+    let beside = reference.scoring().sentences(cells, reference);
+    if !beside.is_empty() {
+        let _ = writeln!(text, "\n{}", beside.join("\n"));
+    }
     for finished in finished.iter().filter(|finished| !finished.summary.is_empty()) {
         let _ = writeln!(text, "\n{}/{}", finished.paper, finished.artefact);
         for line in &finished.summary {
@@ -50,9 +60,10 @@ fn roles(text: &mut String, tallies: &[Tally]) {
     }
 }
 
-/// What did not match, by what it is judged by: accuracies by points, all else by its error.
+/// What did not match, by what it is judged by: accuracies by points, all else by its error. What contradicts its paper is
+/// no miss.
 fn misses(text: &mut String, cells: &[ComparedCell]) {
-    let missed = cells.iter().filter(|cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails));
+    let missed = cells.iter().filter(|cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails) && cell.counts());
     let (accuracies, others): (Vec<_>, Vec<_>) = missed.partition(|cell| cell.points.is_some());
     let error = |cell: &ComparedCell| cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
     let heading = counted(others.len(), "row does not match", "rows do not match");
@@ -123,13 +134,15 @@ mod tests {
     use super::*;
     use crate::papers::answer::Answer;
     use crate::papers::left_out::Errors;
-    use crate::papers::reference::{Reference, ReferenceRow};
+    use crate::papers::reference::ReferenceRow;
     use crate::papers::summary::tallies;
 
     #[test]
     fn the_worst_miss_comes_first_and_reasons_are_counted() {
         let reference = Reference::load().unwrap();
-        let cell = |id: &str, answer| ComparedCell::new(reference.row(id).unwrap(), answer).unwrap();
+        // As if nobody had looked, and nothing contradicted another.
+        let plain = |row: &ReferenceRow| ReferenceRow { status: row.role().into(), contradicted: false, ..row.clone() };
+        let cell = |id: &str, answer| ComparedCell::new(&plain(reference.row(id).unwrap()), answer).unwrap();
         let mut cells = vec![
             // (1.2 − 1) / 1 = +20%, (10 − 20) / 20 = −50%, 9 ≥ 8 holds.
             cell("sage/figure2/mobilenetv2/training/memory", Answer::Number(1.2)),
@@ -140,7 +153,7 @@ mod tests {
         ];
         // (0.9 − 1) / 1 = −10% beside our +20%.
         cells[0].null = Some(0.9);
-        let text = text(&tallies(&cells, &Errors::default()), &cells, &[], &["comparison: later".into()]);
+        let text = text(&tallies(&cells, &Errors::default()), &cells, &[], &["comparison: later".into()], &reference);
         let expected = "\
 5 rows: 1 matches, 2 miss, 2 are not modelled
 
@@ -181,7 +194,7 @@ comparison: later
         let judged = rows.iter().zip(answers).map(|(row, answer)| ComparedCell::new(row, answer).unwrap());
         let mut cells: Vec<ComparedCell> = judged.collect();
         crate::papers::cells::judge_differences(&rows, &[], &mut cells);
-        let text = text(&[], &cells, &[], &[]);
+        let text = text(&[], &cells, &[], &[], &reference);
         let misses = text.split_once("1 row does not match, worst first:\n").unwrap().1;
         let lines: Vec<&str> = misses.lines().collect();
         assert!(
@@ -207,9 +220,12 @@ comparison: later
     #[test]
     fn long_lists_are_cut_with_a_count() {
         let reference = Reference::load().unwrap();
-        let off = |row| ComparedCell::new(row, Answer::Number(1e9)).ok().filter(|cell| cell.verdict == Verdict::Off);
+        let off = |row| {
+            let cell = ComparedCell::new(row, Answer::Number(1e9)).ok();
+            cell.filter(|cell| cell.verdict == Verdict::Off && cell.counts())
+        };
         let cells: Vec<ComparedCell> = reference.rows().iter().filter_map(off).take(MISSES + 3).collect();
-        let text = text(&[], &cells, &[], &[]);
+        let text = text(&[], &cells, &[], &[], &reference);
         assert!(text.contains("23 rows do not match") && text.ends_with("  … and 3 more in cells.csv\n"), "{text}");
     }
 }

@@ -70,7 +70,7 @@ fn reproduction(content: &Content<'_>, finished: &[Finished<'_>]) -> Reproductio
         f.faults.iter().map(move |why| format!("{place}: {why}")).collect::<Vec<_>>()
     };
     Reproduction {
-        report: report::text(&content.tallies, &content.cells, finished, &content.remarks),
+        report: report::text(&content.tallies, &content.cells, finished, &content.remarks, content.sources.reference),
         failures: finished.iter().flat_map(faults).collect(),
     }
 }

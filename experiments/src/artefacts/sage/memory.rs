@@ -73,30 +73,5 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     })?;
     let mut outcome = Outcome::default();
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
-    let mut outcome = show(context, records, outcome)?;
-    let line = beside_original(context, &outcome);
-    outcome.summary.extend(line);
-    Ok(outcome)
-}
-
-/// How far off memory relative to Original is, in words.
-fn beside_original(context: &Context<'_>, outcome: &Outcome) -> Option<String> {
-    let simulated = |id: &str| match outcome.answers.iter().find(|(known, _)| known == id) {
-        Some((_, Answer::Number(value))) => Some(*value),
-        _ => None,
-    };
-    let (mut own, mut nulls) = (Vec::new(), Vec::new());
-    for row in context.rows.iter().filter(|row| row.metric == "memory" && row.method != "original") {
-        let original = format!("sage/table1/{}/original/memory", row.subject);
-        let known = (simulated(&row.id), row.number(), simulated(&original), context.paper(&original).ok().flatten());
-        if let (Some(value), Some(paper), Some(of_original), Some(stated)) = known {
-            own.push(((value / of_original) / (paper / stated) - 1.0).abs() * 100.0);
-            nulls.extend(null(context.reference, row).map(|null| (null / paper - 1.0).abs() * 100.0));
-        }
-    }
-    let (rows, null_rows) = (own.len(), nulls.len());
-    let (own, null) = (median(own)?, median(nulls)?);
-    Some(format!(
-        "table 1, memory relative to Original: median error {own:.1} % ({rows} rows); the null baseline has {null:.1} % where it applies ({null_rows} rows)",
-    ))
+    show(context, records, outcome)
 }
