@@ -208,7 +208,7 @@ fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
     assert_eq!(of("original")["status"], "infeasible");
     // What a policy computes in, whatever the scenario says.
     let formats = ["original", "fixed8", "mandheling"].map(|policy| of(policy)["precision"].clone());
-    assert_eq!(formats, ["fp32", "int8", "int8"]);
+    assert_eq!(formats, ["fp32", "fp32", "int8"]);
 }
 
 #[test]

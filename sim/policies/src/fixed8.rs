@@ -1,10 +1,11 @@
-//! `fixed8`: weights and activations of eight bits throughout, computed with as they are (DAF, section 4.1).
+//! `fixed8`: weights and activations of eight bits throughout, which are not dequantised for what computes with them (DAF,
+//! section 4.1).
 //!
 //! Modules pass eight-bit tensors on; what functional code saves (products of attention, softmax) stays in fp32, out
-//! of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: the arithmetic is of eight
-//! bits as well, without Winograd's algorithm, whose transforms leave their range.
+//! of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: kernels load eight-bit values and
+//! multiply them at the rate of fp32, since no training engine among the stacks has integer kernels for backward, and
+//! backward multiplies with gradients of fp32.
 
-use haversack_devices::work::Precision;
 use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
@@ -16,8 +17,8 @@ use crate::setting::Setting;
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
     id: "fixed8",
-    about: "weights and activations of eight bits, computed with as they are",
-    description: "Weights and activations have eight bits throughout, and the arithmetic does too: nothing is packed or unpacked, and budgets change nothing. What functional code saves, gradients and statistics stay in fp32.",
+    about: "weights and activations of eight bits, computed with in fp32",
+    description: "Weights and activations have eight bits throughout: kernels load and store them so and compute in fp32, nothing is packed or unpacked, and budgets change nothing. What functional code saves, gradients and statistics stay in fp32.",
     citation: "Liu et al., MobiSys 2025, section 4.1",
     stores_floats: true,
     ..Entry::built_by(|_| Ok(Box::new(Fixed8)))
@@ -30,7 +31,7 @@ pub struct Fixed8;
 impl Policy for Fixed8 {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let graph = in_eight_bits(setting.graph);
-        Ok(Schedule { graph: Some(graph), precision: Some(Precision::Int8), ..Schedule::plain(setting.batch) })
+        Ok(Schedule { graph: Some(graph), ..Schedule::plain(setting.batch) })
     }
 }
 

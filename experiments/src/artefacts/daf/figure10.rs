@@ -1,11 +1,8 @@
 //! Figure 10: how much faster DAF trains where time is short.
 
-use haversack_workloads::lowering::Variant;
-
 use super::setting::{DafNetwork, GPT2, PLATFORMS, RESNET_CIFAR, ROBERTA};
 use super::{accuracy, equal_time};
 use crate::artefacts::prelude::*;
-use crate::scenario::GraphKind;
 
 /// The row about accuracy.
 const AT_EQUAL_TIME: &str = "daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time";
@@ -24,18 +21,12 @@ pub(super) fn speedups(context: &Context<'_>) -> Result<Vec<Speedup>> {
     for (network, &batch) in SHOWN.into_iter().zip(batches) {
         for &device in PLATFORMS {
             let scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model) };
-            let original = context.run(&unoptimised(context, &scenario)?)?.iteration.seconds();
+            let original = context.run(&scenario)?.iteration.seconds();
             let daf = under(&scenario, "daf", &[("bits", "32"), ("trained_share", &share)]);
             found.push((device, network.name, original / context.run(&daf)?.iteration.seconds()));
         }
     }
     Ok(found)
-}
-
-/// The scenario with every operation as it is written, where the phone's engine would optimise the graph.
-fn unoptimised(context: &Context<'_>, scenario: &Scenario) -> Result<Scenario> {
-    let optimised = matches!(context.plan(scenario)?.resolved.graph, GraphKind::Computable(_));
-    Ok(Scenario { graph: optimised.then_some(Variant::Original), ..scenario.clone() })
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {

@@ -102,10 +102,13 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size; if not
 /// everything is asked for, of their own alone.
 pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = swept(context, "original_mb,store_mb,reduction", |scenario, _| {
-        let original = context.run(scenario)?.reserved.megabytes();
-        let held = store(&iteration(context, scenario, "daf")?).megabytes();
-        Ok([original, held, original / held])
+    let mut outcome = swept(context, "batch,original_mb,store_mb,reduction", |scenario, ids| {
+        let batch = if scenario.input.is_none() { "resnet-batch" } else { "roberta-batch" };
+        let batch = context.reading_number(batch)? * ids[1].parse::<f64>()?;
+        let scenario = Scenario { batch: batch as u64, ..scenario.clone() };
+        let original = context.run(&scenario)?.reserved.megabytes();
+        let held = store(&iteration(context, &scenario, "daf")?).megabytes();
+        Ok([batch, original, held, original / held])
     })?;
     let batches = context.reading_numbers("figure9-batches")?;
     let mut learned = accuracy::learned(context, |kind, stand_in| {
@@ -149,11 +152,13 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
     let header =
         "footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms,training_ms,footprint,time_s";
     let mut outcome = swept(context, header, |scenario, ids| {
-        let Record { reserved, peak_memory, iteration, breakdown, .. } = timed_iteration(context, scenario, &ids[1])?;
+        let record = timed_iteration(context, scenario, &ids[1])?;
+        let counted = reported(&record).as_f64();
+        let Record { reserved, peak_memory, iteration, breakdown, .. } = record;
         let memory = [reserved.megabytes(), peak_memory.megabytes(), reserved.megabytes() - peak_memory.megabytes()];
         let training = iteration.saturating_sub(breakdown.control).saturating_sub(breakdown.packing);
         let times = [iteration, breakdown.control, breakdown.packing, training].map(milliseconds);
-        Ok((memory, times, reserved.as_f64(), iteration.seconds()))
+        Ok((memory, times, counted, iteration.seconds()))
     })?;
     let learned = accuracy::learned(context, |kind, stand_in: &StandIn| {
         let way = |(method, name): (&str, &str)| {

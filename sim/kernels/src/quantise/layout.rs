@@ -135,6 +135,17 @@ impl Layout {
         }
     }
 
+    /// Words of which a reader of `run` consecutive elements needs a code: how much a tile's row has to load. In the order
+    /// of a word after the other, and in that of tiles which are read whole, as many as its codes fill; interleaved, every
+    /// word of the blocks that the run lies in.
+    pub fn words_of_run(&self, run: usize, bits: Bits) -> usize {
+        let k = bits.per_word();
+        match self {
+            Self::Interleaved => run.div_ceil(LANES * k) * LANES.min(run),
+            Self::Sequential | Self::Unified(_) => run.div_ceil(k),
+        }
+    }
+
     /// Fails unless the last row is whole.
     pub(super) fn check(&self, len: usize) -> Result<(), KernelError> {
         match self {
@@ -187,4 +198,26 @@ fn interleaved(element: usize, len: usize, bits: Bits) -> Slot {
     let (block, inside) = (element / (LANES * k), element % (LANES * k));
     let lanes = (len - block * LANES * k).min(LANES * k).div_ceil(k);
     Slot { word: block * LANES + inside % lanes, shift: bits.get() * (inside / lanes) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_run_in_the_interleaved_order_lies_in_many_words() {
+        let matrix = Layout::unified(4096, 64, 64).unwrap();
+        for bits in [1, 2, 4, 8].map(|bits| Bits::new(bits).unwrap()) {
+            for (layout, run) in [(Layout::Interleaved, 64), (Layout::Sequential, 64), (matrix, 64 * 64)] {
+                // A tile of the matrix lies in its first 64 rows and columns.
+                let place = |at: usize| if layout == matrix { at / 64 * 4096 + at % 64 } else { at };
+                let words: HashSet<usize> = (0..run).map(|at| layout.slot(place(at), 64 * 4096, bits).word).collect();
+                assert_eq!(layout.words_of_run(run, bits), words.len(), "{} {bits:?}", layout.name());
+            }
+        }
+        // 64 elements of 2 bits fill 4 words, and lie in all 16 of a block.
+        assert_eq!(Layout::Interleaved.words_of_run(64, Bits::new(2).unwrap()), 16);
+    }
 }

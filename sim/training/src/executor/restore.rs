@@ -75,12 +75,13 @@ impl Executor<'_> {
             return Ok(());
         }
         self.admit(tensor, node)?;
-        if self.costs.packing_of(tensor) == Some(Packing::Cpu) && self.lanes.packer.is_some() {
+        let packing = self.costs.packing_of(tensor).unwrap_or_default();
+        if packing == Packing::Cpu && self.lanes.packer.is_some() {
             self.send_to_unpack(tensor)?;
             return Ok(self.await_packer(|packer| !packer.works_on(tensor))?);
         }
         let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples);
-        let cost = self.costs.machine.packing_cost(values, self.tensors.bits(tensor));
+        let cost = self.costs.machine.unpacking_cost(values, self.tensors.bits(tensor), packing);
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 

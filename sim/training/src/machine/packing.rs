@@ -10,6 +10,7 @@ use haversack_gpu::Machine as Simt;
 use haversack_gpu::baseline::framework;
 use haversack_gpu::profile::{CONTROL, Profiler, Search};
 use haversack_kernels::KernelError;
+use haversack_kernels::quantise::{Bits, Layout};
 use haversack_policies::quantised::{Control, Packing};
 
 use super::Machine;
@@ -40,16 +41,32 @@ impl Machine {
         statistics_cost(gpu, on_gpu, values, control)
     }
 
-    /// Packing or unpacking `values` values of `bits` bits in a kernel of its own on the processor that trains.
+    /// Packing `values` values to `bits` bits in a kernel of its own on the processor that trains.
     pub(crate) fn packing_cost(&self, values: u64, bits: u8) -> Cost {
         self.stream(packing_traffic(values, bits), 1)
+    }
+
+    /// Unpacking them likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for every row of a
+    /// tile, all words over which that row is spread.
+    pub(crate) fn unpacking_cost(&self, values: u64, bits: u8, packing: Packing) -> Cost {
+        let row = self.product_tile();
+        let again = match (packing, Bits::new(bits)) {
+            (Packing::Shared, Ok(bits)) if row.is_finite() => {
+                let run = row as usize;
+                let loaded = |layout: Layout| layout.words_of_run(run, bits) as f64;
+                loaded(Layout::Interleaved) / loaded(Layout::Sequential)
+            }
+            _ => 1.0,
+        };
+        let loaded = code_bytes(values, bits).as_f64() * again;
+        self.stream(Bytes(values * VALUE + loaded as u64), 1)
     }
 
     /// Unpacking `values` values inside a kernel that computes `columns` columns with them: once for each tile of
     /// columns, at the rate of a kernel of its own, and without a launch.
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
         let again = (columns as f64 / self.product_tile()).max(1.0);
-        let busy = Nanos((self.packing_cost(values, bits).busy.0 as f64 * again) as u64);
+        let busy = Nanos((self.unpacking_cost(values, bits, Packing::Unified).busy.0 as f64 * again) as u64);
         Cost { busy, dram: code_bytes(values, bits), occupancy: 1.0, stalls: by_dram(busy), ..Cost::default() }
     }
 

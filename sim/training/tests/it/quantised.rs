@@ -237,10 +237,11 @@ fn one_tensor_is_packed_and_unpacked_by_hand() {
     // Unpacking 4.5 MB at 5 GB/s: 0.9 ms that the GPU waits.
     near(cpu.breakdown.packing, 900_000.0, "cpu");
     near(cpu.iteration, 11_075_000.0 + 875_000.0 + 900_000.0 + 1_000_000.0 + control, "cpu");
-    // The GPU unpacks the same in a kernel of its own.
+    // The GPU unpacks the same in a kernel of its own: a row of 64 of a tile lies in all 16 words of a block of 128, of which
+    // its codes would fill 8. 4 MB of values and 1 MB of words, 2 ms.
     let shared = run("shared");
-    near(shared.breakdown.packing, 1_825_000.0, "shared");
-    near(shared.iteration, 11_075_000.0 + 875_000.0 + 1_825_000.0 + 1_000_000.0 + control, "shared");
+    near(shared.breakdown.packing, 2_025_000.0, "shared");
+    near(shared.iteration, 11_075_000.0 + 875_000.0 + 2_025_000.0 + 1_000_000.0 + control, "shared");
     // Inside the kernel: 128 columns are two tiles of 64, so that 1.8 ms are spent twice, without a launch; `gradient`
     // does not read 4 of its 5 MB and takes 0.2 ms instead of 1 ms.
     let unified = run("unified");
@@ -453,10 +454,12 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("gpu.power", 10.0, packing));
     assert!(cpu > 0.0 && shared > cpu && gpu > shared, "{gpu} {shared} {cpu}");
-    // Whoever packs moves 4.5 MB each way beside what the kernels and the statistics move.
+    // Whoever packs moves 4.5 MB each way beside what the kernels and the statistics move, and who unpacks the interleaved
+    // order 0.5 MB more.
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("dram.energy", 100.0, packing));
-    assert!((cpu / gpu - 1.0).abs() < 1e-6 && (shared / gpu - 1.0).abs() < 1e-6, "{gpu} {shared} {cpu}");
+    assert!((cpu / gpu - 1.0).abs() < 1e-6, "{gpu} {cpu}");
+    assert!(((shared - gpu) / (100e-12 * 0.5e6) - 1.0).abs() < 1e-3, "{gpu} {shared}");
     assert!(gpu >= 100e-12 * 64e6, "{gpu}");
 }
 
@@ -575,7 +578,7 @@ fn two_maps_wait_for_the_cpu_and_the_next_is_unpacked_ahead() {
     // Forward waits as it does with `shared`. The first map is unpacked during `first` and the second during the first
     // reader. The third has the second reader's launch of 25 µs at 5 GB/s, 125 kB, and then as much as its 4 kB at half of
     // that: the other 4.371 MB take 0.8742 ms. So has the fourth.
-    let forward = shared.breakdown.packing.0 as f64 - 4.0 * 1_825_000.0;
+    let forward = shared.breakdown.packing.0 as f64 - 4.0 * 2_025_000.0;
     near(cpu.breakdown.packing, forward + 2.0 * 874_200.0, "ahead");
 }
 
