@@ -178,6 +178,35 @@ fn ends_of_every_cluster_are_operating_points_of_its_curve() {
 }
 
 #[test]
+fn copies_of_a_fitted_constant_move_with_it() {
+    let base = load("xiaomi-11-pro").unwrap().constants;
+    let mut copies = 0;
+    for id in DEVICES.into_iter().filter(|id| *id != "xiaomi-11-pro") {
+        let constants = load(id).unwrap().constants;
+        for cluster in constants.cpu.iter().filter(|cluster| cluster.frequency_lowest.source == "mandheling-table7") {
+            let same = base.cpu.iter().find(|of_base| of_base.class == cluster.class).unwrap();
+            let fitted = same.frequency_lowest.value;
+            // The nearest operating point, where these are known.
+            let curve = constants.dvfs.iter().find(|curve| curve.core == cluster.core);
+            let apart = |point: &Hertz| (point.0 - fitted.0).abs();
+            let points = curve.into_iter().flat_map(|curve| curve.frequency.values.iter().copied());
+            let nearest = points.min_by(|a, b| apart(a).total_cmp(&apart(b))).unwrap_or(fitted);
+            assert_eq!(cluster.frequency_lowest.value, nearest, "{id}: {}", cluster.core);
+            copies += 1;
+        }
+        let (power, of_base) = (&constants.power, &base.power);
+        let awake = power.awake.clone().filter(|awake| awake.source == "mandheling-table7");
+        if let Some(awake) = awake {
+            assert_eq!(awake.value, of_base.awake.clone().unwrap().value, "{id}");
+        }
+        if power.vector_factor.source == "mandheling-table7" {
+            assert_eq!(power.vector_factor.value, of_base.vector_factor.value, "{id}");
+        }
+    }
+    assert!(copies > 30, "{copies}");
+}
+
+#[test]
 fn the_highest_frequency_can_be_fixed_and_the_lowest_draws_less() {
     for id in DEVICES {
         let device = load(id).unwrap();

@@ -154,7 +154,7 @@ fn device() {
 
 #[test]
 fn stack() {
-    let paths = ["examples/measured-factors.toml", "devices/calibrations/stacks/mnn-2.toml"];
+    let paths = ["devices/calibrations/stacks/mandheling-measured.toml", "devices/calibrations/stacks/mnn-2.toml"];
     against_text("stack", &paths, |text| {
         let _ = Stack::parse("s", "s.toml", text);
     });
