@@ -5,7 +5,6 @@
 //! order of an epoch follows from the seed and the number of the epoch alone ([`epoch_order`]).
 
 mod augmentation;
-mod draws;
 mod error;
 mod files;
 pub mod glyphs;
@@ -14,7 +13,7 @@ pub mod phrases;
 mod set;
 
 pub use augmentation::Augmentation;
-pub(crate) use draws::Draws;
+pub(crate) use augmentation::Draws;
 pub use error::{DataError, Place};
 pub use files::{LoadOptions, VALIDATION_SHARE, load};
 pub use set::{Content, DataSet, ImageForm, Inputs, MiniBatch, Part, SampleForm, Samples, epoch_order, split_off};

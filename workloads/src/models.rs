@@ -4,28 +4,32 @@
 
 mod bert;
 mod blocks;
-mod densenet;
 mod gpt2;
 mod inception;
-mod lenet;
-mod mobilenet;
-mod resnet;
-mod shufflenet;
-mod squeezenet;
-mod standins;
+mod mobile;
+mod residual;
+mod small;
 mod swin;
 mod transformer;
 mod vgg;
-mod width;
 
 use haversack_devices::text::{nearest, question_or};
 
 use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
 use self::bert::{ALBERT_BASE, BERT_BASE, BERT_SMALL, Encoder, ROBERTA_BASE_LORA, TRANSFORMER1, TRANSFORMER2_LORA};
+use self::inception::inception_v3;
+use self::mobile::{MOBILENET_V2, SLIM, shufflenet_v2, squeezenet1_1};
+use self::residual::{
+    RESNET8_CIFAR, RESNET18, RESNET18_CIFAR, RESNET20_CIFAR, RESNET34, RESNET34_CIFAR, RESNET50, RESNET50_V1,
+    densenet121,
+};
+use self::small::{bag_of_tokens, lenet5, logistic, mlp};
+use self::swin::swin_t;
+use self::vgg::{VGG11, VGG16, VGG19, vgg_small};
 use crate::error::WorkloadError;
 use crate::network::Network;
 
-pub use self::width::Width;
+pub use self::blocks::Width;
 
 /// The largest side of an image, so that no count overflows.
 const LARGEST_SIDE: u64 = 8192;
@@ -142,8 +146,8 @@ impl Model {
 
 /// The family of a network, and what tells it from its sisters.
 enum Build {
-    ResNet(&'static resnet::ResNet),
-    MobileNet(&'static mobilenet::MobileNet),
+    ResNet(&'static residual::ResNet),
+    MobileNet(&'static mobile::MobileNet),
     Vgg(vgg::Stages),
     /// With one dense layer, and with batch normalisation or without.
     VggForCifar(vgg::Stages, bool),
@@ -159,8 +163,8 @@ impl Build {
     /// Builds a network for samples of a shape and a number of classes, with hidden layers of a width.
     fn build(&self, n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
         match *self {
-            Self::ResNet(family) => resnet::build(n, input, classes, width, family),
-            Self::MobileNet(family) => mobilenet::build(n, input, classes, width, family),
+            Self::ResNet(family) => residual::build(n, input, classes, width, family),
+            Self::MobileNet(family) => mobile::build(n, input, classes, width, family),
             Self::Vgg(stages) => vgg::imagenet(n, input, classes, width, stages),
             Self::VggForCifar(stages, norm) => vgg::cifar(n, input, classes, width, stages, norm),
             Self::Classifier(encoder) => bert::classifier(n, input, classes, &encoder.narrowed(width)),
@@ -208,69 +212,57 @@ pub const MODELS: &[Model] = &[
         "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
         [1, 28, 28],
         62,
-        Alone(lenet::lenet5),
+        Alone(lenet5),
     ),
-    imagenet("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET18)),
-    cifar(
-        "resnet18-cifar",
-        "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)",
-        ResNet(&resnet::RESNET18_CIFAR),
-    ),
-    imagenet("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET34)),
-    cifar(
-        "resnet34-cifar",
-        "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)",
-        ResNet(&resnet::RESNET34_CIFAR),
-    ),
-    imagenet("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", ResNet(&resnet::RESNET50)),
+    imagenet("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET18)),
+    cifar("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", ResNet(&RESNET18_CIFAR)),
+    imagenet("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET34)),
+    cifar("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", ResNet(&RESNET34_CIFAR)),
+    imagenet("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET50)),
     imagenet(
         "resnet50-v1",
         "ResNet-50 that halves maps in the first convolution of a block, as published (2016)",
-        ResNet(&resnet::RESNET50_V1),
+        ResNet(&RESNET50_V1),
     ),
-    imagenet(
-        "densenet121",
-        "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)",
-        OnlyFull(densenet::densenet121),
-    ),
+    imagenet("densenet121", "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)", OnlyFull(densenet121)),
     imagenet(
         "mobilenetv2",
         "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)",
-        MobileNet(&mobilenet::MOBILENET_V2),
+        MobileNet(&MOBILENET_V2),
     ),
-    imagenet("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", Alone(shufflenet::shufflenet_v2)),
-    imagenet("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", Alone(squeezenet::squeezenet1_1)),
-    imagenet("vgg11", "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG11)),
-    imagenet("vgg16", "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG16)),
-    imagenet("vgg19", "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(vgg::VGG19)),
+    imagenet("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", Alone(shufflenet_v2)),
+    imagenet("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", Alone(squeezenet1_1)),
+    imagenet("vgg11", "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG11)),
+    imagenet("vgg16", "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG16)),
+    imagenet("vgg19", "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG19)),
     cifar(
         "vgg11-cifar",
         "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        VggForCifar(vgg::VGG11, false),
+        VggForCifar(VGG11, false),
     ),
     cifar(
         "vgg11-cifar-bn",
         "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        VggForCifar(vgg::VGG11, true),
+        VggForCifar(VGG11, true),
     ),
     cifar(
         "vgg16-cifar",
         "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        VggForCifar(vgg::VGG16, false),
+        VggForCifar(VGG16, false),
     ),
     cifar(
         "vgg16-cifar-bn",
         "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        VggForCifar(vgg::VGG16, true),
+        VggForCifar(VGG16, true),
     ),
     image(
         "inceptionv3",
         "Inception v3 without auxiliary classifier (Szegedy et al., CVPR 2016)",
         [3, 299, 299],
         1000,
-        OnlyFull(inception::inception_v3),
+        OnlyFull(inception_v3),
     ),
-    imagenet("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", OnlyFull(swin::swin_t)),
+    imagenet("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", OnlyFull(swin_t)),
     text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, &BERT_SMALL),
     text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, &BERT_SMALL),
     masked("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, &BERT_SMALL),
@@ -303,22 +295,22 @@ pub const MODELS: &[Model] = &[
     cifar(
         "resnet8-cifar",
         "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        ResNet(&resnet::RESNET8_CIFAR),
+        ResNet(&RESNET8_CIFAR),
     ),
     cifar(
         "resnet20-cifar",
         "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        ResNet(&resnet::RESNET20_CIFAR),
+        ResNet(&RESNET20_CIFAR),
     ),
     cifar(
         "mobilenetv2-slim",
         "MobileNetV2 at a quarter of the width for CIFAR (Sandler et al., 2018)",
-        MobileNet(&mobilenet::SLIM),
+        MobileNet(&SLIM),
     ),
     cifar(
         "vgg-small",
         "Six normalised convolutions, 32 to 128 channels (after Simonyan and Zisserman)",
-        Alone(vgg::small),
+        Alone(vgg_small),
     ),
     text(
         "transformer2-lora",
@@ -329,15 +321,15 @@ pub const MODELS: &[Model] = &[
     cifar(
         "logistic",
         "Multinomial logistic regression, a stand-in network of federations",
-        Alone(|n, s, c, _| standins::logistic(n, s, c)),
+        Alone(|n, s, c, _| logistic(n, s, c)),
     ),
-    cifar("mlp", "One hidden layer of 64 features, a stand-in network of federations", Alone(standins::mlp)),
+    cifar("mlp", "One hidden layer of 64 features, a stand-in network of federations", Alone(mlp)),
     Model {
         id: "bag-of-tokens",
         about: "Mean of 32 features a token, a stand-in network of federations",
         sample: Sample::Tokens { own: [32], least: 1, most: 512 },
         classes: Some(2),
-        build: Alone(standins::bag_of_tokens),
+        build: Alone(bag_of_tokens),
     },
     text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, &TRANSFORMER1),
 ];

@@ -13,7 +13,6 @@
 
 mod constant;
 mod evaluate;
-mod families;
 mod further;
 mod graph;
 mod importer;
@@ -26,7 +25,6 @@ mod rearrange;
 mod refold;
 mod samples;
 mod slices;
-mod values;
 
 use std::fmt::Display;
 use std::path::Path;

@@ -232,15 +232,12 @@ impl Tally {
     /// What the figures do not say, in sentences: that the null baseline is nearer, that rows do not count.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let Self { paper, role, .. } = self;
-        let in_view = counted(self.in_view, "row was", "rows were");
-        let in_view = format!(
-            "{paper}, {role}: {in_view} in view when a choice was made; misses among them count, matches do not."
-        );
-        let contradicted = counted(self.contradicted, "row contradicts", "rows contradict");
-        let contradicted =
-            format!("{paper}, {role}: {contradicted} others of the paper, which is no verdict on the model.");
-        let said = [(self.in_view > 0).then_some(in_view), (self.contradicted > 0).then_some(contradicted)];
-        self.null_that_wins().into_iter().chain(said.into_iter().flatten())
+        let said = |count: usize, how: &str| {
+            (count > 0).then(|| format!("{paper}, {role}: {} {how}.", counted(count, "row", "rows")))
+        };
+        let in_view = said(self.in_view, "in view when a choice was made; only misses among them count");
+        let contradicted = said(self.contradicted, "at odds with others of the paper, which count nowhere");
+        [self.null_that_wins(), in_view, contradicted].into_iter().flatten()
     }
 
     /// That the null baseline is nearer, in words; `None` where it is not.
@@ -353,8 +350,8 @@ mod tests {
         assert_eq!((check.rows, check.in_view, check.contradicted, check.errors.numbers), (6, 4, 1, 2));
         assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.35), 0, 1));
         let words = [
-            "sage, check: 4 rows were in view when a choice was made; misses among them count, matches do not.",
-            "sage, check: 1 row contradicts others of the paper, which is no verdict on the model.",
+            "sage, check: 4 rows in view when a choice was made; only misses among them count.",
+            "sage, check: 1 row at odds with others of the paper, which count nowhere.",
         ];
         assert_eq!(check.remarks().collect::<Vec<_>>(), words);
         let total = Total::of(&cells).to_string();

@@ -5,7 +5,7 @@
 //! are the same on every machine and other powers are not. A logistic regression learns it, and the better the more samples it
 //! sees.
 
-use super::draws::Draws;
+use super::augmentation::Draws;
 use super::set::DataSet;
 
 /// Values of a sample.

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::draws::Draws;
+use super::augmentation::Draws;
 use super::set::{Content, DataSet, SampleForm, Samples};
 
 /// The number of tokens of a phrase.

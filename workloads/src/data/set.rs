@@ -4,7 +4,7 @@ use haversack_devices::calibration::fnv1a;
 use serde::{Deserialize, Serialize};
 
 use super::augmentation::Augmentation;
-use super::draws::Draws;
+use super::augmentation::Draws;
 
 /// What an image looks like.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 //! adapters of peft (Hu et al., ICLR 2022), each with its head.
 
 use super::Built;
+use super::blocks::Width;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
-use super::width::Width;
 use crate::network::{Initial, Network, ParameterId, ValueId};
 use crate::operator::{Addend, EPSILON, Part, Unary};
 use crate::shape::Shape;

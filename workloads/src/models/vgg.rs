@@ -2,8 +2,7 @@
 //! for ImageNet, and the common CIFAR ones with a single dense layer.
 
 use super::Built;
-use super::blocks::classifier;
-use super::width::Width;
+use super::blocks::{Width, classifier};
 use crate::network::{Network, ValueId};
 use crate::operator::Window;
 
@@ -36,7 +35,7 @@ pub(super) fn cifar(n: &mut Network, input: &[u64], classes: u64, width: Width, 
 }
 
 /// Three stages of two normalised convolutions, 32, 64 and 128 channels wide.
-pub(super) fn small(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
+pub(super) fn vgg_small(n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
     let x = n.input(input);
     let x = features(n, x, [(2, 32), (2, 64), (2, 128)].into_iter(), width, true)?;
     let x = n.flatten("flatten", x)?;

@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::constant::{Constant, Kind, Number, Origin, dims_of, elements, numbers_of};
+use super::constant::{Constant, Holder, Kind, Number, Origin, dims_of, elements, numbers_of};
 use super::graph::{Graph, OnnxNode};
 use super::items::{Item, Opaque, Order, Provenance, Source, Weight};
 use super::proto::TensorProto;
 use super::samples::Samples;
-use super::values::{self, Holder};
-use super::{Fault, Imported, Result};
+use super::{Fault, Imported, Result, constant};
 use crate::network::{Initial, Network, ParameterId, StorageId, ValueId};
 use crate::operator::Copying;
 use crate::shape::{Dim, Shape};
@@ -106,7 +105,7 @@ impl<'a> Importer<'a> {
         self.loss(output)?;
         self.count()?;
         if keep_values {
-            values::keep(&mut self.network, &self.holders, self.graph);
+            constant::keep(&mut self.network, &self.holders, self.graph);
         }
         Ok(Imported { network: self.network, notes: self.notes })
     }
