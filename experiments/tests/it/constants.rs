@@ -105,9 +105,14 @@ fn on_cores(world: World, cache: &Cache, lines: &str) -> Option<String> {
     plain(with_cores(world)?, cache, lines)
 }
 
+/// Whether the world's stack is `id`, or that with factors as they were measured.
+fn is(world: &World, id: &str) -> bool {
+    world.stack.id.strip_suffix("-measured").unwrap_or(&world.stack.id) == id
+}
+
 /// The same under another stack than the world's, unless that stack is the one whose constants move.
 fn under(stack: &str, world: World, cache: &Cache, lines: &str) -> Option<String> {
-    let stack = if world.stack.id == stack { world.stack } else { load_stack(stack).ok()? };
+    let stack = if is(&world, stack) { world.stack } else { load_stack(stack).ok()? };
     plain(World { stack, ..world }, cache, lines)
 }
 
@@ -346,7 +351,7 @@ fn runs() -> Vec<Run> {
             )
         }),
         run("Mandheling on a later generation of the DSP", &["dsp"], |world, cache| {
-            let world = (world.stack.id == "mandheling").then_some(world)?;
+            let world = is(&world, "mandheling").then_some(world)?;
             let world = World { device: load("xiaomi-11-pro").ok()?, ..world };
             plain(world, cache, "policy = \"mandheling\"\nmodel = \"resnet18-cifar\"\nbatch = 4")
         }),
@@ -413,7 +418,7 @@ fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
         "sage-opencl" => "galaxy-s10",
         "tflite" => "xiaomi-10",
         // Its fastest core has no CoreMark.
-        "mandheling" | "ncnn" => "iqoo-neo3",
+        "mandheling" | "mandheling-measured" | "ncnn" => "iqoo-neo3",
         _ => "galaxy-s22",
     };
     let mut files = Vec::new();
