@@ -37,10 +37,10 @@ impl Status {
         }
     }
 
-    /// What is said of such a row in its cell; of one that was put in, where it is answered.
+    /// What is said of such a row in its cell, where it is answered.
     pub(crate) const fn remark(self, answered: bool) -> Option<&'static str> {
         match self {
-            Self::InView => Some("in view when a choice was made"),
+            Self::InView if answered => Some("in view when a choice was made"),
             Self::PutIn if answered => Some("put in: constants were fitted to it alone"),
             _ => None,
         }

@@ -32,7 +32,7 @@ pub(super) fn cells(
         if let Some(remark) = row.status.remark(cell.answered()) {
             cell.remark(remark);
         }
-        if row.contradicted {
+        if row.contradicted && cell.answered() {
             cell.remark("contradicts another number of the paper");
         }
         if let Some(away) = cell.far_from_its_bound() {
