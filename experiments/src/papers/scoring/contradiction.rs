@@ -97,7 +97,7 @@ impl Side {
     fn words(&self, reference: &Reference) -> String {
         let numbers = |ids: &[String], sign: &str| {
             let numbers = ids.iter().filter_map(|id| number(reference, id).ok());
-            numbers.map(|number| three_digits(number)).collect::<Vec<_>>().join(sign)
+            numbers.map(three_digits).collect::<Vec<_>>().join(sign)
         };
         let over = if self.over.is_empty() { String::new() } else { format!(" / {}", numbers(&self.over, " / ")) };
         let terms = format!("{}{over}", numbers(&self.times, " × "));
