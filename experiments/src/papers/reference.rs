@@ -8,7 +8,6 @@ use std::str::FromStr;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-use super::scoring::{self, Scoring};
 use super::status::{self, Status};
 
 /// Each paper's file, embedded in the program: the paper, the path and the text.
@@ -120,7 +119,6 @@ impl ReferenceRow {
 pub struct Reference {
     rows: Vec<ReferenceRow>,
     digests: Vec<(&'static str, String)>,
-    scoring: Scoring,
 }
 
 impl Reference {
@@ -135,8 +133,6 @@ impl Reference {
             reference.digests.push((file, haversack_devices::registry::digest(text)));
         }
         status::mark(&mut reference.rows).map_err(|message| anyhow!("{}:1: {message}", status::FILE))?;
-        reference.scoring = Scoring::load(&reference).map_err(|message| anyhow!("{}:1: {message}", scoring::FILE))?;
-        reference.rows.iter_mut().for_each(|row| row.contradicted = reference.scoring.contradicts(row));
         Ok(reference)
     }
 
@@ -184,11 +180,6 @@ impl Reference {
         let mut seen = HashSet::new();
         let places = self.rows.iter().map(|row| (row.paper, row.artefact.as_str()));
         places.filter(|place| seen.insert(*place)).collect()
-    }
-
-    /// How rows are scored that cannot stand alone.
-    pub(crate) const fn scoring(&self) -> &Scoring {
-        &self.scoring
     }
 
     /// Each file with the digest of its text.

@@ -9,11 +9,8 @@ use serde::Deserialize;
 use self::contradiction::Contradiction;
 use self::product::Product;
 use super::cells::ComparedCell;
-use super::reference::{Reference, ReferenceRow};
-
-/// The file, as errors name it.
-pub(super) const FILE: &str = "experiments/readings/scoring.toml";
-const TEXT: &str = include_str!("../../readings/scoring.toml");
+use super::reference::Reference;
+use super::status::{SCORING, SCORING_TEXT};
 
 /// Numbers of a paper that contradict each other, and rows that are a base times a ratio.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,29 +23,28 @@ pub(crate) struct Scoring {
 }
 
 impl Scoring {
+    /// What stands beside the medians of these cells: see [`Self::sentences`]; a file that is not right is said.
+    pub(crate) fn beside(cells: &[ComparedCell], reference: &Reference) -> Vec<String> {
+        Self::load(reference)
+            .map_or_else(|fault| vec![format!("{SCORING}: {fault}")], |it| it.sentences(cells, reference))
+    }
+
     /// The embedded file, checked against the rows of `reference`.
     ///
     /// # Errors
     /// In words: a file that does not follow its schema, rows that there are not, arithmetic that does not contradict.
-    pub(super) fn load(reference: &Reference) -> Result<Self, String> {
-        let read: Self = read_toml(FILE, TEXT).map_err(|error| format!("`{}`: {}", error.at.field, error.problem))?;
+    fn load(reference: &Reference) -> Result<Self, String> {
+        let read: Self =
+            read_toml(SCORING, SCORING_TEXT).map_err(|error| format!("`{}`: {}", error.at.field, error.problem))?;
         let faults = read.contradictions.iter().find_map(|one| one.fault(reference));
         let fault = faults.or_else(|| read.products.iter().find_map(|one| one.fault(reference)));
         fault.map_or(Ok(read), Err)
     }
 
-    /// Whether the row contradicts others of its paper.
-    pub(super) fn contradicts(&self, row: &ReferenceRow) -> bool {
-        self.contradictions.iter().any(|one| one.is_about(row))
-    }
-
     /// What stands beside the medians of these cells: bases and ratios apart, and each contradiction with its arithmetic.
-    pub(crate) fn sentences(&self, cells: &[ComparedCell], reference: &Reference) -> Vec<String> {
+    fn sentences(&self, cells: &[ComparedCell], reference: &Reference) -> Vec<String> {
         let products = self.products.iter().flat_map(|product| product.sentences(cells));
-        let shown = |one: &&Contradiction| {
-            let rows = cells.iter().filter(|cell| cell.contradicted).filter_map(|cell| reference.row(&cell.id));
-            rows.into_iter().any(|row| one.is_about(row))
-        };
+        let shown = |one: &&Contradiction| cells.iter().any(|cell| cell.contradicted && one.is_about(&cell.id));
         let contradictions = self.contradictions.iter().filter(shown).map(|one| one.sentence(reference));
         products.chain(contradictions).collect()
     }
@@ -64,7 +60,7 @@ mod tests {
         let scoring = Scoring::load(&reference).unwrap();
         assert!(!scoring.products.is_empty());
         for one in &scoring.contradictions {
-            assert!(reference.rows().iter().any(|row| row.contradicted && one.is_about(row)), "{one:?}");
+            assert!(reference.rows().iter().any(|row| row.contradicted && one.is_about(&row.id)), "{one:?}");
         }
         // "BERT-small has two footprints: … (7197 …"
         let words: Vec<String> = scoring.contradictions.iter().map(|one| one.sentence(&reference)).collect();

@@ -11,6 +11,10 @@ use super::reference::{ReferenceRow, Role};
 pub(crate) const FILE: &str = "experiments/readings/status.toml";
 const TEXT: &str = include_str!("../../readings/status.toml");
 
+/// The file of contradictions, of which only the rows count here (`super::scoring`).
+pub(crate) const SCORING: &str = "experiments/readings/scoring.toml";
+pub(crate) const SCORING_TEXT: &str = include_str!("../../readings/scoring.toml");
+
 /// What a row may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,12 +78,26 @@ struct Change {
     rows: Vec<String>,
 }
 
-/// Changes the status of the rows that the embedded file names.
+/// The rows that contradict others of their paper.
+#[derive(Deserialize)]
+struct Contradicted {
+    contradiction: Vec<Rows>,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<String>,
+}
+
+/// Changes the status of the rows that the embedded file names, and marks those that contradict others.
 ///
 /// # Errors
 /// In words: a file that does not follow its schema, an id that no row has, a row of another role, no reason, more rows than
 /// the constants that were fitted to them.
 pub(crate) fn mark(rows: &mut [ReferenceRow]) -> Result<(), String> {
+    let listed: Contradicted = toml::from_str(SCORING_TEXT).map_err(|error| format!("{SCORING}: {error}"))?;
+    let listed: Vec<String> = listed.contradiction.into_iter().flat_map(|one| one.rows).collect();
+    rows.iter_mut().for_each(|row| row.contradicted = row.role() != Role::Withheld && listed.contains(&row.id));
     mark_with(TEXT, rows)
 }
 

@@ -14,6 +14,7 @@ use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
 use crate::papers::readings::{Reading, Readings};
 use crate::papers::reference::{COMPARISON, Reference};
+use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, left_out_error};
 use crate::papers::{Account, accounts};
 
@@ -47,7 +48,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
             remarks: tallies
                 .iter()
                 .flat_map(Tally::remarks)
-                .chain(reference.scoring().sentences(&content.cells, reference))
+                .chain(Scoring::beside(&content.cells, reference))
                 .chain(accounts(&calibrations.fitted, declared).iter().map(Account::sentence))
                 .collect(),
         },

@@ -9,6 +9,7 @@ use super::task::Finished;
 use crate::papers::answer::Answer;
 use crate::papers::cells::{ComparedCell, Verdict};
 use crate::papers::reference::{Claim, Reference};
+use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
 use crate::quantities::counted;
 
@@ -27,7 +28,7 @@ pub(super) fn text(
 ) -> String {
     let mut text = format!("{}\n\n", Total::of(cells));
     roles(&mut text, tallies);
-    let beside = reference.scoring().sentences(cells, reference);
+    let beside = Scoring::beside(cells, reference);
     if !beside.is_empty() {
         let _ = writeln!(text, "\n{}", beside.join("\n"));
     }

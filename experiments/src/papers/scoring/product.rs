@@ -50,7 +50,7 @@ impl Product {
     pub(crate) fn sentences(&self, cells: &[ComparedCell]) -> Vec<String> {
         let by_id: IndexMap<&str, &ComparedCell> = cells.iter().map(|cell| (cell.id.as_str(), cell)).collect();
         let of_role = |role: Role| {
-            let (mut bases, mut ratios, mut nulls) = (IndexMap::new(), Vec::new(), Vec::new());
+            let (mut bases, mut ratios) = (IndexMap::new(), Vec::new());
             for cell in cells.iter().filter(|cell| cell.role() == role && matches(&self.rows, &cell.id)) {
                 let base = self.base_of(&cell.id);
                 let base = by_id.get(base.as_str()).copied().filter(|base| base.id != cell.id);
@@ -58,16 +58,11 @@ impl Product {
                 let Some((base, (ours, paper), (ours_base, paper_base))) = known else { continue };
                 bases.insert(base.id.as_str(), (ours_base / paper_base - 1.0).abs());
                 ratios.push(((ours / ours_base) / (paper / paper_base) - 1.0).abs());
-                nulls.extend(cell.null.map(|null| (null / paper - 1.0).abs()));
             }
             let (rows, of_bases) = (counted(ratios.len(), "row", "rows"), bases.len());
             let percent = |errors: Vec<f64>| median(errors).map(|error| format!("{:.1}%", error * 100.0));
-            let beside = nulls.len();
-            let null =
-                percent(nulls).map_or_else(String::new, |null| format!("; the null baseline, {null} ({beside})"));
             let (base, ratio) = (percent(bases.into_values().collect())?, percent(ratios)?);
-            let Self { about, ratio: how, .. } = self;
-            Some(format!("{about}, {role}: bases {base} off ({of_bases}), {how} {ratio} ({rows}){null}."))
+            Some(format!("{}, {role}: bases {base} off ({of_bases}), {} {ratio} ({rows}).", self.about, self.ratio))
         };
         Role::ALL.into_iter().filter_map(of_role).collect()
     }
