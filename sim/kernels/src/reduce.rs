@@ -5,12 +5,12 @@
 //!   nothing but NaN, gives the identity: +inf and -inf.
 //! - Infinity is a value like any other, and a zero answer is +0. So these two have one right answer, to the bit,
 //!   whatever the instruction set and the order of evaluation.
-//! - Sums of squares are f32 lanes that are emptied into f64 after at most 32 additions each (at most every 4096
+//! - Sums of squares are 32 f32 lanes that are emptied into eight f64 ones after at most 32 additions each (every 1024
 //!   elements), so their error stays near 1e-7 of the sum however long the tensor. Where f32 lanes overflow, or underflow
 //!   enough to matter, a piece of 65536 elements is summed again in f64. NaN and infinity in the data reach the sum. The
 //!   sum of nothing is 0.
-//! - The elements that share a lane, and the order in which lanes are added, depend on the length and the instruction
-//!   set alone, not on the address. Two instruction sets agree within 1e-6 of the sum.
+//! - The elements that share a lane, and the order in which lanes are added, depend on the length alone, so a sum has
+//!   the same bits on every instruction set and at every address.
 //!
 //! An instruction set that the processor lacks runs the scalar twin. Extrema of tensors that no cache holds are read
 //! as eight streams side by side, which memory serves faster than one; for sums, whose order is fixed, it was slower.

@@ -35,7 +35,7 @@ pub trait Simd: Copy {
     type Floats: Copy;
     /// Sixteen integers of 32 bits: u32, i32, or slots of several smaller ones.
     type Words: Copy;
-    /// As many f64 as f32 fit a register, or an array of one: sums that lose no digits.
+    /// Eight f64: sums that lose no digits.
     type Doubles: Copy;
     /// Sixteen sums of products in the making.
     type Products: Copy;
@@ -84,12 +84,11 @@ pub trait Simd: Copy {
     fn bits(self, a: Self::Floats) -> Self::Words;
     /// The floats of bits.
     fn floats_of_bits(self, a: Self::Words) -> Self::Floats;
-    /// Adds lanes to f64 sums. Lanes whose numbers agree modulo [`REGISTER`](Self::REGISTER) are added in f32 first: the
-    /// halves, then the quarters.
+    /// Adds lanes to f64 sums, of which lanes i and i + 8, added in f32, go to the i-th.
     fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles;
     /// f64 sums of nothing.
     fn no_doubles(self) -> Self::Doubles;
-    /// The sum of f64 sums.
+    /// The sum of f64 sums: those four apart, then those two apart, then both.
     fn total(self, a: Self::Doubles) -> f64;
 
     fn load_words(self, from: &[u32; LANES]) -> Self::Words;
@@ -128,6 +127,11 @@ pub trait Simd: Copy {
     fn finish(self, sums: Self::Products) -> Self::Words;
     /// Runs tiled work with as many rows of sums as fit the register file beside what they are made from.
     fn tiled<T: Tiled>(self, work: T) -> T::Output;
+}
+
+/// What [`Simd::total`] is of eight f64.
+fn total([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
 /// How many f32 [`Simd::ask_ahead`] asks ahead.

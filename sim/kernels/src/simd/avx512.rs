@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{AHEAD, Kernel, LANES, Simd, Tiled};
+use super::{AHEAD, Kernel, LANES, Simd, Tiled, total};
 
 /// Proof that the processor has AVX-512 F, BW, DQ and VL, and VNNI if that is said: only [`run`] and [`run_vnni`] make
 /// one.
@@ -37,7 +37,7 @@ macro_rules! whole {
 impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type Floats = __m512;
     type Words = __m512i;
-    type Doubles = (__m512d, __m512d);
+    type Doubles = __m512d;
     type Products = __m512i;
     const REGISTER: usize = 16;
     const TABLE_BITS: u32 = 4;
@@ -89,17 +89,15 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         };
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats = unsafe { _mm512_maskz_mov_ps(mask, a) };
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
-            let low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
-            let high = _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(a));
-            (_mm512_add_pd(into.0, low), _mm512_add_pd(into.1, high))
+            let halves = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
+            _mm512_add_pd(into, _mm512_cvtps_pd(halves))
         };
-        fn no_doubles(self) -> Self::Doubles = unsafe { (_mm512_setzero_pd(), _mm512_setzero_pd()) };
+        fn no_doubles(self) -> Self::Doubles = unsafe { _mm512_setzero_pd() };
         fn total(self, a: Self::Doubles) -> f64 = {
             let mut lanes = [0.0_f64; 8];
             // SAFETY: see above; `lanes` has eight elements.
-            unsafe { _mm512_storeu_pd(lanes.as_mut_ptr(), _mm512_add_pd(a.0, a.1)) };
-            let [a, b, c, d, e, f, g, h] = lanes;
-            ((a + e) + (c + g)) + ((b + f) + (d + h))
+            unsafe { _mm512_storeu_pd(lanes.as_mut_ptr(), a) };
+            total(lanes)
         };
 
         fn load_words(self, from: &[u32; LANES]) -> Self::Words = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };

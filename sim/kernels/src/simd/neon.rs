@@ -27,7 +27,7 @@ const BITS: [u32; 4] = [1, 2, 4, 8];
 impl Simd for Neon {
     type Floats = [float32x4_t; 4];
     type Words = [uint32x4_t; 4];
-    type Doubles = [float64x2_t; 2];
+    type Doubles = [float64x2_t; 4];
     /// The products of first and of second values apart, lane by lane: added up once, at the end.
     type Products = [[int32x4_t; 2]; 4];
     const REGISTER: usize = 4;
@@ -78,11 +78,16 @@ impl Simd for Neon {
             self.floats_of_bits(self.and(self.bits(a), kept))
         };
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
-            let a = vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
-            [vaddq_f64(into[0], vcvt_f64_f32(vget_low_f32(a))), vaddq_f64(into[1], vcvt_high_f64_f32(a))]
+            let (low, high) = (vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
+            let wide = [
+                vcvt_f64_f32(vget_low_f32(low)), vcvt_high_f64_f32(low),
+                vcvt_f64_f32(vget_low_f32(high)), vcvt_high_f64_f32(high),
+            ];
+            from_fn(|i| vaddq_f64(into[i], wide[i]))
         };
-        fn no_doubles(self) -> Self::Doubles = [unsafe { vdupq_n_f64(0.0) }; 2];
-        fn total(self, a: Self::Doubles) -> f64 = unsafe { vaddvq_f64(vaddq_f64(a[0], a[1])) };
+        fn no_doubles(self) -> Self::Doubles = [unsafe { vdupq_n_f64(0.0) }; 4];
+        fn total(self, a: Self::Doubles) -> f64 =
+            unsafe { vaddvq_f64(vaddq_f64(vaddq_f64(a[0], a[2]), vaddq_f64(a[1], a[3]))) };
 
         fn load_words(self, from: &[u32; LANES]) -> Self::Words =
             from_fn(|i| unsafe { vld1q_u32(from.as_ptr().add(4 * i)) });

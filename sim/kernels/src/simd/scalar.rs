@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use super::{LANES, Simd, Tiled};
+use super::{LANES, Simd, Tiled, total};
 
 /// Plain Rust.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ macro_rules! lanes {
 impl Simd for Scalar {
     type Floats = [f32; LANES];
     type Words = [u32; LANES];
-    type Doubles = f64;
+    type Doubles = [f64; 8];
     type Products = [u32; LANES];
     const REGISTER: usize = 1;
     const TABLE_BITS: u32 = 4;
@@ -58,9 +58,9 @@ impl Simd for Scalar {
         fn keep(self, a: Self::Floats, mask: u16) -> Self::Floats =
             from_fn(|i| if mask >> i & 1 == 1 { a[i] } else { 0.0 });
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles =
-            into + f64::from(a.into_iter().sum::<f32>());
-        fn no_doubles(self) -> Self::Doubles = 0.0;
-        fn total(self, a: Self::Doubles) -> f64 = a;
+            from_fn(|i| into[i] + f64::from(a[i] + a[i + 8]));
+        fn no_doubles(self) -> Self::Doubles = [0.0; 8];
+        fn total(self, a: Self::Doubles) -> f64 = total(a);
 
         fn load_words(self, from: &[u32; LANES]) -> Self::Words = *from;
         fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) = *to = value;

@@ -178,15 +178,20 @@ fn sums_neither_overflow_nor_underflow_where_f64_does_not() {
 }
 
 #[test]
-fn sums_do_not_depend_on_the_address() {
+fn sums_depend_neither_on_the_address_nor_on_the_instruction_set() {
     let data = noise(7, 3 * PIECE / 2 + 13);
-    for isa in Isa::available() {
-        let expected = reduce::sum_of_squares(&data, isa).to_bits();
-        for offset in 1..16 {
+    for len in (0..200).chain([data.len()]) {
+        let expected = reduce::sum_of_squares(&data[..len], Isa::Scalar).to_bits();
+        for offset in 0..16 {
             let mut moved = vec![0.0; offset];
-            moved.extend_from_slice(&data);
-            let moved = &moved[offset..];
-            assert_eq!(reduce::sum_of_squares(moved, isa).to_bits(), expected, "{isa}, moved by {offset}");
+            moved.extend_from_slice(&data[..len]);
+            for isa in Isa::available() {
+                assert_eq!(
+                    reduce::sum_of_squares(&moved[offset..], isa).to_bits(),
+                    expected,
+                    "{isa}, {len} at {offset}"
+                );
+            }
         }
     }
 }
