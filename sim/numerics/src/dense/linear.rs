@@ -1,14 +1,10 @@
 //! `x Wᵀ + b` over the last dimension.
 
 use haversack_kernels::Isa;
-use rayon::prelude::*;
 
 use super::gemm::{Matrix, multiply};
 use super::parallel::add_over_rows;
 use crate::error::{Result, expect_length};
-
-/// Rows or columns of a product that one task computes.
-const TILE: usize = 64;
 
 /// Sizes of a linear layer: the weight is outputs × inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +24,12 @@ impl Linear {
     /// An operand whose length is not what the sizes say.
     pub fn forward(&self, input: &[f32], weight: &[f32], bias: Option<&[f32]>, output: &mut [f32]) -> Result {
         self.check(input.len(), weight.len(), output.len(), bias.map(<[f32]>::len))?;
-        let Self { inputs, outputs, .. } = *self;
-        let isa = Isa::chosen()?;
-        output.par_chunks_mut((TILE * outputs).max(1)).zip(input.par_chunks((TILE * inputs).max(1))).for_each(
-            |(output, input)| {
-                let add = bias.is_some_and(|bias| {
-                    output.chunks_exact_mut(outputs).for_each(|row| row.copy_from_slice(bias));
-                    true
-                });
-                let rows = output.len() / outputs;
-                let weight = Matrix::transposed(weight, inputs);
-                multiply([rows, inputs, outputs], Matrix::rows(input, inputs), weight, output, add, isa);
-            },
-        );
+        let Self { rows, inputs, outputs } = *self;
+        if let Some(bias) = bias {
+            output.chunks_exact_mut(outputs.max(1)).for_each(|row| row.copy_from_slice(bias));
+        }
+        let (input, weight) = (Matrix::rows(input, inputs), Matrix::transposed(weight, inputs));
+        multiply([rows, inputs, outputs], input, weight, output, bias.is_some(), Isa::chosen()?);
         Ok(())
     }
 
@@ -50,15 +39,9 @@ impl Linear {
     /// An operand whose length is not what the sizes say.
     pub fn input_gradient(&self, gradient: &[f32], weight: &[f32], input_gradient: &mut [f32]) -> Result {
         self.check(input_gradient.len(), weight.len(), gradient.len(), None)?;
-        let Self { inputs, outputs, .. } = *self;
-        let isa = Isa::chosen()?;
-        input_gradient
-            .par_chunks_mut((TILE * inputs).max(1))
-            .zip(gradient.par_chunks((TILE * outputs).max(1)))
-            .for_each(|(into, gradient)| {
-                let sizes = [into.len() / inputs, outputs, inputs];
-                multiply(sizes, Matrix::rows(gradient, outputs), Matrix::rows(weight, inputs), into, false, isa);
-            });
+        let Self { rows, inputs, outputs } = *self;
+        let (gradient, weight) = (Matrix::rows(gradient, outputs), Matrix::rows(weight, inputs));
+        multiply([rows, outputs, inputs], gradient, weight, input_gradient, false, Isa::chosen()?);
         Ok(())
     }
 
@@ -76,12 +59,8 @@ impl Linear {
         let bias = bias_gradient.as_deref().map(<[f32]>::len);
         self.check(input.len(), weight_gradient.len(), gradient.len(), bias)?;
         let Self { rows, inputs, outputs } = *self;
-        let isa = Isa::chosen()?;
-        weight_gradient.par_chunks_mut((TILE * inputs).max(1)).enumerate().for_each(|(tile, into)| {
-            let sizes = [into.len() / inputs, rows, inputs];
-            let gradient = Matrix { data: gradient.get(tile * TILE..).unwrap_or(&[]), row: 1, column: outputs };
-            multiply(sizes, gradient, Matrix::rows(input, inputs), into, true, isa);
-        });
+        let (turned, input) = (Matrix::transposed(gradient, outputs), Matrix::rows(input, inputs));
+        multiply([outputs, rows, inputs], turned, input, weight_gradient, true, Isa::chosen()?);
         if let Some(bias) = bias_gradient {
             add_rows(gradient, outputs, bias);
         }

@@ -2,7 +2,7 @@
 
 use super::embedding::expect_indices;
 use super::sums::largest;
-use super::transcendental::exp;
+use super::transcendental::{exp, ln};
 use crate::error::{Result, expect_length};
 
 /// What a node has yielded beside tensors.
@@ -32,7 +32,7 @@ pub fn forward(logits: &[f32], classes: usize, labels: &[i64], log_softmax: &mut
         for ((x, y), &label) in rows.zip(labels) {
             let most = largest(x);
             let total: f32 = x.iter().map(|x| exp(x - most)).sum();
-            let log_total = (f64::from(total)).ln() as f32;
+            let log_total = ln(total);
             y.iter_mut().zip(x).for_each(|(y, x)| *y = x - most - log_total);
             let loss = -f64::from(y[label as usize]);
             sum += loss;

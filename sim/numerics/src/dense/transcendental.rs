@@ -1,5 +1,5 @@
-//! Exponential, hyperbolic tangent and error function, without calls into a system's library: the same bits on every
-//! system, and loops over them become vectors.
+//! Exponential, hyperbolic tangent and error function, of which loops become vectors, and logarithm and power: without
+//! calls into a system's library, so the same bits on every system.
 // Coefficients are as published.
 #![allow(clippy::excessive_precision)]
 
@@ -23,6 +23,17 @@ pub fn exp(x: f32) -> f32 {
     let half = (n * 0.5 + ROUND) - ROUND;
     let y = y * power_of_two(half) * power_of_two(n - half);
     if x.is_nan() { x } else { y }
+}
+
+/// The natural logarithm, within half a unit in the last place but for one in millions.
+#[must_use]
+pub fn ln(x: f32) -> f32 {
+    libm::log(f64::from(x)) as f32
+}
+
+/// x to the power of `exponent`, as exactly.
+pub(super) fn power(x: f32, exponent: f32) -> f32 {
+    libm::pow(f64::from(x), f64::from(exponent)) as f32
 }
 
 /// What rounds to the nearest integer when it is added and subtracted: from 2^23 on an f32 has no fraction.

@@ -6,7 +6,7 @@ use haversack_workloads::operator::{Addend, Unary};
 use rayon::prelude::*;
 
 use super::parallel::{BLOCK, blocks2};
-use super::transcendental::{erf, exp, tanh};
+use super::transcendental::{erf, exp, power, tanh};
 use crate::error::{Result, expect_length};
 
 /// What the backward pass of a function needs.
@@ -75,7 +75,7 @@ pub fn forward(function: Unary, values: &mut [f32]) {
         Unary::Tanh => map_in_place(values, tanh),
         Unary::Sigmoid => map_in_place(values, sigmoid),
         Unary::Power(3.0) => map_in_place(values, |x| x * x * x),
-        Unary::Power(power) => map_in_place(values, move |x| x.powf(power)),
+        Unary::Power(by) => map_in_place(values, move |x| power(x, by)),
         Unary::Scale(by) => map_in_place(values, move |x| x * by),
         Unary::DivideByElement(divisor) => forward(Unary::Scale(1.0 / divisor), values),
         Unary::AddConstant(Addend::Value(addend)) => map_in_place(values, move |x| x + addend),
@@ -114,7 +114,7 @@ pub fn backward(function: Unary, held: &[f32], gradient: &[f32], input_gradient:
         Unary::Tanh => map2(held, gradient, input_gradient, |y, g| g * (1.0 - y * y)),
         Unary::Sigmoid => map2(held, gradient, input_gradient, |y, g| g * y * (1.0 - y)),
         Unary::Power(3.0) => map2(held, gradient, input_gradient, |x, g| g * 3.0 * x * x),
-        Unary::Power(power) => map2(held, gradient, input_gradient, move |x, g| g * power * x.powf(power - 1.0)),
+        Unary::Power(by) => map2(held, gradient, input_gradient, move |x, g| g * by * power(x, by - 1.0)),
         Unary::Scale(by) => map2(held, gradient, input_gradient, move |_, g| g * by),
         Unary::DivideByElement(divisor) => {
             return backward(Unary::Scale(1.0 / divisor), held, gradient, input_gradient);

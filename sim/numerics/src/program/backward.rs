@@ -12,6 +12,7 @@ use super::operands::{Operands, Outputs};
 use super::run::Run;
 use super::{Derivative, Part, Passes, Result};
 use crate::dense::batch_norm::Normalised;
+use crate::dense::transcendental::exp;
 use crate::dense::{elementwise, embedding, softmax, unary};
 use crate::memory::{Seen, Signs};
 
@@ -123,7 +124,7 @@ impl Derived<'_> {
         for (made, (gradient, log)) in made.chunks_exact_mut(classes.max(1)).zip(rows) {
             let sum: f32 = gradient.iter().sum();
             for (made, (gradient, log)) in made.iter_mut().zip(gradient.iter().zip(log)) {
-                *made = gradient - log.exp() * sum;
+                *made = gradient - exp(*log) * sum;
             }
         }
         Ok(())

@@ -264,6 +264,21 @@ fn niti_learns_on_any_number_of_threads() {
     }
 }
 
+/// Calls `f` with what the normalised network ends with after three steps.
+pub(crate) fn trained(f: impl FnOnce(&State)) {
+    let (network, meter) = (normalised(), Meter::new());
+    let rewritten = rewritten(&network);
+    let graph = rewritten.graph.clone();
+    let program = Program::of_integers(&network, rewritten).unwrap();
+    let (mut state, batch) = (program.initial_state(&graph, 1, &meter).unwrap(), batch(72, 3, 12));
+    for update in 0..3 {
+        Plain { program: &program, graph: &graph, batch: &batch, pass: &pass(12, update), meter: &meter }
+            .train(&mut state)
+            .unwrap();
+    }
+    f(&state);
+}
+
 #[test]
 fn what_is_not_carried_out_on_data_is_refused_in_words() {
     let network = network();

@@ -1,6 +1,7 @@
 //! Operators against hand arithmetic, slow twins, finite differences and PyTorch.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bytes;
 mod common;
 mod convolution;
 mod integers;

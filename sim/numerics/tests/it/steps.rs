@@ -6,7 +6,7 @@ use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
 use haversack_numerics::optimiser::Rule;
 use haversack_numerics::plain::Plain;
-use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::program::{Loss, Pass, Statistics};
 use haversack_numerics::state::State;
 use haversack_numerics::{Meter, Program};
 use haversack_testing::formula;
@@ -102,6 +102,25 @@ fn three_steps_are_pytorchs() {
     }
     // All trained weights of the eight networks.
     assert!(seen > 150, "{seen}");
+}
+
+/// Calls `f` with what each network of the fixture ends with after three steps of Adam.
+pub(crate) fn trained(mut f: impl FnMut(&State, Loss)) {
+    let all: Value = serde_json::from_str(FIXTURE).unwrap();
+    for (id, fixture) in all["networks"].as_object().unwrap() {
+        let (network, meter, samples) = (network(id, fixture), Meter::new(), 4);
+        let optimiser = Optimiser::Adam;
+        let graph = differentiate(&network, EagerRules { optimiser, ..EagerRules::default() }).unwrap();
+        let program = Program::new(&network, &graph).unwrap();
+        let (mut state, batch) = (state(&program, &graph, &meter), batch(fixture, &graph, samples));
+        let rule = Rule { optimiser, rate: 1e-3, decay: 1e-4 };
+        let mut step = |update| {
+            let pass = Pass { samples, batch: samples, first: 0, update, seed: 1, statistics: Statistics::Own, rule };
+            Plain { program: &program, graph: &graph, batch: &batch, pass: &pass, meter: &meter }.train(&mut state)
+        };
+        let loss = (0..3).map(|update| step(update).unwrap()).last().unwrap();
+        f(&state, loss);
+    }
 }
 
 fn values_by_name(network: &Network, state: &State) -> BTreeMap<String, Vec<f32>> {

@@ -110,7 +110,7 @@ impl Integers {
 
 /// The bits of the largest gradient of a weight, by which the weight moves by the learning rate's share of a range of 128.
 fn gradient_bits(pass: &Pass) -> i32 {
-    (f64::from(pass.rule.rate) * 128.0).log2().round().clamp(-31.0, f64::from(CODE_BITS)) as i32
+    libm::log2(f64::from(pass.rule.rate) * 128.0).round().clamp(-31.0, f64::from(CODE_BITS)) as i32
 }
 
 impl Summed {

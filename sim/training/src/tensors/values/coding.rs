@@ -10,6 +10,7 @@ use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, de
 use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping, Layout, Packed, requantise};
 use haversack_kernels::{Isa, KernelError, reduce};
 use haversack_memory::pages::PageError;
+use haversack_numerics::dense::transcendental::{exp, ln};
 use haversack_numerics::memory::{Contents, Memory};
 use haversack_numerics::program::{Map, Passes, Positions, Scale};
 use haversack_numerics::{Bytes, Floats, Integers, Meter, Program};
@@ -110,7 +111,7 @@ impl<'g> Coding<'g> {
                 let packed = Packed::quantise(stored, format(bits)?, self.rounding(tensor, 0), self.isa)?;
                 packed.dequantise_into(self.isa, values)?;
                 if exponentials.is_some() {
-                    values.iter_mut().for_each(|value| *value = value.ln());
+                    values.iter_mut().for_each(|value| *value = ln(*value));
                 }
             }
         }
@@ -178,7 +179,7 @@ impl<'g> Coding<'g> {
         let copy = parts.copy_bytes(of.bits) as usize;
         self.unpack(of.bits, &bytes[..copy.min(bytes.len())], &mut values)?;
         if self.is_exponential(of.tensor, of.bits) {
-            values.iter_mut().for_each(|value| *value = value.ln());
+            values.iter_mut().for_each(|value| *value = ln(*value));
         }
         Ok(Contents::Floats(values))
     }
@@ -281,7 +282,7 @@ impl<'g> Coding<'g> {
     fn exponentials(&self, tensor: TensorId, bits: u8, values: &[f32]) -> Option<Floats> {
         self.is_exponential(tensor, bits).then(|| {
             let mut exponentials = self.meter.copy(values);
-            exponentials.iter_mut().for_each(|value| *value = value.exp());
+            exponentials.iter_mut().for_each(|value| *value = exp(*value));
             exponentials
         })
     }
