@@ -88,7 +88,7 @@ impl Schedule {
             Shape::Constant => 1.0,
             Shape::Cosine => {
                 let left = (f64::from(epochs) - self.warm_up).max(f64::MIN_POSITIVE);
-                0.5 * (1.0 + (std::f64::consts::PI * (epoch - self.warm_up) / left).cos())
+                0.5 * (1.0 + libm::cos(std::f64::consts::PI * (epoch - self.warm_up) / left))
             }
             Shape::Step { at, by } => at.iter().filter(|&&at| epoch >= at).fold(1.0, |factor, _| factor * by),
         }

@@ -53,7 +53,7 @@ impl Draws {
     /// Number `count` from the normal distribution of deviation 1 (Box and Muller).
     pub fn normal(self, count: u32) -> f64 {
         let (radius, angle) = (1.0 - self.even(2 * count), self.even(2 * count + 1));
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        (-2.0 * libm::log(radius)).sqrt() * libm::cos(std::f64::consts::TAU * angle)
     }
 
     /// From the gamma distribution of this shape and scale one (Marsaglia and Tsang, TOMS 2000).
@@ -65,11 +65,11 @@ impl Draws {
         let accepted = (0..100).find_map(|attempt| {
             let (normal, even) = (self.normal(2 * attempt), self.even(4 * attempt + 2));
             let cube = (1.0 + spread * normal).powi(3);
-            let likely = 0.5 * normal * normal + scale - scale * cube + scale * cube.max(f64::MIN_POSITIVE).ln();
-            (cube > 0.0 && (1.0 - even).ln() < likely).then_some(scale * cube)
+            let likely = 0.5 * normal * normal + scale - scale * cube + scale * libm::log(cube.max(f64::MIN_POSITIVE));
+            (cube > 0.0 && libm::log(1.0 - even) < likely).then_some(scale * cube)
         });
         let drawn = accepted.unwrap_or(boosted);
-        if shape < 1.0 { drawn * (1.0 - self.even(3)).powf(1.0 / shape) } else { drawn }
+        if shape < 1.0 { drawn * libm::pow(1.0 - self.even(3), 1.0 / shape) } else { drawn }
     }
 }
 

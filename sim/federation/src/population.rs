@@ -129,11 +129,12 @@ fn draw(seed: u64, phone: u32, setting: &PopulationSetting, classes: &[Vec<u8>],
     let memory = setting.memory_at(draws(Purpose::Memory).even(0));
     let devices = &classes[memory];
     let device = (draws(Purpose::Device).even(0) * devices.len() as f64) as usize;
-    let link = |purpose| (setting.link.bytes_per_s() * (setting.link.spread * draws(purpose).normal(0)).exp()) as f32;
+    let link =
+        |purpose| (setting.link.bytes_per_s() * libm::exp(setting.link.spread * draws(purpose).normal(0))) as f32;
     Phone {
         memory: memory as u8,
         device: devices[device.min(devices.len() - 1)],
-        speed: (setting.memory[memory].speed_spread * draws(Purpose::Speed).normal(0)).exp() as f32,
+        speed: libm::exp(setting.memory[memory].speed_spread * draws(Purpose::Speed).normal(0)) as f32,
         down: link(Purpose::Down),
         up: link(Purpose::Up),
         samples: match sizes {

@@ -34,7 +34,7 @@ impl Quantiles {
         let above = self.shares.partition_point(|&known| known <= share).clamp(1, self.shares.len() - 1);
         let ([from, to], [low, high]) =
             ([self.shares[above - 1], self.shares[above]], [self.lengths[above - 1], self.lengths[above]]);
-        low * (high / low).powf(((share - from) / (to - from)).clamp(0.0, 1.0))
+        low * libm::pow(high / low, ((share - from) / (to - from)).clamp(0.0, 1.0))
     }
 }
 

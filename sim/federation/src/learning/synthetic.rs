@@ -64,8 +64,10 @@ impl Synthetic {
         let mut stream = Stream::new(seed, &format!("client {client}"), purpose);
         for _ in 0..number {
             // The variance of value number j, from one, is j^-1.2.
-            let sample: Vec<f64> =
-                (1..).zip(&centre).map(|(j, centre)| centre + f64::from(j).powf(-0.6) * normal(&mut stream)).collect();
+            let sample: Vec<f64> = (1..)
+                .zip(&centre)
+                .map(|(j, centre)| centre + libm::pow(f64::from(j), -0.6) * normal(&mut stream))
+                .collect();
             let score = |class: usize| {
                 let row = &weights[class * Self::FEATURES..(class + 1) * Self::FEATURES];
                 bias[class] + row.iter().zip(&sample).map(|(weight, value)| weight * value).sum::<f64>()

@@ -152,7 +152,7 @@ impl Oort {
         let score = |&phone: &u32| {
             let known = self.known[phone as usize];
             let reward = (f64::from(known.reward).min(clip) - least) / range;
-            let uncertain = (UNCERTAINTY * f64::from(round).ln().max(0.0) / f64::from(known.round.max(1))).sqrt();
+            let uncertain = (UNCERTAINTY * libm::log(round.into()).max(0.0) / f64::from(known.round.max(1))).sqrt();
             let weight = (reward + uncertain) * Self::penalty(preferred, f64::from(known.took_s));
             Weighed { phone, weight }
         };

@@ -15,7 +15,7 @@ pub(super) struct Weighed {
 pub(super) fn sample(candidates: &[Weighed], number: usize, stream: &mut Stream) -> Vec<u32> {
     let keyed = candidates.iter().map(|&Weighed { phone, weight }| {
         let even: f64 = stream.random();
-        let key = if weight > 0.0 { (1.0 - even).ln() / weight } else { f64::NEG_INFINITY };
+        let key = if weight > 0.0 { libm::log(1.0 - even) / weight } else { f64::NEG_INFINITY };
         Weighed { phone, weight: key }
     });
     let mut keyed: Vec<Weighed> = keyed.collect();
