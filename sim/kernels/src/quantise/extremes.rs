@@ -1,6 +1,6 @@
 //! The smallest and the greatest element, passing over NaN, and whether there may be one.
 
-use crate::simd::{LANES, STREAMED_FROM, STREAMS, Simd, streams};
+use crate::simd::{LANES, STREAMED_FROM, STREAMS, Simd, identity, streams};
 
 /// What one pass over some values finds.
 #[derive(Clone, Copy)]
@@ -68,8 +68,8 @@ struct Seen<S: Simd, const N: usize> {
 impl<S: Simd, const N: usize> Seen<S, N> {
     #[inline(always)]
     fn new(simd: S) -> Self {
-        let (low, high) = ([simd.splat(f32::INFINITY); N], [simd.splat(f32::NEG_INFINITY); N]);
-        Self { low, high, sum: [simd.splat(0.0); N] }
+        let (low, high) = (simd.splat(identity(f32::INFINITY)), simd.splat(identity(f32::NEG_INFINITY)));
+        Self { low: [low; N], high: [high; N], sum: [simd.splat(0.0); N] }
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::isa::Isa;
-use crate::simd::{Kernel, LANES, STREAMED_FROM, STREAMS, Simd, dispatch, streams};
+use crate::simd::{Kernel, LANES, STREAMED_FROM, STREAMS, Simd, dispatch, identity, streams};
 
 /// Lanes of the scalar twin.
 const TWIN_LANES: usize = 24;
@@ -91,7 +91,7 @@ impl<O: Order> Kernel for OneStream<'_, O> {
 
 #[inline(always)]
 fn in_vectors<O: Order, S: Simd, const N: usize>(simd: S, mut data: &[f32]) -> f32 {
-    let mut so_far = [simd.splat(O::IDENTITY); N];
+    let mut so_far = [simd.splat(identity(O::IDENTITY)); N];
     if data.len() >= N * LANES
         && let Some(first) = data.first_chunk()
     {
@@ -128,7 +128,7 @@ impl<O: Order> Kernel for Streams<'_, O> {
             return by_twin::<O>(self.0);
         }
         let (streams, rest) = streams(self.0);
-        let mut so_far = [simd.splat(O::IDENTITY); 4];
+        let mut so_far = [simd.splat(identity(O::IDENTITY)); 4];
         for at in 0..streams[0].len() {
             for k in 0..STREAMS {
                 so_far[k % 4] = O::keep_lanes(simd, so_far[k % 4], simd.load(&streams[k][at]));
@@ -145,9 +145,9 @@ impl<O: Order> Kernel for Streams<'_, O> {
 /// The scalar twin: plain Rust over an array of lanes, which the compiler turns into whatever vectors the target has.
 fn by_twin<O: Order>(data: &[f32]) -> f32 {
     let (chunks, rest) = data.as_chunks();
-    let mut lanes = [O::IDENTITY; TWIN_LANES];
+    let mut lanes = [identity(O::IDENTITY); TWIN_LANES];
     keep_all::<O>(chunks, &mut lanes);
-    lanes.into_iter().chain(rest.iter().copied()).fold(O::IDENTITY, O::keep)
+    lanes.into_iter().chain(rest.iter().copied()).fold(identity(O::IDENTITY), O::keep)
 }
 
 /// Never inlined: where the lanes are joined in the same function, the compiler makes vectors of that instead, and the
