@@ -1,4 +1,5 @@
-//! Lists the measured sets that come along (`truth/<set>`) and their networks, so that a new set needs no code.
+//! Lists the measured sets that come along (`truth/<set>`), their networks, and what was measured in training (`measured`), so
+//! that a new file needs no code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -26,7 +27,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let code = format!(
         "pub(crate) static SETS: &[Embedded] = &[\n{sets}];\nstatic NETWORKS: &[(&str, &[u8])] = &[\n{networks}];\n"
     );
-    Ok(fs::write(PathBuf::from(env::var("OUT_DIR")?).join("truth.rs"), code)?)
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("truth.rs"), code)?;
+    Ok(fs::write(out.join("measured.rs"), measured()?)?)
+}
+
+/// The files of `measured`: none where the folder is not there.
+fn measured() -> Result<String, Box<dyn Error>> {
+    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("measured");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut files = String::new();
+    for path in sorted(&folder)? {
+        let name = file_name(&path)?;
+        let Some((place, _)) = name.rsplit_once(".toml") else { continue };
+        let (place, path) = (place.replacen('-', "/", 1), path.display().to_string());
+        writeln!(files, "    ({place:?}, {:?}, include_str!({path:?})),", format!("experiments/measured/{name}"))?;
+    }
+    Ok(format!("const FILES: &[(&str, &str, &str)] = &[\n{files}];\n"))
 }
 
 /// What a folder holds, by name; nothing if it is not there.

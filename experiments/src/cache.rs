@@ -6,7 +6,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The place of one value, which one thread at a time makes.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
@@ -46,15 +46,6 @@ impl Cache {
         Ok(made)
     }
 
-    /// Whether another thread is making the value of `key`, so that [`Cache::get`] would wait for it.
-    pub fn is_being_made<K, V>(&self, key: K) -> bool
-    where
-        K: Hash + Eq + Send + 'static,
-        V: Send + Sync + 'static,
-    {
-        self.slot::<K, V>(key).is_some_and(|slot| matches!(slot.try_lock(), Err(TryLockError::WouldBlock)))
-    }
-
     /// The place of a value; always there, since what stands under a type's own id is of that type.
     fn slot<K, V>(&self, key: K) -> Option<Slot<V>>
     where
@@ -88,7 +79,5 @@ mod tests {
         assert_eq!(cache.get::<_, String, ()>("key", || Ok("text".to_owned())).unwrap().as_str(), "text");
         assert!(cache.get::<_, u64, &str>("other", || Err("not made")).is_err());
         assert_eq!(cache.get::<_, u64, ()>("other", || Ok(3)), Ok(Arc::new(3)), "an error is not kept");
-        let made = cache.get::<_, u64, ()>("third", || Ok(u64::from(cache.is_being_made::<_, u64>("third"))));
-        assert_eq!((made, cache.is_being_made::<_, u64>("third")), (Ok(Arc::new(1)), false));
     }
 }

@@ -5,6 +5,7 @@
 
 mod budgets;
 mod costs;
+mod depends;
 mod iteration;
 mod learner;
 mod on_device;

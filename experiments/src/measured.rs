@@ -1,9 +1,10 @@
-//! What training with data has measured: `measured/*.toml`, embedded and read strictly.
+//! What training with data has measured and how accurate networks became: `measured/*.toml`, embedded and read strictly.
 //!
 //! Such a file is written by `haversack reproduce PAPER/ARTEFACT --full`, into the folder of results as
 //! `PAPER/ARTEFACT.toml`; copied to `experiments/measured/PAPER-ARTEFACT.toml` it is what the plain command reads.
 //!
 //! ```toml
+//! digest = "0123456789abcdef"     # of all that follows: what was changed by hand is refused
 //! about = "Share of channels with outliers"
 //! kind = "measured"
 //! command = "haversack reproduce fedhybrid/figure9 --full"
@@ -25,7 +26,19 @@
 //! seed = 0
 //! unit = "bits"
 //! values = [10, 11, 10]
+//!
+//! [[training]]                    # what figures of accuracy are drawn from, if anything is
+//! network = "lenet5"
+//! data = "glyphs"
+//! how = "actnn, batch 32, 4 epochs"
+//! key = "0123456789abcdef"        # the digest of all that it depends on but the seed: what is asked for has this one
+//!
+//! [[training.learned]]
+//! seed = 0
+//! accuracy = [81.25, 90.5]        # on the test part in percent, an epoch each
 //! ```
+
+mod training;
 
 use std::fmt;
 
@@ -34,29 +47,10 @@ use haversack_devices::registry::digest;
 use haversack_devices::text::{hint, read_toml};
 use serde::{Deserialize, Serialize};
 
-/// One of the embedded files.
-macro_rules! file {
-    ($paper:literal, $artefact:literal) => {
-        (
-            concat!($paper, "/", $artefact),
-            concat!("experiments/measured/", $paper, "-", $artefact, ".toml"),
-            include_str!(concat!("../measured/", $paper, "-", $artefact, ".toml")),
-        )
-    };
-}
+pub use training::{Learned, Rounds, Training};
 
-/// The embedded files, each with what it was measured for: `paper/artefact`.
-const FILES: &[(&str, &str, &str)] = &[
-    file!("comparison", "sensitivity"),
-    file!("daf", "bits"),
-    file!("fedhybrid", "figure9"),
-    file!("fedhybrid", "figure18b"),
-    file!("fedhybrid", "section4.4.1"),
-    file!("fedhybrid", "section5.2"),
-    file!("mandheling", "figure4b"),
-    file!("mandheling", "rescaling"),
-    file!("mandheling", "section3.5"),
-];
+// `FILES`: the embedded files, each with what it was measured for (`paper/artefact`), its path and its text.
+include!(concat!(env!("OUT_DIR"), "/measured.rs"));
 
 /// The number of seeds that a measurement is made with.
 pub const SEEDS: u64 = 5;
@@ -114,7 +108,8 @@ impl Measured {
     /// Reads a file; `file` is how errors name it.
     ///
     /// # Errors
-    /// Text that does not follow the schema, a value called as another one, or with another number of seeds than the file.
+    /// Text that does not follow the schema, one that is not whole or was changed since it was written, a value called as
+    /// another one, or with another number of seeds than the file.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let read: Self = read_toml(file, text)?;
         for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
@@ -131,6 +126,14 @@ impl Measured {
             let line = heads.nth(place).map_or(1, |(line, _)| line + 1);
             bail!("{file}:{line}: {message}");
         }
+        let (line, body) = text.lines().position(|line| line.starts_with(DIGEST)).zip(body(text)).unwrap_or_default();
+        let found = digest(body);
+        if read.digest != found {
+            let (line, own, command) = (line + 1, &read.digest, &read.command);
+            bail!(
+                "{file}:{line}: `digest`: {own} is not that of what follows, {found}: it was changed, or is not whole; `{command}` makes it anew"
+            );
+        }
         Ok(read)
     }
 
@@ -138,7 +141,29 @@ impl Measured {
     pub fn to_text(&self) -> String {
         // A struct of numbers, words and lists of them is always TOML.
         let body = toml::to_string(self).unwrap_or_default();
-        format!("# Written by the command below; not to be edited.\n{body}")
+        format!("# Written by the command below; not to be edited.\n{DIGEST}\"{}\"\n{body}", digest(&body))
+    }
+
+    /// What was learned of what is `wanted`, if it is here.
+    pub(crate) fn training(&self, wanted: &Training) -> Option<&Training> {
+        self.trainings.iter().find(|training| training.key == wanted.key)
+    }
+
+    /// Takes in trainings, each once and by what they are of, with their networks, data and seeds.
+    pub(crate) fn take(&mut self, mut trainings: Vec<Training>) {
+        trainings.sort_by_cached_key(|one| [&one.network, &one.data, &one.how, &one.key].map(String::clone));
+        trainings.dedup_by(|one, other| one.key == other.key);
+        for Training { network, data, learned, .. } in &trainings {
+            for (names, name) in [(&mut self.networks, network), (&mut self.data, data)] {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+            self.seeds.extend(learned.iter().map(|learned| learned.seed));
+        }
+        self.seeds.sort_unstable();
+        self.seeds.dedup();
+        self.trainings = trainings;
     }
 
     /// The value called `id`.
@@ -171,12 +196,23 @@ impl fmt::Display for Measured {
 
 /// Significant digits that are kept of a measured value.
 const DIGITS: usize = 6;
+/// What the line of a file's digest begins with.
+const DIGEST: &str = "digest = ";
+
+/// What the digest of a file is of: all lines after its own.
+fn body(text: &str) -> Option<&str> {
+    let at = text.find(&format!("\n{DIGEST}"))? + 1;
+    text[at..].split_once('\n').map(|(_, body)| body)
+}
 
 /// What was measured for one artefact.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
 pub struct Measured {
+    /// The digest of all that follows it in its file.
+    #[serde(skip_serializing)]
+    pub digest: String,
     /// What was measured, in a line.
     pub about: String,
     /// How the values are known.
@@ -192,11 +228,14 @@ pub struct Measured {
     /// The version of haversack that measured it.
     pub version: String,
     /// The values.
-    #[serde(rename = "value")]
+    #[serde(rename = "value", default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<MeasuredValue>,
     /// Values that came one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<MeasuredSeries>,
+    /// What networks have learned.
+    #[serde(rename = "training", default, skip_serializing_if = "Vec::is_empty")]
+    pub trainings: Vec<Training>,
 }
 
 /// What was measured again and again while one network learned.
@@ -214,10 +253,11 @@ pub struct MeasuredSeries {
 }
 
 /// How a value is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// By measuring it.
+    #[default]
     Measured,
 }
 
@@ -279,18 +319,18 @@ impl MeasuredValue {
         let (mean, half) = interval(each);
         Self {
             id: id.into(),
-            value: rounded(mean),
-            lo: rounded(mean - half),
-            hi: rounded(mean + half),
+            value: rounded(mean, DIGITS),
+            lo: rounded(mean - half, DIGITS),
+            hi: rounded(mean + half, DIGITS),
             unit: unit.to_owned(),
-            each: each.iter().copied().map(rounded).collect(),
+            each: each.iter().map(|&value| rounded(value, DIGITS)).collect(),
         }
     }
 }
 
-fn rounded(value: f64) -> f64 {
+fn rounded(value: f64, digits: usize) -> f64 {
     // The text of a float is a float.
-    format!("{value:.*e}", DIGITS - 1).parse::<f64>().map_or(value, |rounded| rounded + 0.0)
+    format!("{value:.*e}", digits - 1).parse::<f64>().map_or(value, |rounded| rounded + 0.0)
 }
 
 #[cfg(test)]
@@ -318,7 +358,9 @@ mod tests {
             let measured = committed(place).unwrap();
             assert_eq!(measured.to_text(), text, "{file}");
             assert_eq!(file, format!("experiments/measured/{}.toml", place.replace('/', "-")));
-            assert!(measured.command.starts_with(&format!("haversack reproduce {place} --full")), "{file}");
+            let command = format!("haversack reproduce {place} --");
+            let flag = measured.command.strip_prefix(&command);
+            assert!(flag.is_some_and(|flag| ["full", "learn"].contains(&flag)), "{file}: {}", measured.command);
         }
     }
 
@@ -345,8 +387,8 @@ mod tests {
             networks: vec!["lenet5".into()],
             seeds: vec![0, 1, 2],
             version: "0.1.0".into(),
-            values: Vec::new(),
             series: vec![MeasuredSeries { id: "s".into(), seed: 1, unit: "bits".into(), values: vec![3, -4] }],
+            ..Measured::default()
         };
         measured.add("share", "%", &[1.0, 2.0, 3.0]);
         measured.add("b", "", &[2.0 / 3.0; 3]);
@@ -363,7 +405,8 @@ mod tests {
     fn a_file_that_was_written_is_read_and_written_again_to_the_same_bytes() {
         let written = example().to_text();
         let read = Measured::parse("m.toml", &written).unwrap();
-        assert_eq!((&read, read.to_text()), (&example(), written));
+        assert_eq!(read.to_text(), written);
+        assert_eq!(Measured { digest: String::new(), ..read.clone() }, example());
         // Mean 2, half 4.302653 / √3 = 2.484138: the ends to six digits.
         let a = read.value("share").unwrap();
         assert_eq!((a.value, a.lo, a.hi), (2.0, -0.484_138, 4.484_14));
@@ -374,19 +417,41 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_line_and_field() {
-        // Lines: a comment, seven fields, a blank line, and then the first value's head in line 10.
+        // Lines: a comment, eight fields, a blank line, and then the first value's head in line 11.
         let cases = [
-            ("unit = \"%\"", "units = \"%\"", "m.toml:15: `value.0.units`: unknown key (did you mean `unit`?)"),
-            ("lo = -0.484138", "lo = 3.0", "m.toml:13: `value.0.lo`: expected at most the value, 2, found 3"),
-            ("\"measured\"", "\"guessed\"", "m.toml:3: `kind`: unknown value `guessed`"),
-            ("seeds = [0, 1, 2]", "seeds = [0, 1]", "m.toml:10: `value.0.each`: expected 2 numbers"),
+            ("unit = \"%\"", "units = \"%\"", "m.toml:16: `value.0.units`: unknown key (did you mean `unit`?)"),
+            ("lo = -0.484138", "lo = 3.0", "m.toml:14: `value.0.lo`: expected at most the value, 2, found 3"),
+            ("\"measured\"", "\"guessed\"", "m.toml:4: `kind`: unknown value `guessed`"),
+            ("seeds = [0, 1, 2]", "seeds = [0, 1]", "m.toml:11: `value.0.each`: expected 2 numbers"),
             ("id = \"b\"", "id = \"share\"", "`value.1.id`: `share` stands here twice"),
             ("version = \"0.1.0\"\n", "", "`version`: missing key"),
+            ("values = [3, -4]", "values = [3, -5]", "m.toml:2: `digest`: "),
+            ("digest = ", "digst = ", "m.toml:2: `digst`: unknown key (did you mean `digest`?)"),
         ];
         for (from, to, message) in cases {
             let error = refused(from, to);
             assert!(error.contains(message), "{error}");
         }
         assert!(example().value("shares").unwrap_err().to_string().contains("did you mean 'share'?"));
+    }
+
+    #[test]
+    fn trainings_are_found_by_all_that_they_depend_on() {
+        let wanted = |rate: &str| Training::wanted("lenet5", "glyphs", "original, 2 epochs".to_owned(), rate);
+        let learned =
+            |seed, accuracy: &[f64]| Learned { seed, accuracy: accuracy.to_vec(), ..Learned::default() }.rounded();
+        let mut measured = Measured::default();
+        let learned = vec![learned(3, &[10.0, 81.256_78]), learned(0, &[11.0, 200.0 / 3.0])];
+        let taught = Training { learned, ..wanted("0.1") };
+        measured.take(vec![wanted("9"), taught.clone(), taught]);
+        // By their networks, data and words; one that is there twice once; four digits are kept.
+        let read = Measured::parse("m.toml", &measured.to_text()).unwrap();
+        assert_eq!(
+            (read.trainings.len(), &read.seeds[..], &read.networks[..]),
+            (2, &[0, 3][..], &["lenet5".to_owned()][..])
+        );
+        let found = read.training(&wanted("0.1")).unwrap();
+        assert_eq!(found.learned.iter().map(|one| one.accuracy[1]).collect::<Vec<_>>(), [81.26, 66.67]);
+        assert_eq!(read.training(&wanted("0.2")), None);
     }
 }

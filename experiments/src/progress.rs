@@ -13,12 +13,16 @@ const SOONEST: Duration = Duration::from_secs(10);
 const PARTS: u64 = 10;
 /// ... and after this time whatever was done.
 const LATEST: Duration = Duration::from_secs(60);
+/// What is done in so many parts of the work says how long the rest takes; of less it is not to be believed.
+const BELIEVED: u64 = 20;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Things of this name, in the plural.
     Number(&'static str),
+    /// Such of which some take much longer than others, so that nobody knows how long the rest takes.
+    Uneven(&'static str),
     /// Bytes.
     Bytes,
 }
@@ -28,6 +32,7 @@ impl Amount {
     fn template(self) -> String {
         match self {
             Self::Number(things) => format!("{{bar:40}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"),
+            Self::Uneven(things) => format!("{{bar:40}} {{human_pos}} of {{human_len}} {things}"),
             Self::Bytes => {
                 "{bar:40} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left".to_owned()
             }
@@ -37,7 +42,9 @@ impl Amount {
     /// "1,200 of 12,000 runs".
     fn text(self, done: u64, all: u64) -> String {
         match self {
-            Self::Number(things) => format!("{} of {} {things}", HumanCount(done), HumanCount(all)),
+            Self::Number(things) | Self::Uneven(things) => {
+                format!("{} of {} {things}", HumanCount(done), HumanCount(all))
+            }
             Self::Bytes => format!("{} of {}", DecimalBytes(done), DecimalBytes(all)),
         }
     }
@@ -113,16 +120,21 @@ impl Lines {
             return None;
         }
         (self.told, self.last) = (self.done, now);
-        let left = now.as_secs_f64() * (self.all - self.done) as f64 / (self.done - self.before).max(1) as f64;
-        Some(format!("{}, {} left about", self.amount.text(self.done, self.all), clock(left)))
+        let (text, new) = (self.amount.text(self.done, self.all), self.done - self.before);
+        if matches!(self.amount, Amount::Uneven(_)) || new * BELIEVED < self.all - self.before {
+            return Some(text);
+        }
+        Some(format!("{text}, about {} left", about(now.as_secs_f64() * (self.all - self.done) as f64 / new as f64)))
     }
 }
 
-/// Seconds as `m:ss`, or `h:mm:ss` from an hour on.
-fn clock(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+/// Seconds as far as they are to be believed: `40 s`, `3 min`, `2.5 h`.
+fn about(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{:.0} s", (seconds / 10.0).ceil() * 10.0),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
 }
 
 struct Reading<'p, R> {
@@ -174,10 +186,10 @@ mod tests {
         assert_eq!(at(9, 1_200), None, "too soon");
         assert_eq!(at(9, 0), None);
         // 1,200 in 10 s: 10,800 more take 90 s.
-        assert_eq!(at(10, 0).as_deref(), Some("1,200 of 12,000 runs, 1:30 left about"));
+        assert_eq!(at(10, 0).as_deref(), Some("1,200 of 12,000 runs, about 2 min left"));
         assert_eq!(at(25, 600), None, "less than a tenth more");
         // A minute after the last line: 1,800 in 70 s, so 10,200 more take 396.7 s.
-        assert_eq!(at(70, 0).as_deref(), Some("1,800 of 12,000 runs, 6:37 left about"));
+        assert_eq!(at(70, 0).as_deref(), Some("1,800 of 12,000 runs, about 7 min left"));
         assert_eq!(at(90, 10_200), None, "what is done needs no line");
     }
 
@@ -186,7 +198,17 @@ mod tests {
         let mut lines = Lines { before: 50, done: 50, told: 50, ..lines(100) };
         // 10 in 3600 s: 40 more take four hours.
         let line = lines.line(Duration::from_secs(3600), 10).unwrap();
-        assert_eq!(line, "60 of 100 runs, 4:00:00 left about");
+        assert_eq!(line, "60 of 100 runs, about 4.0 h left");
+        assert_eq!([40.0, 89.0, 91.0].map(about), ["40 s", "90 s", "2 min"]);
+    }
+
+    #[test]
+    fn what_is_not_to_be_believed_is_not_told() {
+        let minute = Duration::from_secs(60);
+        // A twenty-fifth is too little, and of things that take unlike times any share.
+        assert_eq!(lines(100).line(minute, 4).as_deref(), Some("4 of 100 runs"));
+        let mut uneven = Lines { amount: Amount::Uneven("artefacts"), ..lines(10) };
+        assert_eq!(uneven.line(minute, 5).as_deref(), Some("5 of 10 artefacts"));
     }
 
     #[test]

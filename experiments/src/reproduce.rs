@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-pub use artefact::{Artefact, ArtefactError, Context, Run};
+pub use artefact::{Artefact, ArtefactError, Context, Lacking, Run};
 pub use data::Cells;
 pub use kept::Kept;
 pub use merge::merge;
@@ -146,6 +146,7 @@ impl<'r> Job for Reproducing<'r> {
     const NAME: &'static str = "reproduction";
     const THINGS: &'static str = "artefacts";
     const LOG: &'static str = KEPT;
+    const UNEVEN: bool = true;
 
     fn working(&self) -> Vec<String> {
         let written = self.parts.iter().flat_map(|part| part.names());

@@ -33,7 +33,7 @@ pub use saved::Row;
 use saved::{Saved, Shown};
 use specification::Specification;
 pub use stand_in::StandIn;
-pub(crate) use stand_in::apart;
+pub(crate) use stand_in::{apart, chance, learned};
 
 /// The table of a training, in its folder.
 pub const EPOCHS: &str = "epochs.parquet";

@@ -1,17 +1,20 @@
 //! Networks that artefacts train on stand-ins: which, and what is made of their accuracies.
 //!
-//! A *stand-in* is a reading whose key is `stand-in`, or `stand-in, quick` where not everything is asked for: its value is a
-//! specification of `haversack train`, and the first word of its id the kind of what it stands for (`images-resnet8`). Those of
-//! a kind that has a `-base`, a reading of the same form, go on from where that one ends.
+//! A *stand-in* is a reading whose key is `stand-in`: its value is a specification of `haversack train`, and the first word of
+//! its id the kind of what it stands for (`images-resnet8`). Those of a kind that has a `-base`, a reading of the same form, go
+//! on from where that one ends. What they learned is committed, or learned now ([`Context::learn`]); what an iteration takes is
+//! simulated without data whenever a figure is drawn.
 
 use haversack_reports::pareto::Sense;
 
 use super::prelude::*;
 use crate::error::CommandError;
-use crate::measured::interval;
+use crate::interrupt;
+use crate::measured::{self, interval};
 use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Value};
-use crate::train::{Row, StandIn};
+use crate::quantities::counted;
+use crate::train::{StandIn, learned};
 
 /// A scenario on a stand-in.
 #[derive(Clone, Debug)]
@@ -20,82 +23,93 @@ pub(super) struct Training {
     pub(super) scenario: Scenario,
 }
 
-/// What a training has come to: the rows of every seed.
+/// What a training has come to.
 #[derive(Clone, Debug)]
 pub(super) struct Taught {
-    seeds: Vec<Arc<Vec<Row>>>,
+    seeds: Vec<measured::Learned>,
+    /// What an epoch takes, in seconds, and an iteration at its peak, in megabytes.
+    pub(super) epoch_s: f64,
+    pub(super) memory_mb: f64,
+    chance: [f64; 2],
 }
 
-/// The stand-ins of a kind that are declared for the artefact: those of `--full`, or the quick one; none where none is.
+/// The stand-ins of a kind that are declared for the artefact; none where none is.
 ///
 /// # Errors
 /// One that is no specification.
 pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
     let Entry { paper, id, .. } = context.artefact.entry;
-    let key = if context.full { "stand-in" } else { "stand-in, quick" };
-    let readings = context.readings.of(paper, id).filter(|reading| reading.key == key);
-    let of_kind = readings.filter(|reading| reading.id.split('-').next() == Some(kind));
-    let parse = |reading: &Reading, shift: u64| match &reading.value {
-        Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text, shift)?),
+    let of_kind = context.readings.of(paper, id).filter(|reading| reading.key == "stand-in");
+    let of_kind = of_kind.filter(|reading| reading.id.split('-').next() == Some(kind));
+    let parse = |reading: &Reading| match &reading.value {
+        Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text)?),
         other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
     };
     // One base for all seeds, as of a network that is taken ready-made.
-    let base = if context.full { format!("{kind}-base") } else { format!("{kind}-base-quick") };
-    let base = context.readings.reading(paper, id, &base).map(|reading| parse(reading, 0)).transpose()?;
-    let after = |stand_in: StandIn| match &base {
-        Some(base) => stand_in.after(base.clone()),
-        None => stand_in,
+    let base = context.readings.reading(paper, id, &format!("{kind}-base")).map(parse).transpose()?;
+    let stand_in = |reading| {
+        let stand_in: StandIn = parse(reading)?;
+        let seeds = context.seeds_of(&stand_in.seeds);
+        let stand_in = stand_in.with_seeds(seeds);
+        Ok(base.iter().fold(stand_in, |stand_in, base| stand_in.after(base.clone())))
     };
-    of_kind.map(|reading| Ok(after(parse(reading, context.seed)?))).collect()
+    of_kind.map(stand_in).collect()
 }
 
-/// Trains all of them with all their seeds: what diverges or cannot be is an error of its own.
+/// What all of them have come to with all their seeds, committed or learned now: what diverges, cannot be, or was not trained is
+/// an error of its own.
 ///
 /// # Errors
 /// Ctrl-C.
 pub(super) fn learn(context: &Context<'_>, trainings: &[Training]) -> Result<Vec<Result<Taught>>> {
-    let courses: Vec<(&Training, u64)> = trainings
-        .iter()
-        .flat_map(|training| training.stand_in.seeds.iter().map(move |&seed| (training, seed)))
-        .collect();
-    let course = |&(Training { stand_in, scenario }, seed): &(&Training, u64)| {
-        stand_in.learn(scenario, seed, context.cache, context.kept)
+    let found: Vec<_> = trainings.par_iter().map(|training| taught(context, training)).collect();
+    ensure!(!interrupt::came(), CommandError::Interrupted);
+    Ok(found)
+}
+
+fn taught(context: &Context<'_>, Training { stand_in, scenario }: &Training) -> Result<Taught> {
+    let cache = context.cache;
+    let (scenario, batches, chance) = stand_in.on_data(scenario, cache)?;
+    let record = context.run(&scenario)?;
+    let wanted = stand_in.wanted(&scenario, &record, cache)?;
+    let found = if context.learn {
+        let learn = |&seed: &u64| Ok(learned(seed, &stand_in.learn(&scenario, seed, cache, context.kept)?));
+        context.note_learned(&wanted, stand_in.seeds.par_iter().map(learn).collect())?
+    } else {
+        context.committed(&wanted)?
     };
-    // First what no other artefact is training, so that nobody waits while there is something to do.
-    let begun = |one: &(&Training, u64)| {
-        let (Training { stand_in, scenario }, seed) = *one;
-        (!stand_in.is_being_learned(scenario, seed, context.cache)).then(|| course(one))
-    };
-    let begun: Vec<_> = courses.par_iter().map(begun).collect();
-    let rest = courses.par_iter().zip(begun).map(|(one, begun)| begun.unwrap_or_else(|| course(one)));
-    let mut learned = rest.collect::<Vec<_>>().into_iter();
-    let mut of = |training: &Training| {
-        let seeds: Vec<_> = learned.by_ref().take(training.stand_in.seeds.len()).collect();
-        seeds.into_iter().collect::<Result<Vec<_>, _>>().map(|seeds| Taught { seeds })
-    };
-    let found: Vec<_> = trainings.iter().map(&mut of).collect();
-    if found.iter().any(|one| matches!(one, Err(CommandError::Interrupted))) {
-        bail!(CommandError::Interrupted);
+    let (epoch_s, memory_mb) = (batches as f64 * record.iteration.seconds(), record.peak_memory.megabytes());
+    Ok(Taught { seeds: found.learned, epoch_s, memory_mb, chance })
+}
+
+/// `stand_in` with the seeds that one of these ways was learned with.
+pub(super) fn with_seeds<'t>(stand_in: StandIn, ways: impl IntoIterator<Item = &'t Result<Taught>>) -> StandIn {
+    let seeds = |taught: &Result<Taught>| Some(taught.as_ref().ok()?.seeds.iter().map(|seed| seed.seed).collect());
+    match ways.into_iter().find_map(seeds) {
+        Some(seeds) => stand_in.with_seeds(seeds),
+        None => stand_in,
     }
-    Ok(found.into_iter().map(|one| one.map_err(anyhow::Error::new)).collect())
 }
 
 impl Taught {
     /// The accuracy of each seed on a part after its last epoch, in percent.
     pub(super) fn accuracies(&self, part: Part) -> Vec<f64> {
-        self.of_seeds(part, |rows| rows.last().map(|row| row.accuracy * 100.0))
+        let last = |seed: &measured::Learned| match part {
+            Part::Validation => Some(seed.validation),
+            _ => seed.accuracy.last().copied(),
+        };
+        self.seeds.iter().filter_map(last).collect()
     }
 
-    /// The simulated time so far and the accuracy on a part in percent, of each epoch of each seed.
-    pub(super) fn courses(&self, part: Part) -> Vec<Vec<(f64, f64)>> {
-        let point = |row: &Row| (row.simulated_time_s, row.accuracy * 100.0);
-        let of = |rows: &Arc<Vec<Row>>| rows.iter().filter(|row| row.split == part).map(point).collect();
-        self.seeds.iter().map(of).collect()
+    /// The simulated time so far and the accuracy on the test part in percent, of each epoch of each seed.
+    pub(super) fn courses(&self) -> Vec<Vec<(f64, f64)>> {
+        let times = || (1..).map(|epoch| f64::from(epoch) * self.epoch_s);
+        self.seeds.iter().map(|seed| times().zip(seed.accuracy.iter().copied()).collect()).collect()
     }
 
-    /// Of each epoch the simulated time so far and the accuracy on a part in percent, means over the seeds.
-    pub(super) fn curve(&self, part: Part) -> Vec<(f64, f64)> {
-        let courses = self.courses(part);
+    /// Of each epoch the simulated time so far and the accuracy on the test part in percent, means over the seeds.
+    pub(super) fn curve(&self) -> Vec<(f64, f64)> {
+        let courses = self.courses();
         let epochs = courses.iter().map(Vec::len).min().unwrap_or(0);
         let at = |epoch: usize| {
             let (times, accuracies): (Vec<_>, Vec<_>) = courses.iter().map(|course| course[epoch]).unzip();
@@ -104,22 +118,28 @@ impl Taught {
         (0..epochs).filter_map(at).collect()
     }
 
-    /// The simulated time of the whole training with each seed, in seconds.
-    pub(super) fn times(&self) -> Vec<f64> {
-        self.of_seeds(Part::Test, |rows| rows.last().map(|row| row.simulated_time_s))
+    /// The simulated time of the whole training, in seconds.
+    pub(super) fn time_s(&self) -> f64 {
+        self.seeds.iter().map(|seed| seed.accuracy.len()).max().unwrap_or(0) as f64 * self.epoch_s
     }
 
-    /// The largest peak of memory with each seed, in megabytes.
-    pub(super) fn memory(&self) -> Vec<f64> {
-        self.of_seeds(Part::Test, |rows| {
-            rows.iter().map(|row| row.peak_memory_bytes).max().map(|peak| peak as f64 / 1e6)
-        })
+    /// By how many points each seed is above the same one of `other`.
+    fn above(&self, other: &Self) -> Vec<f64> {
+        self.accuracies(Part::Test).iter().zip(other.accuracies(Part::Test)).map(|(own, other)| own - other).collect()
     }
 
-    fn of_seeds(&self, part: Part, value: impl Fn(&[&Row]) -> Option<f64>) -> Vec<f64> {
-        let of = |rows: &Arc<Vec<Row>>| value(&rows.iter().filter(|row| row.split == part).collect::<Vec<_>>());
-        self.seeds.iter().filter_map(of).collect()
+    /// In words that it learned nothing, where its accuracy is no better than a guess.
+    pub(super) fn at_chance(&self) -> Option<String> {
+        at_chance(&self.accuracies(Part::Test), self.chance)
     }
+}
+
+/// In words that nothing was learned: that the mean of `accuracies`, less half of its interval, or less what a guess scatters
+/// by where that is more, is no better than a guess. `chance` is what a guess tells apart, and by how much it scatters.
+pub(super) fn at_chance(accuracies: &[f64], [guess, scatter]: [f64; 2]) -> Option<String> {
+    let (mean, half) = interval(accuracies);
+    let is_more = mean - half.max(scatter) > guess;
+    (!is_more).then(|| format!("at {} % no better than a guess, {guess:.1} %", words(accuracies)))
 }
 
 /// Answers the row `id` with the mean of `accuracies`, put in where it is the baseline itself, or says why its stand-in has
@@ -150,72 +170,87 @@ const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,points_above,peak_mem
 
 /// A stand-in that was learned in several ways, which come in groups of `group`: those of a group are compared with its
 /// first, seed by seed.
-pub(super) struct Compared<'s> {
-    pub(super) stand_in: &'s StandIn,
-    pub(super) ways: Vec<Way>,
+pub(super) struct Compared {
+    pub(super) kind: &'static str,
+    pub(super) stand_in: StandIn,
+    /// What stands above its panels.
+    pub(super) title: String,
+    /// The ways by name, in their order; the first is what others are compared with.
+    pub(super) ways: Vec<(String, Result<Taught>)>,
     pub(super) group: usize,
 }
 
-/// A way of learning: of each seed the accuracy on the test part in percent, the peak of memory in megabytes, and the
-/// simulated time in seconds; of none where it could not be learned.
-pub(super) struct Way {
-    pub(super) name: String,
-    pub(super) seeds: Vec<[f64; 3]>,
-}
-
-impl Way {
-    pub(super) fn of(name: &str, taught: &Result<Taught>) -> Self {
-        let seeds = |taught: &Taught| {
-            let costs = taught.memory().into_iter().zip(taught.times());
-            let seeds = taught.accuracies(Part::Test).into_iter().zip(costs);
-            seeds.map(|(accuracy, (memory, time))| [accuracy, memory, time]).collect()
-        };
-        Self { name: name.to_owned(), seeds: taught.as_ref().map_or_else(|_| Vec::new(), seeds) }
+impl Compared {
+    /// What the first way has come to.
+    pub(super) fn first(&self) -> Option<&Taught> {
+        self.ways.first().and_then(|(_, taught)| taught.as_ref().ok())
     }
 
-    /// By how many points each seed is above the same one of `other`.
-    fn above(&self, other: &Self) -> Vec<f64> {
-        self.seeds.iter().zip(&other.seeds).map(|([own, ..], [other, ..])| own - other).collect()
+    /// What a way has come to.
+    pub(super) fn way(&self, name: &str) -> Option<&Taught> {
+        self.ways.iter().find(|(known, _)| known == name).and_then(|(_, taught)| taught.as_ref().ok())
+    }
+
+    /// Why a way was not learned, or has not been; `None` where all were.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.ways.iter().find_map(|(name, taught)| Some(format!("{name}: {:#}", taught.as_ref().err()?)))
     }
 }
 
 /// Adds what was learned to the data, a row a seed, draws accuracy against memory and against simulated time with their
 /// fronts, and offers as words what each way is above the first of its group.
-pub(super) fn compare(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared<'_>]) -> Result<()> {
+pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     outcome.widen(COLUMNS);
     let mut said = Vec::new();
-    for Compared { stand_in, ways, group } in found {
-        let (mut differences, of) = (Vec::new(), stand_in_words(context, stand_in));
-        for (place, way) in ways.iter().enumerate() {
+    for one in found {
+        let Compared { stand_in, title, ways, group, .. } = one;
+        let (mut differences, of) = (Vec::new(), stand_in_words(stand_in));
+        for (place, (name, taught)) in ways.iter().enumerate() {
             let first = place - place % (*group).max(1);
-            let above = way.above(&ways[first]);
-            for (number, (&seed, &[accuracy, memory, time])) in stand_in.seeds.iter().zip(&way.seeds).enumerate() {
-                let above = above.get(number).copied();
-                outcome.row_at_the_end((of.as_str(), way.name.as_str(), seed, accuracy, above, [memory, time]))?;
+            let Ok(taught) = taught else { continue };
+            let above = ways[first].1.as_ref().map(|first| taught.above(first)).unwrap_or_default();
+            for (number, seed) in taught.seeds.iter().enumerate() {
+                let (accuracy, above) = (seed.accuracy.last().copied(), above.get(number).copied());
+                let costs = [taught.memory_mb, taught.time_s()];
+                outcome.row_at_the_end((of.as_str(), name.as_str(), seed.seed, [accuracy, above], costs))?;
             }
             if place > first && !above.is_empty() {
-                differences.push(format!("{} {}", way.name, words(&above)));
+                let at_chance = taught.at_chance().map_or_else(String::new, |said| format!(" ({said}: not drawn)"));
+                differences.push(format!("{name} {}{at_chance}", words(&above)));
             }
         }
+        differences.extend(one.failure().map(|why| format!("not all were trained ({why})")));
         said.push(format!("{} ({of})", differences.join(", ")));
-        fronts(outcome, &title(stand_in), ways);
+        fronts(outcome, title, ways);
     }
     outcome.words("differences", said.join("; "));
     Ok(())
 }
 
-fn fronts(outcome: &mut Outcome, title: &str, ways: &[Way]) {
-    for (cost, label, unit) in [(1, "peak memory", "MB"), (2, "simulated time", "s")] {
+/// What learned nothing has no place on a front.
+fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)]) {
+    let taught = |(name, taught): &'_ (String, Result<Taught>)| Some((name.clone(), taught.as_ref().ok()?.clone()));
+    let drawn: Vec<(String, Taught)> =
+        ways.iter().filter_map(taught).filter(|(_, one)| one.at_chance().is_none()).collect();
+    if drawn.is_empty() {
+        return;
+    }
+    let costs: [Quantity<Taught>; 2] =
+        [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
+    for (label, cost) in costs {
         let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
-        let points = |way: &Way| way.seeds.iter().map(|seed| (seed[cost], seed[0])).collect::<Vec<_>>();
-        let front = ways.iter().fold(front, |front, way| front.cloud(way.name.as_str(), points(way)));
+        let points =
+            |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
+        let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
+        let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
         outcome.panel(title, front, from_zero(label, unit), test_accuracy());
     }
 }
 
-/// A stand-in above its panels.
-pub(super) fn title(stand_in: &StandIn) -> String {
-    format!("{} on {}", spelled(&stand_in.scenario.model), stand_in.data)
+/// What was trained and for what it stands, as panels are titled: `LeNet-5 on glyphs, standing in for ResNet-18`.
+pub(super) fn title(network: &str, data: &str, stands_for: &str) -> String {
+    let data = if data == "linear" { "linear classes" } else { data };
+    format!("{} on {data}, standing in for {stands_for}", spelled(network))
 }
 
 /// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.
@@ -224,30 +259,125 @@ pub(super) fn words(values: &[f64]) -> String {
     if values.len() < 2 { format!("{mean:.1}") } else { format!("{mean:.1} ± {half:.1}") }
 }
 
-/// How a stand-in's figures say which they are: `lenet5 on glyphs, quick, 1 seed`.
-pub(super) fn stand_in_words(context: &Context<'_>, stand_in: &StandIn) -> String {
-    let quick = if context.full { "" } else { "quick, " };
-    let (number, epochs) = (stand_in.seeds.len(), stand_in.epochs());
-    let seeds = if number == 1 { "seed" } else { "seeds" };
-    let rounds = if epochs == 1 { "epoch" } else { "epochs" };
+/// How a stand-in's figures say which they are: `lenet5 on glyphs, 5 seeds, 4 epochs`.
+pub(super) fn stand_in_words(stand_in: &StandIn) -> String {
+    let (seeds, epochs) = (counted(stand_in.seeds.len(), "seed", "seeds"), stand_in.epochs() as usize);
+    let epochs = counted(epochs, "epoch", "epochs");
     let base = stand_in.base_data().map_or_else(String::new, |data| format!(" after {data}"));
-    format!("{} on {}{base}, {quick}{number} {seeds}, {epochs} {rounds}", stand_in.scenario.model, stand_in.data)
+    format!("{} on {}{base}, {seeds}, {epochs}", stand_in.scenario.model, stand_in.data)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::cache::Cache;
+    use crate::papers::readings::Readings;
+    use crate::papers::reference::Reference;
+    use crate::reproduce::Kept;
 
     #[test]
     fn ways_are_compared_seed_by_seed() {
-        let way = |accuracies: &[f64]| Way {
-            name: String::new(),
-            seeds: accuracies.iter().map(|&accuracy| [accuracy, 1.0, 1.0]).collect(),
+        let way = |accuracies: &[f64]| {
+            let seed = |&accuracy: &f64| measured::Learned { accuracy: vec![accuracy], ..measured::Learned::default() };
+            Taught { seeds: accuracies.iter().map(seed).collect(), epoch_s: 2.0, memory_mb: 1.0, chance: [10.0, 1.0] }
         };
         // 90 − 92 and 95 − 94; of a way that could not be learned there is nothing.
         assert_eq!(way(&[90.0, 95.0]).above(&way(&[92.0, 94.0])), [-2.0, 1.0]);
         assert!(way(&[]).above(&way(&[92.0])).is_empty());
+        assert_eq!((way(&[90.0]).time_s(), way(&[90.0, 92.0]).curve()), (2.0, vec![(2.0, 91.0)]));
         // The mean of −2 and 1 is −0.5, its standard error 3/2 / 1; 12.706 of them are half of the interval.
         assert_eq!(words(&[-2.0, 1.0]), "-0.5 ± 19.1");
     }
+
+    #[test]
+    fn what_learned_nothing_is_told_from_what_did() {
+        // Of ten classes a guess of 10 % scatters by 1.3 over 2,000 samples: one seed at 11 % may be a guess, at 12 % it is not.
+        let chance = [10.0, 1.3];
+        assert!(at_chance(&[11.0], chance).is_some_and(|said| said == "at 11.0 % no better than a guess, 10.0 %"));
+        assert_eq!(at_chance(&[12.0], chance), None);
+        // The mean of 10 and 90 is 50, its interval 12.706 · 40 to each side.
+        assert!(at_chance(&[10.0, 90.0], chance).is_some());
+        assert_eq!(at_chance(&[89.0, 91.0, 90.0], chance), None);
+    }
+
+    #[test]
+    fn panels_are_titled_by_what_was_trained() {
+        let found = title("mlp", "linear", "BERT");
+        assert_eq!(found, "MLP on linear classes, standing in for BERT");
+        let found = title("transformer2-lora", "phrases", "RoBERTa-base");
+        assert_eq!(found, "a transformer with LoRA on phrases, standing in for RoBERTa-base");
+    }
+
+    /// A stand-in that is learned in a moment, and what `ways` of it came to with or without learning.
+    fn of_little(context: &Context<'_>, ways: &[Scenario]) -> Vec<Result<Taught>> {
+        let text = "data = \"linear\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"mlp\"\nbatch = 32\nepochs = 1\nseeds = [0, 1]";
+        let stand_in = StandIn::parse("a test", text).unwrap();
+        let stand_in = stand_in.clone().with_seeds(context.seeds_of(&stand_in.seeds));
+        let of = |scenario: &Scenario| Training { stand_in: stand_in.clone(), scenario: scenario.clone() };
+        learn(context, &ways.iter().map(of).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn of_policy(device: &str, policy: &str) -> Scenario {
+        Scenario { batch: 32, policy: policy.to_owned(), ..Scenario::new(device, "mlp") }
+    }
+
+    /// Gives `look` what an artefact is given; `learn` and `full` as the flags of the command.
+    fn given<T>(seed: u64, learn: bool, full: bool, look: impl FnOnce(&Context<'_>) -> T) -> T {
+        let entry = Entry { paper: "sage", id: "figure99", measured: &["sage/figure99"], ..Entry::EMPTY };
+        let artefact = &crate::reproduce::Artefact { entry, run: |_| Ok(Outcome::default()) };
+        let (reference, readings) = (&Reference::load().unwrap(), &Readings::default());
+        let (cache, kept, learned) = (&Cache::new(), &Kept::default(), &Mutex::default());
+        let (rows, trace) = (Vec::new(), None);
+        look(&Context { seed, learn, full, artefact, rows, reference, readings, cache, trace, kept, learned })
+    }
+
+    #[test]
+    fn what_nobody_has_trained_is_said_with_the_command_that_trains_it() {
+        let ways = [of_policy("jetson-agx-xavier", "original")];
+        let error = given(0, false, false, |context| of_little(context, &ways).swap_remove(0).unwrap_err());
+        assert!(error.is::<crate::reproduce::Lacking>());
+        assert_eq!(
+            error.to_string(),
+            "nobody has trained mlp on linear (original, batch 32, 1 epoch): nothing of the \
+             artefact's is in experiments/measured; `haversack reproduce sage/figure99 --learn --full` trains it"
+        );
+    }
+
+    #[test]
+    fn one_seed_is_learned_or_all_and_a_device_matters_where_something_is_short() {
+        let daf = of_policy("jetson-agx-xavier", "daf");
+        let short = Scenario { time_budget: Some(Nanos(1)), ..of_policy("jetson-agx-xavier", "elastictrainer") };
+        let learned = |seed, full| {
+            given(seed, true, full, |context| {
+                let taught = of_little(context, &[daf.clone(), short.clone()]);
+                // No weight is trained in a nanosecond.
+                assert!(taught[1].is_err());
+                let noted = context.learned.lock().unwrap().clone();
+                (taught[0].as_ref().unwrap().seeds.clone(), noted)
+            })
+        };
+        let (one, noted) = learned(7, false);
+        assert_eq!((one.len(), one[0].seed, noted.len()), (1, 7, 1));
+        let (all, again) = learned(6, true);
+        assert_eq!(all.iter().map(|seed| seed.seed).collect::<Vec<_>>(), [6, 7]);
+        assert_eq!((&all[1].accuracy, &again[0].key), (&one[0].accuracy, &noted[0].key));
+    }
+
+    /// Whoever changes what networks learn raises `NUMERICS` in `measured/training.rs`, writes what this finds below, and trains
+    /// all artefacts again: `haversack reproduce --learn --full`.
+    #[test]
+    fn networks_learn_what_they_did_when_trainings_were_committed() {
+        let ways = ["original", "daf", "fixed8"].map(|policy| of_policy("jetson-agx-xavier", policy));
+        let in_integers = of_policy("xiaomi-11-pro", "mnn-int8");
+        let found = given(0, true, false, |context| {
+            let taught = of_little(context, &ways.into_iter().chain([in_integers]).collect::<Vec<_>>());
+            taught.iter().map(|one| one.as_ref().unwrap().accuracies(Part::Test)[0]).collect::<Vec<_>>()
+        });
+        assert_eq!(found, LEARNED);
+    }
+
+    /// By numerics 1.
+    const LEARNED: [f64; 4] = [54.1, 53.25, 49.9, 72.85];
 }

@@ -8,6 +8,7 @@ mod figure4;
 mod figure8;
 mod figure9;
 pub(crate) mod operators;
+mod published;
 mod rescaling;
 mod roofline;
 mod section3_5;
@@ -39,8 +40,8 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("figure7", batches::costs),
     ("table7", table7::run),
     ("table8", table8::run),
-    ("figure8a", figure8::run),
-    ("figure8b", figure8::run),
+    ("figure8a", |context| figure8::of(context, "VGG-11", true)),
+    ("figure8b", |context| figure8::of(context, "ResNet-18", false)),
     ("figure8c", |context| federated::figure(context, federated::SUBJECTS[0].0)),
     ("figure8d", |context| federated::figure(context, federated::SUBJECTS[1].0)),
     ("figure9", figure9::run),

@@ -9,7 +9,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::chart::axis;
 use super::grid::{Grid, beside};
 use crate::papers::catalogue::Entry;
-use crate::papers::reference::Claim;
+use crate::papers::reference::{Claim, ReferenceRow};
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
     Shown, Take, WordsRule,
@@ -52,7 +52,9 @@ pub(super) fn show(context: &Context<'_>, mut records: Records, mut outcome: Out
     for rule in &shown.words {
         records.tell(rule, &mut outcome)?;
     }
-    for row in context.rows.iter().filter(|row| matches!(row.claim, Claim::Order(_))) {
+    let is_open = |row: &&&ReferenceRow| !outcome.answers.iter().any(|(id, _)| *id == row.id);
+    let open: Vec<_> = context.rows.iter().filter(is_open).filter(|row| matches!(row.claim, Claim::Order(_))).collect();
+    for row in open {
         context.judge(&mut outcome, &row.id)?;
     }
     for (metric, words) in &shown.beside_null {

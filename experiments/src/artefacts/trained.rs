@@ -233,6 +233,7 @@ pub(super) mod tests {
         let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());
         let context = Context {
             seed,
+            learn: true,
             full: true,
             artefact,
             rows: Vec::new(),
@@ -241,6 +242,7 @@ pub(super) mod tests {
             cache: &cache,
             trace: None,
             kept: &Default::default(),
+            learned: &Default::default(),
         };
         Trained::of(&context, recipe, seed).unwrap()
     }

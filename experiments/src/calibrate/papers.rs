@@ -219,8 +219,9 @@ pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>> {
     for artefact in ARTEFACTS.iter().filter(is_of) {
         let rows: Vec<&ReferenceRow> = reference.of(FEDHYBRID, artefact.id).collect();
         let kept = Kept::default();
+        let (learn, full, learned, trace) = (false, false, &Default::default(), None);
         let context =
-            Context { seed: 0, full: false, artefact, rows, reference, readings, cache, trace: None, kept: &kept };
+            Context { seed: 0, learn, full, artefact, rows, reference, readings, cache, trace, kept: &kept, learned };
         for row in context.rows.iter().filter(|row| row.role() == Role::Fit) {
             let Some(observed) = row.number().filter(|number| *number > 0.0) else { continue };
             let of_row = figure2::RoundsOfRow::new(&context, row).map_err(CommandError::failed)?;

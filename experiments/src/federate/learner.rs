@@ -213,7 +213,7 @@ impl Learn for Learner<'_> {
 }
 
 /// The algorithm by which phones train in integers; `None` if they do in fp32.
-fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -> Result<Option<&'static Algorithm>> {
+pub(super) fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -> Result<Option<&'static Algorithm>> {
     // Some devices may not have the processor that the policy wants; all others run the same graph.
     let plan = |kind| Plan::new(&scenario(asked, kind, None), cache).ok();
     match phones.kinds.iter().find_map(plan).map(|plan| plan.resolved.graph) {

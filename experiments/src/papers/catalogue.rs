@@ -7,7 +7,10 @@
 //! measured = ["daf/bits"]         # what was measured in training, by the `paper/artefact` that measures it
 //! users = true                    # synthetic users are drawn; `takes_trace`: a table of traces can take their place
 //! of_many = true                  # rows of many phones of several devices, which check none of them by itself
-//! artefacts = [{ id = "figure8", about = "the least memory that each scheme needs, four networks" }]
+//! artefacts = [
+//!   # Beside what it shows, what was `measured` for it alone.
+//!   { id = "figure8", about = "the least memory that each scheme needs, four networks" },
+//! ]
 //! ```
 
 use std::sync::LazyLock;
@@ -91,6 +94,8 @@ struct Group {
 struct Named {
     id: String,
     about: String,
+    #[serde(default)]
+    measured: Vec<String>,
 }
 
 /// The embedded file is read once, and lives as long as the program.
@@ -103,19 +108,21 @@ impl Catalogue {
             names.into_iter().map(|name| &*name.leak()).collect::<Vec<_>>().leak()
         };
         let of = |group: Group| {
-            let Group { of_many, users, takes_trace, .. } = group;
+            let Group { of_many, users, takes_trace, measured, .. } = group;
             let shared = Entry {
                 paper: group.paper.leak(),
                 devices: names(group.devices),
                 stacks: names(group.stacks),
                 systems: names(group.systems),
-                measured: names(group.measured),
                 of_many,
                 users,
                 takes_trace,
                 ..Entry::EMPTY
             };
-            let one = move |named: Named| Entry { id: named.id.leak(), about: named.about.leak(), ..shared };
+            let one = move |named: Named| {
+                let measured = names(measured.iter().cloned().chain(named.measured).collect());
+                Entry { id: named.id.leak(), about: named.about.leak(), measured, ..shared }
+            };
             group.artefacts.into_iter().map(one)
         };
         self.groups.into_iter().flat_map(of).collect()

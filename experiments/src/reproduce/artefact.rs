@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_devices::units::Bytes;
 use haversack_devices::{Device, Stack, System};
@@ -13,7 +13,9 @@ use haversack_training::{Record, RunError};
 use super::kept::Kept;
 use super::outcome::Outcome;
 use crate::cache::Cache;
-use crate::measured::{self, Measured};
+use crate::error::CommandError;
+use crate::interrupt;
+use crate::measured::{self, Learned, Measured, Training};
 use crate::papers::answer::Answer;
 use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Readings, Value};
@@ -49,7 +51,9 @@ impl Deref for Artefact {
 pub struct Context<'a> {
     /// The seed of every random stream.
     pub seed: u64,
-    /// Whether every seed and network of the accuracy artefacts is to be run.
+    /// Whether networks are to be trained again: with one seed, or with all of them. Else what was committed is drawn.
+    pub learn: bool,
+    /// Whether every seed is to be run, and what training measures to be measured again.
     pub full: bool,
     /// The artefact itself.
     pub artefact: &'a Artefact,
@@ -65,7 +69,14 @@ pub struct Context<'a> {
     pub trace: Option<&'a Path>,
     /// What takes long, and is found again after a run was killed.
     pub kept: &'a Kept<'a>,
+    /// What the artefact has learned so far.
+    pub learned: &'a Mutex<Vec<Training>>,
 }
+
+/// Trainings that are to be drawn and that nobody has committed as they now are.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Lacking(String);
 
 impl Context<'_> {
     /// The artefact's row called `id`.
@@ -202,6 +213,47 @@ impl Context<'_> {
         if anew { self.once(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
     }
 
+    /// What was learned of what is `wanted`, as it was committed with the artefact or with another that it names.
+    ///
+    /// # Errors
+    /// [`Lacking`], with the command that trains it, where it was not, or where anything that it depends on has changed since.
+    pub(crate) fn committed(&self, wanted: &Training) -> Result<Training, ArtefactError> {
+        let parse = |place: &str| measured::committed(place).map_err(|error| Lacking(format!("{error:#}")));
+        let read = |place: &&str| self.cache.get(format!("committed {place}"), || parse(place));
+        let mut files: Vec<Result<Arc<Measured>, Lacking>> = self.artefact.measured.iter().map(read).collect();
+        if let Some(found) = files.iter().flatten().find_map(|file| file.training(wanted)) {
+            return Ok(found.clone());
+        }
+        let place = self.artefact.measured.last().copied().unwrap_or_default();
+        let holds = match files.pop() {
+            Some(Ok(found)) => {
+                let Measured { command, version, .. } = &*found;
+                format!("what `{command}` made by version {version} holds no such training, or an older one")
+            }
+            Some(Err(Lacking(why))) if measured::source(place).is_ok() => why,
+            _ => "nothing of the artefact's is in experiments/measured".to_owned(),
+        };
+        let Training { network, data, how, .. } = wanted;
+        let command = format!("`haversack reproduce {place} --learn --full` trains it");
+        Err(Lacking(format!("nobody has trained {network} on {data} ({how}): {holds}; {command}")).into())
+    }
+
+    /// Takes down what was learned now of what is `wanted`, as a file would have it.
+    ///
+    /// # Errors
+    /// What learning failed with.
+    pub(crate) fn note_learned(
+        &self,
+        wanted: &Training,
+        learned: Result<Vec<Learned>, ArtefactError>,
+    ) -> Result<Training, ArtefactError> {
+        anyhow::ensure!(!interrupt::came(), CommandError::Interrupted);
+        let learned = learned?.into_iter().map(Learned::rounded).collect();
+        let training = Training { learned, ..wanted.clone() };
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).push(training.clone());
+        Ok(training)
+    }
+
     /// What `make` makes, once for all artefacts that ask for `key`, on a thread of its own: one of the pool that waits
     /// for others takes on work meanwhile, and could come to wait for what it is making itself.
     ///
@@ -219,26 +271,28 @@ impl Context<'_> {
         self.cache.get(key, apart)
     }
 
-    /// The seeds of a measurement: under `--full` several from the seed of this run on, otherwise that one.
+    /// The seeds of a measurement: several from the seed of this run on.
     pub fn seeds(&self) -> Vec<u64> {
-        let number = if self.full { measured::SEEDS } else { 1 };
-        (0..number).map(|more| self.seed.wrapping_add(more)).collect()
+        (0..measured::SEEDS).map(|more| self.seed.wrapping_add(more)).collect()
+    }
+
+    /// The seeds that networks are trained with, of those that are `declared`: these if what was committed is drawn, else as
+    /// many from the seed of this run on, or that one alone.
+    pub(crate) fn seeds_of(&self, declared: &[u64]) -> Vec<u64> {
+        let shift = if self.learn { self.seed } else { 0 };
+        let number = if self.learn && !self.full { 1 } else { declared.len() };
+        declared.iter().take(number).map(|seed| seed.wrapping_add(shift)).collect()
     }
 
     /// No value yet of what is measured for this artefact with all [`seeds`](Self::seeds).
     pub fn measuring(&self, about: &str, data: &[&str], networks: &[&str]) -> Measured {
-        let seed = if self.seed == 0 { String::new() } else { format!(" --seed {}", self.seed) };
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Measured {
             about: about.to_owned(),
-            kind: measured::Kind::Measured,
-            command: format!("haversack reproduce {} --full{seed}", self.artefact.place()),
             data: words(data),
             networks: words(networks),
             seeds: self.seeds(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            values: Vec::new(),
-            series: Vec::new(),
+            ..Measured::by(self.artefact, self.seed, true)
         }
     }
 
@@ -267,6 +321,20 @@ impl Context<'_> {
     pub fn system(&self, id: &str) -> Result<System, ArtefactError> {
         named("operating system", self.artefact.systems, id)?;
         Ok(haversack_devices::load_system(id)?)
+    }
+}
+
+impl Measured {
+    /// What `artefact` measures with seeds from `seed` on; nothing yet.
+    pub(super) fn by(artefact: &Artefact, seed: u64, full: bool) -> Self {
+        let flag = if full { "--full" } else { "--learn" };
+        let seed = if seed == 0 { String::new() } else { format!(" --seed {seed}") };
+        Self {
+            about: artefact.about.to_owned(),
+            command: format!("haversack reproduce {} {flag}{seed}", artefact.place()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Self::default()
+        }
     }
 }
 

@@ -59,8 +59,8 @@ fn common(folders: &[PathBuf]) -> Result<ReproduceOptions> {
         let options = asked(folder)?;
         match &common {
             Some((first, other))
-                if (&first.selectors, first.seed, first.full, &first.trace)
-                    != (&options.selectors, options.seed, options.full, &options.trace) =>
+                if (&first.selectors, first.seed, first.full, first.learn, &first.trace)
+                    != (&options.selectors, options.seed, options.full, options.learn, &options.trace) =>
             {
                 let (other, folder) = (other.display(), folder.display());
                 return Err(CommandError::Input(format!("{other} and {folder} are of different reproductions")));
@@ -87,6 +87,7 @@ fn asked(folder: &Path) -> Result<ReproduceOptions> {
         selectors: selectors.filter_map(Value::as_str).map(str::to_owned).collect(),
         seed: record.get("seed").and_then(Value::as_u64).unwrap_or_default(),
         full: record.get("full").and_then(Value::as_bool).unwrap_or_default(),
+        learn: record.get("learn").and_then(Value::as_bool).unwrap_or_default(),
         trace: record.get("trace").and_then(Value::as_str).map(PathBuf::from),
         ..ReproduceOptions::default()
     })

@@ -32,7 +32,10 @@ pub struct ReproduceOptions {
     /// The seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Runs every seed and network of the accuracy artefacts
+    /// Trains the networks that accuracies are of again, with one seed; otherwise what was committed is drawn
+    #[arg(long)]
+    pub learn: bool,
+    /// Runs everything with every seed, trains again what was committed, and writes it as PAPER/ARTEFACT.toml
     #[arg(long)]
     pub full: bool,
 }
@@ -59,6 +62,11 @@ impl ReproduceOptions {
         }
     }
 
+    /// Whether networks are trained with one seed.
+    pub(super) const fn learns_one(&self) -> bool {
+        self.learn && !self.full
+    }
+
     /// The command that goes on where this one was stopped.
     pub(super) fn to_go_on(&self) -> String {
         let mut command = "haversack reproduce".to_owned();
@@ -67,8 +75,8 @@ impl ReproduceOptions {
         if self.seed > 0 {
             command += &format!(" --seed {}", self.seed);
         }
-        if self.full {
-            command += " --full";
+        for (is_set, flag) in [(self.learn, " --learn"), (self.full, " --full")] {
+            command += if is_set { flag } else { "" };
         }
         if let Some(trace) = &self.trace {
             command += &format!(" --trace {}", word(trace));

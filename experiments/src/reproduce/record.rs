@@ -90,7 +90,8 @@ pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
         ("shard", json!(shard)),
     ];
     let trace = options.trace.as_ref().map(|trace| ("trace", json!(trace.display().to_string())));
-    keys.into_iter().chain(trace).map(|(key, value)| (key.to_owned(), value)).collect()
+    let learn = options.learns_one().then(|| ("learn", json!(true)));
+    keys.into_iter().chain(trace).chain(learn).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The part of the record that says what was asked for.
@@ -128,6 +129,9 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "total": Total::of(&content.cells),
         "summary": content.tallies,
     }))?;
+    if options.learns_one() {
+        record.insert("learn".to_owned(), json!(true));
+    }
     if let Some(trace) = &options.trace {
         record.insert("trace".to_owned(), json!(trace.display().to_string()));
     }

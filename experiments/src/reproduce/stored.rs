@@ -28,6 +28,8 @@ pub(super) struct MadeWith {
     version: String,
     seed: u64,
     full: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    learn: bool,
     /// The digest of the trace whose users are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
@@ -48,6 +50,7 @@ impl MadeWith {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: options.seed,
             full: options.full,
+            learn: options.learns_one(),
             trace: trace.map(digest_of).transpose()?,
             calibrations: calibrations.digests,
             reference: digests.collect(),

@@ -1,12 +1,12 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_reports::page::Notes;
 use haversack_reports::{Figure, Panel, Rendered};
 
-use super::artefact::{Artefact, Context, measured_key};
+use super::artefact::{Artefact, ArtefactError, Context, Lacking, measured_key};
 use super::assemble;
 use super::folder::Folder;
 use super::glance::Glance;
@@ -17,7 +17,7 @@ use super::selection::Selection;
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
 use crate::interrupt;
-use crate::measured::{self, Measured};
+use crate::measured::{self, Measured, Training};
 use crate::papers::cells::{self, ComparedCell};
 use crate::papers::notes::Facts;
 use crate::papers::readings::Readings;
@@ -103,8 +103,8 @@ impl TaskSetting<'_> {
         };
         let mut picture = None;
         let mut table = None;
-        let mut measured = None;
-        match self.simulate(task) {
+        let (mut measured, learned) = (None, Mutex::default());
+        match self.simulate(task, &learned) {
             Ok(outcome) => {
                 (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
                 let trace = self.options.trace.as_ref().filter(|_| task.model.is_some_and(|model| model.takes_trace));
@@ -122,7 +122,7 @@ impl TaskSetting<'_> {
                     Err(fault) => faults.push(fault),
                 }
                 let read;
-                (read, measured) = self.measured(task.model);
+                (read, measured) = self.measured(task.model, learned);
                 notes.calibrated.extend(read);
                 notes.calibrated.extend(trace.map(|trace| format!("Shown are {}.", of_trace(trace))));
                 finished.faults.extend(faults);
@@ -130,9 +130,13 @@ impl TaskSetting<'_> {
                 table = outcome.table;
             }
             Err(_) if interrupt::came() => return Err(CommandError::Interrupted),
-            Err(reason) => {
+            Err(error) => {
+                let reason = format!("{error:#}");
                 finished.cells = task.rows.iter().map(|row| ComparedCell::not_modelled(row, &reason)).collect();
-                finished.faults.extend(task.model.map(|_| reason));
+                // What nobody has trained is no fault: as any row without an answer it says what is lacking.
+                let is_fault = error.downcast_ref::<Lacking>().is_none();
+                let told = if is_fault { &mut finished.faults } else { &mut finished.notes.misses };
+                told.extend(task.model.map(|_| reason));
             }
         }
         let table = table.map_or_else(|| cells::table(&finished.cells).map_err(CommandError::failed), Ok)?;
@@ -163,31 +167,43 @@ impl TaskSetting<'_> {
         Ok(Some((figure.title, rendered)))
     }
 
-    /// What was measured of all that the artefact has read, a sentence each; and its own, if this run measured it.
-    fn measured(&self, artefact: Option<&Artefact>) -> (Vec<String>, Option<Arc<Measured>>) {
+    /// What was measured of all that the artefact has read, a sentence each; and its own, if this run measured or learned it.
+    fn measured(
+        &self,
+        artefact: Option<&Artefact>,
+        learned: Mutex<Vec<Training>>,
+    ) -> (Vec<String>, Option<Arc<Measured>>) {
         let Some(artefact) = artefact else { return Default::default() };
-        let found = |place: &&str| {
+        let learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut own = None;
+        if artefact.measured.contains(&artefact.place().as_str()) {
             // What this run has measured stands in the cache, unless the artefact had no need of it.
-            let anew = self.options.full && *place == artefact.place();
-            if anew {
-                return self.cache.get(measured_key(place), || Err::<Measured, _>(())).ok();
+            let anew = || self.cache.get(measured_key(&artefact.place()), || Err::<Measured, _>(())).ok();
+            own = if self.options.full { anew() } else { None };
+            if own.is_none() && !learned.is_empty() {
+                let mut measured = Measured::by(artefact, self.options.seed, self.options.full);
+                measured.take(learned.clone());
+                own = Some(Arc::new(measured));
             }
-            measured::committed(place).ok().map(Arc::new)
+        }
+        let is_anew = |place: &str| own.as_ref().filter(|_| place == artefact.place());
+        let found = |place: &&str| match is_anew(place) {
+            Some(own) => Some(Arc::clone(own)),
+            // Trainings that were committed are not drawn where others were made.
+            None => measured::committed(place)
+                .ok()
+                .filter(|found| learned.is_empty() || found.trainings.is_empty())
+                .map(Arc::new),
         };
-        let all: Vec<(&str, Arc<Measured>)> =
-            artefact.measured.iter().filter_map(|place| Some((*place, found(place)?))).collect();
-        let own = all.iter().find(|(place, _)| self.options.full && *place == artefact.place());
-        (
-            all.iter().map(|(_, measured)| format!("{measured}.")).collect(),
-            own.map(|(_, measured)| Arc::clone(measured)),
-        )
+        (artefact.measured.iter().filter_map(found).map(|measured| format!("{measured}.")).collect(), own)
     }
 
-    /// The outcome, or why there is none.
-    fn simulate(&self, task: &Task<'_>) -> Result<Outcome, String> {
-        let artefact = task.model.ok_or_else(|| task.reason.clone())?;
+    /// The outcome, or why there is none; what was learned goes to `learned`.
+    fn simulate(&self, task: &Task<'_>, learned: &Mutex<Vec<Training>>) -> Result<Outcome, ArtefactError> {
+        let artefact = task.model.ok_or_else(|| ArtefactError::msg(task.reason.clone()))?;
         let context = Context {
             seed: self.options.seed,
+            learn: self.options.learn || self.options.full,
             full: self.options.full,
             artefact,
             rows: task.rows.clone(),
@@ -196,8 +212,9 @@ impl TaskSetting<'_> {
             cache: self.cache,
             trace: self.options.trace.as_deref().filter(|_| artefact.takes_trace),
             kept: self.kept,
+            learned,
         };
-        (artefact.run)(&context).map_err(|error| format!("{error:#}"))
+        (artefact.run)(&context)
     }
 }
 

@@ -38,11 +38,8 @@ impl Subject {
     /// # Errors
     /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
     /// the graph of an eager framework or one in integers, an algorithm of integers that is not carried out on data.
-    pub(super) fn new(label: String, mut scenario: Scenario, data: &DataSet, cache: &Cache) -> Result<Self> {
-        if scenario.input.is_none() {
-            scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
-        }
-        scenario.classes = Some(data.number_of_classes as u64);
+    pub(super) fn new(label: String, scenario: Scenario, data: &DataSet, cache: &Cache) -> Result<Self> {
+        let scenario = on_data(scenario, data)?;
         let plan = Plan::new(&scenario, cache)?;
         let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
         check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
@@ -57,6 +54,15 @@ impl Subject {
         let (device, stack) = (&self.plan.resolved.device, &self.plan.resolved.stack);
         [(device.id.clone(), device.digest.clone().into()), (stack.id.clone(), stack.digest.clone().into())]
     }
+}
+
+/// `scenario` with the classes of `data`, and with samples of their shape where it leaves that open.
+pub(super) fn on_data(mut scenario: Scenario, data: &DataSet) -> Result<Scenario> {
+    if scenario.input.is_none() {
+        scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
+    }
+    scenario.classes = Some(data.number_of_classes as u64);
+    Ok(scenario)
 }
 
 /// What the nodes of the graph of `plan` compute, or why it cannot carry data.

@@ -1,13 +1,16 @@
 //! A network and data that stand in for a paper's own, and how they are learned: what artefacts train.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haversack_devices::registry::digest;
-use haversack_workloads::data::{DataSet, LoadOptions, load};
+use haversack_training::Record;
+use haversack_workloads::data::{DataSet, LoadOptions, Part, load};
+use haversack_workloads::mixed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::course::{Course, Subject};
+use super::course::{Course, Subject, on_data};
 use super::factors::Factors;
 use super::pace::{Augment, Pace};
 use super::saved::{Held, Row, Saved};
@@ -15,8 +18,11 @@ use super::specification::Specification;
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
 use crate::interrupt;
+use crate::measured::{self, Training};
+use crate::quantities::counted;
 use crate::reproduce::Kept;
-use crate::scenario::{Key, Scenario, workload};
+use crate::run::Plan;
+use crate::scenario::{GraphKind, Key, Scenario, workload};
 
 /// A network and data that stand in for a paper's own, and how they are learned.
 #[derive(Clone, Debug)]
@@ -50,19 +56,17 @@ struct Loaded {
 }
 
 impl StandIn {
-    /// The stand-in of `text`: a specification of `haversack train` of one scenario. `place` is how errors name it, and
-    /// `shift` is added to its seeds.
+    /// The stand-in of `text`: a specification of `haversack train` of one scenario. `place` is how errors name it.
     ///
     /// # Errors
     /// A text that is no specification, or one of several scenarios.
-    pub(crate) fn parse(place: &str, text: &str, shift: u64) -> Result<Self> {
+    pub(crate) fn parse(place: &str, text: &str) -> Result<Self> {
         let specification = Specification::parse(place, text, None)?;
         let mut scenarios = specification.scenarios()?;
         let number = scenarios.len();
         let Specification { data, pace, augment, seeds, validation_share, .. } = specification;
         match scenarios.pop() {
             Some((_, scenario)) if number == 1 => {
-                let seeds = seeds.into_iter().map(|seed| seed.wrapping_add(shift)).collect();
                 Ok(Self { scenario, data, seeds, validation_share, pace, augment, base: None })
             }
             _ => Err(CommandError::input(format!("{place}: expected one scenario, found {number}"))),
@@ -92,9 +96,63 @@ impl StandIn {
         self
     }
 
+    /// The same with these seeds.
+    pub(crate) fn with_seeds(self, seeds: Vec<u64>) -> Self {
+        Self { seeds, ..self }
+    }
+
     /// The number of epochs.
     pub fn epochs(&self) -> u32 {
         self.pace.epochs
+    }
+
+    /// `scenario` on the data (with their classes, and with samples of their shape where it says nothing of it), the mini-batches
+    /// of an epoch, and their [`chance`].
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(crate) fn on_data(&self, scenario: &Scenario, cache: &Cache) -> Result<(Scenario, u64, [f64; 2])> {
+        let set = &self.loaded(cache)?.set;
+        let batches = set.train.len() as u64 / scenario.batch.max(1);
+        Ok((on_data(scenario.clone(), set)?, batches, chance(set)))
+    }
+
+    /// What is learned of `scenario`, which is on the data, and all that it depends on. How fast a device is matters where it
+    /// decides what is computed: where something is short, or gradients are given up, an iteration is `simulated`, whose time,
+    /// memory and gradients are of it.
+    ///
+    /// # Errors
+    /// Data that cannot be had, a scenario that is wrong.
+    pub(crate) fn wanted(&self, scenario: &Scenario, simulated: &Record, cache: &Cache) -> Result<Training> {
+        let plan = Plan::new(scenario, cache)?;
+        let mut depends = format!("{} {:?}", self.depends(scenario, cache)?, plan.resolved.network);
+        if let GraphKind::Integer(id) = plan.resolved.graph {
+            write_to(&mut depends, format_args!(" {:?}", mixed::algorithm(id).map_err(CommandError::failed)?));
+        }
+        let Scenario { time_budget, activation_budget, memory_budget, policy, set, batch, .. } = scenario;
+        let is_short = time_budget.is_some() || activation_budget.is_some() || memory_budget.is_some();
+        if is_short || simulated.given_up > 0 {
+            let Record { iteration, peak_memory, given_up, .. } = simulated;
+            write_to(&mut depends, format_args!(" {iteration:?} {peak_memory:?} {given_up}"));
+        }
+        let epochs = counted(self.pace.epochs as usize, "epoch", "epochs");
+        let mut how = format!("{policy}, batch {batch}, {epochs}");
+        set.iter().for_each(|(name, value)| write_to(&mut how, format_args!(", {name} {value}")));
+        activation_budget.iter().for_each(|budget| write_to(&mut how, format_args!(", {budget} for activations")));
+        time_budget
+            .iter()
+            .for_each(|time| write_to(&mut how, format_args!(", {:.1} ms an iteration", time.seconds() * 1e3)));
+        Ok(Training::wanted(&scenario.model, &self.data, how, &depends))
+    }
+
+    /// All but the network that what is learned of `scenario` depends on, in words.
+    fn depends(&self, scenario: &Scenario, cache: &Cache) -> Result<String> {
+        let base = match &self.base {
+            Some(base) => format!(" after {} seed {}", base.depends(&base.scenario, cache)?, base.first()),
+            None => String::new(),
+        };
+        let alone = Self { base: None, ..self.clone() };
+        Ok(format!("{:016x} {}{base}", self.loaded(cache)?.digest, alone.key(scenario, 0)))
     }
 
     /// The epochs of `scenario` on the data with `seed`: learned once for all who ask, and not again if `kept` has them.
@@ -125,11 +183,6 @@ impl StandIn {
     ) -> Result<Arc<Vec<Factors>>> {
         let find = || Ok(self.course(scenario, seed, cache, kept)?.factors);
         cache.get(format!("factors {}", self.key(scenario, seed)), || apart(1, find)?)
-    }
-
-    /// Whether another thread is learning it.
-    pub(crate) fn is_being_learned(&self, scenario: &Scenario, seed: u64, cache: &Cache) -> bool {
-        cache.is_being_made::<String, Vec<Row>>(self.key(scenario, seed))
     }
 
     fn key(&self, scenario: &Scenario, seed: u64) -> String {
@@ -182,10 +235,14 @@ impl StandIn {
     }
 
     fn subject(&self, scenario: &Scenario, cache: &Cache) -> Result<(Arc<Loaded>, Subject)> {
-        let loaded = cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())?;
+        let loaded = self.loaded(cache)?;
         let label = format!("{} under {}", workload::called(&scenario.model), scenario.policy);
         let subject = Subject::new(label, scenario.clone(), &loaded.set, cache)?;
         Ok((loaded, subject))
+    }
+
+    fn loaded(&self, cache: &Cache) -> Result<Arc<Loaded>> {
+        cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())
     }
 
     fn load(&self) -> Result<Loaded> {
@@ -193,6 +250,28 @@ impl StandIn {
         let set = load(&self.data, &options).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
         Ok(Loaded { digest: set.digest(), set })
     }
+}
+
+/// Adds words to a text, which cannot fail.
+fn write_to(text: &mut String, words: std::fmt::Arguments<'_>) {
+    let _ = text.write_fmt(words);
+}
+
+/// What a guess of the most frequent class tells apart of the test part in percent, and 1.96 standard deviations of it.
+pub(crate) fn chance(set: &DataSet) -> [f64; 2] {
+    let labels = &set.part(Part::Test).labels;
+    let mut counts = vec![0_u32; set.number_of_classes];
+    labels.iter().for_each(|&label| counts[label as usize] += 1);
+    let number = labels.len().max(1) as f64;
+    let share = f64::from(counts.into_iter().max().unwrap_or_default()) / number;
+    [share, 1.96 * (share * (1.0 - share) / number).sqrt()].map(|share| share * 100.0)
+}
+
+/// The accuracies of one seed, as they are committed.
+pub(crate) fn learned(seed: u64, rows: &[Row]) -> measured::Learned {
+    let of = |part: Part| rows.iter().filter(move |row| row.split == part).map(|row| row.accuracy * 100.0);
+    let validation = of(Part::Validation).next_back().unwrap_or_default();
+    measured::Learned { seed, accuracy: of(Part::Test).collect(), validation, ..measured::Learned::default() }
 }
 
 fn to_the_end(mut course: Course<'_>) -> Result<Learned> {

@@ -29,6 +29,8 @@ pub(crate) trait Job: Sync {
     const THINGS: &'static str;
     /// The name of the log in the folder.
     const LOG: &'static str;
+    /// Whether some steps take much longer than others.
+    const UNEVEN: bool = false;
     /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
@@ -145,7 +147,8 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
         begin()?;
     }
     let all = job.parts().map(|part| job.steps(part)).sum();
-    let tally = Tally::new(J::THINGS, all, before, command);
+    let amount = if J::UNEVEN { Amount::Uneven(J::THINGS) } else { Amount::Number(J::THINGS) };
+    let tally = Tally { progress: Progress::new(amount, all, before), ..Tally::new(J::THINGS, all, before, command) };
     let run = |(part, before): (u64, u64)| {
         if interrupt::came() {
             return Err(CommandError::Interrupted);

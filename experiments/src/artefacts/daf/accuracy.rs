@@ -2,29 +2,21 @@
 
 use super::setting::{METHODS, of_method};
 use crate::artefacts::learning::{
-    Compared, Taught, Training, Way, answer_accuracy, compare, learn, stand_in_words, stand_ins, title,
+    Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
 
 /// The kinds of stand-ins.
 pub(super) const KINDS: [&str; 2] = ["images", "tokens"];
-
-/// A stand-in learned in several ways.
-pub(super) struct Learned {
-    kind: &'static str,
-    pub(super) stand_in: StandIn,
-    /// The ways by name, in their order; the first is Original.
-    pub(super) ways: Vec<(String, Result<Taught>)>,
-    /// How many of them are compared with the first of them, and as many after these likewise.
-    pub(super) group: usize,
-}
+/// For what each kind stands in.
+const STAND_FOR: [&str; 2] = ["ResNet-18", "RoBERTa-base and GPT-2 medium"];
 
 /// Every stand-in of the artefact, learned in the ways that `ways` names.
 pub(super) fn learned(
     context: &Context<'_>,
     ways: impl Fn(&str, &StandIn) -> Result<Vec<(String, Training)>>,
-) -> Result<Vec<Learned>> {
+) -> Result<Vec<Compared>> {
     let (mut found, mut trainings) = (Vec::new(), Vec::new());
     for kind in KINDS {
         for stand_in in stand_ins(context, kind)? {
@@ -37,14 +29,16 @@ pub(super) fn learned(
     let mut taught = learn(context, &trainings)?.into_iter();
     let of = |(kind, stand_in, names): (_, _, Vec<String>)| {
         let ways: Vec<_> = names.into_iter().zip(taught.by_ref()).collect();
-        let group = ways.len();
-        Learned { kind, stand_in, ways, group }
+        let (group, stand_in) = (ways.len(), with_seeds(stand_in, ways.iter().map(|(_, taught)| taught)));
+        let stands_for = STAND_FOR[usize::from(kind != KINDS[0])];
+        let title = title(&stand_in.scenario.model, &stand_in.data, stands_for);
+        Compared { kind, stand_in, title, ways, group }
     };
     Ok(found.into_iter().map(of).collect())
 }
 
 /// Every stand-in of the artefact under every method, in their order.
-pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
+pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
     let of = |kind: &str, stand_in: &StandIn, (method, name): (&str, &str)| {
         let scenario = of_method(context, kind, &stand_in.scenario, method)?;
         Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
@@ -52,27 +46,17 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     learned(context, |kind, stand_in| METHODS.into_iter().map(|method| of(kind, stand_in, method)).collect())
 }
 
-impl Learned {
-    /// What Original has come to.
-    pub(super) fn original(&self) -> Option<&Taught> {
-        self.ways.first().and_then(|(_, taught)| taught.as_ref().ok())
-    }
-
-    /// What a way has come to.
-    pub(super) fn way(&self, name: &str) -> Option<&Taught> {
-        self.ways.iter().find(|(known, _)| known == name).and_then(|(_, taught)| taught.as_ref().ok())
-    }
-}
-
 /// Answers the accuracies of table 1: Original's is put in, the others are beside it.
-pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) {
+pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared]) {
     for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
         let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
         let place = METHODS.iter().position(|(method, _)| *method == row.method);
         let Some((one, place)) = found.iter().find(|one| one.kind == kind).zip(place) else { continue };
-        let of = format!("stand-in {}", stand_in_words(context, &one.stand_in));
-        let original = one.original().map(|original| original.accuracies(Part::Test));
-        let accuracies = one.ways[place].1.as_ref().map(|taught| taught.accuracies(Part::Test));
+        let taught = &one.ways[place].1;
+        let at_chance = taught.as_ref().ok().and_then(Taught::at_chance).map(|said| format!(", {said}"));
+        let of = format!("stand-in {}{}", stand_in_words(&one.stand_in), at_chance.unwrap_or_default());
+        let original = one.first().map(|original| original.accuracies(Part::Test));
+        let accuracies = taught.as_ref().map(|taught| taught.accuracies(Part::Test));
         let baseline = original.as_deref().map(|original| (METHODS[0].1, original));
         let accuracies = accuracies.map_err(|error| format!("{error:#}"));
         answer_accuracy(outcome, &row.id, accuracies, &of, baseline, place == 0);
@@ -80,26 +64,24 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Lear
 }
 
 /// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
-pub(super) fn draw(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> Result<()> {
-    let named: Vec<String> = found.iter().map(|one| stand_in_words(context, &one.stand_in)).collect();
+pub(super) fn draw(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
+    let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
-    let way = |(name, taught): &(String, Result<Taught>)| Way::of(name, taught);
-    let compared = found.iter().map(|one| {
-        let Learned { stand_in, ways, group, .. } = one;
-        Compared { stand_in, ways: ways.iter().map(way).collect(), group: *group }
-    });
-    compare(context, outcome, &compared.collect::<Vec<_>>())
+    compare(outcome, found)
 }
 
 /// Draws the accuracies as bars, the mean over the seeds.
-pub(super) fn bars(outcome: &mut Outcome, found: &[Learned]) {
+pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
     let series = |place: usize, name: &str| {
-        let of = |one: &Learned| {
+        let of = |one: &Compared| {
             one.ways.get(place)?.1.as_ref().ok().and_then(|taught| mean(&taught.accuracies(Part::Test)))
         };
         BarSeries::new(name, found.iter().map(of).collect::<Vec<_>>())
     };
-    let bars = Bars::new(found.iter().map(|one| title(&one.stand_in)));
+    if found.iter().all(|one| one.first().is_none()) {
+        return;
+    }
+    let bars = Bars::new(found.iter().map(|one| one.title.as_str()));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
     outcome.bars("", bars, test_accuracy());
 }

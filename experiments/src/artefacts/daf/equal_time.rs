@@ -1,7 +1,7 @@
 //! Accuracy where time is short: every method learns for as long as Original takes, and is looked at when DAF is there.
 
-use super::accuracy::{Learned, learned};
-use crate::artefacts::learning::{Training, stand_in_words, title};
+use super::accuracy::learned;
+use crate::artefacts::learning::{Compared, Taught, Training, stand_in_words};
 use crate::artefacts::prelude::*;
 
 /// The methods, and for people; those with a time budget have it. DAF keeps everything whole: memory is not short.
@@ -16,7 +16,7 @@ const DROP: f64 = 1.0;
 type Course = Vec<(f64, f64)>;
 
 /// Every stand-in learned by every method for as long as Original takes.
-pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
+pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
     let share = context.reading_number("time-budget")? / 100.0;
     learned(context, |_, stand_in| {
         let original = context.run(&stand_in.scenario)?.iteration;
@@ -35,10 +35,10 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
 }
 
 /// When each seed of DAF is first within a point of what Original has in the end, with its accuracy then; `None` if never.
-fn arrivals(one: &Learned) -> Vec<Option<(f64, f64)>> {
-    let (Some(original), Some(daf)) = (one.original(), one.way(DAF)) else { return Vec::new() };
+fn arrivals(one: &Compared) -> Vec<Option<(f64, f64)>> {
+    let (Some(original), Some(daf)) = (one.first(), one.way(DAF)) else { return Vec::new() };
     let arrives = |(course, end): (Course, f64)| course.into_iter().find(|(_, accuracy)| *accuracy >= end - DROP);
-    daf.courses(Part::Test).into_iter().zip(original.accuracies(Part::Test)).map(arrives).collect()
+    daf.courses().into_iter().zip(original.accuracies(Part::Test)).map(arrives).collect()
 }
 
 /// The accuracy of a course at a time; `None` before its first epoch has ended.
@@ -48,13 +48,15 @@ fn at(course: &Course, time: f64) -> Option<f64> {
 
 /// Offers what the predicate compares, stand-in by stand-in: in what share of the seeds DAF is above another method at the
 /// time that DAF needs. A seed in which DAF never is there, or the other diverges, speaks for nobody.
-pub(super) fn compare(context: &Context<'_>, outcome: &mut Outcome, found: &[Learned]) -> String {
+pub(super) fn compare(outcome: &mut Outcome, row: &str, found: &[Compared]) {
+    if let Some(why) = found.iter().find_map(Compared::failure) {
+        return outcome.not_modelled(row, format!("its stand-in: {why}"));
+    }
     let mut said = Vec::new();
     for other in ["ElasticTrainer", "Fixed 8 Bits"] {
         let mut shares = Vec::new();
         for one in found {
-            let (arrivals, courses) =
-                (arrivals(one), one.way(other).map(|way| way.courses(Part::Test)).unwrap_or_default());
+            let (arrivals, courses) = (arrivals(one), one.way(other).map(|way| way.courses()).unwrap_or_default());
             let above = arrivals.iter().zip(&courses).filter(|(arrival, course)| {
                 arrival.is_some_and(|(time, accuracy)| at(course, time).is_none_or(|own| accuracy > own))
             });
@@ -69,22 +71,25 @@ pub(super) fn compare(context: &Context<'_>, outcome: &mut Outcome, found: &[Lea
                 |time| format!("DAF is within a point of Original after {time:.1} s in {} of them", there.len()),
             );
             let then = mean(&others).map_or_else(String::new, |mean| format!(", when {other} is at {mean:.1} %"));
-            let of = stand_in_words(context, &one.stand_in);
+            let of = stand_in_words(&one.stand_in);
             said.push(format!("{of}: DAF above {other} in {above} of {seeds} seeds; {when}{then}"));
         }
         outcome.quantity(&format!("share of seeds in which DAF is above {other}"), "", shares);
     }
-    said.join("; ")
+    outcome.remark(row, said.join("; "));
 }
 
 /// Draws accuracy by simulated time.
-pub(super) fn draw(outcome: &mut Outcome, found: &[Learned]) {
+pub(super) fn draw(outcome: &mut Outcome, found: &[Compared]) {
     for one in found {
-        let series = |(name, taught): &(String, Result<crate::artefacts::learning::Taught>)| {
+        let series = |(name, taught): &(String, Result<Taught>)| {
             let taught = taught.as_ref().ok()?;
-            Some(Series::new(name.as_str(), taught.curve(Part::Test)))
+            Some(Series::new(name.as_str(), taught.curve()))
         };
-        let lines = one.ways.iter().filter_map(series).fold(Lines::new(), Lines::series);
-        outcome.panel(&title(&one.stand_in), lines, from_zero("simulated time", "s"), test_accuracy());
+        let series: Vec<Series> = one.ways.iter().filter_map(series).collect();
+        if !series.is_empty() {
+            let lines = series.into_iter().fold(Lines::new(), Lines::series);
+            outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
+        }
     }
 }

@@ -34,10 +34,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     speedups(context)?.into_iter().try_for_each(|found| records.row(found))?;
     let mut outcome = Outcome::default();
     let learned = equal_time::of_methods(context)?;
-    let said = equal_time::compare(context, &mut outcome, &learned);
+    equal_time::compare(&mut outcome, AT_EQUAL_TIME, &learned);
     let mut outcome = show(context, records, outcome)?;
-    outcome.remark(AT_EQUAL_TIME, said);
     equal_time::draw(&mut outcome, &learned);
-    accuracy::draw(context, &mut outcome, &learned)?;
+    accuracy::draw(&mut outcome, &learned)?;
     Ok(outcome)
 }

@@ -39,7 +39,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     let learned = accuracy::of_methods(context)?;
     accuracy::answer(context, &mut outcome, &learned);
     accuracy::bars(&mut outcome, &learned);
-    accuracy::draw(context, &mut outcome, &learned)?;
+    accuracy::draw(&mut outcome, &learned)?;
     Ok(outcome)
 }
 
@@ -80,7 +80,6 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
     let header = "daf_store,daf_footprint,actnn_footprint";
     let mut outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
     let budgets = context.reading_numbers("activation-budgets")?;
-    let budgets = if context.full { budgets } else { &budgets[..budgets.len().min(1)] };
     let learned = accuracy::learned(context, |kind, stand_in| {
         let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
         let method = |(method, name): (&str, &str)| {
@@ -95,12 +94,11 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    accuracy::draw(context, &mut outcome, &learned)?;
+    accuracy::draw(&mut outcome, &learned)?;
     Ok(outcome)
 }
 
-/// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size; if not
-/// everything is asked for, of their own alone.
+/// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
 pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = swept(context, "batch,original_mb,store_mb,reduction", |scenario, ids| {
         let batch = if scenario.input.is_none() { "resnet-batch" } else { "roberta-batch" };
@@ -112,10 +110,9 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     let batches = context.reading_numbers("figure9-batches")?;
     let mut learned = accuracy::learned(context, |kind, stand_in| {
-        let sizes = batches.iter().map(|&batch| batch as u64);
         let own = stand_in.scenario.batch;
         let mut ways = Vec::new();
-        for batch in sizes.filter(|&batch| context.full || batch == own) {
+        for batch in batches.iter().map(|&batch| batch as u64) {
             let stand_in = if batch == own { stand_in.clone() } else { stand_in.clone().for_batch(batch) };
             for (method, name) in [("original", "Original"), ("daf", "DAF")] {
                 let scenario = of_method(context, kind, &stand_in.scenario, method)?;
@@ -126,7 +123,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     // Of each size DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
-    accuracy::draw(context, &mut outcome, &learned)?;
+    accuracy::draw(&mut outcome, &learned)?;
     Ok(outcome)
 }
 
@@ -167,7 +164,7 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         };
         METHODS.into_iter().map(way).collect()
     })?;
-    accuracy::draw(context, &mut outcome, &learned)?;
+    accuracy::draw(&mut outcome, &learned)?;
     Ok(outcome)
 }
 

@@ -5,9 +5,10 @@ mod course;
 
 pub(in crate::artefacts) use course::Course;
 
+use crate::artefacts::learning;
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, held};
-use crate::progress::{Amount, Progress};
+use crate::quantities::counted;
 
 /// The file that errors of a specification name.
 const PLACE: &str = "readings of a federation";
@@ -20,27 +21,21 @@ pub(super) struct Federation {
 
 /// What all federations have.
 const PHONES: &str = "phones";
-/// How often each is held under `--full`.
+/// How often each is held.
 const SEEDS: &str = "federation-seeds";
 
-/// The specification of a task and what comes with it, each a reading or, with `-quick`, another where not everything is asked
-/// for. A task is called by its data set and its network, each a reading: `openimg-mobilenetv2`.
+/// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
+/// reading: `openimg-mobilenetv2`.
 pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
     let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
-    let mut lines = Vec::new();
-    for part in [PHONES, set, network].iter().chain(parts) {
-        let quick = format!("{part}-quick");
-        let by_scale = if context.full { part } else { quick.as_str() };
-        let words = context.reading_text(by_scale).or_else(|_| context.reading_text(part))?;
-        lines.extend(words.lines().map(str::to_owned));
-    }
-    Ok(lines.join("\n"))
+    let parts = [PHONES, set, network].into_iter().chain(parts.iter().copied());
+    Ok(parts.map(|part| context.reading_text(part)).collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
 /// The seeds that federations are held with.
 fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
-    let most = context.reading_number(SEEDS)? as usize;
-    Ok(context.seeds().into_iter().take(most).collect())
+    let number = context.reading_number(SEEDS)? as u64;
+    Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
 /// A task and what comes with it.
@@ -52,29 +47,39 @@ pub(super) type Wanted = (&'static str, Vec<&'static str>);
 /// A specification that is wrong, and whatever a federation fails with.
 pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<Federation>> {
     let seeds = seeds(context)?;
-    let all: Vec<(&Wanted, u64)> = wanted.iter().flat_map(|one| seeds.iter().map(move |&seed| (one, seed))).collect();
-    let progress = Progress::new(Amount::Number("federations"), all.len() as u64, 0);
-    let one = |(task, parts): &Wanted, seed: u64| -> Result<Arc<Course>> {
-        let course = hold(context, &text(context, task, parts)?, seed)?;
-        progress.inc(1);
-        Ok(course)
-    };
-    let found: Vec<Arc<Course>> = all.par_iter().map(|&(wanted, seed)| one(wanted, seed)).collect::<Result<_>>()?;
-    Ok(found.chunks(seeds.len()).map(|courses| Federation { courses: courses.to_vec() }).collect())
+    let one = |(task, parts): &Wanted| hold(context, &text(context, task, parts)?, &seeds);
+    let found: Vec<_> = wanted.par_iter().map(one).collect::<Result<_>>()?;
+    Ok(found.into_iter().map(|courses| Federation { courses }).collect())
 }
 
-/// Holds the federation of `text` once for all artefacts.
+/// The federation of `text` with each of `seeds`: simulated where nobody learns, else as it was committed or learned now.
 ///
 /// # Errors
-/// A specification that is wrong, and whatever a federation fails with.
-pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seed: u64) -> Result<Arc<Course>> {
-    let key = format!("federation, seed {seed}: {}", text.replace('\n', "; "));
+/// A specification that is wrong, one that nobody has held, and whatever a federation fails with.
+pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seeds: &[u64]) -> Result<Vec<Arc<Course>>> {
+    let asked = Specification::parse(PLACE, text, seeds.first().copied())?;
+    let Some(learning) = asked.learned(context.cache)? else {
+        return seeds.par_iter().map(|&seed| held_now(context, text, seed, text)).collect();
+    };
+    let learned = if context.learn {
+        let now = |&seed: &u64| Ok(held_now(context, text, seed, &learning.key)?.as_ref().clone());
+        context.note_learned(&learning, seeds.par_iter().map(now).collect())?
+    } else {
+        context.committed(&learning)?
+    };
+    Ok(learned.learned.into_iter().map(Arc::new).collect())
+}
+
+/// Holds the federation of `text` now, once for all artefacts; what learned is kept under `key`.
+fn held_now(context: &Context<'_>, text: &str, seed: u64, key: &str) -> Result<Arc<Course>> {
+    let key = format!("federation, seed {seed}: {}", key.replace('\n', "; "));
     context.once(key.clone(), || {
         if let Some(course) = context.kept.get(&key) {
             return Ok(course);
         }
-        let course = Course::of(&held(&Specification::parse(PLACE, text, Some(seed))?, None, context.cache)?);
-        if context.full {
+        let asked = Specification::parse(PLACE, text, Some(seed))?;
+        let course = Course::of(&held(&asked, None, context.cache)?, seed);
+        if context.learn {
             context.kept.keep(&key, &course)?;
         }
         Ok(course)
@@ -115,6 +120,11 @@ impl Federation {
         self.mean(Course::round_s)
     }
 
+    /// The number of rounds.
+    pub(super) fn rounds(&self) -> f64 {
+        self.mean(|course| course.total(|rounds| f64::from(rounds.all)))
+    }
+
     /// The share of phones that are left out, in percent.
     pub(super) fn excluded(&self) -> f64 {
         self.mean(Course::excluded)
@@ -129,12 +139,12 @@ impl Federation {
     pub(super) fn words(&self) -> String {
         format!(
             "{:.0} rounds of {}, {:.1} updates each; {:.0} % of phones left out; of parts {:.1} % killed, {:.1} % dropped",
-            self.mean(|course| f64::from(course.rounds)),
+            self.rounds(),
             duration(self.round_s()),
-            self.mean(|course| course.per_round(course.completed)),
+            self.mean(Course::updates),
             self.excluded(),
-            self.mean(|course| course.share(course.killed)),
-            self.mean(|course| course.share(course.dropped)),
+            self.mean(Course::killed),
+            self.mean(Course::dropped),
         )
     }
 }
@@ -150,34 +160,49 @@ pub(super) fn duration(seconds: f64) -> String {
     crate::quantities::time(Nanos((seconds.max(0.0) * 1e9) as u64))
 }
 
-/// The network that learns and its data, as a federation's figures say it: `mlp on linear, quick, 1 seed`.
-pub(super) fn stand_in(context: &Context<'_>, task: &str) -> Result<String> {
+/// The network that learns and its data.
+fn trained(context: &Context<'_>, task: &str) -> Result<[String; 2]> {
     let text = text(context, task, &[])?;
     let value = |key: &str| {
         let line = text.lines().find(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
         line.and_then(|line| line.split('"').nth(1)).unwrap_or("its own").to_owned()
     };
-    let seeds = seeds(context)?.len();
-    let (quick, plural) = (if context.full { "" } else { "quick, " }, if seeds == 1 { "seed" } else { "seeds" });
-    Ok(format!("{} on {}, {quick}{seeds} {plural}", value("stand_in"), value("data")))
+    Ok(["stand_in", "data"].map(value))
 }
 
-/// Draws accuracy over time of each federation of a task, the first seed's, and adds it to the data under the name `task`.
+/// The same as figures of `federations` say it: `mlp on linear, 2 seeds`.
+pub(super) fn stand_in(context: &Context<'_>, task: &str, federations: &[Federation]) -> Result<String> {
+    let [network, data] = trained(context, task)?;
+    let seeds = federations.first().map_or(0, |federation| federation.courses.len());
+    Ok(format!("{network} on {data}, {}", counted(seeds, "seed", "seeds")))
+}
+
+/// In words that accuracies are no better than a guess, if so, after a comma.
+pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -> Result<String> {
+    let asked = Specification::parse(PLACE, &text(context, task, &["random"])?, None)?;
+    let said = asked.chance(context.cache)?.and_then(|chance| learning::at_chance(accuracies, chance));
+    Ok(said.map_or_else(String::new, |said| format!(", {said}")))
+}
+
+/// Draws accuracy over time of each federation of a task, the first seed's, and adds it to the data under its `name`.
 pub(super) fn over_time<'f>(
+    context: &Context<'_>,
     outcome: &mut Outcome,
     task: &str,
-    title: &str,
+    name: &str,
     named: impl IntoIterator<Item = (&'f str, &'f Federation)>,
 ) -> Result<()> {
     let mut lines = Lines::new();
-    for (name, federation) in named {
+    for (method, federation) in named {
         let curve = federation.courses.first().map(|course| course.curve()).unwrap_or_default();
         for &(time, accuracy) in &curve {
-            outcome.row((task, name, [Some(time), Some(accuracy)]))?;
+            outcome.row((name, method, [Some(time), Some(accuracy)]))?;
         }
-        lines = lines.series(Series::new(name, curve).unmarked());
+        lines = lines.series(Series::new(method, curve).unmarked());
     }
-    outcome.panel(title, lines, axis("simulated time", "h"), test_accuracy());
+    let [network, data] = trained(context, task)?;
+    let title = learning::title(&network, &data, &name.replacen(", ", " on ", 1));
+    outcome.panel(&title, lines, axis("simulated time", "h"), test_accuracy());
     Ok(())
 }
 

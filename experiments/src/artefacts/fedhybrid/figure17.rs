@@ -22,8 +22,8 @@ pub(super) fn without(context: &Context<'_>) -> Result<Outcome> {
         .collect();
     let found = hold_all(context, &wanted)?;
     let mut outcome = Outcome::of("task,design,time_h,accuracy_percent");
-    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
-    for ((_, row, task), federations) in TASKS.iter().zip(found.chunks(DESIGNS.len())) {
+    outcome.words("stand-in", stand_in(context, TASKS[0].0, &found)?);
+    for ((id_of_task, row, task), federations) in TASKS.iter().zip(found.chunks(DESIGNS.len())) {
         let whole = &federations[0];
         for (federation, (_, design, name)) in federations[1..].iter().zip(&DESIGNS[1..]) {
             let id = format!("fedhybrid/figure17/{design}/{row}/slowdown");
@@ -39,7 +39,7 @@ pub(super) fn without(context: &Context<'_>) -> Result<Outcome> {
                 ),
             );
         }
-        over_time(&mut outcome, task, task, DESIGNS.iter().map(|(.., name)| *name).zip(federations))?;
+        over_time(context, &mut outcome, id_of_task, task, DESIGNS.iter().map(|(.., name)| *name).zip(federations))?;
     }
     Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
-use super::federations::{Federation, Wanted, duration, hold_all, of_most, over_time, stand_in};
+use super::federations::{Course, Federation, Wanted, duration, hold_all, of_most, over_time, stand_in};
 use crate::artefacts::prelude::*;
 
 /// The tasks: of their readings, for people, as figure 1's rows call them, and as the others' do.
@@ -31,9 +31,9 @@ fn held(context: &Context<'_>, methods: &[&'static str]) -> Result<Vec<Vec<Feder
 
 /// Draws accuracy over time, a panel a task, and adds it to the data.
 fn draw(context: &Context<'_>, outcome: &mut Outcome, names: &[&str], found: &[Vec<Federation>]) -> Result<()> {
-    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
-    for ((_, task, ..), federations) in TASKS.iter().zip(found) {
-        over_time(outcome, task, task, names.iter().copied().zip(federations))?;
+    outcome.words("stand-in", stand_in(context, TASKS[0].0, &found[0])?);
+    for ((task, name, ..), federations) in TASKS.iter().zip(found) {
+        over_time(context, outcome, task, name, names.iter().copied().zip(federations))?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
                 federations[0].accuracy(),
                 federations[1].accuracy(),
                 federations[2].accuracy(),
-                stand_in(context, task)?
+                stand_in(context, task, federations)?
             ),
         );
     }
@@ -69,8 +69,8 @@ pub(super) fn section2_1(context: &Context<'_>) -> Result<Outcome> {
             let shares = [
                 federation.round_s(),
                 federation.excluded(),
-                federation.mean(|course| course.share(course.killed)),
-                federation.mean(|course| course.share(course.dropped)),
+                federation.mean(Course::killed),
+                federation.mean(Course::dropped),
             ];
             outcome.row((*task, name, shares))?;
         }

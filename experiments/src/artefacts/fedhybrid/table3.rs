@@ -1,6 +1,6 @@
 //! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
 
-use super::federations::{self, Federation, Wanted, duration, hold_all, of_most, stand_in};
+use super::federations::{self, Course, Federation, Wanted, duration, hold_all, of_most, stand_in};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 
@@ -125,7 +125,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
     );
     let mut grid = Grid::default();
     for group in &groups {
-        let stand_in = stand_in(context, group.task.0)?;
+        let stand_in = stand_in(context, group.task.0, &group.federations)?;
         let baseline = group.federations[0].best();
         for (place, method) in group.methods.iter().enumerate() {
             let federation = &group.federations[place];
@@ -144,7 +144,9 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
             let differences: Vec<f64> =
                 federation.best().iter().zip(&baseline).map(|(own, first)| own - first).collect();
             let from = group.methods[0].name;
-            outcome.remark(&accuracy, format!("stand-in {stand_in}; {} points from {from}", words(&differences)));
+            let at_chance = federations::at_chance(context, group.task.0, &federation.best())?;
+            let differences = words(&differences);
+            outcome.remark(&accuracy, format!("stand-in {stand_in}{at_chance}; {differences} points from {from}"));
             if place == 0 {
                 outcome.answer(speed, Answer::Input(1.0));
                 outcome.answer(accuracy, Answer::Input(federation.accuracy()));
@@ -154,7 +156,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
             }
         }
     }
-    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
+    outcome.words("stand-in", stand_in(context, TASKS[0].0, &groups[0].federations)?);
     offer(context, &mut outcome, comparison, &groups)?;
     outcome.panel("", grid.bars("speedup"), Axis::default(), from_zero("speed-up over random selection", ""));
     Ok(outcome)
@@ -165,11 +167,11 @@ fn costs(federation: &Federation) -> [f64; 7] {
     [
         federation.accuracy(),
         federation.round_s(),
-        federation.mean(|course| f64::from(course.rounds)),
-        federation.mean(|course| course.per_round(course.completed)),
+        federation.rounds(),
+        federation.mean(Course::updates),
         federation.excluded(),
-        federation.mean(|course| course.share(course.killed)),
-        federation.mean(|course| course.share(course.dropped)),
+        federation.mean(Course::killed),
+        federation.mean(Course::dropped),
     ]
 }
 
@@ -210,11 +212,11 @@ fn offer(context: &Context<'_>, outcome: &mut Outcome, comparison: &Comparison, 
 pub(super) fn over_time(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
     let groups = held(context, comparison)?;
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
-    outcome.words("stand-in", stand_in(context, TASKS[0].0)?);
+    outcome.words("stand-in", stand_in(context, TASKS[0].0, &groups[0].federations)?);
     for task in TASKS {
         let own = groups.iter().filter(|group| group.task == task);
         let named = own.flat_map(|group| group.methods.iter().map(|method| method.name).zip(&group.federations));
-        federations::over_time(&mut outcome, task.1, task.1, named)?;
+        federations::over_time(context, &mut outcome, task.0, task.1, named)?;
     }
     Ok(outcome)
 }

@@ -1,7 +1,8 @@
 //! What training in integers costs in accuracy, on what stands in for the paper's networks and data sets.
 
+use super::setting::batch;
 use super::table7::METHODS;
-use crate::artefacts::learning::{Taught, Training, answer_accuracy, learn, stand_in_words, stand_ins};
+use crate::artefacts::learning::{Taught, Training, answer_accuracy, learn, stand_in_words, stand_ins, with_seeds};
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
 
@@ -28,50 +29,36 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
         Training { stand_in: stand_in.clone(), scenario }
     };
     let learned = learn(context, &METHODS.map(training))?;
-    let of = |((method, name), taught)| Learned { method, name, stand_in: stand_in(method).clone(), taught };
+    let of = |((method, name), taught)| {
+        let stand_in = with_seeds(stand_in(method).clone(), [&taught]);
+        Learned { method, name, stand_in, taught }
+    };
     Ok(METHODS.into_iter().zip(learned).map(of).collect())
 }
 
-/// What training in fp32 costs on the phone.
-pub(super) struct OfFloats {
-    /// The simulated time so far at the end of each epoch, in seconds.
-    pub(super) clock: Vec<f64>,
-    /// The peak of memory, in megabytes.
-    pub(super) memory: f64,
-}
-
-impl OfFloats {
-    /// The simulated time of the whole training, in seconds.
-    pub(super) fn whole(&self) -> f64 {
-        self.clock.last().copied().unwrap_or_default()
-    }
-}
-
-/// What fp32 costs: what carries data there runs on another machine, so that its clock is that of MNN-INT8, by the ratio of
-/// their iterations, and its memory that of MNN's own iteration.
-pub(super) fn of_floats(context: &Context<'_>, found: &[Learned]) -> Result<OfFloats> {
+/// Prices all of them on the phone, each by its own engine, once scales have settled: fp32 carries data on another machine alone.
+pub(super) fn on_the_phone(context: &Context<'_>, found: &mut [Learned]) -> Result<()> {
     let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
-    let run = |method: &str| context.run(&under(&in_integers.stand_in.scenario, method, &[]));
-    let (floats, integers) = (run(METHODS[0].0)?, run(in_integers.method)?);
-    let slower = floats.iteration.seconds() / integers.iteration.seconds();
-    match &in_integers.taught {
-        Ok(taught) => Ok(OfFloats {
-            clock: taught.curve(Part::Test).into_iter().map(|(time, _)| time * slower).collect(),
-            memory: floats.peak_memory.megabytes(),
-        }),
-        Err(error) => bail!("its stand-in: {error:#}"),
+    let StandIn { scenario, .. } = in_integers.stand_in.clone();
+    for one in found {
+        let Ok(taught) = &mut one.taught else { continue };
+        let (scenario, batches, _) = one.stand_in.on_data(&under(&scenario, one.method, &[]), context.cache)?;
+        taught.epoch_s = batch(context, &scenario)?.time.seconds() * batches as f64;
+        taught.memory_mb = context.run(&scenario)?.peak_memory.megabytes();
     }
+    Ok(())
 }
 
 /// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
-pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
+pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
     let of_test = |one: &Learned| one.taught.as_ref().map(|taught| taught.accuracies(Part::Test)).unwrap_or_default();
     let baseline = found.first().map(of_test).unwrap_or_default();
     for subject in subjects {
         for (place, one) in found.iter().enumerate() {
             let id = format!("mandheling/table8/{subject}/{}/accuracy", one.method);
             let accuracies = one.taught.as_ref().map(|taught| taught.accuracies(Part::Test));
-            let of = format!("stand-in {}", stand_in_words(context, &one.stand_in));
+            let at_chance = one.taught.as_ref().ok().and_then(Taught::at_chance).map(|said| format!(", {said}"));
+            let of = format!("stand-in {}{}", stand_in_words(&one.stand_in), at_chance.unwrap_or_default());
             let accuracies = accuracies.map_err(|error| format!("{error:#}"));
             answer_accuracy(outcome, &id, accuracies, &of, Some((METHODS[0].1, baseline.as_slice())), place == 0);
         }

@@ -3,30 +3,37 @@
 //! What a round takes is simulated of the paper's network, what rounds teach is learned by a stand-in. The two INT8 engines train
 //! by the same algorithm, so that one federation in integers learns for both.
 
+use super::published;
 use super::table7::METHODS;
 use super::table8::put_in_rounds;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
-use crate::artefacts::learning::answer_accuracy;
+use crate::artefacts::learning::{answer_accuracy, title};
 use crate::artefacts::prelude::*;
+
+/// The seeds of the stand-in's federations.
+const SEEDS: [u64; 5] = [0, 1, 2, 3, 4];
 
 /// What is trained by a federation, as the reference names it and for people; a reading of that name says of which phones.
 pub(super) const SUBJECTS: [(&str, &str); 2] =
     [("fl-femnist-lenet", "LeNet, many phones"), ("fl-cifar100-vgg16", "VGG-16, many phones")];
 
-/// The federation that the reading `id` declares under `method`, held once for all artefacts.
-fn federation(context: &Context<'_>, id: &str, method: &str, seed: u64) -> Result<Arc<Course>> {
-    let text = format!("{}\npolicy = \"{method}\"", context.reading_text(id)?);
-    hold(context, &text, seed)
+/// The federation that the reading `id` declares under `method`, with each of `seeds`.
+fn federation(context: &Context<'_>, id: &str, method: &str, seeds: &[u64]) -> Result<Vec<Arc<Course>>> {
+    hold(context, &format!("{}\npolicy = \"{method}\"", context.reading_text(id)?), seeds)
+}
+
+/// What rounds of the paper's network take.
+fn timed(context: &Context<'_>, subject: &str, method: &str) -> Result<Arc<Course>> {
+    federation(context, subject, method, &[context.seed])?.pop().context("no federation was held")
 }
 
 /// How accurate the server's weights are after rounds of the stand-in's federation, by seed, in percent.
 fn taught(context: &Context<'_>, method: &str) -> Result<Vec<Arc<Course>>> {
-    let quick = if context.full { "" } else { "-quick" };
     let (id, method) = match method {
-        "mnn-fp32" => (format!("federated-fp32{quick}"), method),
-        _ => (format!("federated-int8{quick}"), "mnn-int8"),
+        "mnn-fp32" => ("federated-fp32", method),
+        _ => ("federated-int8", "mnn-int8"),
     };
-    context.seeds().into_iter().map(|seed| federation(context, &id, method, seed)).collect()
+    federation(context, id, method, &context.seeds_of(&SEEDS))
 }
 
 /// How accurate the server's weights are at the end, by seed, in percent.
@@ -43,7 +50,7 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
         let mut grid = Grid::default();
         for (place, (method, method_name)) in METHODS.into_iter().enumerate() {
             let number = put_in_rounds(context, outcome, subject, method)?;
-            let timed = federation(context, subject, method, context.seed)?;
+            let timed = timed(context, subject, method)?;
             // Energy of one client, as section 4.3 has it: what a phone of the population spends in all.
             let round = [timed.round_s(), timed.round_of_a_phone_j()];
             for ((metric, words, unit), each) in quantities.into_iter().zip(round) {
@@ -68,9 +75,11 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
 pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     let mut outcome = Outcome::of("method,seed,round,clock_s,test_accuracy");
     let mut lines = Lines::new();
+    let mut number = 0;
     for (method, name) in METHODS {
-        let timed = federation(context, subject, method, context.seed)?;
+        let timed = timed(context, subject, method)?;
         let taught: Vec<Vec<(u32, f64)>> = taught(context, method)?.iter().map(|course| course.by_round()).collect();
+        number = taught.len();
         let clock = |round: u32| f64::from(round) * timed.round_s();
         for (seed, points) in (0_u64..).zip(&taught) {
             for &(round, accuracy) in points {
@@ -84,8 +93,12 @@ pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
         let points: Vec<(f64, f64)> = taught.first().into_iter().flatten().enumerate().filter_map(mean_at).collect();
         lines = lines.series(Series::new(name, points));
     }
-    let words = if context.full { "the mean of five seeds" } else { "quick, 1 seed" };
+    let words = if number == 1 { "one seed".to_owned() } else { format!("the mean of {number} seeds") };
     outcome.words("federation", format!("LeNet-5 on glyphs, {words}; every phone is a Xiaomi 11 Pro"));
-    outcome.panel("", lines, from_zero("simulated time", "s"), test_accuracy());
+    let stands_for = SUBJECTS.iter().find(|(id, _)| *id == subject).map_or(subject, |(_, name)| *name);
+    outcome.panel(&title("lenet5", "glyphs", stands_for), lines, from_zero("simulated time", "s"), test_accuracy());
+    if subject == SUBJECTS[0].0 {
+        published::federated(&mut outcome)?;
+    }
     Ok(outcome)
 }

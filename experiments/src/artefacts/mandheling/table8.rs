@@ -76,8 +76,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         }
     }
     let learned = accuracy::of_methods(context)?;
-    accuracy::answer(context, &mut outcome, &CENTRALISED.map(|(subject, _)| subject), &learned);
-    let named: Vec<String> = learned.iter().take(2).map(|one| stand_in_words(context, &one.stand_in)).collect();
+    accuracy::answer(&mut outcome, &CENTRALISED.map(|(subject, _)| subject), &learned);
+    let named: Vec<String> = learned.iter().take(2).map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join(" in fp32; in integers "));
     for (_, words, unit) in QUANTITIES {
         outcome.bars(words, grid.bars(words), axis(words, unit));

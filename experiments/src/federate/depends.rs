@@ -1,0 +1,64 @@
+//! All that the rounds of a federation depend on, so that what was learned once is known again.
+
+use haversack_devices::{load, load_system};
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::UsageModel;
+use serde_json::Value;
+
+use super::iteration::{Found, cost, scenario, with_memory_to_spare};
+use super::learner::algorithm;
+use super::specification::{Phones, Specification};
+use crate::cache::Cache;
+use crate::error::{CommandError, Result};
+use crate::measured::Training;
+use crate::train;
+
+impl Specification {
+    /// What is learned, and all that it depends on but the seed: what is asked for, the data, the constants of the phones,
+    /// their system and their users, and what an iteration takes on each device. Who takes part in a round is decided by how
+    /// long phones take, and by some selectors from what was learned: where anything moves that could decide otherwise, it is
+    /// to be learned again. `None` where nobody learns.
+    ///
+    /// # Errors
+    /// Data, a network or a calibration that cannot be had.
+    pub(crate) fn learned(&self, cache: &Cache) -> Result<Option<Training>> {
+        let Some(learning) = &self.learning else { return Ok(None) };
+        let mut record = self.record();
+        if let Some(keys) = record.get_mut("specification").and_then(Value::as_object_mut) {
+            keys.remove("seed");
+        }
+        let set = learning.data_set(cache)?;
+        let (data, digest) =
+            set.map_or_else(|| ("made for each client".to_owned(), 0), |set| (set.id.clone(), set.digest()));
+        let phones = Phones::draw(self)?;
+        let algorithm = algorithm(self, &phones, cache)?;
+        let mut depends = format!("{} {digest:016x} {algorithm:?}", Value::Object(record));
+        let mut constants = load_system(&self.system)?.entries();
+        for kind in &phones.kinds {
+            depends += &match cost(&with_memory_to_spare(scenario(self, kind, None)), cache)? {
+                Found::Cost(cost) => format!(" {cost:?}"),
+                Found::NoPlan(why) | Found::Unsupported(why) => format!(" {why}"),
+            };
+            constants.extend(load(&kind.id)?.entries());
+        }
+        constants.extend(UsageModel::built_in().map_err(CommandError::failed)?.entries());
+        constants.extend(FootprintTable::built_in().map_err(CommandError::failed)?.entries());
+        // Whatever their sources say.
+        constants.iter().for_each(|entry| depends += &format!(" {} {:?}", entry.name, entry.value));
+        let (Specification { trained, rules, rounds, .. }, rule) = (self, &learning.rule);
+        let how = format!(
+            "{} under {}, batch {}, {rules:?}, {rule:?}, {rounds} rounds",
+            trained.model, trained.policy, trained.batch
+        );
+        Ok(Some(Training::wanted(&learning.stand_in, &data, how, &depends)))
+    }
+
+    /// What a guess tells apart in percent, and by how much it scatters; `None` where nobody learns, or data are made for clients.
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(crate) fn chance(&self, cache: &Cache) -> Result<Option<[f64; 2]>> {
+        let Some(learning) = &self.learning else { return Ok(None) };
+        Ok(learning.data_set(cache)?.map(|set| train::chance(&set)))
+    }
+}
