@@ -80,7 +80,7 @@ pub fn source(place: &str) -> Result<(&'static str, String)> {
 fn find(place: &str) -> Result<(&'static str, &'static str, &'static str)> {
     files().find(|(known, ..)| *known == place).with_context(|| {
         let hint = hint(place, files().map(|(known, ..)| known));
-        format!("nothing is measured for {place}{hint}; `haversack reproduce {place} --full` measures it")
+        format!("nothing is measured for {place}{hint} (`haversack reproduce {place} --full` measures it)")
     })
 }
 

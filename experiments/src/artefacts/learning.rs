@@ -24,13 +24,13 @@ pub(super) struct Training {
 }
 
 /// What a training has come to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Taught {
-    seeds: Vec<measured::Learned>,
+    pub(super) seeds: Vec<measured::Learned>,
     /// What an epoch takes, in seconds, and an iteration at its peak, in megabytes.
     pub(super) epoch_s: f64,
     pub(super) memory_mb: f64,
-    chance: [f64; 2],
+    pub(super) chance: [f64; 2],
 }
 
 /// The stand-ins of a kind that are declared for the artefact; none where none is.
@@ -142,26 +142,24 @@ pub(super) fn at_chance(accuracies: &[f64], [guess, scatter]: [f64; 2]) -> Optio
     (!is_more).then(|| format!("at {} % no better than a guess, {guess:.1} %", words(accuracies)))
 }
 
-/// Answers the row `id` with the mean of `accuracies`, put in where it is the baseline itself, or says why its stand-in has
-/// none; the remark is `of` what, and by how many points it differs from `baseline` with the same seeds.
+/// Answers the row `id` with the mean accuracy of `taught`, put in where it is the baseline itself, or says why its stand-in has
+/// none; the remark is `of` what, and by how many points it differs from the named `baseline` with the same seeds.
 pub(super) fn answer_accuracy(
     outcome: &mut Outcome,
     id: &str,
-    accuracies: Result<Vec<f64>, String>,
+    taught: &Result<Taught>,
     of: &str,
-    baseline: Option<(&str, &[f64])>,
+    baseline: &(&str, &Result<Taught>),
     is_baseline: bool,
 ) {
-    let accuracies = match accuracies {
-        Ok(accuracies) => accuracies,
-        Err(error) => return outcome.not_modelled(id, format!("its stand-in: {error}")),
+    let taught = match taught {
+        Ok(taught) => taught,
+        Err(error) => return outcome.not_modelled(id, format!("its stand-in: {error:#}")),
     };
-    let beside = baseline.map_or_else(String::new, |(name, baseline)| {
-        let differences: Vec<f64> = accuracies.iter().zip(baseline).map(|(own, other)| own - other).collect();
-        format!("; {} points from {name}", words(&differences))
-    });
-    outcome.remark(id, format!("{of}{beside}"));
-    let value = mean(&accuracies).unwrap_or_default();
+    let at_chance = taught.at_chance().map_or_else(String::new, |said| format!(", {said}"));
+    let above = |first: &Taught| format!("; {} points from {}", words(&taught.above(first)), baseline.0);
+    outcome.remark(id, format!("{of}{at_chance}{}", baseline.1.as_ref().map(above).unwrap_or_default()));
+    let value = mean(&taught.accuracies(Part::Test)).unwrap_or_default();
     outcome.answer(id, if is_baseline { Answer::Input(value) } else { Answer::Number(value) });
 }
 
@@ -340,8 +338,8 @@ mod tests {
         assert!(error.is::<crate::reproduce::Lacking>());
         assert_eq!(
             error.to_string(),
-            "nobody has trained mlp on linear (original, batch 32, 1 epoch): nothing of the \
-             artefact's is in experiments/measured; `haversack reproduce sage/figure99 --learn --full` trains it"
+            "nobody has trained mlp on linear (original, batch 32, 1 epoch): nothing is \
+             measured for sage/figure99 (`haversack reproduce sage/figure99 --full` measures it); `haversack reproduce sage/figure99 --learn --full` trains it"
         );
     }
 

@@ -11,6 +11,7 @@ use super::specification::{Phones, Specification};
 use crate::cache::Cache;
 use crate::error::{CommandError, Result};
 use crate::measured::Training;
+use crate::scenario::Scenario;
 use crate::train;
 
 impl Specification {
@@ -45,11 +46,9 @@ impl Specification {
         constants.extend(FootprintTable::built_in().map_err(CommandError::failed)?.entries());
         // Whatever their sources say.
         constants.iter().for_each(|entry| depends += &format!(" {} {:?}", entry.name, entry.value));
-        let (Specification { trained, rules, rounds, .. }, rule) = (self, &learning.rule);
-        let how = format!(
-            "{} under {}, batch {}, {rules:?}, {rule:?}, {rounds} rounds",
-            trained.model, trained.policy, trained.batch
-        );
+        let (Scenario { model, policy, batch, .. }, selector, rule) =
+            (&self.trained, self.rules.selector, &learning.rule);
+        let how = format!("{model} under {policy}, batch {batch}, {selector:?}, {rule:?}, {} rounds", self.rounds);
         Ok(Some(Training::wanted(&learning.stand_in, &data, how, &depends)))
     }
 

@@ -218,24 +218,20 @@ impl Context<'_> {
     /// # Errors
     /// [`Lacking`], with the command that trains it, where it was not, or where anything that it depends on has changed since.
     pub(crate) fn committed(&self, wanted: &Training) -> Result<Training, ArtefactError> {
-        let parse = |place: &str| measured::committed(place).map_err(|error| Lacking(format!("{error:#}")));
-        let read = |place: &&str| self.cache.get(format!("committed {place}"), || parse(place));
-        let mut files: Vec<Result<Arc<Measured>, Lacking>> = self.artefact.measured.iter().map(read).collect();
-        if let Some(found) = files.iter().flatten().find_map(|file| file.training(wanted)) {
-            return Ok(found.clone());
+        let places = self.artefact.measured;
+        let read = |place: &str| self.cache.get(format!("committed {place}"), || measured::committed(place));
+        if let Some(found) = places.iter().find_map(|place| read(place).ok()?.training(wanted).cloned()) {
+            return Ok(found);
         }
-        let place = self.artefact.measured.last().copied().unwrap_or_default();
-        let holds = match files.pop() {
-            Some(Ok(found)) => {
-                let Measured { command, version, .. } = &*found;
-                format!("what `{command}` made by version {version} holds no such training, or an older one")
-            }
-            Some(Err(Lacking(why))) if measured::source(place).is_ok() => why,
-            _ => "nothing of the artefact's is in experiments/measured".to_owned(),
-        };
+        let place = places.last().copied().unwrap_or_default();
+        let why = read(place).map(|found| {
+            let Measured { command, version, .. } = &*found;
+            format!("what `{command}` made by version {version} holds no such training, or an older one")
+        });
+        let why = why.unwrap_or_else(|error| format!("{error:#}"));
         let Training { network, data, how, .. } = wanted;
         let command = format!("`haversack reproduce {place} --learn --full` trains it");
-        Err(Lacking(format!("nobody has trained {network} on {data} ({how}): {holds}; {command}")).into())
+        Err(Lacking(format!("nobody has trained {network} on {data} ({how}): {why}; {command}")).into())
     }
 
     /// Takes down what was learned now of what is `wanted`, as a file would have it.

@@ -1,6 +1,5 @@
 //! A network and data that stand in for a paper's own, and how they are learned: what artefacts train.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haversack_devices::registry::digest;
@@ -127,21 +126,20 @@ impl StandIn {
         let plan = Plan::new(scenario, cache)?;
         let mut depends = format!("{} {:?}", self.depends(scenario, cache)?, plan.resolved.network);
         if let GraphKind::Integer(id) = plan.resolved.graph {
-            write_to(&mut depends, format_args!(" {:?}", mixed::algorithm(id).map_err(CommandError::failed)?));
+            depends += &format!(" {:?}", mixed::algorithm(id).map_err(CommandError::failed)?);
         }
         let Scenario { time_budget, activation_budget, memory_budget, policy, set, batch, .. } = scenario;
         let is_short = time_budget.is_some() || activation_budget.is_some() || memory_budget.is_some();
         if is_short || simulated.given_up > 0 {
             let Record { iteration, peak_memory, given_up, .. } = simulated;
-            write_to(&mut depends, format_args!(" {iteration:?} {peak_memory:?} {given_up}"));
+            depends += &format!(" {iteration:?} {peak_memory:?} {given_up}");
         }
         let epochs = counted(self.pace.epochs as usize, "epoch", "epochs");
-        let mut how = format!("{policy}, batch {batch}, {epochs}");
-        set.iter().for_each(|(name, value)| write_to(&mut how, format_args!(", {name} {value}")));
-        activation_budget.iter().for_each(|budget| write_to(&mut how, format_args!(", {budget} for activations")));
-        time_budget
-            .iter()
-            .for_each(|time| write_to(&mut how, format_args!(", {:.1} ms an iteration", time.seconds() * 1e3)));
+        let set: String = set.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+        let memory =
+            activation_budget.as_ref().map_or_else(String::new, |memory| format!(", {memory} for activations"));
+        let time = time_budget.map_or_else(String::new, |time| format!(", {:.1} ms each", time.seconds() * 1e3));
+        let how = format!("{policy}, batch {batch}, {epochs}{set}{memory}{time}");
         Ok(Training::wanted(&scenario.model, &self.data, how, &depends))
     }
 
@@ -250,11 +248,6 @@ impl StandIn {
         let set = load(&self.data, &options).map_err(|error| CommandError::input(format!("`data`: {error}")))?;
         Ok(Loaded { digest: set.digest(), set })
     }
-}
-
-/// Adds words to a text, which cannot fail.
-fn write_to(text: &mut String, words: std::fmt::Arguments<'_>) {
-    let _ = text.write_fmt(words);
 }
 
 /// What a guess of the most frequent class tells apart of the test part in percent, and 1.96 standard deviations of it.

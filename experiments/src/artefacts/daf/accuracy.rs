@@ -2,7 +2,7 @@
 
 use super::setting::{METHODS, of_method};
 use crate::artefacts::learning::{
-    Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
+    Compared, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::train::StandIn;
@@ -52,14 +52,9 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Comp
         let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
         let place = METHODS.iter().position(|(method, _)| *method == row.method);
         let Some((one, place)) = found.iter().find(|one| one.kind == kind).zip(place) else { continue };
-        let taught = &one.ways[place].1;
-        let at_chance = taught.as_ref().ok().and_then(Taught::at_chance).map(|said| format!(", {said}"));
-        let of = format!("stand-in {}{}", stand_in_words(&one.stand_in), at_chance.unwrap_or_default());
-        let original = one.first().map(|original| original.accuracies(Part::Test));
-        let accuracies = taught.as_ref().map(|taught| taught.accuracies(Part::Test));
-        let baseline = original.as_deref().map(|original| (METHODS[0].1, original));
-        let accuracies = accuracies.map_err(|error| format!("{error:#}"));
-        answer_accuracy(outcome, &row.id, accuracies, &of, baseline, place == 0);
+        let of = format!("stand-in {}", stand_in_words(&one.stand_in));
+        let first = (METHODS[0].1, &one.ways[0].1);
+        answer_accuracy(outcome, &row.id, &one.ways[place].1, &of, &first, place == 0);
     }
 }
 

@@ -177,10 +177,15 @@ pub(super) fn stand_in(context: &Context<'_>, task: &str, federations: &[Federat
     Ok(format!("{network} on {data}, {}", counted(seeds, "seed", "seeds")))
 }
 
+/// What a guess tells apart of the data of the federation of `text`, and by how much it scatters; `None` where nobody learns.
+pub(in crate::artefacts) fn chance(context: &Context<'_>, text: &str) -> Result<Option<[f64; 2]>> {
+    Ok(Specification::parse(PLACE, text, None)?.chance(context.cache)?)
+}
+
 /// In words that accuracies are no better than a guess, if so, after a comma.
 pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -> Result<String> {
-    let asked = Specification::parse(PLACE, &text(context, task, &["random"])?, None)?;
-    let said = asked.chance(context.cache)?.and_then(|chance| learning::at_chance(accuracies, chance));
+    let chance = chance(context, &text(context, task, &["random"])?)?;
+    let said = chance.and_then(|chance| learning::at_chance(accuracies, chance));
     Ok(said.map_or_else(String::new, |said| format!(", {said}")))
 }
 

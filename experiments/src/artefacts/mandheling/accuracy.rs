@@ -51,16 +51,12 @@ pub(super) fn on_the_phone(context: &Context<'_>, found: &mut [Learned]) -> Resu
 
 /// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
 pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
-    let of_test = |one: &Learned| one.taught.as_ref().map(|taught| taught.accuracies(Part::Test)).unwrap_or_default();
-    let baseline = found.first().map(of_test).unwrap_or_default();
+    let Some(first) = found.first() else { return };
     for subject in subjects {
         for (place, one) in found.iter().enumerate() {
             let id = format!("mandheling/table8/{subject}/{}/accuracy", one.method);
-            let accuracies = one.taught.as_ref().map(|taught| taught.accuracies(Part::Test));
-            let at_chance = one.taught.as_ref().ok().and_then(Taught::at_chance).map(|said| format!(", {said}"));
-            let of = format!("stand-in {}{}", stand_in_words(&one.stand_in), at_chance.unwrap_or_default());
-            let accuracies = accuracies.map_err(|error| format!("{error:#}"));
-            answer_accuracy(outcome, &id, accuracies, &of, Some((METHODS[0].1, baseline.as_slice())), place == 0);
+            let of = format!("stand-in {}", stand_in_words(&one.stand_in));
+            answer_accuracy(outcome, &id, &one.taught, &of, &(first.name, &first.taught), place == 0);
         }
     }
 }

@@ -6,8 +6,8 @@
 use super::published;
 use super::table7::METHODS;
 use super::table8::put_in_rounds;
-use crate::artefacts::fedhybrid::federations::{Course, hold};
-use crate::artefacts::learning::{answer_accuracy, title};
+use crate::artefacts::fedhybrid::federations::{Course, chance, hold};
+use crate::artefacts::learning::{Taught, answer_accuracy, title};
 use crate::artefacts::prelude::*;
 
 /// The seeds of the stand-in's federations.
@@ -27,25 +27,20 @@ fn timed(context: &Context<'_>, subject: &str, method: &str) -> Result<Arc<Cours
     federation(context, subject, method, &[context.seed])?.pop().context("no federation was held")
 }
 
-/// How accurate the server's weights are after rounds of the stand-in's federation, by seed, in percent.
-fn taught(context: &Context<'_>, method: &str) -> Result<Vec<Arc<Course>>> {
+/// How accurate the server's weights are after rounds of the stand-in's federation.
+fn taught(context: &Context<'_>, method: &str) -> Result<Taught> {
     let (id, method) = match method {
         "mnn-fp32" => ("federated-fp32", method),
         _ => ("federated-int8", "mnn-int8"),
     };
-    federation(context, id, method, &context.seeds_of(&SEEDS))
-}
-
-/// How accurate the server's weights are at the end, by seed, in percent.
-fn last(taught: &[Arc<Course>]) -> Vec<f64> {
-    taught.iter().filter_map(|course| course.by_round().last().map(|(_, accuracy)| *accuracy)).collect()
+    let seeds = federation(context, id, method, &context.seeds_of(&SEEDS))?;
+    let chance = chance(context, context.reading_text(id)?)?.unwrap_or_default();
+    Ok(Taught { seeds: seeds.iter().map(|course| course.as_ref().clone()).collect(), chance, ..Taught::default() })
 }
 
 /// Answers the federated rows of table 8, with bars of times and energies, under the names in `quantities`.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [(&str, &str, &str); 2]) -> Result<()> {
     let learned = METHODS.map(|(method, _)| taught(context, method));
-    let [fp32, ..] = &learned;
-    let baseline = fp32.as_ref().map(|taught| last(taught)).unwrap_or_default();
     for (subject, name) in SUBJECTS {
         let mut grid = Grid::default();
         for (place, (method, method_name)) in METHODS.into_iter().enumerate() {
@@ -60,9 +55,8 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, quantities: [
                 outcome.row((name, method, round, metric, value, paper, unit))?;
             }
             let id = format!("mandheling/table8/{subject}/{method}/accuracy");
-            let accuracies = learned[place].as_ref().map(|taught| last(taught)).map_err(|error| format!("{error:#}"));
-            let baseline = Some((METHODS[0].1, baseline.as_slice()));
-            answer_accuracy(outcome, &id, accuracies, "a stand-in's federation", baseline, place == 0);
+            let first = (METHODS[0].1, &learned[0]);
+            answer_accuracy(outcome, &id, &learned[place], "a stand-in's federation", &first, place == 0);
         }
         for (_, words, unit) in quantities {
             outcome.bars(words, grid.bars(words), axis(words, unit));
@@ -78,7 +72,7 @@ pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     let mut number = 0;
     for (method, name) in METHODS {
         let timed = timed(context, subject, method)?;
-        let taught: Vec<Vec<(u32, f64)>> = taught(context, method)?.iter().map(|course| course.by_round()).collect();
+        let taught: Vec<Vec<(u32, f64)>> = taught(context, method)?.seeds.iter().map(Course::by_round).collect();
         number = taught.len();
         let clock = |round: u32| f64::from(round) * timed.round_s();
         for (seed, points) in (0_u64..).zip(&taught) {
