@@ -1,6 +1,6 @@
 //! All that the rounds of a federation depend on, so that what was learned once is known again.
 
-use haversack_devices::{load, load_system};
+use haversack_devices::{ConstantEntry, load, load_stack, load_system};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::UsageModel;
 use serde_json::Value;
@@ -34,18 +34,21 @@ impl Specification {
         let phones = Phones::draw(self)?;
         let algorithm = algorithm(self, &phones, cache)?;
         let mut depends = format!("{} {digest:016x} {algorithm:?}", Value::Object(record));
-        let mut constants = load_system(&self.system)?.entries();
+        let mut constants = Vec::new();
         for kind in &phones.kinds {
-            depends += &match cost(&with_memory_to_spare(scenario(self, kind, None)), cache)? {
-                Found::Cost(cost) => format!(" {cost:?}"),
-                Found::NoPlan(why) | Found::Unsupported(why) => format!(" {why}"),
-            };
-            constants.extend(load(&kind.id)?.entries());
+            constants.push(match cost(&with_memory_to_spare(scenario(self, kind, None)), cache)? {
+                Found::Cost(cost) => format!("{cost:?}"),
+                Found::NoPlan(why) | Found::Unsupported(why) => why,
+            });
+            constants.extend(load(&kind.id)?.entries().iter().map(told));
         }
-        constants.extend(UsageModel::built_in().map_err(CommandError::failed)?.entries());
-        constants.extend(FootprintTable::built_in().map_err(CommandError::failed)?.entries());
-        // Whatever their sources say.
-        constants.iter().for_each(|entry| depends += &format!(" {} {:?}", entry.name, entry.value));
+        let stack = self.trained.stack.as_deref().map(load_stack).transpose()?;
+        constants.extend(stack.iter().flat_map(|stack| stack.entries()).map(|entry| told(&entry)));
+        let users = UsageModel::built_in().map_err(CommandError::failed)?.entries().into_iter();
+        let apps = FootprintTable::built_in().map_err(CommandError::failed)?.entries();
+        let system = load_system(&self.system)?.entries().into_iter();
+        constants.extend(system.chain(users).chain(apps).map(|entry| told(&entry)));
+        constants.iter().for_each(|told| depends += &format!(" {told}"));
         let (Scenario { model, policy, batch, .. }, selector, rule) =
             (&self.trained, self.rules.selector, &learning.rule);
         let how = format!("{model} under {policy}, batch {batch}, {selector:?}, {rule:?}, {} rounds", self.rounds);
@@ -60,4 +63,9 @@ impl Specification {
         let Some(learning) = &self.learning else { return Ok(None) };
         Ok(learning.data_set(cache)?.map(|set| train::chance(&set)))
     }
+}
+
+/// A constant, whatever its source says.
+fn told(entry: &ConstantEntry) -> String {
+    format!("{} {:?}", entry.name, entry.value)
 }

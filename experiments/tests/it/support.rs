@@ -44,11 +44,16 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(&stdout(output)).unwrap()
 }
 
+/// Whether a line tells how far work has come: `12 of 97 artefacts`.
+pub(crate) fn tells_how_far(line: &str) -> bool {
+    line.starts_with(|first: char| first.is_ascii_digit()) && line.contains(" of ")
+}
+
 /// The message of a call that must end with `code`.
 pub(crate) fn refusal(output: &Output, code: i32) -> String {
     let said = stderr(output);
     // A slow machine may have told how far it had come.
-    let message: String = said.split_inclusive('\n').skip_while(|line| line.ends_with(" left about\n")).collect();
+    let message: String = said.split_inclusive('\n').skip_while(|line| tells_how_far(line)).collect();
     assert_eq!(output.status.code(), Some(code), "{message}");
     assert!(message.starts_with("error: ") && !message.contains("panicked"), "{message}");
     message
