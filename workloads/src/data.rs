@@ -5,7 +5,6 @@
 //! order of an epoch follows from the seed and the number of the epoch alone ([`epoch_order`]).
 
 mod augmentation;
-mod error;
 mod files;
 pub mod glyphs;
 pub mod linear;
@@ -14,6 +13,5 @@ mod set;
 
 pub use augmentation::Augmentation;
 pub(crate) use augmentation::Draws;
-pub use error::{DataError, Place};
-pub use files::{LoadOptions, VALIDATION_SHARE, load};
+pub use files::{DataError, LoadOptions, Place, VALIDATION_SHARE, load};
 pub use set::{Content, DataSet, ImageForm, Inputs, MiniBatch, Part, SampleForm, Samples, epoch_order, split_off};

@@ -7,12 +7,17 @@
 
 mod algorithm;
 mod plan;
-mod product;
 mod rewriter;
+
+pub use algorithm::{
+    Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
+    OperatorName, OptimiserChoice, Pass, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
+};
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use algorithm::Treatment;
 use haversack_devices::text::{TomlDocument, TomlError, hint};
 use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
@@ -22,12 +27,6 @@ use crate::error::WorkloadError;
 use crate::network::{Initial, Network};
 use crate::operator::{Op, Unary};
 use crate::training_graph::{TensorId, TrainingGraph};
-use algorithm::Treatment;
-
-pub use algorithm::{
-    Algorithm, Arithmetic, Backpropagation, BiasFormat, GradientFormat, Initialiser, Layers, Loss, Operand,
-    OperatorName, OptimiserChoice, Pass, Rounding, StateFormat, Sweep, Translation, Update, WeightFormat, WeightRules,
-};
 
 macro_rules! built_in {
     ($($file:literal),+) => {

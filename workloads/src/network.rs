@@ -8,17 +8,16 @@ mod builder;
 mod computable;
 mod convolutional;
 mod elementwise;
-mod further;
 mod imported;
 pub mod initial;
 pub mod layout;
 mod text;
 
-use std::sync::Arc;
-
 pub use imported::ImportedValues;
 pub(crate) use imported::{ImportedTensor, NumberFormat};
 pub use initial::Initial;
+
+use std::sync::Arc;
 
 use crate::error::{Result, WorkloadError};
 use crate::operator::Op;

@@ -1,17 +1,18 @@
 //! Data sets on the disc, of the kinds that are handed round: CIFAR's binaries, MNIST's IDX, tables of texts.
+//!
+//! What can be wrong with a data set on the disc, or its name.
 
 mod idx;
 mod text;
 
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
-use haversack_devices::text::nearest;
+use haversack_devices::text::{nearest, question};
+use thiserror::Error;
 
-use super::error::DataError;
-use super::set::{DataSet, Samples};
+use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
 use super::{glyphs, linear, phrases};
-use crate::data::error::Place;
-use crate::data::set::{Content, ImageForm, SampleForm};
 
 /// What a path may be, in a sentence.
 pub(super) const KINDS: &str = "a folder with CIFAR's .bin files, a folder with IDX files (MNIST, FEMNIST; plain or .gz), \
@@ -208,5 +209,49 @@ impl Cifar {
             images.extend_from_slice(&record_bytes[self.labels..]);
         }
         Ok(())
+    }
+}
+
+/// Why there is no data set, in words: a file or folder that cannot be read, or holds something else than it should; a name that is
+/// neither that of a set that is made by code nor anything on the disc.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct DataError(String);
+
+/// Where in a file something is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// A byte, counted from 0; of a compressed file, of what is in it.
+    Byte(usize),
+    /// A line, counted from 1.
+    Line(u64),
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte(byte) => write!(f, "byte {byte}"),
+            Self::Line(line) => write!(f, "line {line}"),
+        }
+    }
+}
+
+impl DataError {
+    pub(super) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self(format!("cannot read {}: {source}", path.display()))
+    }
+
+    pub(super) fn wrong(path: &Path, place: Place, found: impl Display, expected: impl Display) -> Self {
+        Self(format!("{}, {place}: found {found}; expected {expected}", path.display()))
+    }
+
+    /// A file or folder of no known kind.
+    pub(super) fn unrecognised(path: &Path, found: impl Display) -> Self {
+        Self(format!("{}: found {found}; expected {KINDS}", path.display()))
+    }
+
+    pub(super) fn unknown(name: &str, nearest: Option<&str>) -> Self {
+        let guess = question(nearest);
+        Self(format!("unknown data set '{name}'{guess}; expected glyphs, phrases, or the path of {KINDS}"))
     }
 }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::{files_of, none};
-use crate::data::error::{DataError, Place};
+use super::{DataError, Place, files_of, none};
 use crate::data::set::{Content, DataSet, ImageForm, SampleForm, Samples};
 
 /// The type of unsigned bytes.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::{LoadOptions, none};
-use crate::data::error::{DataError, Place};
+use super::{DataError, LoadOptions, Place, none};
 use crate::data::set::{Content, DataSet, SampleForm, Samples};
 use crate::data::split_off;
 
