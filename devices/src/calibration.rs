@@ -5,7 +5,6 @@
 
 mod base;
 mod calibrated;
-mod settings;
 
 use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
@@ -14,10 +13,10 @@ use crate::text::{TomlError, aside, nearest};
 use crate::units::FlopsPerCycle;
 
 pub use crate::units::{Dimension, Quantity, Unit};
+pub use base::Settings;
 pub(crate) use base::is_path;
 pub use calibrated::{BuiltIn, Calibrated, Contradiction, Digest, Listing, Schema, digest, entries, fnv1a};
 pub(crate) use calibrated::{CORES, DEVICES, FLASH, STACKS, SYSTEMS, against, zero_divisor};
-pub use settings::Settings;
 
 /// How a constant is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize, strum::Display)]

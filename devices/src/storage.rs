@@ -9,7 +9,6 @@
 //! by the quotient. Where one alone keeps the device fully busy this is processor sharing.
 
 mod flash;
-mod paces;
 mod queue;
 mod sharing;
 

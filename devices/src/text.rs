@@ -5,14 +5,12 @@
 //! what was expected and, for a mistyped word, the nearest valid one.
 
 mod document;
-mod merge;
 mod strict_toml;
-mod toml_error;
 
 use std::cmp::Ordering;
 
 pub use document::{TomlDocument, line_of, read_toml};
-pub use toml_error::{Location, TomlError, TomlProblem};
+pub use strict_toml::{Location, TomlError, TomlProblem};
 
 /// Nobody means a name by a page of text, and the comparison is quadratic.
 const LONGEST_NAME: usize = 80;

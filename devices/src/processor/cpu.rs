@@ -5,8 +5,8 @@ mod cluster;
 use std::sync::Arc;
 
 use crate::device::{ClusterClass, Device};
+use crate::processor::power::{Limit, longest};
 use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
-use crate::processor::stalls::{Limit, longest};
 use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::{Int8Kernels, StackOnCpu};
 use crate::units::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use crate::device::{Device, DspConstants};
-use crate::processor::stalls::{Limit, Stalls, longest};
+use crate::processor::power::{Limit, Stalls, longest};
 use crate::processor::{Cost, CpuCores};
 use crate::stack::{DspLibrary, StackOnDsp};
 use crate::units::{Bytes, FlopsPerSecond, Fraction, Nanos};

@@ -6,17 +6,16 @@
 //! ResNet-50's last stage, where Sage reports its MTP of 6; the tile was chosen so. Serial costs follow the law of GPU
 //! reductions: barriers a wave, and atomics that one memory cell serves in turn while resident blocks contend.
 
-mod counts;
 mod library;
 mod time;
 
-pub use counts::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
 pub use time::KernelTime;
+pub use time::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
 
 use std::sync::Arc;
 
 use crate::device::{Device, GpuConstants};
-use crate::processor::stalls::{Limit, longest};
+use crate::processor::power::{Limit, longest};
 use crate::processor::{Cost, Dram, Stalls};
 use crate::stack::StackOnGpu;
 use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Fraction, Interval, Nanos};

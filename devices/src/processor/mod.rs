@@ -8,7 +8,6 @@ mod dsp;
 mod gpu;
 mod power;
 mod selection;
-mod stalls;
 
 use thiserror::Error;
 
@@ -21,9 +20,9 @@ use crate::work::Work;
 pub use cpu::{Core, Cpu, CpuCores, framed};
 pub use dsp::{Dsp, Offloader};
 pub use gpu::{AtomicCounts, Gpu, GpuLimits, KernelCounts, KernelTime, ProgramCounts};
+pub use power::Stalls;
 pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
-pub use stalls::Stalls;
 
 /// What an operator costs on one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

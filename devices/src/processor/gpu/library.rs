@@ -7,7 +7,7 @@
 //! side: in NCHW, operands and results are converted in passes of their own.
 
 use crate::processor::gpu::{Gpu, by_dram};
-use crate::processor::stalls::{Limit, longest};
+use crate::processor::power::{Limit, longest};
 use crate::stack::{Library, StackOnGpu};
 use crate::units::Bytes;
 use crate::work::{Matrices, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Work};
