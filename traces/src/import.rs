@@ -23,36 +23,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod blocks;
 mod carat;
 mod context;
-mod fields;
 mod lmkd;
 mod lsapp;
-mod packing;
 mod perfetto;
 mod pipeline;
 mod proc_files;
 mod report;
 mod tracker;
-mod tsinghua;
-
-use std::io::{self, Read};
-use std::str::FromStr;
-
-use haversack_devices::text::hint;
-use haversack_devices::units::Nanos;
-use strum::{IntoStaticStr, VariantArray};
-use thiserror::Error;
 
 pub use crate::clock::UtcOffset;
 pub use report::{Coverage, Finding, Findings, Gaps, Reason, Report, Tally};
 pub use tracker::{Order, Tracker};
 
-use crate::row::{Row, UtcTime};
-use blocks::{Block, Blocks};
+use std::io::{self, Read};
+use std::str::FromStr;
+
 use context::ImportContext;
-use packing::{Unpacked, Whole};
+use haversack_devices::text::hint;
+use haversack_devices::units::Nanos;
+use pipeline::{Block, Blocks, Unpacked, Whole};
+use strum::{IntoStaticStr, VariantArray};
+use thiserror::Error;
+
+use crate::row::{Row, UtcTime};
 
 /// The longest line that is read; a longer one is bad, and costs no memory.
 pub const LONGEST_LINE: usize = 16 << 20;
@@ -234,7 +229,7 @@ impl<'i> Import<'i> {
             Kind::Carat => carat(false),
             Kind::CaratFull => carat(true),
             Kind::Lsapp => Reader::Lines(Box::new(lsapp::Lsapp::default())),
-            Kind::Tsinghua => Reader::Lines(Box::new(tsinghua::Tsinghua)),
+            Kind::Tsinghua => Reader::Lines(Box::new(lsapp::Tsinghua)),
             Kind::Meminfo => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Meminfo))),
             Kind::Vmstat => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Vmstat))),
             Kind::Perfetto => Reader::Lines(Box::new(perfetto::Perfetto::default())),
@@ -297,7 +292,7 @@ struct Reading<'a, 'i> {
 impl Reading<'_, '_> {
     fn read(&mut self, name: &str, reader: impl Read + Send) -> Result<()> {
         let failed = |source| ImportError::Read { file: name.to_owned(), source };
-        let unpacked = packing::unpack(reader, self.context.options.kind).map_err(failed)?;
+        let unpacked = pipeline::unpack(reader, self.context.options.kind).map_err(failed)?;
         let unpacked = match unpacked {
             Ok(unpacked) => unpacked,
             Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
@@ -328,7 +323,7 @@ impl Reading<'_, '_> {
                 Ok(entry) => entry,
                 Err(error) => return Ok(Some((error, 0))),
             };
-            if packing::is_text(&entry) {
+            if pipeline::is_text(&entry) {
                 let left = entry.size();
                 let failure = self.text(Whole { reader: entry, left })?;
                 if failure.is_some() {

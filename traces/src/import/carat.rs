@@ -5,25 +5,24 @@
 //!
 //! Until June 2017 a sample lists the processes that ran; from then on, what UsageStats saw in front since the sample
 //! before, all of it called a foreground app.
-
 //!
 //! Blocks of lines become samples on any number of threads ([`Parser`]); what a sample is to those before it is found out in
 //! the order of the files ([`Carat`]).
 
-mod diagnosis;
 mod memory;
 mod sample;
 
+pub(super) use sample::{Parsed, Parser};
+
 use haversack_devices::text::hint;
+use memory::Memories;
+use sample::{Odd, Sample, What};
 
 use super::context::ImportContext;
 use super::report::Reason;
-use super::{LONGEST_LINE, LONGEST_NAME, Result};
+use super::{LONGEST_NAME, Result};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj};
 use crate::state;
-use memory::Memories;
-use sample::{Odd, Sample, What};
-pub(super) use sample::{Parsed, Parser};
 
 /// What is known of the users of either kind.
 pub(super) struct Carat {
@@ -44,7 +43,7 @@ impl Carat {
                 What::Blank => context.report.blank_lines += 1,
                 What::TooLong => context.too_long(line.length)?,
                 What::NotText { at } => context.not_text(*at)?,
-                What::Wrong(text) => diagnosis::report(text.of(&parsed.text), context)?,
+                What::Wrong(text) => sample::report(text.of(&parsed.text), context)?,
                 What::Sample(sample) => self.sample(sample, parsed, context)?,
             }
         }
@@ -63,7 +62,7 @@ impl Carat {
             return Ok(());
         }
         let Some(time) = sample.time else {
-            return context.find(Reason::Field, "timestamp", || diagnosis::time(sample.seconds));
+            return context.find(Reason::Field, "timestamp", || sample::time(sample.seconds));
         };
         if self.memories.is_some() && is_apple(user) {
             return context

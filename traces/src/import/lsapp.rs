@@ -3,14 +3,23 @@
 //! Columns: `user_id session_id timestamp app_name event_type`, between tabs. Apps have names, not packages; times
 //! have no zone and are taken as UTC unless the options say otherwise. An app that was closed counts as the one before
 //! the present one; who is in front after it, the next row says.
+//!
+//! Tsinghua App Usage: which app moved how many bytes, at which base station.
+//!
+//! Columns between blanks, without a header: `user time location app traffic`, the time `YYYYMMDDHHMMSS` of a Chinese
+//! city's clock, the app a number. Traffic tells that an app ran, not that anybody looked at it; its amount and the
+//! base station have no place in the rows.
+//!
+//! The fields of a line of separated values.
 
 use haversack_devices::text::hint;
+use haversack_devices::units::Bytes;
 
 use super::context::{ImportContext, digest};
-use super::fields::Fields;
 use super::report::{Reason, excerpt};
 use super::{Format, Result};
 use crate::clock;
+use crate::clock::UtcOffset;
 use crate::row::{AppRow, Confidence, OomAdj, Source};
 
 const COLUMNS: [&str; 5] = ["user_id", "session_id", "timestamp", "app_name", "event_type"];
@@ -104,5 +113,132 @@ impl Format for Lsapp {
             return Ok(());
         }
         self.event(line, context)
+    }
+}
+
+/// China has one time zone.
+const CHINA: UtcOffset = UtcOffset::hours(8);
+
+/// The reader of Tsinghua App Usage.
+pub(super) struct Tsinghua;
+
+/// What is wrong: a field, and what it has to be.
+type Wrong = (&'static str, &'static str, String);
+
+/// The user, the time and the app.
+fn parse(text: &str, offset: UtcOffset) -> Result<(&str, crate::row::UtcTime, &str), Wrong> {
+    let mut fields = text.split_ascii_whitespace();
+    let mut next = |name, expected| fields.next().ok_or_else(|| (name, expected, "nothing".to_owned()));
+    let found = |text: &str| format!("'{}'", excerpt(text));
+    let whole = |name, text: &str| text.parse::<u64>().map_err(|_| (name, "a whole number", found(text)));
+    let user = next("user", "a whole number")?;
+    let time = next("time", "YYYYMMDDHHMMSS")?;
+    let location = next("location", "a whole number")?;
+    let app = next("app", "a whole number")?;
+    let traffic = next("traffic", "bytes")?;
+    whole("user", user)?;
+    whole("location", location)?;
+    whole("app", app)?;
+    let at =
+        clock::parse_compact(time, offset).ok_or_else(|| ("time", "YYYYMMDDHHMMSS from 1970 to 2099", found(time)))?;
+    let bytes = traffic.parse::<f64>().ok().filter(|bytes| (0.0..Bytes::MAX.as_f64()).contains(bytes));
+    bytes.ok_or_else(|| ("traffic", "bytes, not below zero", found(traffic)))?;
+    match fields.next() {
+        Some(more) => Err(("", "five columns: user time location app traffic", format!("a sixth, {}", found(more)))),
+        None => Ok((user, at, app)),
+    }
+}
+
+impl Format for Tsinghua {
+    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_>) {
+        let offset = context.options.offset.unwrap_or(CHINA);
+        context.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
+        context.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
+    }
+
+    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
+        let Some(text) = context.text(line)? else { return Ok(()) };
+        match parse(text, context.options.offset.unwrap_or(CHINA)) {
+            Ok((user, time, package)) => {
+                if !context.sample(user, time, digest(line), false)? {
+                    return Ok(());
+                }
+                let (adj, source, confidence) = (OomAdj::SERVICE, Source::Tsinghua, Confidence::Assumed);
+                context.app(AppRow { user, time, package, adj, source, confidence })
+            }
+            Err((field, expected, found)) => {
+                let reason = if field.is_empty() || found == "nothing" { Reason::Columns } else { Reason::Field };
+                context.find(reason, field, || format!("expected {expected}, found {found}"))
+            }
+        }
+    }
+}
+
+/// The fields of a line of separated values (RFC 4180): a field in double quotes may hold the separator, and doubled
+/// quotes. No field spans lines here, so that a quote that is never closed takes the rest of its line.
+#[derive(Debug)]
+pub(super) struct Fields {
+    reader: csv_core::Reader,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    number: usize,
+}
+
+impl Fields {
+    pub(super) fn separated_by(separator: u8) -> Self {
+        let terminator = csv_core::Terminator::Any(b'\n');
+        let reader = csv_core::ReaderBuilder::new().delimiter(separator).terminator(terminator).build();
+        Self { reader, text: Vec::new(), ends: Vec::new(), number: 0 }
+    }
+
+    /// Takes the fields of `line`.
+    pub(super) fn split(&mut self, line: &str) {
+        // Neither the text nor the number of fields can be larger.
+        self.text.resize(self.text.len().max(line.len()), 0);
+        self.ends.resize(self.ends.len().max(line.len() + 1), 0);
+        self.reader.reset();
+        let (_, _, written, ended) = self.reader.read_record(line.as_bytes(), &mut self.text, &mut self.ends);
+        let (text, ends) = (self.text.get_mut(written..), self.ends.get_mut(ended..));
+        let (_, _, _, last) = self.reader.read_record(&[], text.unwrap_or_default(), ends.unwrap_or_default());
+        self.number = ended + last;
+    }
+
+    /// How many fields there are.
+    pub(super) fn len(&self) -> usize {
+        self.number
+    }
+
+    /// The field at `place`, from zero.
+    pub(super) fn get(&self, place: usize) -> Option<&str> {
+        let end = *self.ends.get(..self.number)?.get(place)?;
+        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        // Separators and quotes are ASCII, between which text stays text.
+        std::str::from_utf8(self.text.get(start..end)?).ok()
+    }
+
+    /// All fields.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.number).filter_map(|place| self.get(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_protect_separators() {
+        let mut fields = Fields::separated_by(b',');
+        for (line, expected) in [
+            ("a,b,", vec!["a", "b", ""]),
+            ("\"a,\"\"b\",c", vec!["a,\"b", "c"]),
+            ("\"open,c", vec!["open,c"]),
+            ("a\"b,\r,é", vec!["a\"b", "\r", "é"]),
+            (",", vec!["", ""]),
+        ] {
+            fields.split(line);
+            assert_eq!(fields.iter().collect::<Vec<_>>(), expected, "{line}");
+            assert_eq!(fields.len(), expected.len());
+        }
     }
 }

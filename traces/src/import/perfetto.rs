@@ -7,7 +7,7 @@
 use haversack_devices::text::hint;
 
 use super::context::ImportContext;
-use super::fields::Fields;
+use super::lsapp::Fields;
 use super::report::{Reason, excerpt};
 use super::tracker::{Order, Tracker};
 use super::{Format, Result};

@@ -2,16 +2,20 @@
 //! samples of those before these are taken in the order of the files.
 //!
 //! Nothing depends on which thread does what, so that everything comes out as it would on one.
+//!
+//! Whole lines of a text in bounded memory, some hundred kilobytes at a time, so that several threads can have some each.
+//!
+//! What a file is packed in: nothing, gzip, or a tar in a gzip; archives that are not read are refused with advice.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 
+use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
+use tar::{Archive, Entry, Header};
 
-use super::blocks::{Block, Blocks};
 use super::carat::{Carat, Parsed, Parser};
 use super::context::ImportContext;
-use super::packing::{self, Unpacked};
-use super::{ImportError, Result, is_damage};
+use super::{ImportError, Kind, LONGEST_LINE, Result, is_damage};
 
 /// Blocks that are read at a time: some 8 MB of text, of which three lots are in memory.
 const AT_ONCE: usize = 32;
@@ -93,7 +97,7 @@ impl<'r> Pieces<'r> {
     fn new<R: Read + Send + 'r>(name: String, file: io::Result<R>, kind: super::Kind) -> Self {
         let ends =
             |error| Self { name: String::new(), first: Some(Piece::Failed(error)), text: None, is_packed: false };
-        match file.and_then(|file| packing::unpack(file, kind)) {
+        match file.and_then(|file| unpack(file, kind)) {
             Ok(Ok(Unpacked::Text { reader, packed })) => {
                 let first = Some(Piece::File(name.clone()));
                 Self { name, first, text: Some(Blocks::new(reader)), is_packed: packed }
@@ -127,5 +131,277 @@ impl Iterator for Pieces<'_> {
             }
             Block::End => None,
         }
+    }
+}
+
+/// Bytes that are read at a time.
+const BLOCK: usize = 1 << 18;
+
+/// What comes next of a text.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// Whole lines; the last line of the text may lack its end.
+    Lines(Vec<u8>),
+    /// A line of this number of bytes, which was skipped.
+    TooLong(usize),
+    /// The text cannot be read on; of its last line so many bytes had been.
+    Failed(io::Error, usize),
+    /// Nothing.
+    End,
+}
+
+/// The blocks of a reader.
+pub(super) struct Blocks<R> {
+    reader: R,
+    /// The beginning of the next line.
+    rest: Vec<u8>,
+    /// How much of it is known to hold no end of a line.
+    searched: usize,
+    has_begun: bool,
+    is_over: bool,
+    failure: Option<io::Error>,
+}
+
+impl<R: Read> Blocks<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, rest: Vec::new(), searched: 0, has_begun: false, is_over: false, failure: None }
+    }
+
+    /// The next block.
+    pub(super) fn next(&mut self) -> Block {
+        loop {
+            let mut bytes = std::mem::take(&mut self.rest);
+            let searched = std::mem::take(&mut self.searched);
+            self.fill(&mut bytes);
+            if let Some(end) = bytes.iter().skip(searched).rposition(|&byte| byte == b'\n') {
+                self.rest = bytes.split_off(searched + end + 1);
+                self.searched = self.rest.len();
+                return Block::Lines(bytes);
+            }
+            if self.is_over {
+                return match self.failure.take() {
+                    Some(error) => Block::Failed(error, bytes.len()),
+                    None if bytes.is_empty() => Block::End,
+                    None => Block::Lines(bytes),
+                };
+            }
+            if bytes.len() > LONGEST_LINE {
+                return self.skip_line(bytes.len());
+            }
+            self.searched = bytes.len();
+            self.rest = bytes;
+        }
+    }
+
+    /// Appends what comes next to `bytes`.
+    fn fill(&mut self, bytes: &mut Vec<u8>) {
+        if self.is_over {
+            return;
+        }
+        bytes.reserve(BLOCK);
+        match (&mut self.reader).take(BLOCK as u64).read_to_end(bytes) {
+            Ok(read) => self.is_over = read < BLOCK,
+            Err(error) => (self.is_over, self.failure) = (true, Some(error)),
+        }
+        if !std::mem::replace(&mut self.has_begun, true) && bytes.starts_with(b"\xef\xbb\xbf") {
+            bytes.drain(..3);
+        }
+    }
+
+    /// Goes to the end of a line of which `length` bytes are known.
+    fn skip_line(&mut self, mut length: usize) -> Block {
+        loop {
+            let mut bytes = Vec::new();
+            self.fill(&mut bytes);
+            if let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+                self.rest = bytes.split_off(end + 1);
+                return Block::TooLong(length + end);
+            }
+            length += bytes.len();
+            if self.is_over {
+                return self.failure.take().map_or(Block::TooLong(length), |error| Block::Failed(error, length));
+            }
+        }
+    }
+}
+
+/// Bytes of a tar's header.
+const TAR_BLOCK: usize = 512;
+
+/// A file without its packing.
+pub(super) enum Unpacked<'r> {
+    /// A text.
+    Text {
+        /// Its bytes.
+        reader: Box<dyn Read + Send + 'r>,
+        /// Whether there was a packing, which can break off.
+        packed: bool,
+    },
+    /// A tar, of which LSApp needs the text files.
+    Tar(Archive<Box<dyn Read + Send + 'r>>),
+}
+
+/// An archive and how to unpack it.
+type Refusal = (&'static str, &'static str);
+
+/// Archives by their first bytes.
+const ARCHIVES: [(&[u8], Refusal); 4] = [
+    (
+        b"PK\x03\x04",
+        (
+            "zip archive",
+            "unpack it with `7z x FILE` and import what comes out; the password of the Carat data is on its \
+             data-sharing page",
+        ),
+    ),
+    (b"Rar!", ("RAR archive", "unpack it with `7z x FILE` or `unrar x FILE` and import what comes out")),
+    (b"7z\xbc\xaf", ("7z archive", "unpack it with `7z x FILE` and import what comes out")),
+    (b"PAR1", ("Parquet file", "it has been imported already; `haversack trace stats` reads it")),
+];
+
+/// Takes `reader` out of its packing, which its first bytes tell.
+pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
+    let (head, failed, reader) = peek(reader, 4);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if let Some((_, refusal)) = ARCHIVES.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Ok(Err(*refusal));
+    }
+    let is_gzip = head.starts_with(b"\x1f\x8b");
+    let whole = Cursor::new(head).chain(reader);
+    let unzipped: Box<dyn Read + Send + 'r> =
+        if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+    if kind != Kind::Lsapp {
+        return Ok(Ok(Unpacked::Text { reader: unzipped, packed: is_gzip }));
+    }
+    let (head, failed, rest) = peek(unzipped, TAR_BLOCK);
+    let is_tar = is_header(&head);
+    // A failure comes back where it was met: behind what was read before it.
+    let reader: Box<dyn Read + Send + 'r> = Box::new(Cursor::new(head).chain(Failing(failed)).chain(rest));
+    Ok(Ok(if is_tar { Unpacked::Tar(Archive::new(reader)) } else { Unpacked::Text { reader, packed: is_gzip } }))
+}
+
+/// Whether `block` is the header of a tar: its checksum is right, which text's is not.
+fn is_header(block: &[u8]) -> bool {
+    if block.len() != TAR_BLOCK {
+        return false;
+    }
+    let header = Header::from_byte_slice(block);
+    let mut summed = header.clone();
+    summed.set_cksum();
+    header.cksum().is_ok_and(|stated| summed.cksum().is_ok_and(|sum| sum == stated))
+}
+
+/// Whether the entry of a tar is a text; names that begin with `._` are a Mac's notes on other files.
+pub(super) fn is_text<R: Read>(entry: &Entry<'_, R>) -> bool {
+    let path = entry.path_bytes();
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_named = (name.ends_with(b".tsv") || name.ends_with(b".txt")) && !name.starts_with(b"._");
+    is_named && entry.header().entry_type().is_file()
+}
+
+/// An entry that fails where the archive ends within it.
+pub(super) struct Whole<R> {
+    /// The entry's bytes.
+    pub(super) reader: R,
+    /// How many of them are still to come.
+    pub(super) left: u64,
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        if read == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
+/// The first `length` bytes, or what there is, and the failure that stopped them.
+fn peek<R: Read>(mut reader: R, length: usize) -> (Vec<u8>, Option<io::Error>, R) {
+    let mut head = Vec::with_capacity(length);
+    let failed = (&mut reader).take(length as u64).read_to_end(&mut head).err();
+    (head, failed, reader)
+}
+
+/// Fails once, if it has to, and is empty.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_end_with_their_lines_and_long_lines_are_skipped() {
+        // Lines of 7 bytes do not divide a block; the long line begins within one and ends within another.
+        let short = b"abcdef\n".repeat(BLOCK / 4);
+        let long = [&vec![b'x'; LONGEST_LINE + BLOCK + 5][..], b"\n"].concat();
+        let text = [b"\xef\xbb\xbf", &short[..], &long, &short, b"end"].concat();
+        let mut blocks = Blocks::new(&text[..]);
+        let (mut whole, mut skipped) = (Vec::new(), Vec::new());
+        loop {
+            match blocks.next() {
+                Block::Lines(lines) => {
+                    assert!(lines.ends_with(b"\n") || lines.ends_with(b"end"));
+                    whole.extend(lines);
+                }
+                Block::TooLong(length) => skipped.push((whole.len(), length)),
+                Block::Failed(error, _) => panic!("{error}"),
+                Block::End => break,
+            }
+        }
+        assert_eq!(skipped, [(short.len(), LONGEST_LINE + BLOCK + 5)]);
+        assert_eq!(whole, [&short[..], &short, b"end"].concat());
+    }
+
+    fn append(tar: &mut tar::Builder<Vec<u8>>, name: &str, content: &[u8], kind: tar::EntryType) {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        tar.append_data(&mut header, name, content).unwrap();
+    }
+
+    /// The texts of a tar up to its end or its damage, and whether it was damaged.
+    fn texts(tar: &[u8]) -> (Vec<u8>, bool) {
+        let Ok(Unpacked::Tar(mut archive)) = unpack(tar, Kind::Lsapp).unwrap() else { panic!("no tar") };
+        let mut text = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let Ok(entry) = entry else { return (text, true) };
+            let left = entry.size();
+            if is_text(&entry) && (Whole { reader: entry, left }).read_to_end(&mut text).is_err() {
+                return (text, true);
+            }
+        }
+        (text, false)
+    }
+
+    #[test]
+    fn only_text_files_come_out() {
+        let long = vec![b'x'; 600];
+        let mut tar = tar::Builder::new(Vec::new());
+        append(&mut tar, "._lsapp.tsv", b"mac", tar::EntryType::Regular);
+        append(&mut tar, "data/", b"", tar::EntryType::Directory);
+        append(&mut tar, "data/lsapp.tsv", &long, tar::EntryType::Regular);
+        append(&mut tar, "data/readme.md", b"no", tar::EntryType::Regular);
+        append(&mut tar, "more.tsv", b"yes", tar::EntryType::Regular);
+        let tar = tar.into_inner().unwrap();
+        assert!(is_header(&tar[..TAR_BLOCK]) && !is_header(&[b'a'; TAR_BLOCK]) && !is_header(b"a"));
+        assert_eq!(texts(&tar), ([&long[..], b"yes"].concat(), false));
+        // Blocks before the long content: 2 of the Mac's note, 1 of the folder, 1 header; 100 bytes are left of it.
+        let cut = 4 * TAR_BLOCK + 100;
+        assert_eq!(texts(&tar[..cut]), (vec![b'x'; 100], true));
+        // A damaged header: of the third file, behind the 600 bytes in two blocks.
+        let mut damaged = tar;
+        damaged[6 * TAR_BLOCK] ^= 1;
+        assert_eq!(texts(&damaged), (long, true));
     }
 }

@@ -6,11 +6,11 @@ use haversack_devices::units::Nanos;
 use indexmap::IndexSet;
 
 use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, AppSet, LAUNCHER, apply};
+use super::generate::{Candidate, Player};
 use super::generate::{UserEvents, days_until};
 use super::model::UsageModel;
-use super::play::{Candidate, Player};
+use super::session::User;
 use super::session::{Session, SessionStream};
-use super::user::User;
 use crate::clock::UtcOffset;
 use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
 

@@ -1,15 +1,21 @@
 //! Lines of Carat as samples, as far as a line alone tells; blocks of them are read on any number of threads.
+//!
+//! Why a line is no sample: the field, what was expected, and which name may be meant.
+//!
+//! This reads the line a second time, slowly, and only for lines that somebody will be told of.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use haversack_devices::text::nearest;
 use memchr::memchr_iter;
 use serde::Deserialize;
-use serde_json::Number;
+use serde_json::{Map, Number, Value};
 
-use super::super::CaratSemantics;
-use super::super::context::digest;
-use super::{LONGEST_LINE, LONGEST_NAME, Priority, priority};
+use super::{LONGEST_NAME, Priority, priority};
+use crate::import::context::{ImportContext, digest};
+use crate::import::report::{Reason, excerpt};
+use crate::import::{CaratSemantics, LONGEST_LINE, Result};
 use crate::row::{Confidence, OomAdj, Source, UtcTime};
 use crate::{clock, state};
 
@@ -172,7 +178,7 @@ pub(in super::super) struct Parser {
 impl Parser {
     /// Reads the lines of `block`.
     pub(in super::super) fn parse(self, block: Vec<u8>) -> Parsed {
-        let (text, broken) = text(block);
+        let (text, broken) = as_text(block);
         let mut parsed = Parsed { text: String::new(), lines: Vec::new(), processes: Vec::new() };
         let mut broken = broken.into_iter().peekable();
         let lines = text.strip_suffix('\n').unwrap_or(&text);
@@ -313,7 +319,7 @@ fn name(text: &str, block: &str) -> Name {
 
 /// The block as text, and the lines that are none: their numbers, and the place of their first wrong byte from one. Blanks
 /// stand for those, so that every other line stays where it is.
-fn text(block: Vec<u8>) -> (String, Vec<(usize, usize)>) {
+fn as_text(block: Vec<u8>) -> (String, Vec<(usize, usize)>) {
     let mut block = match String::from_utf8(block) {
         Ok(text) => return (text, Vec::new()),
         Err(error) => error.into_bytes(),
@@ -332,4 +338,114 @@ fn text(block: Vec<u8>) -> (String, Vec<(usize, usize)>) {
 /// The value of a number, with or without a fraction: Thrift's doubles reach JSON as either.
 fn real(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
+}
+
+/// A fault: the field, and what is wrong with it.
+type Fault = (String, String);
+
+/// The longest line that is looked into; of a longer one the parser's own words have to do.
+const LONGEST_LOOK: usize = LONGEST_LINE / 16;
+
+/// Tells of a line that is no sample.
+pub(super) fn report(line: &str, context: &mut ImportContext<'_>) -> Result<()> {
+    let Err(error) = check(line) else { return Ok(()) };
+    let error = &error;
+    if !error.is_data() {
+        return context.find(Reason::NotJson, "", || {
+            let shape = if line.starts_with('[') { "; `jq -c '.[]'` takes an array apart" } else { "" };
+            format!("expected a JSON object, one a line: {}{shape}", words(error))
+        });
+    }
+    let (field, message) = if context.is_told(Reason::Field) {
+        look(line).unwrap_or_else(|| (String::new(), words(error)))
+    } else {
+        Fault::default()
+    };
+    context.find(Reason::Field, &field, || message)
+}
+
+/// The parser's words, without its line, which is always the first.
+fn words(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    words.strip_suffix(&place).map_or(words.clone(), |words| format!("{words} at place {}", error.column()))
+}
+
+/// What is wrong with a time.
+pub(super) fn time(seconds: f64) -> String {
+    let unit = if seconds >= 1e11 { "; this looks like milliseconds" } else { "" };
+    format!("expected seconds since 1970 and before 2100, found {seconds}{unit}")
+}
+
+/// The first fault of a line of JSON.
+fn look(line: &str) -> Option<Fault> {
+    if line.len() > LONGEST_LOOK {
+        return None;
+    }
+    let value = serde_json::from_str(line).ok()?;
+    let Value::Object(sample) = &value else { return Some((String::new(), expected("a JSON object", &value))) };
+    let faults = [
+        text(sample, "", "uuid"),
+        number(sample, "", if sample.contains_key("time") { "time" } else { "timestamp" }),
+        sample.get("apps").and_then(apps),
+        ["batteryStatus", "batteryState"].iter().find_map(|name| optional_text(sample, name)),
+        sample.get("memory").and_then(memory),
+    ];
+    faults.into_iter().flatten().next()
+}
+
+fn apps(apps: &Value) -> Option<Fault> {
+    let list = match apps {
+        Value::Null => return None,
+        Value::Array(list) => list,
+        other => return Some(("apps".into(), expected("a list of processes", other))),
+    };
+    list.iter().enumerate().find_map(|(place, app)| {
+        let at = format!("apps[{place}]");
+        let Value::Object(app) = app else { return Some((at, expected("a process", app))) };
+        let priority = optional_text(app, "priority").map(|(name, message)| (format!("{at}.{name}"), message));
+        text(app, &format!("{at}."), "processName").or(priority)
+    })
+}
+
+fn memory(memory: &Value) -> Option<Fault> {
+    let fields = match memory {
+        Value::Null => return None,
+        Value::Object(fields) => fields,
+        other => return Some(("memory".into(), expected("an object", other))),
+    };
+    let names = ["memoryActive", "memoryInactive", "memoryFree", "memoryUser"];
+    names.iter().find_map(|name| number(fields, "memory.", name))
+}
+
+fn text(object: &Map<String, Value>, at: &str, name: &str) -> Option<Fault> {
+    field(object, at, name, "a text", Value::is_string)
+}
+
+fn number(object: &Map<String, Value>, at: &str, name: &str) -> Option<Fault> {
+    field(object, at, name, "a number", Value::is_number)
+}
+
+fn optional_text(object: &Map<String, Value>, name: &str) -> Option<Fault> {
+    let value = object.get(name).filter(|value| !value.is_string() && !value.is_null())?;
+    Some((name.to_owned(), expected("a text", value)))
+}
+
+fn field(object: &Map<String, Value>, at: &str, name: &str, what: &str, is_right: fn(&Value) -> bool) -> Option<Fault> {
+    let message = match object.get(name) {
+        Some(value) if is_right(value) => return None,
+        Some(value) => expected(what, value),
+        None => missing(object, name),
+    };
+    Some((format!("{at}{name}"), message))
+}
+
+/// The field is not there; a name like it may be.
+fn missing(object: &Map<String, Value>, name: &str) -> String {
+    let near = nearest(name, object.keys().map(String::as_str).filter(|key| key.len() <= 2 * name.len()));
+    near.map_or_else(|| "the field is missing".to_owned(), |near| format!("the field is missing; is '{near}' meant?"))
+}
+
+fn expected(what: &str, found: &Value) -> String {
+    format!("expected {what}, found {}", excerpt(&found.to_string()))
 }
