@@ -3,14 +3,15 @@
 //! The event queue ranks by time, shared bandwidth by virtual work and by cap. Equal ranks keep the order of insertion.
 
 mod ladder;
-mod rank;
+
+pub(crate) use ladder::Rank;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
 
-use crate::agenda::ladder::Ladder;
-pub(crate) use crate::agenda::rank::Rank;
+use ladder::Ladder;
+
 use crate::slots::{Key, Slots};
 
 /// Fewer vacated entries than this are not worth a sweep.

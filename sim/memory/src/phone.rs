@@ -37,24 +37,21 @@ mod reclaim;
 mod report;
 mod settings;
 mod slots;
-mod stalls;
 mod swap;
 mod time;
 mod workingset;
 
-use std::collections::VecDeque;
-
-use haversack_devices::units::{Bytes, Nanos};
-
 pub use actors::{ActorId, Part, Touched};
 pub use pressure::Spread;
-pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
+pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage, Waits};
 pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Transfer, Watermarks};
-pub use stalls::Waits;
+
+use std::collections::VecDeque;
 
 use actors::Actors;
 use extents::{Extents, LISTS};
 use generations::Generations;
+use haversack_devices::units::{Bytes, Nanos};
 use lmkd::Daemon;
 use pressure::Pressure;
 use processes::{Process, Region};

@@ -8,15 +8,14 @@
 pub mod factors;
 pub mod placement;
 pub mod subgraphs;
-mod walk;
 
 use std::ops::Range;
 
+use factors::Factors;
 use haversack_devices::units::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
+use placement::{OperatorRow, Wanted};
 
-use self::factors::Factors;
-use self::placement::{OperatorRow, Wanted};
 use crate::engines::ALGORITHM;
 use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;

@@ -10,7 +10,7 @@ use haversack_devices::text::nearest;
 use haversack_devices::units::{Bytes, Nanos};
 use strum::{Display, IntoStaticStr};
 
-use crate::error::ReplayError;
+use crate::ReplayError;
 use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
 

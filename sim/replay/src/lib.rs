@@ -24,23 +24,27 @@
 //! assert_eq!(outcome.clock_final, 8);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! What can be wrong with a log, a heuristic's name or a replay's settings.
+//!
+//! What a replay answers: how it ended, and what it counted on the way.
 
 mod classes;
-mod error;
 mod heuristic;
 mod log;
-mod outcome;
-mod pool;
 mod program;
 mod region;
 mod runtime;
 mod spanset;
 
-pub use error::{LogError, ReplayError};
 pub use heuristic::{Candidate, Heuristic, largest, least_recent};
 pub use log::Log;
-pub use outcome::{Outcome, Status};
 pub use runtime::{per_byte, per_byte_and_staleness};
+
+use haversack_devices::text::{alternatives, question};
+use haversack_devices::units::{Bytes, Nanos};
+use strum::{Display, IntoStaticStr};
+use thiserror::Error;
 
 /// The overhead limit where the user states none: a run may take four times the baseline.
 pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
@@ -71,4 +75,87 @@ pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit
         Heuristic::Lru => runtime::run::<heuristic::LeastRecent>(program, limits),
         Heuristic::Size => runtime::run::<heuristic::Largest>(program, limits),
     })
+}
+
+/// A log that cannot be replayed, in words: the file, where there is one the line and the field, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct LogError(pub(crate) String);
+
+/// Settings that no replay can have.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The ratio is zero, negative or not finite.
+    #[error("memory ratio {0}: expected a positive number, such as 0.5")]
+    MemoryRatio(f64),
+    /// The limit leaves no time for the log itself.
+    #[error("overhead limit {0}: expected a number of at least 1, such as 4.0")]
+    OverheadLimit(f64),
+    /// No heuristic has this name.
+    #[error("unknown heuristic '{found}'; expected {}{}", alternatives(valid.iter().copied()), question(*nearest))]
+    UnknownHeuristic {
+        /// The name found.
+        found: String,
+        /// The valid name nearest to it, where one is near.
+        nearest: Option<&'static str>,
+        /// All valid names.
+        valid: Vec<&'static str>,
+    },
+}
+
+/// How a replay ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Status {
+    /// The whole log ran.
+    #[default]
+    Ok,
+    /// An operator did not fit although nothing was left to evict.
+    #[strum(serialize = "OOM")]
+    Oom,
+    /// Recomputing took more than the overhead limit allows.
+    Thrash,
+}
+
+impl Status {
+    /// The word that the reference prints: `ok`, `OOM` or `thrash`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What a replay did, up to its end or to the operator at which it stopped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// `clock_final` over the baseline's compute time; a partial figure unless the status is ok.
+    pub slowdown: f64,
+    /// The clock at the end, in nanoseconds; it starts at 1.
+    pub clock_final: u64,
+    /// Storages evicted, the eager ones included.
+    pub evictions: u64,
+    /// Storages evicted by the heuristic, because an operator did not fit.
+    pub heuristic_evictions: u64,
+    /// Scores computed while looking for victims.
+    pub heuristic_evaluations: u64,
+    /// FNV-1a-like digest over (root tensor, clock) of every eviction, in order.
+    pub evict_hash: u64,
+    /// Operators executed, constants and rematerialisations included.
+    pub operators: u64,
+    /// Operators executed again.
+    pub rematerialised_operators: u64,
+    /// Time in operators executed for the first time.
+    pub model_compute: Nanos,
+    /// Time in operators executed again.
+    pub rematerialised_compute: Nanos,
+    /// The most memory held at once.
+    pub peak_memory: Bytes,
+    /// The memory that the run was given.
+    pub budget: Bytes,
+    /// Time of every operator once.
+    pub baseline_compute: Nanos,
+    /// Peak memory of plain reference counting without a budget.
+    pub baseline_memory: Bytes,
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use haversack_devices::text::{nearest, question};
 use serde_json::{Map, Value};
 
-use crate::error::LogError;
+use crate::LogError;
 use crate::program::{Builder, Output, Program};
 
 const INSTRUCTIONS: [&str; 9] =

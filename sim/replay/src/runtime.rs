@@ -5,9 +5,9 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 
-use crate::outcome::{Outcome, Status};
-use crate::pool::Pool;
 use crate::program::{Event, Op, Program};
+use crate::spanset::Pool;
+use crate::{Outcome, Status};
 
 /// What the clock may reach: scores hold it in a float, exactly.
 const MOST_CLOCK: u64 = 1 << 53;

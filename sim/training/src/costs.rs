@@ -1,12 +1,17 @@
 //! What everything costs in a run: the machine's prices for its graph, worked out once.
-
-mod packing;
+//!
+//! Who packs each tensor: as the policy asks, or as a profile of both ways finds faster.
+//!
+//! DAF's library of layouts (section 3.3) has two options "tailored to different hardware and DNN operators", of which "a
+//! one-time profiling process determines the most efficient": kernels of the GPU, or packing by the CPU while forward
+//! goes on and unpacking inside the kernels that read. The profile times each operator's tensor by itself; that the CPU
+//! may still be busy with the one before it does not see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::processor::{Cost, CpuCores, ProcessorKind};
-use haversack_devices::units::Bytes;
+use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::Precision;
 use haversack_policies::quantised::{Control, Packing, Quantisation, Quantised, WHOLE};
 use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
@@ -15,7 +20,8 @@ use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::error::{Result, Stop};
 use crate::machine::Machine;
-use crate::machine::codec::CodecProfile;
+use crate::machine::packing::CodecProfile;
+use crate::machine::packing::packing_traffic;
 use crate::tensors::Tensors;
 
 /// The prices of a run.
@@ -133,5 +139,122 @@ impl<'a> RunCosts<'a> {
             }
             _ => node.need_of(tensor) != Need::Shape,
         }
+    }
+}
+
+impl RunCosts<'_> {
+    /// Whether tensors may be stored with fewer bits.
+    pub(crate) fn quantises(&self) -> bool {
+        self.quantiser.is_some()
+    }
+
+    /// Who packs `tensor`; `None` if nobody has to.
+    pub(crate) fn packing_of(&self, tensor: TensorId) -> Option<Packing> {
+        let asked = self.quantiser.as_ref().map(|quantiser| quantiser.rules.packing);
+        self.ways.get(&tensor).copied().or(asked)
+    }
+
+    /// Whether backward's kernels unpack `tensor` as they read it.
+    fn unpacked_within(&self, tensor: TensorId) -> bool {
+        self.packing_of(tensor).is_some_and(|way| self.machine.unpacks_within(way))
+    }
+
+    /// Whether the CPU is to pack `tensor`, which is packed with `bits` bits now. What a profile has found for a tensor
+    /// holds from then on.
+    pub(crate) fn cpu_packs(&mut self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> bool {
+        if self.packing_of(tensor) == Some(Packing::Profiled) {
+            let by_gpu = self.by_gpu(tensor, bits, tensors);
+            let faster = if self.by_both(tensor, bits, tensors) <= by_gpu { Packing::Unified } else { Packing::Gpu };
+            self.ways.insert(tensor, faster);
+        }
+        self.packing_of(tensor).is_some_and(Packing::cpu_packs)
+    }
+
+    /// What it takes where the GPU packs, and unpacks for each reader.
+    fn by_gpu(&self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> Nanos {
+        let (all, one) = self.values(tensor, tensors);
+        let kernels = all / one.max(1) + self.readers(tensor, tensors).count() as u64;
+        Nanos(self.machine.packing_cost(one, bits).alone().0 * kernels)
+    }
+
+    /// What it takes where the CPU packs and readers unpack: what the forward nodes until the next tensor do not hide of
+    /// the CPU's time, or leave of DRAM's, and what readers take longer than they do with a whole tensor.
+    fn by_both(&mut self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> Nanos {
+        let Some(cores) = self.machine.packing_cores() else { return Nanos::MAX };
+        let (samples, size) = (tensors.samples, tensors.size(tensor));
+        let (all, one) = self.values(tensor, tensors);
+        let packed = packing_traffic(all, bits).as_f64();
+        let (window, moved) = self.until_next(tensor, tensors);
+        let by_cores = packed / cores.streaming_bandwidth().0;
+        let by_dram = (packed + moved.as_f64()) / self.machine.device.dram().bandwidth.0;
+        let mut time = Nanos::from_seconds(by_cores.max(by_dram)).saturating_sub(window);
+        let readers: Vec<NodeId> = self.readers(tensor, tensors).collect();
+        for reader in readers {
+            let columns = self.graph.nodes[reader as usize].work.columns;
+            let within = self.machine.unpacking_within(one, bits, columns);
+            let less = self.node_reading_less(reader, samples, size).alone();
+            time += (within.alone() + less).saturating_sub(self.node(reader, samples).alone());
+        }
+        time
+    }
+
+    /// Values of all copies of `tensor`, and of one.
+    fn values(&self, tensor: TensorId, tensors: &Tensors<'_>) -> (u64, u64) {
+        let (stored, samples) = (self.quantiser.as_ref().map(|quantiser| &quantiser.stored), tensors.samples);
+        stored.map_or((0, 0), |stored| (stored.packed_values(tensor, samples), stored.values(tensor, samples)))
+    }
+
+    /// The nodes of backward that read the values of `tensor`.
+    fn readers<'t>(&'t self, tensor: TensorId, tensors: &'t Tensors<'_>) -> impl Iterator<Item = NodeId> + 't {
+        let reads = move |id: &NodeId| {
+            let node = &self.graph.nodes[*id as usize];
+            node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
+        };
+        tensors.uses.of(tensor).iter().copied().filter(reads)
+    }
+
+    /// The time of the forward nodes between the one after which `tensor` is packed and the one after which the next
+    /// tensor is, and the bytes that they move.
+    fn until_next(&mut self, tensor: TensorId, tensors: &Tensors<'_>) -> (Nanos, Bytes) {
+        let (graph, uses, samples) = (self.graph, &tensors.uses, tensors.samples);
+        let Some(last) = uses.last_forward(tensor) else { return (Nanos::ZERO, Bytes::ZERO) };
+        let (mut time, mut moved) = (Nanos::ZERO, Bytes::ZERO);
+        for (id, node) in (0..).zip(&graph.nodes).skip(last as usize + 1) {
+            if node.phase != Phase::Forward {
+                break;
+            }
+            let cost = self.node(id, samples);
+            time += cost.alone();
+            moved += cost.dram;
+            let is_packed = |other: &TensorId| self.values(*other, tensors).1 > 0;
+            if node.uses().any(|other| uses.last_forward(other) == Some(id) && is_packed(&other)) {
+                break;
+            }
+        }
+        (time, moved)
+    }
+
+    /// What unpacking inside `node` costs beside it, and the bytes that it does not read whole; `None` if it reads
+    /// nothing that is packed.
+    pub(crate) fn unpacking_within(&self, node: NodeId, tensors: &Tensors<'_>) -> Option<(Cost, Bytes)> {
+        let node = &self.graph.nodes[node as usize];
+        if node.phase != Phase::Backward || !self.quantises() {
+            return None;
+        }
+        let mut sum: Option<(Cost, Bytes)> = None;
+        for &tensor in node.inputs.iter().filter(|&&tensor| self.unpacked_within(tensor)) {
+            let packed = tensors.storage(tensor).is_some() && !tensors.is_whole(tensor);
+            let bits = tensors.bits(tensor);
+            if !packed || bits == WHOLE || node.need_of(tensor) != Need::Values {
+                continue;
+            }
+            let (_, values) = self.values(tensor, tensors);
+            let cost = self.machine.unpacking_within(values, bits, node.work.columns);
+            let (total, less) = sum.get_or_insert_default();
+            total.busy += cost.busy;
+            total.dram += cost.dram;
+            *less += tensors.size(tensor);
+        }
+        sum
     }
 }

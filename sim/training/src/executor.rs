@@ -8,12 +8,12 @@
 mod compute;
 mod gather;
 mod hold;
-mod paging;
 mod pressure;
 mod restore;
 mod statistics;
 mod walk;
 
+use gather::GatherStack;
 use haversack_devices::processor::{Cost, CpuCores, Power, Stalls};
 use haversack_devices::units::{Bytes, Fraction, Nanos};
 use haversack_kernels::KernelError;
@@ -24,9 +24,8 @@ use haversack_policies::planning::{Operations, PlanAhead};
 use haversack_policies::quantised::{Quantised, WHOLE};
 use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Storage};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
+use statistics::Statistics;
 
-use self::gather::GatherStack;
-use self::statistics::Statistics;
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
 use crate::error::{Result, RunError, Stop};
@@ -35,11 +34,10 @@ use crate::importance::Importance;
 use crate::job::{AllocatorKind, Job, Observe};
 use crate::lanes::Lanes;
 use crate::lanes::dsp::DspLane;
-use crate::lanes::flash::FlashLane;
-use crate::lanes::packer::PackerLane;
+use crate::lanes::packer::{FlashLane, PackerLane};
 use crate::lesson::{Learning, Lesson};
 use crate::machine::Machine;
-use crate::machine::codec::CodecProfile;
+use crate::machine::packing::CodecProfile;
 use crate::phone::{PhoneInUse, SECOND, Threads};
 use crate::record::{Held, PeakReport, PlanReport, Record};
 use crate::setting::{activation_budget, element_bytes, memory_budget};

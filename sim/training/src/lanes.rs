@@ -4,16 +4,15 @@
 //! act on it.
 
 pub(crate) mod dsp;
-pub(crate) mod flash;
 pub(crate) mod packer;
+
+use dsp::DspLane;
 
 use haversack_devices::processor::{Cost, ProcessorKind};
 use haversack_devices::units::Nanos;
 use haversack_engine::EventHandle;
+use packer::{FlashLane, PackerLane};
 
-use self::dsp::DspLane;
-use self::flash::FlashLane;
-use self::packer::PackerLane;
 use crate::clock::{Clock, Event, Flow};
 use crate::error::Result;
 use crate::job::Wall;

@@ -68,7 +68,7 @@ mod timeline;
 pub use error::RunError;
 pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
 pub use lesson::Lesson;
-pub use machine::codec::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
+pub use machine::packing::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use record::{

@@ -1,6 +1,5 @@
 //! A device under a software stack: what the executor asks for costs.
 
-pub(crate) mod codec;
 pub(crate) mod packing;
 
 use haversack_devices::device::Device;

@@ -1,22 +1,21 @@
 //! The phone around a run: its kernel's memory, its flash, what the system holds, and the apps that come and go.
 
-use haversack_devices::storage::{Driver, Flash, Stream};
-use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
-
-use crate::machine::Machine;
-
 mod apps;
 mod at_rest;
 mod flash;
 mod in_use;
-mod places;
 mod pool;
 mod system;
 
 pub use at_rest::AtRest;
 pub use in_use::watch;
 pub(crate) use in_use::{PhoneInUse, SECOND};
+
+use haversack_devices::storage::{Driver, Flash, Stream};
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
+
+use crate::machine::Machine;
 
 /// A phone that is in use while it trains.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use crate::governors::Governors;
 use crate::job::{Job, Observe};
 use crate::lesson::Lesson;
 use crate::machine::Machine;
-use crate::machine::codec::CodecProfile;
+use crate::machine::packing::CodecProfile;
 use crate::record::{Record, Taken};
 use crate::setting::{Told, with_codec};
 

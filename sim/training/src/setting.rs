@@ -9,7 +9,7 @@ use haversack_workloads::NodeId;
 
 use crate::job::Job;
 use crate::machine::Machine;
-use crate::machine::codec::CodecProfile;
+use crate::machine::packing::CodecProfile;
 
 /// What data have told a policy before the first iteration.
 #[derive(Clone, Copy, Debug, Default)]

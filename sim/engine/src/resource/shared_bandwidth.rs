@@ -3,10 +3,12 @@
 mod lanes;
 
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use lanes::Lanes;
 
-use crate::resource::rate::{bytes_begun, cap_units, capacity_units, rate_of, whole_bytes, work_units};
-use crate::resource::shared_bandwidth::lanes::Lanes;
-use crate::resource::{Cancelled, Completion, FlowId, ResourceError, check};
+use super::{
+    Cancelled, Completion, FlowId, ResourceError, bytes_begun, cap_units, capacity_units, check, rate_of, whole_bytes,
+    work_units,
+};
 
 /// Flows of bytes that share a capacity max-min fairly, each at no more than its own cap.
 ///

@@ -4,19 +4,21 @@
 //! what is stored is brought back (line 4). Where a tensor finds no room (line 11) the chooser says what gives way, and
 //! that is a step of the plan. Tensors come and go as they do in a run, so that a run with the same memory is short of it
 //! at the same places, by the same bytes.
+//!
+//! Memory while a plan is made: sizes alone, by the rules by which tensors come and go in a run.
 
-mod memory;
+use std::ops::{Deref, DerefMut};
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use self::memory::Memory;
 use super::choice::Chooser;
 use super::plan::{Operations, PlanError, Step};
 use crate::planning::Room;
+use crate::register::Register;
 use crate::restore::Technique;
-use crate::view::Storage;
+use crate::view::{Form, Storage};
 
 /// Operators computed again, in multiples of the graph, at which no plan is found.
 const THRASHING: u64 = 40;
@@ -283,5 +285,106 @@ impl<'a> Walk<'a> {
 
     fn infeasible(&self, shortfall: Bytes) -> PlanError {
         PlanError::Infeasible { node: self.name(), shortfall, room: self.room }
+    }
+}
+
+/// The tensors of an iteration.
+struct Memory<'a> {
+    register: Register<'a>,
+    room: Room,
+    /// In how many bytes each is stored otherwise than whole.
+    stored: Vec<Option<Bytes>>,
+    /// Bytes of all that is in memory, and of saved tensors in either form.
+    held: Bytes,
+    saved: Bytes,
+}
+
+impl<'a> Deref for Memory<'a> {
+    type Target = Register<'a>;
+
+    fn deref(&self) -> &Register<'a> {
+        &self.register
+    }
+}
+
+impl DerefMut for Memory<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.register
+    }
+}
+
+impl<'a> Memory<'a> {
+    /// `beside` is in it, and nothing else yet.
+    fn new(graph: &'a TrainingGraph, samples: u64, beside: Bytes, room: Room) -> Self {
+        let mut register = Register::new(graph, samples);
+        register.rewind();
+        Self { register, room, stored: vec![None; graph.tensors.len()], held: beside, saved: Bytes::ZERO }
+    }
+
+    /// What the room misses for `tensor` whole: first that of saved tensors.
+    fn shortfall(&self, tensor: TensorId) -> Bytes {
+        let over = |held: Bytes, bound: Option<Bytes>| {
+            bound.map_or(Bytes::ZERO, |bound| (held + self.size(tensor)).saturating_sub(bound))
+        };
+        let of_saved = if self.uses.is_saved(tensor) { over(self.saved, self.room.activations) } else { Bytes::ZERO };
+        if of_saved > Bytes::ZERO { of_saved } else { over(self.held, self.room.memory) }
+    }
+
+    // From one form to another.
+
+    /// A tensor comes in whole, beside what is stored of it.
+    fn admit(&mut self, tensor: TensorId) {
+        let size = self.size(tensor);
+        self.set_bytes(tensor, size);
+        self.count(tensor, size, true);
+        self.register.reform(tensor, Form::of(true, self.register.storage(tensor)));
+        self.offer(tensor);
+    }
+
+    /// The whole form of a tensor leaves.
+    fn drop_whole(&mut self, tensor: TensorId) {
+        if self.is_whole(tensor) {
+            self.count(tensor, self.size(tensor), false);
+        }
+        self.register.reform(tensor, Form::of(false, self.register.storage(tensor)));
+        self.withdraw(tensor);
+    }
+
+    /// A tensor is stored otherwise, in `bytes`.
+    fn store(&mut self, tensor: TensorId, storage: Storage, bytes: Bytes) {
+        self.stored[tensor as usize] = Some(bytes);
+        self.held += bytes;
+        self.saved += bytes;
+        self.register.reform(tensor, Form::of(self.register.is_whole(tensor), Some(storage)));
+        self.withdraw(tensor);
+    }
+
+    /// The form in which a tensor is stored otherwise leaves.
+    fn drop_stored(&mut self, tensor: TensorId) {
+        let Some(bytes) = self.stored[tensor as usize].take() else { return };
+        self.held -= bytes;
+        self.saved -= bytes;
+        self.register.reform(tensor, Form::of(self.register.is_whole(tensor), None));
+        self.offer(tensor);
+    }
+
+    /// A tensor leaves in every form; `dropped` if it will be computed again.
+    fn evict(&mut self, tensor: TensorId, dropped: bool) {
+        self.drop_whole(tensor);
+        self.drop_stored(tensor);
+        if dropped {
+            self.reform(tensor, Form::Dropped);
+        }
+    }
+
+    fn count(&mut self, tensor: TensorId, bytes: Bytes, comes: bool) {
+        let saved = if self.uses.is_saved(tensor) { bytes } else { Bytes::ZERO };
+        if comes {
+            self.held += bytes;
+            self.saved += saved;
+        } else {
+            self.held -= bytes;
+            self.saved -= saved;
+        }
     }
 }

@@ -17,7 +17,7 @@ use super::apps::Apps;
 use super::at_rest::{AtRest, Others, Pulse, Region};
 use super::flash::PhoneFlash;
 use super::in_use::SECOND;
-use super::places::Places;
+use super::pool::Places;
 use super::{Phone, Threads, WatchedSample};
 use crate::record::{PhoneReport, Watch};
 use crate::tensors::Change;

@@ -5,7 +5,7 @@
 use haversack_devices::units::Nanos;
 
 use crate::agenda::Agenda;
-use crate::resource::rate::span;
+use crate::resource::span;
 use crate::slots::{Key, Slots};
 
 #[derive(Clone, Debug)]

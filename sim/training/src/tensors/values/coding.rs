@@ -19,7 +19,7 @@ use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
 use thiserror::Error;
 
-use crate::machine::codec::BOUND;
+use crate::machine::packing::BOUND;
 use crate::record::StoredForms;
 
 /// Why values cannot be stored, or not be had back.
