@@ -4,11 +4,9 @@
 //! Built-in calibrations are never written: copy the constants that you believe, with their source. `--store` writes
 //! results: the errors of rows that were left out ([`left_out`]).
 
-pub mod declared;
 pub mod fit;
 pub mod left_out;
 pub mod observation;
-mod observed;
 mod papers;
 mod probe;
 pub mod report;
@@ -17,18 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
-
-use declared::Calibration;
 use fit::Problem;
+use haversack_devices::text::alternatives;
+use indicatif::{ProgressBar, ProgressStyle};
 use left_out::{LeftOut, Stored};
-use observation::Observation;
+use observation::{Calibration, Observation};
 use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
 use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
-use haversack_devices::text::alternatives;
 
 /// What stands for every device that can be calibrated.
 const ALL: &str = "all";
@@ -134,7 +130,7 @@ fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
 /// # Errors
 /// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
 pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>> {
-    let declared = declared::all()?;
+    let declared = observation::all()?;
     let mut names: Vec<String> =
         declared.iter().map(|known| format!("{} under {}", known.device, known.stack)).collect();
     names.dedup();
@@ -202,7 +198,7 @@ pub fn calibrate(calibration: &Calibration, seed: u64, leaves_out: bool, after_s
     for (row, left_out) in rows.iter_mut().zip(left_out.into_iter().flatten()) {
         row.left_out = Some(left_out);
     }
-    let checks = both(&observed::checks(calibration)?)?;
+    let checks = both(&observation::checks(calibration)?)?;
     Ok(Report {
         device: calibration.device.clone(),
         stack: calibration.stack.clone(),

@@ -1,16 +1,23 @@
 //! The command line: what can be asked for, and which module answers.
+//!
+//! `haversack completions` and `haversack man`: what a shell completes, and the manual's pages, from the command line itself.
 
 use std::error::Error as _;
+use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Error, Parser, Subcommand};
+use clap::{Args, CommandFactory, Error, Parser, Subcommand};
+use clap_complete::Shell;
+use clap_mangen::Man;
 use haversack_devices::text::nearest;
+use haversack_reports::files::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
 use crate::error::{CommandError, Result};
+use crate::output::{note, print};
 use crate::{
-    advise, calibrate, compare, completions, federate, interrupt, list, model_command, replay_command, reproduce,
-    sensitivity, show, simulate, sweep, trace_command, train, validate, work,
+    advise, calibrate, compare, federate, interrupt, list, model_command, replay_command, reproduce, sensitivity, show,
+    simulate, sweep, trace_command, train, validate, work,
 };
 
 /// The command line of `haversack`.
@@ -64,9 +71,9 @@ enum Command {
     /// Says what a device, a stack, a network, a policy or a system is, and how far its numbers may be believed
     Show(show::ShowOptions),
     /// Prints what completes this program's commands and flags in a shell
-    Completions(completions::CompletionsOptions),
+    Completions(CompletionsOptions),
     /// Prints this program's page of the manual, or writes the pages of all commands
-    Man(completions::ManOptions),
+    Man(ManOptions),
 }
 
 /// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
@@ -103,8 +110,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Trace(options) => trace_command::run(options),
         Command::List(options) => list::run(options),
         Command::Show(options) => show::run(options),
-        Command::Completions(options) => completions::completions(*options, Arguments::command()),
-        Command::Man(options) => completions::man(options, Arguments::command()),
+        Command::Completions(options) => completions(*options, Arguments::command()),
+        Command::Man(options) => man(options, Arguments::command()),
     }
 }
 
@@ -229,6 +236,71 @@ fn keep_likely(error: &mut Error, found: ContextKind, suggested: ContextKind) {
     if !is_likely {
         error.remove(suggested);
     }
+}
+
+const COMPLETIONS_HELP: &str = "Examples:
+  bash:        haversack completions bash > ~/.local/share/bash-completion/completions/haversack
+  zsh:         haversack completions zsh > ~/.zfunc/_haversack       (with fpath+=~/.zfunc in ~/.zshrc)
+  fish:        haversack completions fish > ~/.config/fish/completions/haversack.fish";
+
+/// For which shell completions are printed.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub struct CompletionsOptions {
+    /// The shell that completes
+    shell: Shell,
+}
+
+/// Where the pages of the manual go.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:\n  haversack man | man -l -\n  haversack man --out ~/.local/share/man/man1")]
+pub struct ManOptions {
+    /// Writes a page for every command into this folder [default: prints the page of `haversack`]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Prints the script that completes `program` in a shell.
+///
+/// # Errors
+/// A standard output that cannot be written.
+pub fn completions(options: CompletionsOptions, mut program: clap::Command) -> Result<()> {
+    let name = program.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut program, name, &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Prints the page of `program`, or writes a page for it and for every command into a folder.
+///
+/// # Errors
+/// A folder or a standard output that cannot be written.
+pub fn man(options: &ManOptions, program: clap::Command) -> Result<()> {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    let Some(folder) = &options.out else {
+        let (_, page) = render(program)?;
+        return print(&String::from_utf8_lossy(&page));
+    };
+    create_folder(folder)?;
+    let pages = write_pages(&program, folder)?;
+    note(&format!("{pages} pages in {}", folder.display()));
+    Ok(())
+}
+
+/// Writes the pages of `command` and of those under it; how many they are.
+fn write_pages(command: &clap::Command, folder: &Path) -> Result<usize> {
+    let (name, page) = render(command.clone())?;
+    write_atomically(&folder.join(name), &page)?;
+    command.get_subcommands().try_fold(1, |pages, below| Ok(pages + write_pages(below, folder)?))
+}
+
+/// A page's file name and its text.
+fn render(command: clap::Command) -> Result<(String, Vec<u8>)> {
+    let man = Man::new(command);
+    let mut page = Vec::new();
+    man.render(&mut page).map_err(CommandError::failed)?;
+    Ok((man.get_filename(), page))
 }
 
 #[cfg(test)]

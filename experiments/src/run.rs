@@ -4,11 +4,14 @@
 //! as often and on as many threads as one likes.
 
 mod budgets;
-mod error;
-mod least;
 mod outcome;
 mod results;
 
+pub use budgets::{LeastBudget, References};
+pub use outcome::{Outcome, PlanError, Status};
+pub use results::{KillResults, PhoneResults, Results, StallResults, share};
+
+use std::fmt;
 use std::sync::Arc;
 
 use haversack_devices::System;
@@ -22,15 +25,8 @@ use haversack_workloads::express::express;
 use haversack_workloads::lowering::lower;
 use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
 
-pub use budgets::References;
-pub use error::PlanError;
-pub use least::LeastBudget;
-pub use outcome::{Outcome, Status};
-pub use results::{KillResults, PhoneResults, Results, StallResults, share};
-
 use crate::cache::Cache;
 use crate::scenario::{BudgetBytes, BudgetWalls, DEFAULT_ITERATIONS, Fault, GraphKind, Key, Resolved, Scenario};
-use std::fmt;
 
 /// A run that is ready to be simulated.
 #[derive(Clone, Debug)]

@@ -8,7 +8,6 @@ mod document;
 mod error;
 mod flags;
 mod key;
-mod phone;
 mod quantity;
 mod resolve;
 mod surroundings;
@@ -18,17 +17,14 @@ mod value;
 pub mod workload;
 mod world;
 
-use std::path::Path;
-
-pub(crate) use apps::split as trace_file;
 pub use apps::{PhoneApps, app_changes};
+pub(crate) use apps::{phone_in_use, split as trace_file};
 pub use document::{Document, Field, Item};
 pub use error::{Fault, Origin, ScenarioError};
 pub(crate) use error::{Mistakes, Result};
 pub use flags::ScenarioFlags;
 pub(crate) use key::LARGEST_BATCH;
 pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, Placed, Scenario, Takes};
-pub(crate) use phone::phone_in_use;
 pub use quantity::{
     Budget, BudgetReference, BudgetWalls, InputShape, QuantityError, Step, parse_size, parse_span, parse_time,
     size_text, time_text,
@@ -39,6 +35,8 @@ pub use trace_from::TraceFrom;
 pub(crate) use trace_from::beginning;
 pub use value::{Cell, Kind, Literal};
 pub use world::{Holder, World, moved};
+
+use std::path::Path;
 
 use crate::cache::Cache;
 

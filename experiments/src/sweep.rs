@@ -5,13 +5,14 @@
 
 mod class;
 mod found;
-mod front;
-mod row;
-mod span;
 mod specification;
 mod summary;
 mod table;
 mod users;
+
+pub use found::Row;
+pub use specification::Specification;
+pub(crate) use users::{drawn, matching};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,6 +20,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
+use found::Found;
 use haversack_devices::registry::digest;
 use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
@@ -34,11 +36,6 @@ use crate::source::Source;
 use crate::work::{
     Identity, Job, Log, MergeOptions, OutputFolder, Part, RECORD, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
 };
-use found::Found;
-
-pub use row::Row;
-pub use specification::Specification;
-pub(crate) use users::{drawn, matching};
 
 /// The table of a sweep, in its folder.
 pub const RESULTS: &str = "results.parquet";
@@ -204,7 +201,7 @@ impl<'i> Writer<'i> {
 
     /// Draws the fronts of a whole sweep, and writes the record and the tables; what was found, as text.
     fn finish(self, is_whole: bool) -> Result<String> {
-        let fronts = if is_whole { front::draw(&self.found)? } else { Vec::new() };
+        let fronts = if is_whole { summary::draw(&self.found)? } else { Vec::new() };
         if let Some((parquet, csv)) = self.files {
             parquet.finish()?;
             csv.finish()?;

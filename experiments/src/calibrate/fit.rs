@@ -16,9 +16,7 @@ use haversack_engine::Stream;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use super::declared::{Calibration, Constant};
-use super::observation::Observation;
-use super::observed;
+use super::observation::{self, Calibration, Constant, Observation};
 use crate::error::{CommandError, Result};
 use crate::scenario::{Holder, World};
 
@@ -79,7 +77,7 @@ impl Problem {
             let name = &calibration.constants[at].name;
             return Err(CommandError::failed(format!("{name}: no operating point lies between its bounds")));
         }
-        let observations = observed::of(calibration)?;
+        let observations = observation::of(calibration)?;
         let other_starts = if calibration.simulated { 0 } else { OTHER_STARTS };
         let problem = Self { calibration: calibration.clone(), observations, other_starts, files, points };
         let bounds = |bound: fn(&Constant) -> f64| problem.calibration.constants.iter().map(bound).collect::<Vec<_>>();

@@ -31,7 +31,7 @@ use haversack_devices::text::{hint, read_toml};
 use haversack_reports::files::{FileError, write_atomically};
 use serde::{Deserialize, Serialize};
 
-use super::declared::{self, Calibration, Observations, title};
+use super::observation::{self, Calibration, Observations, title};
 use super::report::{Report, Residual};
 use crate::error::{CommandError, Result};
 use crate::papers::answer::rounded;
@@ -113,7 +113,7 @@ impl LeftOut {
     /// of its rows of role *fit*, or a value that is no number above zero.
     pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self> {
         let read: Self = read_toml(file, text).map_err(CommandError::input)?;
-        let declared = declared::all()?;
+        let declared = observation::all()?;
         let mut row_heads = lines(text, "[[calibration.row]]");
         let mut seen = Vec::new();
         for ((place, stored), head) in read.calibrations.iter().enumerate().zip(lines(text, "[[calibration]]")) {
@@ -124,7 +124,7 @@ impl LeftOut {
                 let titles: Vec<String> = declared.iter().map(Calibration::title).collect();
                 let title = title(&stored.device, &stored.stack, stored.observations);
                 let hint = hint(&title, titles.iter().map(String::as_str));
-                return wrong(head, "", &format!("{title} is not among what {} declares{hint}", declared::FILE));
+                return wrong(head, "", &format!("{title} is not among what {} declares{hint}", observation::FILE));
             };
             for (at, row) in stored.rows.iter().enumerate() {
                 let line = row_heads.next().unwrap_or(head);
@@ -168,7 +168,7 @@ impl LeftOut {
     /// # Errors
     /// Declarations that do not load.
     pub fn put(&mut self, stored: Stored) -> Result<()> {
-        let declared = declared::all()?;
+        let declared = observation::all()?;
         let place = |stored: &Stored| declared.iter().position(|known| stored.is_of(known));
         let of = place(&stored);
         self.calibrations.retain(|other| place(other).is_some_and(|place| Some(place) != of));
@@ -234,7 +234,7 @@ impl Stored {
 fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>> {
     let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return Ok(None) };
     let Some(toml::Value::Array(calibrations)) = file.get_mut("calibration") else { return Ok(None) };
-    let (declared, all) = (declared::all()?, calibrations.len());
+    let (declared, all) = (observation::all()?, calibrations.len());
     calibrations.retain(|stored| {
         let is_of = |known: &Calibration| {
             let said = ["device", "stack", "observations"].map(|key| stored.get(key).and_then(toml::Value::as_str));
@@ -294,7 +294,7 @@ pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTree
     let own = truth::embedded(file).map(|set| digest(set.rows));
     let of_paper = || reference.digests().iter().find(|(of, _)| of == file).map(|(_, digest)| digest.clone());
     digests.extend(own.or_else(of_paper).map(|digest| (file.clone(), digest)));
-    digests.insert(declared::FILE.to_owned(), calibration.digest());
+    digests.insert(observation::FILE.to_owned(), calibration.digest());
     Ok(digests)
 }
 
@@ -313,7 +313,7 @@ pub fn errors() -> Result<Errors> {
 pub fn errors_of(file: &LeftOut) -> Result<Errors> {
     let reference = reference()?;
     let mut errors = Errors { source: (FILE, digest(TEXT)), ..Errors::default() };
-    for calibration in declared::all()? {
+    for calibration in observation::all()? {
         let stored = file.calibrations.iter().find(|stored| stored.is_of(&calibration));
         let is_current = match stored {
             Some(stored) => stored.digests == digests(&calibration, &reference)?,
@@ -341,7 +341,7 @@ mod tests {
 
     /// A file of one paper's calibration and one of another's rows, with its text.
     fn example() -> (LeftOut, String) {
-        let declared = declared::all().unwrap();
+        let declared = observation::all().unwrap();
         let of = |observations: Observations| declared.iter().find(|known| known.observations == observations).unwrap();
         let stored = |calibration: &Calibration, ids: &[&str]| Stored {
             device: calibration.device.clone(),

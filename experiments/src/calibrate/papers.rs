@@ -3,8 +3,7 @@
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::lowering::Variant;
 
-use super::declared::Calibration;
-use super::observation::{Measure, Observation, Part};
+use super::observation::{Calibration, Measure, Observation, Part};
 use crate::artefacts::ARTEFACTS;
 use crate::artefacts::daf::table2;
 use crate::artefacts::fedhybrid::figure2;

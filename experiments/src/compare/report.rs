@@ -6,9 +6,8 @@ use haversack_reports::table::shortest;
 use haversack_reports::text_table::{Column, TextTable};
 use serde_json::{Map, Value, json};
 
-use super::CompareOptions;
-use super::record::{Pair, RecordChanges};
 use super::rows::{Change, Moved, RowChanges};
+use super::{CompareOptions, Pair, RecordChanges};
 
 /// Rows that moved, at most.
 const ROWS: usize = 25;

@@ -1,17 +1,25 @@
 //! What apps do to a phone's memory: a user's timeline by a table of footprints.
+//!
+//! The phone around a run: what an operating system's constants come to on a device, with its apps.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use haversack_devices::units::Nanos;
+use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
+use haversack_devices::stream::Stream;
+use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::{Device, ScalarSpeed, System};
+use haversack_memory::phone::{Backing, Settings};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::Confidence;
 use haversack_traces::usage::{AppEvent, AppTimeline, UsageModel, holdings};
-use haversack_training::phone::{AppChange, AppState};
+use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
+use rand::RngExt;
 
 use super::quantity::{QuantityError, parse_time, time_text};
+use super::user_trace::Available;
 
 /// Whether `named`, with or without a user, is a table of traces.
 pub(super) fn is_table(named: &Path) -> bool {
@@ -112,6 +120,117 @@ pub(crate) struct Event {
 pub(crate) fn events(timeline: &AppTimeline) -> Arc<Vec<Event>> {
     let event = |event: &AppEvent| Event { at: event.time, is_assumed: event.confidence == Confidence::Assumed };
     Arc::new(timeline.events.iter().map(event).collect())
+}
+
+/// What shares a phone's memory with the run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InUse {
+    /// What apps do.
+    pub(crate) apps: Vec<AppChange>,
+    /// What a recording says is held beside the trainer; `None` without one.
+    pub(crate) recorded: Option<Arc<Available>>,
+    /// When the run begins within the second of what is in use all the time.
+    pub(crate) phase: Nanos,
+}
+
+impl InUse {
+    /// What others hold of a phone whose kernel manages `managed`, of whose memory beyond the system at rest the share
+    /// `hot` is in use all the time.
+    fn others(&self, device: &Device, managed: Bytes, hot: Fraction) -> Result<OtherMemory, String> {
+        let Some(recorded) = &self.recorded else { return Ok(OtherMemory::default()) };
+        let total = recorded.total.unwrap_or(managed);
+        let held = |&(at, available): &(_, Bytes)| HeldByOthers { at, bytes: total.saturating_sub(available) };
+        let series: Vec<HeldByOthers> = recorded.steps.iter().map(held).collect();
+        match series.iter().map(|held| held.bytes).max().filter(|most| *most >= managed) {
+            Some(most) => Err(format!(
+                "the recording holds up to {most} of {total} beside the trainer, all of the {managed} of {}; choose a device \
+                 with more memory",
+                device.id
+            )),
+            None => Ok(OtherMemory { series, hot }),
+        }
+    }
+}
+
+/// When a run begins within the second of what is in use all the time, drawn by `seed`.
+pub(super) fn phase(seed: u64) -> Nanos {
+    Nanos(Stream::of_user(seed, "phone", "phase").random_range(0..1_000_000_000))
+}
+
+/// A `device` in use under `system` on which `apps` run and nobody trains.
+///
+/// # Errors
+/// As [`phone`].
+pub(crate) fn phone_in_use(device: &Device, system: &System, apps: Vec<AppChange>) -> Result<Phone, String> {
+    phone(device, system, None, &InUse { apps, ..InUse::default() }, None)
+}
+
+/// A `device` under `system`, training on `cores`, whose memory is shared as `in_use` says; the process that trains has
+/// the score `adj`, or the system's of what the user would notice.
+///
+/// # Errors
+/// Words for people: what the device lacks.
+pub(crate) fn phone(
+    device: &Device,
+    system: &System,
+    cores: Option<&CpuCores>,
+    in_use: &InUse,
+    adj: Option<i32>,
+) -> Result<Phone, String> {
+    let id = &device.id;
+    let flash = device.flash().ok_or_else(|| format!("{id} has no [storage]; the system {} swaps to it", system.id))?;
+    let cpu = device.cpu().ok_or_else(|| format!("{id} has no [[cpu]], which the system {} runs on", system.id))?;
+    let choose = |cores: CoreSelection| cpu.choose(cores, Frequency::Highest).map_err(|error| error.to_string());
+    let all = choose(CoreSelection::All)?;
+    // The scheduler finds kswapd a core that nobody trains on, if there is one.
+    let kswapd_shares = cores.is_some_and(|cores| cores.cores().len() == all.cores().len());
+    let speed = |cores: &CpuCores| {
+        ScalarSpeed::of(cores).ok_or_else(|| format!("the CoreMark of {id}'s cores is not known; expected `coremark`"))
+    };
+    let training = speed(cores.unwrap_or(&all))?;
+    let constants = &system.constants;
+    let waiting = system.page_costs(speed(&all)?.at(constants.clocks.waiting.value));
+    let app_pages = system.app_pages();
+    let resident = system.resident(device);
+    let (anonymous, number) = resident.cached;
+    let adj_of_cached = constants.scores.cached.value.0;
+    let cached = AppState { adj: adj_of_cached, anonymous, file: Bytes::ZERO, touched: Fraction(1.0) };
+    // Apps and recordings say themselves what is there.
+    let is_idle = in_use.apps.is_empty() && in_use.recorded.is_none();
+    let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
+    let trainer = &constants.trainer;
+    let memory = Settings::of(system, device);
+    let others = in_use.others(device, memory.ram, resident.hot)?;
+    Ok(Phone {
+        memory,
+        training: system.page_costs(training),
+        front: waiting,
+        cores: all.cores().len() as u32,
+        kswapd: waiting,
+        kswapd_shares,
+        driver: system.driver(training),
+        faulting: system.driver(training.at(constants.clocks.waiting.value)),
+        flash,
+        background: system.background(1),
+        foreground: system.foreground().into_iter().collect(),
+        own: vec![
+            // Before all else, so that it makes room.
+            part(resident.cache, Backing::File, Fraction(0.0)),
+            part(resident.kernel, Backing::Pinned, Fraction(0.0)),
+            part(resident.file, Backing::Code, resident.hot),
+            part(resident.anonymous, Backing::Anonymous(app_pages), resident.hot),
+        ],
+        trainer: Trainer {
+            adj: adj.unwrap_or(constants.scores.perceptible.value.0),
+            pages: system.trainer_pages(),
+            start: trainer.start.value,
+        },
+        app_pages,
+        apps: in_use.apps.clone(),
+        cached: if is_idle { vec![cached; number as usize] } else { Vec::new() },
+        others,
+        phase: in_use.phase,
+    })
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::prepared::Folds;
 use haversack_workloads::{Network, WorkloadError, mixed};
 
+use super::apps::{self, InUse};
 use super::error::{Fault, Mistakes, Origin, Result};
 use super::key::{DEFAULT_ITERATIONS, ITERATIONS_OF_LEARNERS, Key};
-use super::phone::{self, InUse};
 use super::surroundings::Covered;
 use super::user_trace::Available;
 use super::{Budget, Scenario, Step, workload};
@@ -84,7 +84,7 @@ impl Resolved {
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;
         let in_use = InUse { apps: now.apps.clone(), recorded: self.recorded.clone(), phase: now.phase };
-        let phone = phone::phone(&self.device, system, self.machine.cores(), &in_use, Some(now.trainer.adj)).ok()?;
+        let phone = apps::phone(&self.device, system, self.machine.cores(), &in_use, Some(now.trainer.adj)).ok()?;
         Some(Self { phone: Some(Arc::new(phone)), ..self.clone() })
     }
 }
@@ -167,7 +167,7 @@ impl Scenario {
             return Err(self.error(Key::SystemSet, Fault::Refused(message.to_owned())));
         }
         let in_use =
-            InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded, phase: phone::phase(self.seed) };
+            InUse { apps: around.apps.unwrap_or_default(), recorded: around.recorded, phase: apps::phase(self.seed) };
         let phone = scenario.phone(cache, &device, &machine, &in_use)?;
         if phone.is_none() {
             self.check_idle(policy, &scenario.set)?;

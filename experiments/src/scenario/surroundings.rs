@@ -10,10 +10,9 @@ use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
 use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
-use super::apps::{self, Event, app_changes, events};
+use super::apps::{self, Event, InUse, app_changes, events};
 use super::error::{Fault, Origin, Result, ScenarioError};
 use super::key::Key;
-use super::phone::{self, InUse};
 use super::trace_from::{DAY, TraceFrom};
 use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
 use super::{Budget, PhoneApps, QuantityError, Scenario, Step};
@@ -212,7 +211,7 @@ impl Scenario {
                 None => Ok(None),
             };
         };
-        let phone = phone::phone(device, &system, machine.cores(), in_use, self.trainer_adj);
+        let phone = apps::phone(device, &system, machine.cores(), in_use, self.trainer_adj);
         phone.map(|phone| Some(Arc::new(phone))).map_err(|why| self.error(Key::System, Fault::Refused(why)))
     }
 }

@@ -8,9 +8,8 @@ use haversack_devices::calibration::{Calibrated, ConstantEntry, Schema};
 use haversack_reports::table::shortest;
 use serde_json::{Value, json};
 
-use super::writing::{fact, paragraph, table};
-use crate::calibrate::declared;
-use crate::calibrate::left_out;
+use super::{fact, paragraph, table};
+use crate::calibrate::{left_out, observation};
 use crate::error::{CommandError, Result};
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::cells::ComparedCell;
@@ -32,7 +31,7 @@ impl Belief {
     pub(super) fn of<T: Schema>(
         calibrated: &Calibrated<T>,
         loads: fn(&Entry) -> &[&str],
-        fitted: fn(&declared::Calibration) -> Option<&str>,
+        fitted: fn(&observation::Calibration) -> Option<&str>,
     ) -> Result<Self> {
         let entries = calibrated.entries();
         let mut kinds = BTreeMap::new();
@@ -46,7 +45,7 @@ impl Belief {
             let id = calibrated.id.as_str();
             let left_out = left_out::errors().map_err(CommandError::failed)?;
             rows = tallies(&cells(|artefact| loads(artefact).contains(&id))?, &left_out);
-            let declared = declared::all()?;
+            let declared = observation::all()?;
             observed =
                 declared.into_iter().filter(|known| fitted(known) == Some(id)).map(|known| known.about).collect();
         }

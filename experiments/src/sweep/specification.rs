@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::class::{Members, expand};
-use super::{span, users};
+use super::class::{self, Members, expand};
+use super::users;
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
@@ -289,7 +289,7 @@ fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>,
         }
         Item::Many(values) => Ok(values.clone()),
         Item::Span { from, to, steps } => {
-            let values = span::values(key, from, to, *steps).map_err(wrong)?;
+            let values = class::values(key, from, to, *steps).map_err(wrong)?;
             Ok(values.into_iter().map(|value| (value, field.line)).collect())
         }
         Item::Table(_) => Err(wrong(Fault::Refused("expected a value, a list or a span, found a table".to_owned()))),

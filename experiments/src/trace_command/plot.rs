@@ -12,8 +12,7 @@ use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
 use super::options::{Models, table_of_apps};
 use crate::error::{CommandError, Result};
-use crate::output::print;
-use crate::plot::Plot;
+use crate::output::{Plot, print};
 use crate::quantities;
 use crate::scenario::{TraceFrom, beginning, parse_span};
 use crate::trace_table::UserApps;

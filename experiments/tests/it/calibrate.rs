@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use haversack::calibrate::declared::{Calibration, Constant, Observations, Prior, all};
 use haversack::calibrate::fit::Problem;
+use haversack::calibrate::observation::{Calibration, Constant, Observations, Prior, all};
 use haversack::calibrate::observation::{Measure, Part};
 use haversack::calibrate::report::{Report, Residual};
 use haversack::calibrate::{calibrate, find};

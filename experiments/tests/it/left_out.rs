@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use haversack::calibrate::declared::all;
 use haversack::calibrate::fit::Problem;
 use haversack::calibrate::left_out::{LeftOut, command, digests, errors, errors_of};
 use haversack::calibrate::observation;
+use haversack::calibrate::observation::all;
 use haversack::papers::left_out::Known;
 use haversack::papers::reference::Reference;
 
