@@ -149,10 +149,10 @@ pub(crate) fn reproduce(
     shard_text: Option<&str>,
     seed: u64,
     trace: Option<PathBuf>,
-    full: bool,
+    again: (bool, bool),
 ) -> PyResult<String> {
-    let shard = shard(py, shard_text)?;
-    let options = ReproduceOptions { selectors, work: work.into(), shard, trace, seed, full };
+    let (shard, (learn, full)) = (shard(py, shard_text)?, again);
+    let options = ReproduceOptions { selectors, work: work.into(), shard, trace, seed, full, learn };
     let work = move || {
         let left_out = haversack::calibrate::left_out::errors().map_err(CommandError::failed)?;
         haversack::reproduce::reproduce(&options, &ARTEFACTS, &left_out)

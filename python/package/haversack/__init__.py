@@ -177,14 +177,17 @@ def reproduce(
     jobs: Optional[int] = None,
     seed: int = 0,
     trace: Optional[Union[str, "os.PathLike[str]"]] = None,
+    learn: bool = False,
     full: bool = False,
 ) -> Reproduction:
     """Reproduces the papers' figures and tables that are selected, such as "sage" or "daf/table1"; without a selector all.
+
+    Accuracies are drawn from committed trainings; `learn` trains them again with one seed, `full` everything with all.
 
     Raises InputError, or RunError where an artefact failed; KeyboardInterrupt, after which `resume=True` goes on.
     """
     chosen: Sequence[str] = list(selectors)
     call = lambda folder: _native.reproduce(  # noqa: E731
-        chosen, (folder, resume, overwrite, jobs), shard, seed, trace, full
+        chosen, (folder, resume, overwrite, jobs), shard, seed, trace, (learn, full)
     )
     return _into(out, resume, Reproduction, call)

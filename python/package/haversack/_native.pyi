@@ -41,7 +41,7 @@ def reproduce(
     shard_text: Optional[str],
     seed: int,
     trace: Optional[_Path],
-    full: bool,
+    again: Tuple[bool, bool],
 ) -> str: ...
 
 class Tensor:
