@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use indicatif::{DecimalBytes, HumanCount, ProgressBar, ProgressStyle};
@@ -21,7 +21,8 @@ const BELIEVED: u64 = 20;
 pub enum Amount {
     /// Things of this name, in the plural.
     Number(&'static str),
-    /// Such of which some take much longer than others, so that nobody knows how long the rest takes.
+    /// Such of which some take much longer than others: nobody knows how long the rest takes, so that the time since the
+    /// beginning is told, and what runs.
     Uneven(&'static str),
     /// Bytes.
     Bytes,
@@ -32,7 +33,9 @@ impl Amount {
     fn template(self) -> String {
         match self {
             Self::Number(things) => format!("{{bar:40}} {{human_pos}} of {{human_len}} {things}, {{eta}} left"),
-            Self::Uneven(things) => format!("{{bar:40}} {{human_pos}} of {{human_len}} {things}"),
+            Self::Uneven(things) => {
+                format!("{{bar:20}} {{human_pos}} of {{human_len}} {things} in {{elapsed}}{{wide_msg}}")
+            }
             Self::Bytes => {
                 "{bar:40} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left".to_owned()
             }
@@ -50,35 +53,56 @@ impl Amount {
     }
 }
 
-/// How far a piece of work has come, told on the standard error while it goes on.
+/// The work that is told, within which all other work is a part.
+static OUTERMOST: Mutex<Weak<Told>> = Mutex::new(Weak::new());
+
+/// How far a piece of work has come, told on the standard error while it goes on, always in one line: work that begins within
+/// other work is told at the end of the line of that.
 pub struct Progress {
-    bar: ProgressBar,
-    lines: Option<Mutex<Lines>>,
+    told: Arc<Told>,
+    /// Of work within other work.
+    within: Option<Mutex<Count>>,
     begun: Instant,
 }
 
 impl Progress {
     /// Work of `all`, of which `done` was done before.
     pub fn new(amount: Amount, all: u64, done: u64) -> Self {
-        let lines = Lines { amount, all, before: done, done, told: done, last: Duration::ZERO };
-        let lines = (!io::stderr().is_terminal()).then(|| Mutex::new(lines));
-        let bar = if lines.is_some() { ProgressBar::hidden() } else { ProgressBar::new(all).with_position(done) };
+        let count = Count { amount, all, before: done, done };
+        let mut outermost = unpoisoned(&OUTERMOST);
+        if let Some(told) = outermost.upgrade() {
+            return Self { told, within: Some(Mutex::new(count)), begun: Instant::now() };
+        }
+        let hidden = !io::stderr().is_terminal();
+        let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(all).with_position(done) };
         let bar = match ProgressStyle::with_template(&amount.template()) {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };
-        Self { bar, lines, begun: Instant::now() }
+        let lines = Lines { count, told: done, last: Duration::ZERO, running: Vec::new(), within: String::new() };
+        let told = Arc::new(Told { bar, hidden, lines: Mutex::new(lines), begun: Instant::now() });
+        *outermost = Arc::downgrade(&told);
+        Self { told, within: None, begun: Instant::now() }
     }
 
     /// So much more is done.
     pub fn inc(&self, more: u64) {
-        self.bar.inc(more);
-        let Some(lines) = &self.lines else { return };
-        let line = lines.lock().unwrap_or_else(PoisonError::into_inner).line(self.begun.elapsed(), more);
-        if let Some(line) = line {
-            // Where nobody listens there is nobody to tell.
-            let _ = writeln!(io::stderr().lock(), "{line}");
-        }
+        let Some(within) = &self.within else {
+            self.told.bar.inc(more);
+            return self.told.tell(more, |_| ());
+        };
+        let mut count = unpoisoned(within);
+        count.done += more;
+        let text = count.text(self.begun.elapsed());
+        drop(count);
+        self.told.tell(0, |lines| lines.within = text);
+    }
+
+    /// `what` runs for as long as the answer is held.
+    #[must_use]
+    pub fn runs(&self, what: String) -> Running<'_> {
+        self.told.tell(0, |lines| lines.running.push(what.clone()));
+        Running { told: &self.told, what }
     }
 
     /// `reader`, whose bytes count as they are read.
@@ -88,43 +112,122 @@ impl Progress {
 
     /// Nothing more is to come.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        if self.within.is_none() {
+            self.told.bar.finish_and_clear();
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.finish();
+        if self.within.is_some() {
+            self.told.tell(0, |lines| lines.within.clear());
+        }
     }
 }
 
-/// The lines that stand for the bar where there is no terminal.
-struct Lines {
+/// What runs, until it is dropped.
+pub struct Running<'p> {
+    told: &'p Told,
+    what: String,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.told.tell(0, |lines| {
+            if let Some(place) = lines.running.iter().position(|what| *what == self.what) {
+                lines.running.remove(place);
+            }
+        });
+    }
+}
+
+/// Where work is told.
+struct Told {
+    bar: ProgressBar,
+    /// Lines stand for the bar.
+    hidden: bool,
+    lines: Mutex<Lines>,
+    begun: Instant,
+}
+
+impl Told {
+    /// Tells that `more` is done and what `change` makes of the line.
+    fn tell(&self, more: u64, change: impl FnOnce(&mut Lines)) {
+        let mut lines = unpoisoned(&self.lines);
+        change(&mut lines);
+        let line = lines.line(self.begun.elapsed(), more);
+        if !self.hidden {
+            self.bar.set_message(lines.running());
+        } else if let Some(line) = line {
+            // Where nobody listens there is nobody to tell.
+            let _ = writeln!(io::stderr().lock(), "{line}");
+        }
+    }
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How much is done.
+struct Count {
     amount: Amount,
     all: u64,
     /// What was done before the work began.
     before: u64,
     done: u64,
+}
+
+impl Count {
+    /// "60 of 100 runs, about 4.0 h left", so long after the beginning.
+    fn text(&self, since: Duration) -> String {
+        let (text, new) = (self.amount.text(self.done, self.all), self.done - self.before);
+        if matches!(self.amount, Amount::Uneven(_)) {
+            return format!("{text} in {}", about(since.as_secs_f64()));
+        }
+        if self.done >= self.all || new * BELIEVED < self.all - self.before {
+            return text;
+        }
+        format!("{text}, about {} left", about(since.as_secs_f64() * (self.all - self.done) as f64 / new as f64))
+    }
+}
+
+/// The lines that stand for the bar where there is no terminal.
+struct Lines {
+    count: Count,
     /// What was done at the last line, and when that was.
     told: u64,
     last: Duration,
+    /// What runs, and how far work has come within it that began last.
+    running: Vec<String>,
+    within: String,
 }
 
 impl Lines {
     /// The line that is due if `more` is done `now`, counted from the beginning.
     fn line(&mut self, now: Duration, more: u64) -> Option<String> {
-        self.done += more;
-        let since = now.saturating_sub(self.last);
-        let is_part = (self.done - self.told).saturating_mul(PARTS) >= self.all;
-        if since < SOONEST || self.done >= self.all || !(is_part || since >= LATEST) {
+        let Self { count, told, last, .. } = self;
+        count.done += more;
+        let since = now.saturating_sub(*last);
+        let is_part = (count.done - *told).saturating_mul(PARTS) >= count.all;
+        if since < SOONEST || count.done >= count.all || !(is_part || since >= LATEST) {
             return None;
         }
-        (self.told, self.last) = (self.done, now);
-        let (text, new) = (self.amount.text(self.done, self.all), self.done - self.before);
-        if matches!(self.amount, Amount::Uneven(_)) || new * BELIEVED < self.all - self.before {
-            return Some(text);
-        }
-        Some(format!("{text}, about {} left", about(now.as_secs_f64() * (self.all - self.done) as f64 / new as f64)))
+        (*told, *last) = (count.done, now);
+        Some(format!("{}{}", self.count.text(now), self.running()))
+    }
+
+    /// "; daf/table1 runs: 12 of 45 trainings".
+    fn running(&self) -> String {
+        let names = match self.running.as_slice() {
+            [] => return String::new(),
+            [one] => format!("{one} runs"),
+            [one, other] => format!("{one} and {other} run"),
+            [one, other, more @ ..] => format!("{one}, {other} and {} more run", more.len()),
+        };
+        if self.within.is_empty() { format!("; {names}") } else { format!("; {names}: {}", self.within) }
     }
 }
 
@@ -175,13 +278,14 @@ pub fn word(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn lines(all: u64) -> Lines {
-        Lines { amount: Amount::Number("runs"), all, before: 0, done: 0, told: 0, last: Duration::ZERO }
+    fn lines(all: u64, before: u64) -> Lines {
+        let count = Count { amount: Amount::Number("runs"), all, before, done: before };
+        Lines { count, told: before, last: Duration::ZERO, running: Vec::new(), within: String::new() }
     }
 
     #[test]
     fn lines_come_a_tenth_at_a_time_and_never_within_ten_seconds() {
-        let mut lines = lines(12_000);
+        let mut lines = lines(12_000, 0);
         let mut at = |seconds: u64, more: u64| lines.line(Duration::from_secs(seconds), more);
         assert_eq!(at(9, 1_200), None, "too soon");
         assert_eq!(at(9, 0), None);
@@ -195,9 +299,8 @@ mod tests {
 
     #[test]
     fn what_was_done_before_makes_nothing_faster() {
-        let mut lines = Lines { before: 50, done: 50, told: 50, ..lines(100) };
         // 10 in 3600 s: 40 more take four hours.
-        let line = lines.line(Duration::from_secs(3600), 10).unwrap();
+        let line = lines(100, 50).line(Duration::from_secs(3600), 10).unwrap();
         assert_eq!(line, "60 of 100 runs, about 4.0 h left");
         assert_eq!([40.0, 89.0, 91.0].map(about), ["40 s", "90 s", "2 min"]);
     }
@@ -205,10 +308,22 @@ mod tests {
     #[test]
     fn what_is_not_to_be_believed_is_not_told() {
         let minute = Duration::from_secs(60);
-        // A twenty-fifth is too little, and of things that take unlike times any share.
-        assert_eq!(lines(100).line(minute, 4).as_deref(), Some("4 of 100 runs"));
-        let mut uneven = Lines { amount: Amount::Uneven("artefacts"), ..lines(10) };
-        assert_eq!(uneven.line(minute, 5).as_deref(), Some("5 of 10 artefacts"));
+        // A twenty-fifth is too little.
+        assert_eq!(lines(100, 0).line(minute, 4).as_deref(), Some("4 of 100 runs"));
+    }
+
+    #[test]
+    fn of_unlike_things_a_line_says_which_run_and_how_far_they_are() {
+        let mut lines = lines(10, 0);
+        lines.count.amount = Amount::Uneven("artefacts");
+        lines.running = ["daf/table1", "daf/figure8"].map(str::to_owned).to_vec();
+        let mut at = |minutes: u64, more: u64| lines.line(Duration::from_secs(60 * minutes), more);
+        assert_eq!(at(1, 5).as_deref(), Some("5 of 10 artefacts in 60 s; daf/table1 and daf/figure8 run"));
+        lines.running.truncate(1);
+        let within = Count { amount: Amount::Number("trainings"), all: 45, before: 0, done: 15 };
+        lines.within = within.text(Duration::from_secs(100));
+        let expected = "5 of 10 artefacts in 2 min; daf/table1 runs: 15 of 45 trainings, about 3 min left";
+        assert_eq!(lines.line(Duration::from_secs(120), 0).as_deref(), Some(expected));
     }
 
     #[test]

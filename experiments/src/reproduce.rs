@@ -146,7 +146,6 @@ impl<'r> Job for Reproducing<'r> {
     const NAME: &'static str = "reproduction";
     const THINGS: &'static str = "artefacts";
     const LOG: &'static str = KEPT;
-    const UNEVEN: bool = true;
 
     fn working(&self) -> Vec<String> {
         let written = self.parts.iter().flat_map(|part| part.names());
@@ -159,6 +158,10 @@ impl<'r> Job for Reproducing<'r> {
 
     fn parts(&self) -> Range<u64> {
         0..self.parts.len() as u64
+    }
+
+    fn name(&self, part: u64) -> Option<String> {
+        Some(self.parts[part as usize].id().join("/"))
     }
 
     /// What is kept beside what was asked for does not count.

@@ -13,6 +13,7 @@ use crate::interrupt;
 use crate::measured::{self, interval};
 use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Value};
+use crate::progress::{Amount, Progress};
 use crate::quantities::counted;
 use crate::train::{StandIn, learned};
 
@@ -62,18 +63,28 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
 /// # Errors
 /// Ctrl-C.
 pub(super) fn learn(context: &Context<'_>, trainings: &[Training]) -> Result<Vec<Result<Taught>>> {
-    let found: Vec<_> = trainings.par_iter().map(|training| taught(context, training)).collect();
+    let all: usize = trainings.iter().map(|training| training.stand_in.seeds.len()).sum();
+    let progress = context.learn.then(|| Progress::new(Amount::Number("trainings"), all as u64, 0));
+    let found = trainings.par_iter().map(|training| taught(context, training, progress.as_ref())).collect::<Vec<_>>();
     ensure!(!interrupt::came(), CommandError::Interrupted);
     Ok(found)
 }
 
-fn taught(context: &Context<'_>, Training { stand_in, scenario }: &Training) -> Result<Taught> {
+fn taught(
+    context: &Context<'_>,
+    Training { stand_in, scenario }: &Training,
+    progress: Option<&Progress>,
+) -> Result<Taught> {
     let cache = context.cache;
     let (scenario, batches, chance) = stand_in.on_data(scenario, cache)?;
     let record = context.run(&scenario)?;
     let wanted = stand_in.wanted(&scenario, &record, cache)?;
-    let found = if context.learn {
-        let learn = |&seed: &u64| Ok(learned(seed, &stand_in.learn(&scenario, seed, cache, context.kept)?));
+    let found = if let Some(progress) = progress {
+        let learn = |&seed: &u64| {
+            let learned = learned(seed, &stand_in.learn(&scenario, seed, cache, context.kept)?);
+            progress.inc(1);
+            Ok(learned)
+        };
         context.note_learned(&wanted, stand_in.seeds.par_iter().map(learn).collect())?
     } else {
         context.committed(&wanted)?

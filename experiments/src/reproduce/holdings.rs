@@ -18,13 +18,18 @@ pub(super) struct Part<'r> {
 }
 
 impl Part<'_> {
+    /// Its paper, and its own name.
+    pub(super) fn id(&self) -> [&str; 2] {
+        match &self.work {
+            Work::Run(task) => [task.paper, task.artefact],
+            Work::Kept(finished) => [finished.paper, finished.artefact],
+        }
+    }
+
     /// The names of its files.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
-        match &self.work {
-            Work::Run(task) => folder::names(task.paper, task.artefact),
-            Work::Kept(finished) => folder::names(finished.paper, finished.artefact),
-        }
-        .into_iter()
+        let [paper, artefact] = self.id();
+        folder::names(paper, artefact).into_iter()
     }
 }
 

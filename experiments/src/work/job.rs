@@ -29,8 +29,6 @@ pub(crate) trait Job: Sync {
     const THINGS: &'static str;
     /// The name of the log in the folder.
     const LOG: &'static str;
-    /// Whether some steps take much longer than others.
-    const UNEVEN: bool = false;
     /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
@@ -50,6 +48,11 @@ pub(crate) trait Job: Sync {
     /// The number of steps of a part.
     fn steps(&self, _part: u64) -> u64 {
         1
+    }
+
+    /// What a person calls a part, where some take much longer than others.
+    fn name(&self, _part: u64) -> Option<String> {
+        None
     }
 
     /// How many steps of a part the log holds.
@@ -147,12 +150,14 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
         begin()?;
     }
     let all = job.parts().map(|part| job.steps(part)).sum();
-    let amount = if J::UNEVEN { Amount::Uneven(J::THINGS) } else { Amount::Number(J::THINGS) };
-    let tally = Tally { progress: Progress::new(amount, all, before), ..Tally::new(J::THINGS, all, before, command) };
+    let is_uneven = job.parts().next().and_then(|part| job.name(part)).is_some();
+    let amount = if is_uneven { Amount::Uneven(J::THINGS) } else { Amount::Number(J::THINGS) };
+    let tally = Tally::new(J::THINGS, amount, [all, before], command);
     let run = |(part, before): (u64, u64)| {
         if interrupt::came() {
             return Err(CommandError::Interrupted);
         }
+        let _running = job.name(part).map(|name| tally.progress.runs(name));
         job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
     // One after the other, or as many at once as there are threads, until one fails.
@@ -219,10 +224,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Of `all` things, of which so many were done before; `command` goes on where the work is stopped.
-    pub(crate) fn new(things: &'static str, all: u64, before: u64, command: String) -> Self {
-        let progress = Progress::new(Amount::Number(things), all, before);
-        Self { progress, things, all, done: AtomicU64::new(before), command }
+    fn new(things: &'static str, amount: Amount, [all, before]: [u64; 2], command: String) -> Self {
+        Self { progress: Progress::new(amount, all, before), things, all, done: AtomicU64::new(before), command }
     }
 
     /// One more is done.
