@@ -107,6 +107,9 @@ section! {
         /// FP32 operations a core and cycle: two of each pipe and lane where it is not given.
         #[serde(default = "Constant::unknown")]
         pub fp32_rate: Constant<FlopsPerCycle>,
+        /// The share of its floating-point rate that products of matrices reach, which multiply a vector by one element of
+        /// another: issue slots of loads, and pipes that do it every other cycle; all of it where it is not given.
+        pub by_element: Option<Constant<Fraction>>,
         /// FP16 operations a core and cycle: twice FP32 where it is not given, as ARMv8.2 has them.
         #[serde(default = "Constant::unknown")]
         pub fp16_rate: Constant<FlopsPerCycle>,
@@ -363,8 +366,9 @@ section! {
         pub awake: Option<Constant<Watts>>,
         /// Vector kernels draw this multiple of the power of the scalar benchmark behind a core's figure.
         pub vector_factor: Constant<Factor>,
-        /// Core power falls with frequency to this exponent where no curve is known.
-        pub frequency_exponent: Constant<Factor>,
+        /// The voltage towards standstill, of that at the highest frequency, to which it rises evenly: where no curve is known, a
+        /// core's power is as its frequency and the square of its voltage.
+        pub voltage_lowest: Constant<Fraction>,
     }
 }
 

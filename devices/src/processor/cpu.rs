@@ -68,11 +68,18 @@ impl Core {
                 work.flops.0 * each.value.0 * 1e-6 / (coremark.0 * self.frequency.0)
             }
             _ => {
-                let peak = self.peak_with(work.precision, stack.int8);
-                work.flops.0 / (peak.0 * stack.efficiency.of(work.kind).0 * vector)
+                let peak = self.peak_with(work.precision, stack.int8).0 * self.by_element(work);
+                work.flops.0 / (peak * stack.efficiency.of(work.kind).0 * vector)
             }
         };
         [operations, indices]
+    }
+
+    /// The share of its rate that it reaches as it multiplies vectors by single elements, as products of floats do.
+    fn by_element(&self, work: &Work) -> f64 {
+        let is_float = matches!(work.precision, Precision::Fp32 | Precision::Fp16);
+        let share = self.cluster.constants.by_element.as_ref().filter(|_| is_float && work.kind.is_dense_product());
+        share.map_or(1.0, |share| share.value.0)
     }
 
     /// Seconds of the transforms of `work`, which run as element-wise maps do.

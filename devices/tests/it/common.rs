@@ -121,7 +121,7 @@ power_idle = 100 mW
 idle = 1 W
 rest_of_soc = 2 W
 vector_factor = 1.5 factor
-frequency_exponent = 2 factor
+voltage_lowest = 0.6 fraction
 
 [[dvfs]]
 core = "B"

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::common;
 use haversack_devices::units::{Bytes, FlopsPerSecond, Fraction, Hertz, Joules, Nanos, Watts};
 use haversack_devices::{
-    CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks, list_systems, load,
-    load_stack, load_system, stacks_that_fit,
+    ClusterClass, CoreSelection, Frequency, Kind, OperatorKind, Precision, fitted_constants, list, list_stacks,
+    list_systems, load, load_stack, load_system, stacks_that_fit,
 };
 
 const DEVICES: [&str; 25] = [
@@ -194,6 +194,15 @@ fn copies_of_a_fitted_constant_move_with_it() {
             assert_eq!(cluster.frequency_lowest.value, nearest, "{id}: {}", cluster.core);
             copies += 1;
         }
+        let widening =
+            constants.cpu.iter().filter_map(|cluster| Some((cluster.class, cluster.int8_widening_rate.clone()?)));
+        for (class, rate) in widening.filter(|(_, rate)| rate.source == "mandheling-table7") {
+            // Larger cores are as the middle ones.
+            let class = class.max(ClusterClass::Middle);
+            let same = base.cpu.iter().find(|of_base| of_base.class == class).unwrap();
+            assert_eq!(Some(rate.value), same.int8_widening_rate.as_ref().map(|rate| rate.value), "{id}");
+            copies += 1;
+        }
         let (power, of_base) = (&constants.power, &base.power);
         let awake = power.awake.clone().filter(|awake| awake.source == "mandheling-table7");
         if let Some(awake) = awake {
@@ -203,7 +212,14 @@ fn copies_of_a_fitted_constant_move_with_it() {
             assert_eq!(power.vector_factor.value, of_base.vector_factor.value, "{id}");
         }
     }
-    assert!(copies > 30, "{copies}");
+    assert!(copies > 40, "{copies}");
+    let products = |id: &str| {
+        let efficiency = load_stack(id).unwrap().constants.cpu.unwrap().efficiency;
+        [efficiency.of(OperatorKind::Convolution), efficiency.of(OperatorKind::Gemm)]
+    };
+    for id in ["mnn", "tflite"] {
+        assert_eq!(products(id), [products("ncnn")[0]; 2], "{id}");
+    }
 }
 
 #[test]

@@ -90,12 +90,14 @@ impl Cluster {
         })
     }
 
-    /// Power of a core that is busy with vector kernels at `frequency`: on the measured curve, or by a power law from
-    /// the one figure that is known.
+    /// Power of a core that is busy with vector kernels at `frequency`: on the measured curve, or by frequency and voltage
+    /// from the one figure that is known.
     pub(super) fn power_at(&self, frequency: Hertz) -> Watts {
         let scalar = interpolate(&self.curve, frequency).unwrap_or_else(|| {
             let ratio = frequency.0 / self.highest.0;
-            self.constants.power.value * ratio.powf(self.power.frequency_exponent.value.0)
+            let lowest = self.power.voltage_lowest.value.0;
+            let voltage = lowest + (1.0 - lowest) * ratio;
+            self.constants.power.value * (ratio * voltage.powi(2))
         });
         scalar * self.power.vector_factor.value.0
     }
