@@ -7,11 +7,8 @@
 use haversack_workloads::TensorId;
 
 use crate::entry::{Entry, Number, Numbers};
-use crate::error::PolicyError;
-use crate::policy::{Holding, Policy, Schedule};
 use crate::quantised::{Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -17,13 +17,12 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::entry::Entry;
-use crate::error::PolicyError;
 use crate::planning::Operations;
-use crate::policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, at_most};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{
+    Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
+};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -15,14 +15,11 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::error::PolicyError;
 use crate::importance::{
     IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
 };
-use crate::policy::{Holding, IterationPlan, Policy, Relief, Schedule, Want};
 use crate::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use kinds::KIND_BITS;
 pub use kinds::KindBits;
 

@@ -6,11 +6,8 @@ use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry};
-use crate::error::PolicyError;
-use crate::policy::{Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored, Stamps, Watchers, at_most};
-use crate::setting::Setting;
-use crate::view::{Form, MemoryView, TensorState};
+use crate::{Form, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorState, Want};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -9,11 +9,8 @@ use haversack_workloads::training_graph::Node;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::entry::Entry;
-use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
-use crate::policy::{Policy, Schedule};
-use crate::setting::Setting;
-use crate::view::TensorSet;
+use crate::{Policy, PolicyError, Schedule, Setting, TensorSet};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -3,8 +3,7 @@
 
 use haversack_devices::text::{alternatives, hint, nearest};
 
-use crate::error::PolicyError;
-use crate::policy::Policy;
+use crate::{Policy, PolicyError};
 
 /// A policy as it is listed and built; each stands in the policy's own file.
 pub struct Entry {

@@ -39,12 +39,9 @@ pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
 use self::plan::Plan;
 pub use self::predictor::Rule;
 use self::profile::Profile;
-use crate::error::PolicyError;
 use crate::planning::{Operations, PlanAhead, Planner, Planning, Room};
-use crate::policy::{Policy, Relief, Schedule, Want};
 use crate::restore::Technique;
-use crate::setting::Setting;
-use crate::view::{MemoryView, TensorSet};
+use crate::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorSet, Want};
 
 /// Hybrid tensor management.
 #[derive(Clone, Debug)]

@@ -10,9 +10,7 @@ use haversack_workloads::training_graph::{Element, Need};
 use haversack_workloads::{Phase, Role, TrainingGraph};
 
 use crate::entry::Entry;
-use crate::error::PolicyError;
-use crate::policy::{Policy, Schedule};
-use crate::setting::Setting;
+use crate::{Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -12,15 +12,11 @@
 
 use haversack_workloads::TensorId;
 
-use crate::actnn;
 use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::error::PolicyError;
 use crate::importance::{IMPORTANCE, Metric, of_saved};
-use crate::policy::{Holding, IterationPlan, Policy, Schedule};
 use crate::quantised::{Quantisation, Quantised, Reach};
 use crate::ranking::{Ranking, Scored};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Schedule, Setting, actnn};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -20,16 +20,14 @@ pub mod pool;
 use haversack_devices::units::Bytes;
 
 use crate::entry::{Entry, Number, Numbers, OnOff, Switch};
-use crate::error::PolicyError;
 use crate::planning::Operations;
-use crate::policy::{
-    BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want,
-};
+use crate::policy::{BatchStatistics, ComputingBudget};
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
 use crate::sage::{BATCH_NORM, Dynamic, Order};
-use crate::setting::Setting;
-use crate::view::{MemoryView, TensorState};
+use crate::{
+    IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorState, Want,
+};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

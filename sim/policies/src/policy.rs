@@ -10,11 +10,10 @@ use haversack_devices::work::Precision;
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
 
 use crate::budget::BudgetRule;
-use crate::error::PolicyError;
 use crate::planning::{Operations, PlanAhead};
 use crate::quantised::Quantisation;
-use crate::setting::{Learned, Setting};
-use crate::view::{MemoryView, TensorSet};
+use crate::setting::Learned;
+use crate::{MemoryView, PolicyError, Setting, TensorSet};
 
 /// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
 pub trait Policy: Send {

@@ -13,8 +13,7 @@
 use haversack_devices::units::Bytes;
 use haversack_workloads::TensorId;
 
-use crate::policy::Relief;
-use crate::view::{MemoryView, TensorState};
+use crate::{MemoryView, Relief, TensorState};
 
 /// Rounding may put a score this much above what its keys promise, relative to it.
 const ROUNDING: f64 = 1.0 + 1e-12;

@@ -3,11 +3,9 @@
 use haversack_devices::text::nearest;
 
 use crate::entry::Entry;
-use crate::error::PolicyError;
-use crate::policy::Policy;
 use crate::{
-    actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact, mandheling, melon, original, sage,
-    sga, sgc,
+    Policy, PolicyError, actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact, mandheling,
+    melon, original, sage, sga, sgc,
 };
 
 /// All policies, in the order in which they are listed.

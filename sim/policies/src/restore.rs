@@ -7,10 +7,9 @@ use haversack_devices::work::OperatorKind;
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use serde::Serialize;
 
-use crate::policy::Relief;
 use crate::ranking::{Stamps, Watchers};
-use crate::setting::{Compression, Setting, Swapping};
-use crate::view::{Form, MemoryView};
+use crate::setting::{Compression, Swapping};
+use crate::{Form, MemoryView, Relief, Setting};
 
 /// How a tensor leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -7,10 +7,7 @@
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
 use crate::entry::Entry;
-use crate::error::PolicyError;
-use crate::policy::{Holding, Policy, Schedule};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -8,8 +8,7 @@ use super::parameters::Parameters;
 use super::plan::Operations;
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
-use crate::setting::Setting;
-use crate::view::MemoryView;
+use crate::{MemoryView, Setting};
 
 /// Chooses what gives way.
 #[derive(Clone, Debug)]

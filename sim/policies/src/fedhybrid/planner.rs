@@ -16,9 +16,8 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use super::choice::Chooser;
 use super::plan::{Operations, PlanError, Step};
 use crate::planning::Room;
-use crate::register::Register;
 use crate::restore::Technique;
-use crate::view::{Form, Storage};
+use crate::{Form, Register, Storage};
 
 /// Operators computed again, in multiples of the graph, at which no plan is found.
 const THRASHING: u64 = 40;
