@@ -10,14 +10,13 @@ mod backward;
 
 use haversack_devices::work::{OperatorKind, Product, ProductRole};
 
-use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
-use crate::network::{FP32, Network, OperatorNode, StorageId, ValueId};
-use crate::operator::{Op, Taking, Unary};
+use crate::network::{FP32, OperatorNode};
+use crate::operator::{Taking, Unary};
 use crate::prepared::{Folds, folded};
-use crate::shape::Extent;
 pub use crate::training_graph::Optimiser;
-use crate::training_graph::{Element, LayerKind, Need, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{Element, LayerKind, Need, NodeWork, Tensor};
+use crate::{Extent, Network, Op, Phase, Role, StorageId, TensorId, TrainingGraph, ValueId, WorkloadError};
 
 /// What differs between the stacks that run a network eagerly.
 #[derive(Clone, Copy, Debug)]

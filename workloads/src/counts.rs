@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::network::{FP32, Network, OperatorNode};
-use crate::operator::Op;
-use crate::training_graph::Role;
+use crate::network::{FP32, OperatorNode};
+use crate::{Network, Op, Role};
 
 /// The counts of a network at one batch; all as PyTorch's tools count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

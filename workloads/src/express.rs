@@ -22,11 +22,7 @@ mod gradient;
 mod writer;
 
 use crate::autograd::Optimiser;
-use crate::error::WorkloadError;
-use crate::map_kind::MapKind;
-use crate::network::Network;
-use crate::operator::Op;
-use crate::training_graph::TrainingGraph;
+use crate::{MapKind, Network, Op, TrainingGraph, WorkloadError};
 use writer::ExpressionWriter;
 
 /// Which of MNN's versions trains.

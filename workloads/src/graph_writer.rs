@@ -2,11 +2,9 @@
 
 use haversack_devices::work::OperatorKind;
 
-use crate::map_kind::MapKind;
 use crate::network::FP32;
-use crate::operator::Op;
-use crate::shape::Extent;
-use crate::training_graph::{LayerKind, Node, NodeWork, Phase, Role, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{LayerKind, Node, NodeWork, Tensor};
+use crate::{Extent, MapKind, Op, Phase, Role, TensorId, TrainingGraph};
 
 /// A training graph in the making.
 pub(crate) struct GraphWriter {

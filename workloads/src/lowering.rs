@@ -19,9 +19,7 @@ use std::collections::HashSet;
 
 use crate::autograd::Optimiser;
 use crate::error::Result;
-use crate::network::Network;
-use crate::shape::Extent;
-use crate::training_graph::TrainingGraph;
+use crate::{Extent, Network, TrainingGraph};
 use computable::ComputableGraph;
 use fusion::Kernel;
 

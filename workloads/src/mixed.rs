@@ -23,10 +23,9 @@ use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
 use crate::autograd::{EagerRules, Optimiser, differentiate};
-use crate::error::WorkloadError;
-use crate::network::{Initial, Network};
-use crate::operator::{Op, Unary};
-use crate::training_graph::{TensorId, TrainingGraph};
+use crate::network::Initial;
+use crate::operator::Unary;
+use crate::{Network, Op, TensorId, TrainingGraph, WorkloadError};
 
 macro_rules! built_in {
     ($($file:literal),+) => {

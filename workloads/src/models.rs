@@ -26,8 +26,7 @@ use self::residual::{
 use self::small::{bag_of_tokens, lenet5, logistic, mlp};
 use self::swin::swin_t;
 use self::vgg::{VGG11, VGG16, VGG19, vgg_small};
-use crate::error::WorkloadError;
-use crate::network::Network;
+use crate::{Network, WorkloadError};
 
 pub use self::blocks::Width;
 

@@ -19,10 +19,9 @@ pub use initial::Initial;
 
 use std::sync::Arc;
 
-use crate::error::{Result, WorkloadError};
-use crate::operator::Op;
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Element, Role, Tensor};
+use crate::error::Result;
+use crate::training_graph::{Element, Tensor};
+use crate::{Extent, Op, Role, Shape, WorkloadError};
 
 /// A value of a network: a shape over a storage.
 pub type ValueId = u32;

@@ -32,8 +32,7 @@ use std::path::Path;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use crate::error::WorkloadError;
-use crate::network::Network;
+use crate::{Network, WorkloadError};
 
 use graph::Graph;
 use importer::Importer;

@@ -6,9 +6,7 @@ use haversack_devices::units::{Bytes, Flops};
 use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use serde::Deserialize;
 
-use crate::map_kind::MapKind;
-use crate::operator::Op;
-use crate::shape::Extent;
+use crate::{Extent, MapKind, Op};
 
 /// A tensor of a graph, by position.
 pub type TensorId = u32;

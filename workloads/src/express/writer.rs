@@ -7,12 +7,10 @@ use haversack_devices::work::{OperatorKind, Product, ProductRole};
 use super::Version;
 use super::expression::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId};
 use crate::autograd::{EagerRules, differentiate};
-use crate::error::WorkloadError;
 use crate::graph_writer::GraphWriter;
-use crate::network::{FP32, Network, StorageId, ValueId};
-use crate::operator::Op;
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Need, NodeWork, Phase, Role, Saved, Tensor, TensorId};
+use crate::network::FP32;
+use crate::training_graph::{Need, NodeWork, Saved, Tensor};
+use crate::{Extent, Network, Op, Phase, Role, Shape, StorageId, TensorId, ValueId, WorkloadError};
 
 /// Channels of a block.
 const BLOCK: u64 = 4;

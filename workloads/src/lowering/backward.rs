@@ -3,11 +3,9 @@
 use haversack_devices::work::OperatorKind;
 
 use super::forward::{Lowering, NORMAL_SHARE};
-use crate::error::WorkloadError;
-use crate::network::{OperatorNode, ParameterId, ValueId};
-use crate::operator::{Op, Unary, Window};
-use crate::shape::Extent;
-use crate::training_graph::{Phase, Role, TensorId};
+use crate::network::OperatorNode;
+use crate::operator::{Unary, Window};
+use crate::{Extent, Op, ParameterId, Phase, Role, TensorId, ValueId, WorkloadError};
 
 impl Lowering<'_> {
     pub(super) fn backward(&mut self) -> Result<(), WorkloadError> {

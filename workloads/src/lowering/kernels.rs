@@ -9,10 +9,8 @@ use super::fusion::{Kernel, external_inputs};
 use super::{Gradients, Variant};
 use crate::autograd::Optimiser;
 use crate::graph_writer::GraphWriter;
-use crate::map_kind::MapKind;
-use crate::network::Network;
-use crate::shape::Extent;
-use crate::training_graph::{NodeWork, Phase, Tensor, TensorId, TrainingGraph};
+use crate::training_graph::{NodeWork, Tensor};
+use crate::{Extent, MapKind, Network, Phase, TensorId, TrainingGraph};
 
 /// The training graph of `kernels`: one node a kernel, and the tensors that reside in memory.
 pub(super) fn emit(

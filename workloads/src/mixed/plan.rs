@@ -7,11 +7,9 @@ use haversack_devices::work::{OperatorKind, Precision, ProductRole};
 use super::Computes;
 use super::algorithm::{Algorithm, BiasFormat, Layers, Operand, StateFormat, Sweep, Treatment, WeightFormat};
 use super::rewriter::{Rewriter, sweep};
-use crate::error::WorkloadError;
-use crate::network::{FP32, INT64, Network, OperatorNode};
-use crate::operator::Op;
-use crate::shape::Extent;
-use crate::training_graph::{Element, Need, Node, NodeWork, Phase, Role, Saved, TensorId, TrainingGraph};
+use crate::network::{FP32, INT64, OperatorNode};
+use crate::training_graph::{Element, Need, Node, NodeWork, Saved};
+use crate::{Extent, Network, Op, Phase, Role, TensorId, TrainingGraph, WorkloadError};
 
 /// The numbers in which a tensor of the eager graph is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@ use super::Computes;
 use super::algorithm::{Algorithm, Treatment, Update};
 use super::plan::{Form, Home, RewritePlan};
 use crate::graph_writer::GraphWriter;
-use crate::network::{FP32, Network};
-use crate::operator::Op;
-use crate::shape::Extent;
-use crate::training_graph::{Element, Node, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
+use crate::network::FP32;
+use crate::training_graph::{Element, Node, NodeWork, Saved, Tensor};
+use crate::{Extent, Network, Op, Phase, Role, TensorId, TrainingGraph};
 
 /// Operations an element of a quantisation: a multiplication by the inverse scale, a rounding.
 pub(super) const QUANTISE: u64 = 2;

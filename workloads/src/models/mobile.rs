@@ -8,9 +8,8 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, NUMBERED, Width, classifier, convolution_norm, loss, pooled_classifier, sizes};
-use crate::network::{Network, ValueId};
 use crate::operator::{Part, Window};
-use crate::shape::Shape;
+use crate::{Network, Shape, ValueId};
 
 /// A run of inverted residuals of one width: its expansion, channels, blocks and first stride.
 type Stage = (u64, u64, u64, u64);

@@ -9,9 +9,8 @@ use super::items::Item;
 use super::layers::{epsilon, image, like, pair, window};
 use super::rearrange::{axes, place};
 use super::{Fault, Result};
-use crate::network::ValueId;
 use crate::operator::{Cell, Part, Reducing, Taking};
-use crate::shape::{Dim, Extent, Shape};
+use crate::{Dim, Extent, Shape, ValueId};
 
 /// `shape` without `reduced`, or with ones in their places.
 fn left_of(shape: &Shape, reduced: &[usize], keeps: bool) -> Shape {

@@ -8,10 +8,9 @@ use super::items::{Item, Opaque, Order, Provenance, Source, Weight};
 use super::proto::TensorProto;
 use super::samples::Samples;
 use super::{Fault, Imported, Result, constant};
-use crate::network::{Initial, Network, ParameterId, StorageId, ValueId};
+use crate::network::Initial;
 use crate::operator::Copying;
-use crate::shape::{Dim, Shape};
-use crate::training_graph::Role;
+use crate::{Dim, Network, ParameterId, Role, Shape, StorageId, ValueId};
 
 /// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
 /// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.

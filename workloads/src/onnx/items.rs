@@ -1,8 +1,7 @@
 //! What is known of each tensor while a graph is walked.
 
 use super::constant::{Constant, Kind, Origin};
-use crate::network::ValueId;
-use crate::shape::Shape;
+use crate::{Shape, ValueId};
 
 /// What is known of a tensor.
 #[derive(Clone, Debug)]

@@ -7,9 +7,8 @@ use super::importer::Importer;
 use super::items::{Item, Weight};
 use super::rearrange::{place, stretched};
 use super::{Fault, Result};
-use crate::network::{ParameterId, ValueId};
 use crate::operator::{Averaging, EPSILON, MOMENTUM, Reducing, Taking, Window};
-use crate::shape::{Dim, Extent, Shape};
+use crate::{Dim, Extent, ParameterId, Shape, ValueId};
 
 /// Kernel sizes, strides and paddings beyond this are faults of the file.
 const MOST_POSITIONS: u64 = 1 << 24;

@@ -6,9 +6,8 @@ use super::graph::OnnxNode;
 use super::importer::Importer;
 use super::items::{Item, Opaque, Order, Weight};
 use super::{Fault, Result};
-use crate::network::ValueId;
 use crate::operator::{Along, Part};
-use crate::shape::{Dim, Shape};
+use crate::{Dim, Shape, ValueId};
 
 /// `axis` counted from the front.
 pub(super) fn place(axis: i64, rank: usize) -> Result<usize> {
