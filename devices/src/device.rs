@@ -11,12 +11,11 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::calibration::{
-    BuiltIn, CORES, Calibrated, Constant, Contradiction, DEVICES, FLASH, Kind, Schema, Visit, against, is_path,
-    zero_divisor,
+    BuiltIn, CORES, Contradiction, DEVICES, FLASH, Schema, Visit, against, is_path, zero_divisor,
 };
 use crate::text::{aside, nearest};
 use crate::units::{Bytes, Count, FlopsPerCycle, FlopsPerSecond};
-use crate::work::Precision;
+use crate::{Calibrated, Constant, Kind, Precision};
 
 pub use schema::*;
 

@@ -2,10 +2,7 @@
 
 pub use crate::calibration::{Listing, digest};
 
-use crate::calibration::CalibrationError;
-use crate::device::Device;
-use crate::stack::Stack;
-use crate::system::System;
+use crate::{CalibrationError, Device, Stack, System};
 
 /// The device called `id`, or the one that the TOML file at the path `id` describes.
 ///

@@ -1,12 +1,9 @@
 //! What a system's constants come to on a device: reserves, sizes, costs of a page on a core.
 
-use crate::calibration::Constant;
-use crate::device::Device;
-use crate::storage::{Driver, ScalarSpeed};
-use crate::system::{
-    Compressor, ExtraFree, PageMix, System, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants,
-};
+use crate::storage::Driver;
+use crate::system::{Compressor, ExtraFree, PageMix, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants};
 use crate::units::{Bytes, Factor, Fraction, Nanos};
+use crate::{Constant, Device, ScalarSpeed, System};
 
 /// Free memory at which reclaim starts, hurries and stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,7 @@ use haversack_policies::PolicyError;
 use haversack_policies::budget::SampleError;
 use thiserror::Error;
 
-use crate::tensors::StoreError;
-use crate::timeline::PhoneTrack;
+use crate::{PhoneTrack, StoreError};
 
 /// Why a run ended without a record.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -28,21 +28,20 @@ use statistics::Statistics;
 
 use crate::clock::{Clock, Event};
 use crate::costs::RunCosts;
-use crate::error::{Result, RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::governors::LoadGovernor;
 use crate::importance::Importance;
-use crate::job::{AllocatorKind, Job, Observe};
 use crate::lanes::Lanes;
 use crate::lanes::dsp::DspLane;
 use crate::lanes::packer::{FlashLane, PackerLane};
-use crate::lesson::{Learning, Lesson};
-use crate::machine::Machine;
+use crate::lesson::Learning;
 use crate::machine::packing::CodecProfile;
 use crate::phone::{PhoneInUse, SECOND, Threads};
-use crate::record::{Held, PeakReport, PlanReport, Record};
 use crate::setting::{activation_budget, element_bytes, memory_budget};
-use crate::tensors::{Limits, StoreError, Tensors, Values};
-use crate::timeline::SpanKind;
+use crate::tensors::{Limits, Tensors, Values};
+use crate::{
+    AllocatorKind, Held, Job, Lesson, Machine, Observe, PeakReport, PlanReport, Record, RunError, SpanKind, StoreError,
+};
 
 /// Tensors listed at the peak.
 const LISTED_AT_PEAK: usize = 10;

@@ -1,13 +1,10 @@
 //! The governors of a run: load sets the cores' frequency while an iteration goes on, heat bounds it from one to the next.
 
-use haversack_devices::processor::{CpuCores, Schedutil, StepWise, Usage};
 use haversack_devices::units::{Fraction, Hertz, Nanos, Watts};
-use haversack_devices::{Heat, Thermal};
+use haversack_devices::{CpuCores, Heat, Schedutil, StepWise, Thermal, Usage};
 
-use crate::error::{Result, RunError};
-use crate::job::Job;
-use crate::machine::Machine;
-use crate::record::{HeatPoint, Record};
+use crate::error::Result;
+use crate::{HeatPoint, Job, Machine, Record, RunError};
 
 /// The governor that follows the load of the cores, as the kernel sees it at every tick.
 pub(crate) struct LoadGovernor {

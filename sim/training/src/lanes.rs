@@ -15,10 +15,8 @@ use packer::{FlashLane, PackerLane};
 
 use crate::clock::{Clock, Event, Flow};
 use crate::error::Result;
-use crate::job::Wall;
-use crate::record::Breakdown;
 use crate::tensors::Tensors;
-use crate::timeline::SpanKind;
+use crate::{Breakdown, SpanKind, Wall};
 
 /// The lanes of a run.
 pub(crate) struct Lanes {

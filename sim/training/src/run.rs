@@ -6,15 +6,13 @@ use haversack_numerics::batch::MiniBatch;
 use haversack_numerics::optimiser::Rule;
 use haversack_policies::{Policy, PolicyError};
 
-use crate::error::{Result, RunError};
+use crate::error::Result;
 use crate::executor::Executor;
 use crate::governors::Governors;
-use crate::job::{Job, Observe};
-use crate::lesson::Lesson;
-use crate::machine::Machine;
 use crate::machine::packing::CodecProfile;
-use crate::record::{Record, Taken};
+use crate::record::Taken;
 use crate::setting::{Told, with_codec};
+use crate::{Job, Lesson, Machine, Observe, Record, RunError};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;

@@ -7,9 +7,8 @@ use haversack_policies::setting::{DspProfile, ElementBytes, Learned};
 use haversack_policies::{NodeTimes, Setting};
 use haversack_workloads::NodeId;
 
-use crate::job::Job;
-use crate::machine::Machine;
 use crate::machine::packing::CodecProfile;
+use crate::{Job, Machine};
 
 /// What data have told a policy before the first iteration.
 #[derive(Clone, Copy, Debug, Default)]

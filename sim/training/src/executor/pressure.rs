@@ -11,11 +11,10 @@ use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId};
 
 use super::Executor;
-use crate::error::{Result, RunError, Stop};
+use crate::error::{Result, Stop};
 use crate::phone::PhoneInUse;
-use crate::record::PlanReport;
 use crate::tensors::NoPlace;
-use crate::timeline::SpanKind;
+use crate::{PlanReport, RunError, SpanKind};
 
 impl Executor<'_> {
     /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.

@@ -7,8 +7,7 @@ use haversack_workloads::{NodeId, Phase, Role, TensorId};
 use super::Executor;
 use crate::error::{Result, Stop};
 use crate::governors::LoadGovernor;
-use crate::record::StoredForms;
-use crate::timeline::SpanKind;
+use crate::{SpanKind, StoredForms};
 
 impl Executor<'_> {
     /// Forward and backward of one micro-batch; returns how many samples it ended with.

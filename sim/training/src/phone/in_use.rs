@@ -9,10 +9,8 @@ use haversack_workloads::TensorId;
 use super::at_rest::AtRest;
 use super::system::PhoneSystem;
 use super::{Phone, Threads, WatchedSample};
-use crate::error::RunError;
-use crate::record::{PhoneReport, TrainerKill};
 use crate::tensors::Change;
-use crate::timeline::PhoneTrack;
+use crate::{PhoneReport, PhoneTrack, RunError, TrainerKill};
 
 /// A process that is ended so often in one iteration does not start again.
 const LIVES: u32 = 5;
