@@ -16,13 +16,12 @@ use haversack_reports::{Figure, Panel};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cache::Cache;
 use crate::checked::doubt;
-use crate::error::CommandError;
 use crate::output::{Format, Plot, note, print, print_json};
 use crate::quantities::{self, Unit};
 use crate::run::{Outcome, Plan, Results, Status};
 use crate::scenario::{Budget, BudgetReference, Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
+use crate::{Cache, CommandError};
 
 /// What `advise` is asked for.
 #[derive(Clone, Debug, Args)]

@@ -13,11 +13,10 @@ use haversack_devices::text::nearest;
 use haversack_reports::files::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
-use crate::error::{CommandError, Result};
 use crate::output::{note, print};
 use crate::{
-    advise, calibrate, compare, federate, interrupt, list, model_command, replay_command, reproduce, sensitivity, show,
-    simulate, sweep, trace_command, train, validate, work,
+    CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
+    reproduce, sensitivity, show, simulate, sweep, trace_command, train, validate, work,
 };
 
 /// The command line of `haversack`.

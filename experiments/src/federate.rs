@@ -27,14 +27,13 @@ use haversack_reports::frame::FrameError;
 use haversack_reports::write_atomically;
 use serde_json::{Map, Value};
 
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
 use crate::work::{
     Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
 };
+use crate::{Cache, CommandError, Result};
 use learner::Known;
 pub(crate) use rounds::{Held, held, planning};
 use span::Span;

@@ -89,7 +89,8 @@ mod truth;
 pub mod validate;
 pub mod work;
 
-pub use error::CommandError;
+pub use cache::Cache;
+pub use error::{CommandError, Result};
 
 #[cfg(test)]
 #[path = "../tests/unit/fuzz.rs"]

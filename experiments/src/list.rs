@@ -10,12 +10,10 @@ use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
 
-use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
-use crate::papers::catalogue;
-use crate::papers::reference::Reference;
+use crate::papers::{Reference, catalogue};
 use crate::scenario::InputShape;
-use crate::show;
+use crate::{CommandError, Result, show};
 
 /// What can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

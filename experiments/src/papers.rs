@@ -20,5 +20,8 @@ pub mod status;
 pub mod summary;
 
 pub use answer::Answer;
+pub use cells::{ComparedCell, Verdict};
 pub(crate) use frame::spelled;
 pub(crate) use readings::{Account, accounts};
+pub use readings::{Reading, Readings};
+pub use reference::{Claim, Reference, ReferenceRow, Role};

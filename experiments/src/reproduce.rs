@@ -44,13 +44,10 @@ use stored::{MadeWith, Stored};
 use task::{Finished, TaskSetting, tasks};
 use whole::Whole;
 
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::output;
 use crate::papers::left_out::Errors;
-use crate::papers::readings::Readings;
-use crate::papers::reference::Reference;
+use crate::papers::{Readings, Reference};
 use crate::work::{Job, Log, OutputFolder, Steps, go_on};
+use crate::{Cache, CommandError, Result, output};
 
 /// The table of a reproduction's rows, in its folder.
 pub const CELLS: &str = "cells.csv";

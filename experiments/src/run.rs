@@ -14,10 +14,8 @@ pub use results::{KillResults, PhoneResults, Results, StallResults, share};
 use std::fmt;
 use std::sync::Arc;
 
-use haversack_devices::System;
-use haversack_devices::device::Form;
 use haversack_devices::units::{Bytes, Celsius, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{Form, Precision, System};
 use haversack_policies::{Policy, PolicyError, original, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
 use haversack_workloads::autograd::{EagerRules, differentiate, forward_alone};

@@ -15,14 +15,13 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cache::Cache;
 use crate::checked::doubt;
-use crate::error::Result;
 use crate::output::{Format, Plot, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::quantities::{self, Unit, percent};
 use crate::run::{Plan, Results};
 use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved, workload};
+use crate::{Cache, Result};
 
 /// What `sensitivity` is asked for.
 #[derive(Clone, Debug, Args)]

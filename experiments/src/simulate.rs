@@ -14,13 +14,12 @@ use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, 
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Map, Value, json};
 
-use crate::cache::Cache;
 use crate::checked::doubt;
-use crate::error::CommandError;
 use crate::output::{Format, Plot, note, print, print_json, warn};
 use crate::quantities::{self, Unit, percent};
 use crate::run::{Plan, PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
+use crate::{Cache, CommandError};
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]

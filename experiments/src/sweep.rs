@@ -26,9 +26,6 @@ use haversack_reports::frame::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
 use crate::output::print;
 use crate::progress::word;
 use crate::scenario::{Key, PhoneApps, trace_file, workload};
@@ -36,6 +33,7 @@ use crate::source::Source;
 use crate::work::{
     Identity, Job, Log, MergeOptions, OutputFolder, Part, RECORD, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
 };
+use crate::{Cache, CommandError, Result, interrupt};
 
 /// The table of a sweep, in its folder.
 pub const RESULTS: &str = "results.parquet";

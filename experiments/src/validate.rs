@@ -24,13 +24,12 @@ use serde_json::{Map, Value, json};
 use answer::answers;
 use report::Report;
 
-use crate::cache::Cache;
-use crate::error::CommandError;
 use crate::measured_set::{Row, Set, name_of};
 use crate::output::{Format, print, print_json};
 use crate::papers::reference::Role;
 use crate::truth::SETS;
 use crate::work::OutputFolder;
+use crate::{Cache, CommandError};
 
 /// The table of all rows.
 const TABLE: &str = "validation.csv";

@@ -9,12 +9,11 @@ use indexmap::{IndexMap, IndexSet};
 use super::chart::axis;
 use super::grid::{Grid, beside};
 use crate::papers::catalogue::Entry;
-use crate::papers::reference::{Claim, ReferenceRow};
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
     Shown, Take, WordsRule,
 };
-use crate::papers::{Answer, spelled};
+use crate::papers::{Answer, Claim, ReferenceRow, spelled};
 use crate::quantities::{mean, range};
 use crate::reproduce::{Cells, Context, Outcome};
 

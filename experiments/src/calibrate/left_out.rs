@@ -33,12 +33,11 @@ use serde::{Deserialize, Serialize};
 
 use super::observation::{self, Calibration, Observations, title};
 use super::report::{Report, Residual};
-use crate::error::{CommandError, Result};
 use crate::papers::answer::rounded;
 use crate::papers::left_out::{Errors, Known};
 use crate::papers::reference::{Reference, Role};
 use crate::scenario::World;
-use crate::truth;
+use crate::{CommandError, Result, truth};
 
 /// The path of the committed file in the project.
 pub const FILE: &str = "experiments/left-out.toml";

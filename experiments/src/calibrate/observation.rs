@@ -35,13 +35,11 @@ use serde::{Deserialize, Serialize};
 
 use super::papers;
 use crate::artefacts::daf::table2;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::measured_set::{Row, Set, Subject};
 use crate::papers::reference::{ReferenceRow, Role};
 use crate::run::Plan;
 use crate::scenario::{Holder, Scenario, World};
-use crate::truth;
+use crate::{Cache, CommandError, Result, truth};
 
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -9,13 +9,12 @@ use crate::artefacts::daf::table2;
 use crate::artefacts::fedhybrid::figure2;
 use crate::artefacts::mandheling::setting::timed;
 use crate::artefacts::mandheling::{figure10, operators, table4, table7, table8};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::papers::readings::{Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow, Role};
 use crate::reproduce::{Artefact, Context, Kept};
 use crate::run::Plan;
 use crate::scenario::{Scenario, World};
+use crate::{Cache, CommandError, Result};
 
 const MANDHELING: &str = "mandheling";
 const FEDHYBRID: &str = "fedhybrid";

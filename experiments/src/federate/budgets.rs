@@ -17,14 +17,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::specification::Specification;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::moment::{Moment, Watched};
 use crate::progress::{Amount, Progress};
-use crate::quantities;
 use crate::scenario::app_changes;
 use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
+use crate::{Cache, CommandError, Result, quantities};
 
 /// How long a service watches memory before a moment.
 const WINDOW: Nanos = Nanos(600_000_000_000);

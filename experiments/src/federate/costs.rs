@@ -16,11 +16,9 @@ use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace};
 use super::specification::{Phones, Specification};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::progress::{Amount, Progress};
-use crate::quantities;
 use crate::run::Plan;
+use crate::{Cache, CommandError, Result, quantities};
 pub(crate) use planning::Planning;
 
 /// How many minutes of a round are looked at: a day.

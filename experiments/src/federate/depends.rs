@@ -8,11 +8,9 @@ use serde_json::Value;
 use super::iteration::{Found, cost, scenario, with_memory_to_spare};
 use super::learner::algorithm;
 use super::specification::{Phones, Specification};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::measured::Training;
 use crate::scenario::Scenario;
-use crate::train;
+use crate::{Cache, CommandError, Result, train};
 
 impl Specification {
     /// What is learned, and all that it depends on but the seed: what is asked for, the data, the constants of the phones,

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use haversack_devices::calibration::Settings;
-use haversack_devices::processor::{Frequency, SelectionError};
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{CoreSelection, load};
+use haversack_devices::{CoreSelection, Frequency, SelectionError, load};
 use haversack_federation::population::DeviceKind;
 use haversack_policies::planning::{Planner, Planning};
 use haversack_training::{Machine, PlanReport, RunError, with_setting};
 
 use super::specification::Specification;
-use crate::cache::Cache;
-use crate::error::Result;
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, Key, Scenario};
+use crate::{Cache, Result};
 
 /// An iteration on a device within a budget, or with as much memory as it asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]

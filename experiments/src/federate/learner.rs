@@ -20,12 +20,11 @@ use super::iteration::scenario;
 use super::specification::{Learning, Phones, Specification};
 use super::stores::{Stores, Subject};
 use super::widths::Widths;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::output::note;
 use crate::run::Plan;
 use crate::scenario::GraphKind;
 use crate::work::{Steps, bits};
+use crate::{Cache, CommandError, Result};
 
 /// Its α and β: the most that clients differ in its paper.
 const HETEROGENEITY: f64 = 1.0;

@@ -15,10 +15,9 @@ use haversack_training::{AtRest, RunError, watch};
 
 use super::iteration::{Cost, nothing_short, scenario};
 use super::specification::Specification;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Key, Scenario};
+use crate::{Cache, CommandError, Result};
 
 /// Shares of what training takes that are missing. Between one with which it lives and one with which it does not another is looked at.
 const MISSING: [f64; 5] = [0.1, 0.2, 0.3, 0.4, 0.5];

@@ -12,10 +12,8 @@ use super::costs::{Costs, Planning};
 use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
 use crate::work::Steps;
+use crate::{Cache, CommandError, Result, interrupt};
 
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]

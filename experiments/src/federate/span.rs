@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::specification::Specification;
-use crate::error::{CommandError, Result};
-use crate::work;
+use crate::{CommandError, Result, work};
 
 /// A key that lists values.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,8 @@ mod phones;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use haversack_devices::CoreSelection;
 use haversack_devices::text::{alternatives, read_toml};
-use haversack_devices::work::Precision;
+use haversack_devices::{CoreSelection, Precision};
 use haversack_federation::federation::Rules;
 use haversack_federation::learning::LocalSgd;
 use haversack_federation::population::{PopulationSetting, Sizes};

@@ -17,10 +17,9 @@ use super::costs::Share;
 use super::iteration::{scenario, with_memory_to_spare};
 use super::specification::Specification;
 use super::widths::Widths;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, InputShape, Key, Scenario};
+use crate::{Cache, CommandError, Result};
 
 /// The stack whose graph carries data, with the kernels and the codec of MNN.
 const STACK: &str = "mnn-2-eager";

@@ -6,9 +6,8 @@ use haversack_federation::work::{Job, LeftOut, WIDTHS, Work};
 use super::budgets::Budgets;
 use super::costs::{Costs, Share};
 use super::specification::{Phones, Specification};
-use crate::cache::Cache;
-use crate::error::Result;
 use crate::scenario::Scenario;
+use crate::{Cache, Result};
 
 /// What is asked for, once for each width, widest first; only the full one unless the selector is HeteroFL's.
 pub(super) fn of_each_width(asked: &Specification) -> Vec<Specification> {

@@ -12,16 +12,13 @@ use haversack_training::{Record, RunError};
 
 use super::kept::Kept;
 use super::outcome::Outcome;
-use crate::cache::Cache;
-use crate::error::CommandError;
-use crate::interrupt;
 use crate::measured::{self, Learned, Measured, Training};
-use crate::papers::answer::Answer;
 use crate::papers::catalogue::Entry;
-use crate::papers::readings::{Reading, Readings, Value};
-use crate::papers::reference::{Reference, ReferenceRow};
+use crate::papers::readings::Value;
+use crate::papers::{Answer, Reading, Readings, Reference, ReferenceRow};
 use crate::run::Plan;
 use crate::scenario::{Budget, Key, Scenario};
+use crate::{Cache, CommandError, interrupt};
 
 /// Why an artefact has no answers. Any error becomes one with `?`; words with [`anyhow::bail!`].
 pub type ArtefactError = anyhow::Error;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::outcome::Outcome;
-use crate::papers::answer::{Answer, rounded};
-use crate::papers::cells::{self, ComparedCell};
-use crate::papers::readings::Readings;
-use crate::papers::reference::{Claim, ReferenceRow};
+use crate::papers::answer::rounded;
+use crate::papers::cells;
+use crate::papers::{Answer, Claim, ComparedCell, Readings, ReferenceRow};
 
 /// One cell for each row, in their order, and what is wrong with the outcome.
 pub(super) fn cells(

@@ -5,11 +5,10 @@ use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::selection::Selection;
 use super::task::Finished;
-use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
-use crate::papers::readings::{Reading, Readings};
-use crate::papers::reference::{COMPARISON, Reference, Role};
+use crate::papers::reference::COMPARISON;
 use crate::papers::summary::{Tally, tallies};
+use crate::papers::{ComparedCell, Reading, Readings, Reference, Role};
 
 /// What every part of a reproduction is of.
 #[derive(Clone, Copy)]

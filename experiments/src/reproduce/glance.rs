@@ -1,8 +1,7 @@
 //! How well an artefact came out, in a few words and in a sentence.
 
-use crate::papers::cells::{ComparedCell, Verdict};
-use crate::papers::reference::Claim;
 use crate::papers::summary::Total;
+use crate::papers::{Claim, ComparedCell, Verdict};
 use crate::quantities::{counted, median};
 
 /// The verdicts on rows, counted, and the errors of those that are numbers.

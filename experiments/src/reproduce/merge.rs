@@ -16,8 +16,7 @@ use super::task::{Finished, Task, tasks};
 use super::whole::{self, Whole};
 use crate::error::{CommandError, Result};
 use crate::papers::left_out::Errors;
-use crate::papers::readings::Readings;
-use crate::papers::reference::Reference;
+use crate::papers::{Readings, Reference};
 use crate::work::{MergeOptions, OutputFolder, RECORD, WorkOptions};
 
 /// Merges the folders of all shards of one reproduction, to the same bytes as one run, and prints the report.

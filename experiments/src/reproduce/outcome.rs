@@ -5,10 +5,9 @@ use haversack_reports::figure::{Axis, Bars, Chart};
 use haversack_reports::table::{Table, WidthError};
 
 use super::data::Cells;
-use crate::papers::answer::Answer;
 use crate::papers::cells::Baseline;
 use crate::papers::quantity::Quantities;
-use crate::papers::reference::{ReferenceRow, Role};
+use crate::papers::{Answer, ReferenceRow, Role};
 use crate::quantities::{median, range};
 
 /// What an artefact found.

@@ -3,10 +3,9 @@
 use haversack_reports::figure::{Axis, Figure, FigureError, Lines, Panel, Series, Stroke};
 use haversack_reports::page::Drawn;
 
-use crate::papers::answer::Answer;
-use crate::papers::cells::{ComparedCell, OK, Verdict};
-use crate::papers::reference::{Claim, Reference};
+use crate::papers::cells::OK;
 use crate::papers::summary::NOT_IN_MEDIANS;
+use crate::papers::{Answer, Claim, ComparedCell, Reference, Verdict};
 use crate::quantities::range;
 
 const ALT: &str = "Every number that is judged by its error, simulated against reported, and their ratio, on logarithmic \

@@ -10,13 +10,11 @@ use super::glance::Glance;
 use super::overview;
 use super::task::Finished;
 use crate::error::{CommandError, Result};
-use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::Errors;
-use crate::papers::readings::{Reading, Readings};
-use crate::papers::reference::{COMPARISON, Reference};
+use crate::papers::reference::COMPARISON;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, left_out_error};
-use crate::papers::{Account, accounts};
+use crate::papers::{Account, ComparedCell, Reading, Readings, Reference, accounts};
 
 /// The page, with the figures that stand in `folder`.
 ///

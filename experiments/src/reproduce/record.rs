@@ -11,12 +11,9 @@ use serde_json::{Map, Value, json};
 use super::artefact::Artefact;
 use super::content::{Content, Sources};
 use super::options::ReproduceOptions;
-use crate::error::{CommandError, Result};
-use crate::measured;
-use crate::papers::accounts;
-use crate::papers::readings::Reading;
-use crate::papers::reference::Role;
 use crate::papers::summary::Total;
+use crate::papers::{Reading, Role, accounts};
+use crate::{CommandError, Result, measured};
 
 /// The calibrations that artefacts use: their digests and what of them was fitted; and the measured values that they read.
 #[derive(Clone, Debug, Default)]

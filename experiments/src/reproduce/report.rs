@@ -6,11 +6,9 @@ use haversack_reports::text_table::{Column, TextTable};
 use indexmap::IndexMap;
 
 use super::task::Finished;
-use crate::papers::answer::Answer;
-use crate::papers::cells::{ComparedCell, Verdict};
-use crate::papers::reference::{Claim, Reference};
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
+use crate::papers::{Answer, Claim, ComparedCell, Reference, Verdict};
 use crate::quantities::counted;
 
 /// Rows of a kind that did not match, at most.

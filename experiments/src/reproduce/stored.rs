@@ -16,11 +16,8 @@ use super::artefact::Artefact;
 use super::options::ReproduceOptions;
 use super::record::Calibrations;
 use super::task::{Finished, Task};
-use crate::error::{CommandError, Result};
-use crate::papers::cells;
-use crate::papers::committed;
-use crate::papers::readings::Readings;
-use crate::papers::reference::Reference;
+use crate::papers::{Readings, Reference, cells, committed};
+use crate::{CommandError, Result};
 
 /// All that an artefact's answers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,14 +14,11 @@ use super::kept::Kept;
 use super::options::ReproduceOptions;
 use super::outcome::Outcome;
 use super::selection::Selection;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
 use crate::measured::{self, Measured, Training};
-use crate::papers::cells::{self, ComparedCell};
+use crate::papers::cells;
 use crate::papers::notes::Facts;
-use crate::papers::readings::Readings;
-use crate::papers::reference::{Reference, ReferenceRow};
+use crate::papers::{ComparedCell, Readings, Reference, ReferenceRow};
+use crate::{Cache, CommandError, Result, interrupt};
 
 /// One artefact of the selection.
 #[derive(Debug)]

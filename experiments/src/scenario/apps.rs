@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use haversack_devices::processor::{CoreSelection, CpuCores, Frequency};
 use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_devices::{Device, ScalarSpeed, System};
+use haversack_devices::{CoreSelection, CpuCores, Device, Frequency, ScalarSpeed, System};
 use haversack_memory::phone::{Backing, Settings};
 use haversack_traces::footprint::FootprintTable;
 use haversack_traces::row::Confidence;

@@ -5,8 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use haversack_devices::CalibrationError;
-use haversack_devices::processor::SelectionError;
+use haversack_devices::{CalibrationError, SelectionError};
 use haversack_policies::PolicyError;
 use haversack_training::MachineError;
 use haversack_workloads::WorkloadError;

@@ -12,10 +12,8 @@ use super::{fact, paragraph, table};
 use crate::calibrate::{left_out, observation};
 use crate::error::{CommandError, Result};
 use crate::papers::catalogue::{Entry, entries};
-use crate::papers::cells::ComparedCell;
-use crate::papers::committed;
-use crate::papers::reference::Reference;
 use crate::papers::summary::{COLUMNS, Tally, tallies};
+use crate::papers::{ComparedCell, Reference, committed};
 
 /// How far the numbers of a calibration may be believed.
 pub(super) struct Belief {

@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::ConstantEntry;
 use haversack_devices::device::GpuConstants;
-use haversack_devices::processor::Processor;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{ConstantEntry, Precision, Processor};
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};

@@ -5,11 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::class::{self, Members, expand};
 use super::users;
-use crate::cache::Cache;
-use crate::error::Result;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
 use crate::source::Source;
 use crate::work::places;
+use crate::{Cache, Result};
 
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;

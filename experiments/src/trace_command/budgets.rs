@@ -18,15 +18,14 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::options::{Models, table_of_apps};
-use crate::error::{CommandError, Result};
 use crate::moment::{Moment, Watched};
 use crate::output::{Format, note, print, print_json};
 use crate::progress::{Amount, Progress};
-use crate::quantities;
 use crate::rows::Rows;
 use crate::scenario::parse_span;
 use crate::sweep::{drawn, matching};
 use crate::trace_table::{Reader, UserApps, place_beside};
+use crate::{CommandError, Result, quantities};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 20 --days 3 --seed 1 --out users.parquet\n  \

@@ -11,11 +11,10 @@ use haversack_reports::{Figure, Panel};
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
 use super::options::{Models, table_of_apps};
-use crate::error::{CommandError, Result};
 use crate::output::{Plot, print};
-use crate::quantities;
 use crate::scenario::{TraceFrom, beginning, parse_span};
 use crate::trace_table::UserApps;
+use crate::{CommandError, Result, quantities};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 3 --days 2 --seed 1 --out users.parquet\n  \

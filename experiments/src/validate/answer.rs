@@ -5,12 +5,11 @@ use rayon::prelude::*;
 use serde_json::{Map, Value};
 
 use super::memory;
-use crate::cache::Cache;
-use crate::error::CommandError;
 use crate::measured_set::{LARGEST_BATCH, Row, Set, Subject};
 use crate::progress::{Amount, Progress};
 use crate::run::{Outcome, Plan, PlanError, Status};
 use crate::scenario::{Key, Scenario, ScenarioError};
+use crate::{Cache, CommandError};
 
 /// A row's number in its unit, or why it has none.
 pub(super) type Answer = Result<f64, String>;

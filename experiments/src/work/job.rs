@@ -12,10 +12,9 @@ use serde_json::{Map, Value};
 use super::folder::OutputFolder;
 use super::log::Log;
 use super::options::WorkOptions;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
 use crate::output::note;
 use crate::progress::{Amount, Progress, Stopped};
+use crate::{CommandError, Result, interrupt};
 
 /// Long work in parts, of which each is one step or several.
 pub(crate) trait Job: Sync {

@@ -1,7 +1,6 @@
 //! Figure 2a: what dynamic quantisation control adds to the operation that it watches, without DAF's kernels.
 
-use haversack_devices::Precision;
-use haversack_devices::processor::{Frequency, ProgramCounts};
+use haversack_devices::{Frequency, Precision, ProgramCounts};
 use haversack_gpu::baseline::{framework, map_counts};
 use haversack_gpu::profile::CONTROL;
 use haversack_training::{Machine, Trains};

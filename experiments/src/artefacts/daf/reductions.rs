@@ -1,8 +1,7 @@
 //! What the artefacts of reductions share: the operations of section 4.3.1, and what the statistics of their outputs
 //! take on a device, done in each of the three ways that the paper compares.
 
-use haversack_devices::processor::KernelTime;
-use haversack_devices::{Device, Stack};
+use haversack_devices::{Device, KernelTime, Stack};
 use haversack_gpu::profile::Profiler;
 
 use crate::artefacts::prelude::*;

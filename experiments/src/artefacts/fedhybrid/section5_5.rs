@@ -1,8 +1,7 @@
 //! Section 5.5: what the budget predictor takes of the CPU, by what it asks the system.
 
-use haversack_devices::processor::Frequency;
 use haversack_devices::units::Factor;
-use haversack_devices::{CoreSelection, ScalarSpeed};
+use haversack_devices::{CoreSelection, Frequency, ScalarSpeed};
 use haversack_policies::fedhybrid::predictor::Parameters;
 
 use super::setting::{S22, system};

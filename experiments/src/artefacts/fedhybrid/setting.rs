@@ -1,7 +1,6 @@
 //! What FedHybrid's artefacts share: phones, networks, and runs of MNN with and without the phone's own memory.
 
-use haversack_devices::processor::SelectionError;
-use haversack_devices::{CoreSelection, System};
+use haversack_devices::{CoreSelection, SelectionError, System};
 use haversack_training::PhoneReport;
 use statrs::statistics::Statistics;
 

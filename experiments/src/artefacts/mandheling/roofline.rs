@@ -1,7 +1,6 @@
 //! The null baselines of tables 7 and 8: rooflines with one efficiency.
 
-use haversack_devices::CpuCores;
-use haversack_devices::work::Precision;
+use haversack_devices::{CpuCores, Precision};
 
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role};

@@ -6,8 +6,7 @@ use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule
 use haversack_workloads::data::{DataSet, LoadOptions, load};
 
 use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
+use crate::{Cache, CommandError, Result};
 
 /// The name of the data that are made for each client (Li et al., MLSys 2020).
 const SYNTHETIC: &str = "synthetic";

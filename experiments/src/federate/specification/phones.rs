@@ -7,8 +7,7 @@ use haversack_federation::population::{DeviceKind, Link, MemoryClass, Population
 
 use super::Specification;
 use super::keys::{Asked, Place};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
+use crate::{Cache, CommandError, Result};
 
 /// The phones of a federation.
 pub(crate) struct Phones {

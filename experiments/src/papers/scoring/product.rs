@@ -14,10 +14,8 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::papers::answer::Answer;
-use crate::papers::cells::ComparedCell;
 use crate::papers::notes::matches;
-use crate::papers::reference::{Claim, Reference, Role};
+use crate::papers::{Answer, Claim, ComparedCell, Reference, Role};
 use crate::quantities::{counted, median};
 
 /// Rows that are a base times a ratio.

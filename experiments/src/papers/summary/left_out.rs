@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::distance;
-use crate::papers::cells::ComparedCell;
 use crate::papers::left_out::{Errors, Known};
-use crate::papers::reference::Role;
+use crate::papers::{ComparedCell, Role};
 use crate::quantities::median;
 
 /// The errors of a role's numbers where each row to which constants were fitted stands with its error at the constants that
