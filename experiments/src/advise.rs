@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, note, print, print_json};
+use crate::output::{Format, Plot, note};
 use crate::quantities::{self, Unit};
 use crate::run::{Outcome, Plan, Results, Status};
 use crate::scenario::{Budget, BudgetReference, Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
@@ -97,10 +97,7 @@ pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
     {
         plot.draw(&advice.figure())?;
     }
-    match options.format {
-        Format::Text => print(&advice.to_text())?,
-        Format::Json => print_json(&advice.to_json())?,
-    }
+    options.format.print(|| advice.to_text(), || advice.to_json())?;
     if advice.fitting().next().is_some() { Ok(()) } else { Err(CommandError::NoPlan(advice.least())) }
 }
 

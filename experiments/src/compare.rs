@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{CommandError, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::reproduce::CELLS;
 use crate::sweep::RESULTS;
 use crate::work::RECORD;
@@ -63,10 +63,8 @@ pub fn run(options: &CompareOptions) -> Result<()> {
             return Err(CommandError::input(message));
         }
     };
-    match options.format {
-        Format::Text => print(&report::text(&record, rows.as_ref(), options.common))?,
-        Format::Json => print_json(&report::json(options, &record, rows.as_ref()))?,
-    }
+    let text = || report::text(&record, rows.as_ref(), options.common);
+    options.format.print(text, || report::json(options, &record, rows.as_ref()))?;
     let changes = rows.as_ref().map_or(record.number(), |rows| rows.number(options.common));
     if options.fail_on_change && changes > 0 {
         let what = if rows.is_some() { "rows moved" } else { "changes" };

@@ -10,7 +10,7 @@ use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
 
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::papers::{Reference, catalogue};
 use crate::scenario::InputShape;
 use crate::{CommandError, Result, show};
@@ -89,10 +89,7 @@ pub fn run(options: &ListOptions) -> Result<()> {
         Listed::Operators => onnx::operators().map(operator).collect(),
     };
     rows.sort_by_cached_key(|row| natural(&row.id));
-    match options.format {
-        Format::Json => print_json(&rows.iter().map(Row::json).collect()),
-        Format::Text => print(&text(&rows)),
-    }
+    options.format.print(|| text(&rows), || rows.iter().map(Row::json).collect())
 }
 
 fn text(rows: &[Row]) -> String {
@@ -120,12 +117,8 @@ fn parameters(options: &ListOptions, id: &str) -> Result<()> {
         return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
     }
     let entry = registry::find(id)?;
-    match options.format {
-        Format::Json => {
-            print_json(&entry.parameters.iter().map(|parameter| show::parameter_json(*parameter)).collect())
-        }
-        Format::Text => print(&show::parameters(entry)),
-    }
+    let json = || entry.parameters.iter().map(|parameter| show::parameter_json(*parameter)).collect();
+    options.format.print(|| show::parameters(entry), json)
 }
 
 fn devices() -> Result<Vec<Row>> {

@@ -22,6 +22,19 @@ pub enum Format {
     Json,
 }
 
+impl Format {
+    /// Prints what is asked for: `text`, or `json`.
+    ///
+    /// # Errors
+    /// As [`print`].
+    pub(crate) fn print(self, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) -> Result<()> {
+        match self {
+            Self::Text => print(&text()),
+            Self::Json => print_json(&json()),
+        }
+    }
+}
+
 /// Prints `text` as the command's result.
 ///
 /// # Errors

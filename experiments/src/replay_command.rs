@@ -7,10 +7,10 @@ use clap::Args;
 use haversack_policies::{PolicyError, registry};
 use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, Status, replay};
 use haversack_reports::text_table::{Column, TextTable};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{CommandError, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 
 /// The policy whose rules logs are replayed by.
 const POLICY: &str = "dtr";
@@ -62,23 +62,22 @@ pub fn run(options: &ReplayOptions) -> Result<()> {
     let start = Instant::now();
     let outcome = replay(&log, heuristic, options.memory_ratio, limit)?;
     let speed = options.timing.then(|| outcome.operators as f64 / start.elapsed().as_secs_f64().max(1e-9));
-    match options.format {
-        Format::Json => {
-            let mut answer = json!({
-                "status": outcome.status.as_str(),
-                // Of what ran until memory was short there is nothing to compare.
-                "slowdown": (outcome.status != Status::Oom).then_some(outcome.slowdown),
-                "clock_final": outcome.clock_final,
-                "evictions": outcome.evictions,
-                "evict_hash": format!("{:016x}", outcome.evict_hash),
-            });
-            if let (Some(speed), Some(map)) = (speed, answer.as_object_mut()) {
-                map.insert("operators_per_s".to_owned(), json!(speed));
-            }
-            print_json(&answer)
-        }
-        Format::Text => print(&text(&outcome, &log, heuristic, speed)),
+    options.format.print(|| text(&outcome, &log, heuristic, speed), || to_json(&outcome, speed))
+}
+
+fn to_json(outcome: &Outcome, speed: Option<f64>) -> Value {
+    let mut answer = json!({
+        "status": outcome.status.as_str(),
+        // Of what ran until memory was short there is nothing to compare.
+        "slowdown": (outcome.status != Status::Oom).then_some(outcome.slowdown),
+        "clock_final": outcome.clock_final,
+        "evictions": outcome.evictions,
+        "evict_hash": format!("{:016x}", outcome.evict_hash),
+    });
+    if let Some(speed) = speed {
+        answer["operators_per_s"] = json!(speed);
     }
+    answer
 }
 
 fn text(outcome: &Outcome, log: &Log, heuristic: Heuristic, speed: Option<f64>) -> String {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, note, print, print_json};
+use crate::output::{Format, Plot, note};
 use crate::progress::{Amount, Progress};
 use crate::quantities::{self, Unit, percent};
 use crate::run::{Plan, Results};
@@ -161,10 +161,7 @@ pub fn run(options: &SensitivityOptions) -> Result<()> {
     {
         plot.draw(&found.figure())?;
     }
-    match options.format {
-        Format::Text => print(&found.to_text()),
-        Format::Json => print_json(&found.to_json()),
-    }
+    options.format.print(|| found.to_text(), || found.to_json())
 }
 
 impl Sensitivity {

@@ -15,7 +15,7 @@ use haversack_reports::text_table::{Column, TextTable};
 use serde_json::Value;
 
 use crate::error::{CommandError, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::show_table::{self, TableOptions};
 
 /// What `show` is asked for.
@@ -96,10 +96,7 @@ pub fn run(options: &ShowOptions) -> Result<()> {
         Thing::Model => model::network(id)?,
         Thing::Policy => model::policy(id)?,
     };
-    match options.format {
-        Format::Text => print(&shown.text),
-        Format::Json => print_json(&shown.json),
-    }
+    options.format.print(|| shown.text, || shown.json)
 }
 
 /// Characters of a line of prose.

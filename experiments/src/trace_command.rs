@@ -15,7 +15,7 @@ use haversack_traces::usage::{Population, UsageModel};
 use serde_json::json;
 
 use crate::error::{CommandError, Result};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Table};
 use budgets::BudgetsOptions;
@@ -105,12 +105,9 @@ fn generate(asked: &GenerateOptions) -> Result<()> {
     bar.finish();
     let rows = table.finish()?;
     let GenerateOptions { users, days, seed, out, .. } = asked;
-    match asked.format {
-        Format::Text => {
-            print(&format!("{}: {rows} rows of {users} users over {days} days, seed {seed}\n", out.display()))
-        }
-        Format::Json => print_json(
-            &json!({ "file": out.display().to_string(), "rows": rows, "users": users, "days": days, "seed": seed }),
-        ),
-    }
+    let out = out.display().to_string();
+    asked.format.print(
+        || format!("{out}: {rows} rows of {users} users over {days} days, seed {seed}\n"),
+        || json!({ "file": out, "rows": rows, "users": users, "days": days, "seed": seed }),
+    )
 }

@@ -25,7 +25,7 @@ use answer::answers;
 use report::Report;
 
 use crate::measured_set::{Row, Set, name_of};
-use crate::output::{Format, print, print_json};
+use crate::output::Format;
 use crate::papers::reference::Role;
 use crate::truth::SETS;
 use crate::work::OutputFolder;
@@ -93,10 +93,7 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
         set.rows.retain(is_wanted);
     }
     if options.list {
-        return match options.format {
-            Format::Text => print(&report::list(&sets)),
-            Format::Json => print_json(&sets.iter().map(report::about).collect()),
-        };
+        return options.format.print(|| report::list(&sets), || sets.iter().map(report::about).collect());
     }
     let claim = |out: &PathBuf| OutputFolder::claim(out, &owner(options), options.overwrite);
     let owned = options.out.as_ref().map(claim).transpose()?;
@@ -106,10 +103,8 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     if let Some(folder) = &owned {
         write(folder, owner(options), &reports)?;
     }
-    match options.format {
-        Format::Text => print(&reports.iter().map(Report::text).collect::<Vec<_>>().join("\n")),
-        Format::Json => print_json(&reports.iter().map(Report::json).collect()),
-    }
+    let text = || reports.iter().map(Report::text).collect::<Vec<_>>().join("\n");
+    options.format.print(text, || reports.iter().map(Report::json).collect())
 }
 
 /// How far off the sets that come along are, by quantity and role; and of each set a panel of its first quantity.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::stream::Stream;
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::options::{Models, table_of_apps};
 use crate::moment::{Moment, Watched};
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, note};
 use crate::progress::{Amount, Progress};
 use crate::rows::Rows;
 use crate::scenario::parse_span;
@@ -216,30 +216,27 @@ fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[Pat
     });
     let misses = budgets.iter().filter(|budget| budget.predicted > budget.available).count();
     let share = misses as f64 / budgets.len().max(1) as f64;
-    let shown = |file: &Path| file.display().to_string();
-    let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
-    match asked.format {
-        Format::Json => {
-            let mut value =
-                json!({ "users": users, "moments": budgets.len(), "above_available_share": share, "files": files });
-            for (name, [tenth, half, nine]) in kinds {
-                value[format!("{name}_bytes")] = json!({ "p10": tenth, "median": half, "p90": nine });
-            }
-            print_json(&value)
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let json = || {
+        let mut value =
+            json!({ "users": users, "moments": budgets.len(), "above_available_share": share, "files": files });
+        for (name, [tenth, half, nine]) in kinds {
+            value[format!("{name}_bytes")] = json!({ "p10": tenth, "median": half, "p90": nine });
         }
-        Format::Text => {
-            let mut text = format!("{} moments of {users} users\n\n", budgets.len());
-            text += &format!("{:11}{:>12}{:>12}{:>12}\n", "", "a tenth", "half", "nine tenths");
-            for (name, sizes) in kinds {
-                let [tenth, half, nine] = sizes.map(|size| quantities::size(Bytes(size)));
-                text += &format!("{name:11}{tenth:>12}{half:>12}{nine:>12}\n");
-            }
-            text +=
-                &format!("have no more. The prediction is above what is available in {:.1}% of them.\n", 100.0 * share);
-            text += &format!("wrote {}\n", files.join(", "));
-            print(&text)
+        value
+    };
+    let text = || {
+        let mut text = format!("{} moments of {users} users\n\n", budgets.len());
+        text += &format!("{:11}{:>12}{:>12}{:>12}\n", "", "a tenth", "half", "nine tenths");
+        for (name, sizes) in kinds {
+            let [tenth, half, nine] = sizes.map(|size| quantities::size(Bytes(size)));
+            text += &format!("{name:11}{tenth:>12}{half:>12}{nine:>12}\n");
         }
-    }
+        let share = 100.0 * share;
+        text += &format!("have no more. The prediction is above what is available in {share:.1}% of them.\n");
+        text + &format!("wrote {}\n", files.join(", "))
+    };
+    asked.format.print(text, json)
 }
 
 /// The shares of moments that have less, and what the lines are called.

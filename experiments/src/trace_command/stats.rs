@@ -17,7 +17,7 @@ use super::options::StatsOptions;
 use super::report_text::{coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
 use crate::error::{CommandError, Result};
-use crate::output::{Format, join, print, print_json, warn};
+use crate::output::{join, warn};
 use crate::trace_table::{Holds, Reader};
 
 /// Prints the statistics of a table.
@@ -31,10 +31,7 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
         Holds::Apps => of_apps(&reader, pause)?,
         Holds::Counters => of_counters(&reader)?,
     };
-    match asked.format {
-        Format::Text => print(&text(path, &stats)),
-        Format::Json => print_json(&stats.to_json(path)),
-    }
+    asked.format.print(|| text(path, &stats), || stats.to_json(path))
 }
 
 /// What a table holds.
