@@ -25,11 +25,7 @@ use crate::{Cache, CommandError};
 
 /// What `advise` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    haversack advise --device galaxy-s22 --model resnet50 --batch 32 --memory-budget 2GB\n  \
-    haversack advise --device pixel-6 --model bert-small --batch 8 --memory-budget 40% --time-budget 20s --by energy\n  \
-    haversack advise scenario.toml --plot policies.png --format json\n\n\
-    Every policy runs with its defaults. Exits with 3 if none fits; the table is printed all the same.")]
+#[command(after_help = include_str!("../help/advise.txt"))]
 pub struct AdviseOptions {
     /// A scenario file without a policy; flags win over what it says
     #[arg(value_name = "SCENARIO.toml")]

@@ -46,9 +46,7 @@ enum CalibrateCommand {
 
 /// What is fitted.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack calibrate fit server-core\n  haversack calibrate fit galaxy-s10 --stack sage-opencl --format json\n  haversack calibrate fit server-core --leave-one-out\n  haversack calibrate fit all --leave-one-out --store experiments/left-out.toml"
-)]
+#[command(after_help = include_str!("../help/calibrate-fit.txt"))]
 struct FitOptions {
     /// A device of `list devices` that something was observed of, or `all`
     #[arg(value_name = "DEVICE")]

@@ -237,14 +237,9 @@ fn keep_likely(error: &mut Error, found: ContextKind, suggested: ContextKind) {
     }
 }
 
-const COMPLETIONS_HELP: &str = "Examples:
-  bash:        haversack completions bash > ~/.local/share/bash-completion/completions/haversack
-  zsh:         haversack completions zsh > ~/.zfunc/_haversack       (with fpath+=~/.zfunc in ~/.zshrc)
-  fish:        haversack completions fish > ~/.config/fish/completions/haversack.fish";
-
 /// For which shell completions are printed.
 #[derive(Clone, Copy, Debug, Args)]
-#[command(after_help = COMPLETIONS_HELP)]
+#[command(after_help = include_str!("../help/completions.txt"))]
 pub struct CompletionsOptions {
     /// The shell that completes
     shell: Shell,

@@ -24,9 +24,7 @@ use crate::work::RECORD;
 
 /// What `compare` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack compare before after\n  haversack compare docs/results.csv out/cells.csv --common --fail-on-change"
-)]
+#[command(after_help = include_str!("../help/compare.txt"))]
 pub struct CompareOptions {
     /// A folder of `reproduce` or `sweep`, its run.json or its table (cells.csv, results.parquet)
     #[arg(value_name = "BEFORE")]

@@ -45,17 +45,7 @@ const LOG: &str = "checkpoint";
 
 /// What `federate` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  haversack federate phones.toml --out phones\n\nwith phones.toml as\n  \
-    population = 2000\n  selector = \"fedhybrid\"\n  cohort = 20\n  rounds = 50\n  network = \"mobilenetv2\"\n  \
-    policy = \"fedhybrid\"\n  batch = 32\n  stand_in = \"lenet5\"\n  alpha = 0.1\n\n\
-    network is what phones spend time and memory on, stand_in (logistic, mlp, lenet5, bag-of-tokens or transformer1) what learns; \
-    without one nobody learns (mode = \"timing\"). selector is random, oort-paper, oort-fedscale, heterofl or fedhybrid; aggregator \
-    fedavg, fedprox or fedyogi. Others: memory_mix (shares by GB, such as { 4 = 0.5, 8 = 0.5 }), split (even or natural), over_commit, \
-    deadline_s, oracle, local_epochs or local_steps, \
-    learning_rate, proximal, server_learning_rate, samples (of a phone) or total_samples and size_alpha, set, store (policy or whole), stack, precision, cores, \
-    budget (predicted or available), plans (server, each or phone), clusters, ready, device, input, link_mbit_per_s, data, dealt, \
-    target_accuracy, evaluate_every, traces (a table of apps), system, seed. A key that lists values, such as seed = [1, 2, 3], spans \
-    one federation for each combination; --shard I/N holds a part of them.")]
+#[command(after_help = include_str!("../help/federate.txt"))]
 pub struct FederateOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]

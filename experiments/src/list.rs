@@ -36,9 +36,7 @@ pub enum Listed {
 
 /// What `list` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack list devices\n  haversack list policies daf\n  haversack list models --format json"
-)]
+#[command(after_help = include_str!("../help/list.txt"))]
 pub struct ListOptions {
     /// What to list: one id a line, then what is said of it
     pub what: Listed,

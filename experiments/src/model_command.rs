@@ -14,9 +14,7 @@ use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioErr
 
 /// What `model` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack model resnet50 --batch 8 --format json\n  haversack model network.onnx --input 3x96x96"
-)]
+#[command(after_help = include_str!("../help/model.txt"))]
 pub struct ModelOptions {
     /// A model of `list models`, or an ONNX file
     #[arg(value_name = "NAME|FILE.onnx")]

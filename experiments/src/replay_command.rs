@@ -17,9 +17,7 @@ const POLICY: &str = "dtr";
 
 /// What `replay` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Example:\n  haversack replay resnet32.log --policy dtr --heuristic dtr-eq --memory-ratio 0.5 --format json"
-)]
+#[command(after_help = include_str!("../help/replay.txt"))]
 pub struct ReplayOptions {
     /// The recorded log, one JSON instruction a line
     #[arg(value_name = "LOG")]

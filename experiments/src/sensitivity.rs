@@ -25,11 +25,7 @@ use crate::{Cache, Result};
 
 /// What `sensitivity` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    haversack sensitivity --device galaxy-s10 --model resnet50 --batch 32 --policy sage --memory-budget 60%\n  \
-    haversack sensitivity scenario.toml --by 10% --top 20 --plot tornado.png\n\n\
-    Each constant of the device, the stack and the system, if there is one, is moved alone, down and up. Operating points \
-    (dvfs) are tables and stay; a constant that is zero stays too.")]
+#[command(after_help = include_str!("../help/sensitivity.txt"))]
 pub struct SensitivityOptions {
     /// A scenario file; flags win over what it says
     #[arg(value_name = "SCENARIO.toml")]

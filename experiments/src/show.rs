@@ -20,9 +20,7 @@ use crate::show_table::{self, TableOptions};
 
 /// What `show` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack show device galaxy-s22\n  haversack show policy daf\n  haversack show model resnet50 --format json\n  haversack show out --sort energy_j --limit 5"
-)]
+#[command(after_help = include_str!("../help/show.txt"))]
 pub struct ShowOptions {
     /// The kind of thing, which is device, stack, model, policy or system; or the folder of a sweep
     #[arg(value_name = "WHAT|DIR")]

@@ -23,13 +23,7 @@ use crate::{Cache, CommandError};
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    haversack simulate --device galaxy-s10 --model resnet50 --batch 32 --policy sage --memory-budget 30%\n  \
-    haversack simulate scenario.toml --memory-budget 1.2GB --format json --timeline run.json\n  \
-    haversack simulate --device rtx-3090 --model bert-base --policy sage --set order=half --least-memory\n\n\
-    A scenario file holds the same keys, as in\n  \
-    device = \"galaxy-s10\"\n  model = \"resnet50\"\n  batch = 32\n  policy = \"sage\"\n  memory_budget = \"30%\"\n  set = { order = \"half\" }\n\
-    Flags win over the file.")]
+#[command(after_help = include_str!("../help/simulate.txt"))]
 pub struct SimulateOptions {
     /// A scenario file; flags win over what it says
     #[arg(value_name = "SCENARIO.toml")]

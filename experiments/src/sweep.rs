@@ -63,18 +63,7 @@ pub struct SweepOptions {
 /// An example, and what a specification may say beside single values.
 fn after_help() -> String {
     let keys = Key::ALL.map(Key::name).join(", ");
-    format!(
-        "Example:\n  haversack sweep budgets.toml --out budgets\n\nwith budgets.toml as\n  \
-        device = [\"galaxy-s10\", \"rtx-3090\"]\n  model = [\"resnet50\"]\n  batch = [32]\n  \
-        policy = [\"original\", \"dgc\", \"dga\", \"sage\"]\n  \
-        memory_budget = {{ from = \"20%\", to = \"100%\", steps = 40 }}\n  seed = [1]\n\n\
-        Every key of a scenario may have one value, a list, or a span. Runs are numbered in the order {keys}: \
-        the first varies slowest.\n\n\
-        policy = \"all\" stands for every policy, device = \"phones\", \"boards\" or \"gpus\" for every device of that form, alone \
-        or in a list. What does not go together is a row of the status unsupported.\n\n\
-        users = \"*\" beside a table of traces stands for each of its users, a pattern such as \"a*\" or a list of them for those \
-        that match, and sample = 20 for so many of them, drawn by the first seed."
-    )
+    include_str!("../help/sweep.txt").replace("{keys}", &keys)
 }
 
 /// As [`sweep`], and prints what was found.

@@ -36,9 +36,7 @@ const TABLE: &str = "validation.csv";
 
 /// What is validated.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  haversack validate\n  haversack validate ncnn-cpu --role check\n  haversack validate my-measurements --out validated"
-)]
+#[command(after_help = include_str!("../help/validate.txt"))]
 pub struct ValidateOptions {
     /// Measured sets that come along, by name, or folders with `set.toml` and `rows.csv` [default: all that come along]
     #[arg(value_name = "SET|DIR")]

@@ -12,9 +12,7 @@ use crate::work::{Shard, WorkOptions};
 
 /// What `reproduce` is asked for.
 #[derive(Clone, Debug, Default, Args)]
-#[command(
-    after_help = "Examples:\n  haversack reproduce sage/table1 --out out\n  haversack reproduce sage --seed 1 --jobs 2\n  haversack reproduce --out part1 --shard 1/4    # haversack merge part1 part2 part3 part4 --out whole"
-)]
+#[command(after_help = include_str!("../../help/reproduce.txt"))]
 pub struct ReproduceOptions {
     /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
     #[arg(value_name = "SELECTOR")]

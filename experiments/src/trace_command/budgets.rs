@@ -28,13 +28,7 @@ use crate::trace_table::{Reader, UserApps, place_beside};
 use crate::{CommandError, Result, quantities};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  haversack trace generate --users 20 --days 3 --seed 1 --out users.parquet\n  \
-    haversack trace budgets users.parquet --device galaxy-s22 --system android --window 10m --per-user 20 --out budgets.parquet\n\n\
-    At each moment a service has watched the memory of the phone for --window, once a second, while the user's apps ran and \
-    nobody trained. The table has a row for each moment: user, time_s, hour (by the user's clock), available_bytes \
-    (MemAvailable), safe_bytes (that less what reclaim keeps, FedHybrid's M_safe), predicted_bytes (FedHybrid's prediction, \
-    whose window is --window), apps (alive, the launcher included) and front_app. Pictures beside it show what nine tenths, a \
-    half and a tenth of the moments have at least, by user and by hour.")]
+#[command(after_help = include_str!("../../help/trace-budgets.txt"))]
 pub(super) struct BudgetsOptions {
     /// A table of apps, of `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]

@@ -15,27 +15,8 @@ use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::trace_table::{Holds, Reader};
 
-const IMPORT_HELP: &str = "Examples:
-  haversack trace import --kind carat carat-data/part-*.gz --out carat.parquet
-  haversack trace import --kind lsapp lsapp.tsv.gz --out lsapp.parquet --utc-offset +02:00
-  haversack trace import --kind meminfo phone.log --out memory.parquet --interval 0.5
-
-Tables: apps have the columns user, time_s, package, adj, source, confidence; counters have user, time_s, counter, value,
-with memory in bytes. Times are seconds since 1970, UTC. --out is the table of apps for carat, carat-full, lsapp,
-tsinghua and lmkd, and the table of counters for meminfo, vmstat and perfetto. Kinds that have both write the other one
-beside it: F-state.parquet for carat, F-memory.parquet for carat-full and lmkd, F-apps.parquet for perfetto. Of Carat's users
-that is the battery's level, whether it charges, the network and the time zone, by which their days begin.
-
-Inputs may be gzip, in several members; of a folder, the files part-*, *.json, *.jsonl and *.gz are read in order of their
-names. carat-full undoes the memory fields that the client mixed up. lsapp takes the tar.gz or the table within it.
-meminfo and vmstat take the file again and again, each time after a line with the time (`date +%s`), or without. perfetto
-takes CSV with the columns ts (in ns), name, value, and if need be process and pid. lmkd takes logcat's lines of kills and
-the events killinfo; `logcat -v threadtime,year,UTC` states all of the time.
-
-A bad line is counted and reported by its number, and ends nothing unless --strict.";
-
 #[derive(Debug, Args)]
-#[command(after_help = IMPORT_HELP)]
+#[command(after_help = include_str!("../../help/trace-import.txt"))]
 pub(super) struct ImportOptions {
     /// The format: carat, carat-full, lsapp, tsinghua, meminfo, vmstat, perfetto or lmkd
     #[arg(long, value_name = "KIND")]
@@ -109,9 +90,7 @@ pub(super) enum Semantics {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  haversack trace stats lsapp.parquet --pause 30 --format json\n\n\
-    A session is the time a user has some app in front (adj 0), with pauses shorter than --pause. Samples an hour apart, \
-    as Carat's and Tsinghua's are, say nothing of sessions; of these the processes a sample are counted.")]
+#[command(after_help = include_str!("../../help/trace-stats.txt"))]
 pub(super) struct StatsOptions {
     /// A table of `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]

@@ -17,10 +17,7 @@ use crate::trace_table::UserApps;
 use crate::{CommandError, Result, quantities};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  haversack trace generate --users 3 --days 2 --seed 1 --out users.parquet\n  \
-    haversack trace plot users.parquet --from evening --window 2h --out evening.png\n\n\
-    Three panels over the hours of the user's day: which apps come in front and for how long, what apps hold of memory while \
-    nobody reclaims any and what that leaves of a phone to a process that trains, and how many are alive.")]
+#[command(after_help = include_str!("../../help/trace-plot.txt"))]
 pub(super) struct PlotOptions {
     /// A table of apps, of `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
