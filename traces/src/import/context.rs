@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 
-use super::report::{Finding, Reason, Report};
+use super::report::{Finding, Reason, Report, excerpt};
 use super::tracker::{Order, Tracker};
 use super::{ImportError, LONGEST_LINE, LONGEST_NAME, Options, Result, Sink};
 use crate::row::{AppRow, CounterRow, Row, UtcTime};
@@ -141,6 +141,11 @@ impl<'i> ImportContext<'i> {
     /// The line, of `length` bytes, is too long.
     pub(super) fn too_long(&mut self, length: usize) -> Result<()> {
         self.find(Reason::LongLine, "", || format!("expected a line of at most {LONGEST_LINE} bytes, found {length}"))
+    }
+
+    /// A field that should have been `expected`.
+    pub(super) fn wrong(&mut self, field: &str, expected: &str, found: &str) -> Result<()> {
+        self.find(Reason::Field, field, || format!("expected {expected}, found '{}'", excerpt(found)))
     }
 
     /// Whether `name` can be a name; if it cannot, that is told of.

@@ -9,7 +9,7 @@
 use chrono::{Datelike, NaiveDate, NaiveDateTime};
 
 use super::context::{ImportContext, digest};
-use super::report::{Reason, excerpt};
+use super::report::Reason;
 use super::{Format, Result};
 use crate::clock::{self, UtcOffset};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
@@ -60,10 +60,7 @@ impl Lmkd {
     fn text(&mut self, line: &str, message: &str, context: &mut ImportContext<'_>) -> Result<()> {
         let (package, pid, adj) = match kill(message) {
             Ok(kill) => kill,
-            Err((field, expected)) => {
-                return context
-                    .find(Reason::Field, field, || format!("expected {expected}, found '{}'", excerpt(message)));
-            }
+            Err((field, expected)) => return context.wrong(field, expected, message),
         };
         let Some(time) = self.time(line, context)? else { return Ok(()) };
         if !context.is_name("package", package)? {
@@ -85,11 +82,7 @@ impl Lmkd {
         let head = head(&values);
         let (pid, adj) = match head {
             Ok(head) => head,
-            Err((field, expected)) => {
-                return context.find(Reason::Field, field, || {
-                    format!("expected {expected}, found '{}'", excerpt(&values.join(",")))
-                });
-            }
+            Err((field, expected)) => return context.wrong(field, expected, &values.join(",")),
         };
         let Some(time) = self.time(line, context)? else { return Ok(()) };
         let kill = Kill { pid, time, adj };
@@ -107,9 +100,7 @@ impl Lmkd {
                     let (user, value) = (self.owner.as_str(), value * f64::from(factor));
                     context.counter(CounterRow { user, time, counter, value })?;
                 }
-                None => {
-                    context.find(Reason::Field, name, || format!("expected a number, found '{}'", excerpt(value)))?
-                }
+                None => context.wrong(name, "a number", value)?,
             }
         }
         if !is_named {
@@ -127,12 +118,8 @@ impl Lmkd {
         let offset = context.options.offset.unwrap_or_default();
         let time = self.calendar.time(line, offset, context.options.year);
         if time.is_none() {
-            context.find(Reason::Field, "time", || {
-                format!(
-                    "expected a line that begins with its time, as `logcat -v threadtime,year,UTC` prints it, found '{}'",
-                    excerpt(line)
-                )
-            })?;
+            let expected = "a line that begins with its time, as `logcat -v threadtime,year,UTC` prints it";
+            context.wrong("time", expected, line)?;
         }
         if self.calendar.recent.is_some() && context.options.year.is_none() {
             context.note("the log states no year: it is taken as 1970; --year tells it");

@@ -73,9 +73,7 @@ impl Lsapp {
         }
         let offset = context.options.offset.unwrap_or_default();
         let Some(at) = clock::parse_calendar(time, offset) else {
-            return context.find(Reason::Field, "timestamp", || {
-                format!("expected YYYY-MM-DD HH:MM:SS from 1970 to 2099, found '{}'", excerpt(time))
-            });
+            return context.wrong("timestamp", "YYYY-MM-DD HH:MM:SS from 1970 to 2099", time);
         };
         let adj = match EVENTS.iter().position(|known| known.eq_ignore_ascii_case(event)) {
             Some(0 | 2) => Some(OomAdj::FOREGROUND_APP),

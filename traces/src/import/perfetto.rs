@@ -8,7 +8,7 @@ use haversack_devices::text::hint;
 
 use super::context::ImportContext;
 use super::lsapp::Fields;
-use super::report::{Reason, excerpt};
+use super::report::Reason;
 use super::tracker::{Order, Tracker};
 use super::{Format, Result};
 use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
@@ -127,10 +127,10 @@ impl Counters {
 }
 
 fn wrong(field: &str, expected: &str, found: Option<&str>, context: &mut ImportContext<'_>) -> Result<()> {
-    context.find(Reason::Field, field, || {
-        let found = found.map_or("nothing".to_owned(), |found| format!("'{}'", excerpt(found)));
-        format!("expected {expected}, found {found}")
-    })
+    match found {
+        Some(found) => context.wrong(field, expected, found),
+        None => context.find(Reason::Field, field, || format!("expected {expected}, found nothing")),
+    }
 }
 
 impl Format for Perfetto {

@@ -70,8 +70,7 @@ impl Series {
             return Ok(());
         }
         let Some(number) = value.parse::<i64>().ok().filter(|_| !value.starts_with('+')) else {
-            return context
-                .find(Reason::Field, name, || format!("expected a whole number, found '{}'", excerpt(value)));
+            return context.wrong(name, "a whole number", value);
         };
         if number < 0 {
             return context.find(Reason::NegativeMemory, name, || format!("expected zero or more, found {number}"));
