@@ -26,6 +26,17 @@ pub enum CoreSelection {
 }
 
 impl CoreSelection {
+    /// The same, or as many cores of the class as there are where `chosen` says that it asks for more.
+    #[must_use]
+    pub fn or_all_of_class<T>(self, chosen: Result<T, SelectionError>) -> Self {
+        match (self, chosen) {
+            (Self::Some { class, .. }, Err(SelectionError::TooMany { available: count, .. })) => {
+                Self::Some { class, count }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether a core of `class` can be among the chosen.
     pub(crate) fn admits(self, class: ClusterClass) -> bool {
         match self {

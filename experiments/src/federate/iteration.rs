@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use haversack_devices::calibration::Settings;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{CoreSelection, Frequency, SelectionError, load};
+use haversack_devices::{CoreSelection, Frequency, load};
 use haversack_federation::population::DeviceKind;
 use haversack_policies::planning::{Planner, Planning};
 use haversack_training::{Machine, PlanReport, RunError, with_setting};
@@ -66,12 +66,8 @@ impl Found {
 /// the device has, on those that there are.
 pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
     let cpu = load(&kind.id).ok().and_then(|device| device.cpu());
-    let cores = asked.trained.cores.map(|cores| match (cores, cpu.map(|cpu| cpu.choose(cores, Frequency::Highest))) {
-        (CoreSelection::Some { class, .. }, Some(Err(SelectionError::TooMany { available, .. }))) => {
-            CoreSelection::Some { class, count: available }
-        }
-        _ => cores,
-    });
+    let of_cpu = |cores: CoreSelection| cpu.map(|cpu| cores.or_all_of_class(cpu.choose(cores, Frequency::Highest)));
+    let cores = asked.trained.cores.map(|cores| of_cpu(cores).unwrap_or(cores));
     Scenario {
         device: kind.id.clone(),
         cores,

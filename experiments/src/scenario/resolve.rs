@@ -232,12 +232,7 @@ impl Scenario {
     fn own_cores(&self, engine: Option<Engine>, device: &Device) -> Result<Option<CoreSelection>> {
         let Some((cores, cpu)) = engine.and_then(|engine| engine.cores).zip(device.cpu()) else { return Ok(None) };
         let wanted: CoreSelection = cores.parse().map_err(|error| self.error(Key::Cores, error))?;
-        Ok(Some(match (wanted, cpu.choose(wanted, self.frequency)) {
-            (CoreSelection::Some { class, .. }, Err(SelectionError::TooMany { available, .. })) => {
-                CoreSelection::Some { class, count: available }
-            }
-            _ => wanted,
-        }))
+        Ok(Some(wanted.or_all_of_class(cpu.choose(wanted, self.frequency))))
     }
 
     fn graph_kind(&self, stack: &Stack, algorithm: Option<&'static str>) -> Result<GraphKind> {

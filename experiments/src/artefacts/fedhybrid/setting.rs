@@ -1,6 +1,6 @@
 //! What FedHybrid's artefacts share: phones, networks, and runs of MNN with and without the phone's own memory.
 
-use haversack_devices::{CoreSelection, SelectionError, System};
+use haversack_devices::{CoreSelection, System};
 use haversack_training::PhoneReport;
 use statrs::statistics::Statistics;
 
@@ -47,13 +47,8 @@ pub(crate) fn scenario(context: &Context<'_>, phone: &str, model: &str, batch: u
     scenario.seed = context.seed;
     scenario.frequency = context.reading_text("frequency")?.parse()?;
     let cpu = context.device(phone)?.cpu().with_context(|| format!("{phone} has no CPU"))?;
-    let cores = context.reading_text("cores")?.parse()?;
-    scenario.cores = Some(match (cores, cpu.choose(cores, scenario.frequency)) {
-        (CoreSelection::Some { class, .. }, Err(SelectionError::TooMany { available, .. })) => {
-            CoreSelection::Some { class, count: available }
-        }
-        _ => cores,
-    });
+    let cores: CoreSelection = context.reading_text("cores")?.parse()?;
+    scenario.cores = Some(cores.or_all_of_class(cpu.choose(cores, scenario.frequency)));
     Ok(scenario)
 }
 
