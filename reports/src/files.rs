@@ -45,6 +45,17 @@ pub fn create_folder(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).map_err(|source| FileError::new("create", path, source))
 }
 
+/// What was `done` to `path`, by the verb `action`; `None` if there is no such file.
+///
+/// # Errors
+/// [`FileError`] with any other cause.
+pub fn if_there<T>(action: &'static str, path: &Path, done: io::Result<T>) -> Result<Option<T>, FileError> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some).map_err(|source| FileError::new(action, path, source)),
+    }
+}
+
 /// A file under way beside its name; it goes away with its owner, unless it has taken the name.
 pub(crate) struct Part {
     part: PathBuf,

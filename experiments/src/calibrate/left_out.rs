@@ -22,13 +22,12 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use haversack_devices::load;
 use haversack_devices::registry::digest;
 use haversack_devices::text::{hint, read_toml};
-use haversack_reports::files::{FileError, write_atomically};
+use haversack_reports::files::{if_there, write_atomically};
 use serde::{Deserialize, Serialize};
 
 use super::observation::{self, Calibration, Observations, title};
@@ -149,16 +148,13 @@ impl LeftOut {
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].
     pub fn read(path: &Path, replaced: &[Calibration]) -> Result<Self> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => {
+        let read = if_there("read", path, std::fs::read_to_string(path));
+        match read.map_err(|error| CommandError::input(format!("--store: {error}")))? {
+            Some(text) => {
                 let kept = without(&text, replaced)?;
                 Self::parse(&path.display().to_string(), kept.as_deref().unwrap_or(&text), &reference()?)
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => {
-                let error = FileError { action: "read", path: path.to_path_buf(), source };
-                Err(CommandError::input(format!("--store: {error}")))
-            }
+            None => Ok(Self::default()),
         }
     }
 

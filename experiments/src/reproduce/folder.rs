@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haversack_reports::files::{create_folder, write_atomically};
+use haversack_reports::files::{create_folder, if_there, write_atomically};
 use haversack_reports::{FileError, Rendered};
 
 use crate::measured::Measured;
@@ -66,11 +66,7 @@ impl Folder {
         let file = |extension: &str| folder.join(format!("{artefact}.{extension}"));
         match figure {
             Some(figure) => figure.write(&folder.join(artefact))?,
-            None => {
-                for path in [file("svg"), file("png")] {
-                    absent_or_removed(&path)?;
-                }
-            }
+            None => [file("svg"), file("png")].iter().try_for_each(|path| absent_or_removed(path))?,
         }
         match measured {
             Some(measured) => write_atomically(&file("toml"), measured.to_text().as_bytes())?,
@@ -85,21 +81,17 @@ impl Folder {
     /// A file that is there and cannot be read.
     pub(super) fn figure(&self, paper: &str, artefact: &str) -> Result<Option<String>, FileError> {
         let path = self.root.join(paper).join(format!("{artefact}.svg"));
-        match fs::read_to_string(&path) {
-            Ok(svg) => Ok(Some(svg)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(FileError { action: "read", path, source }),
-        }
+        if_there("read", &path, fs::read_to_string(&path))
     }
 
     /// Copies an artefact's files from the folder `from`.
     pub(super) fn copy_artefact(&self, from: &Path, paper: &str, artefact: &str) -> Result<(), FileError> {
         create_folder(&self.root.join(paper))?;
         for name in names(paper, artefact) {
-            match fs::read(from.join(&name)) {
-                Ok(bytes) => write_atomically(&self.root.join(&name), &bytes)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => absent_or_removed(&self.root.join(&name))?,
-                Err(source) => return Err(FileError { action: "read", path: from.join(&name), source }),
+            let [from, to] = [from, &self.root].map(|folder| folder.join(&name));
+            match if_there("read", &from, fs::read(&from))? {
+                Some(bytes) => write_atomically(&to, &bytes)?,
+                None => absent_or_removed(&to)?,
             }
         }
         Ok(())
@@ -129,12 +121,7 @@ fn usable(root: &Path, papers: &[&str]) -> Result<(), FileError> {
 }
 
 fn absent_or_removed(path: &Path) -> Result<(), FileError> {
-    match fs::remove_file(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(FileError { action: "remove", path: path.to_path_buf(), source })
-        }
-        _ => Ok(()),
-    }
+    if_there("remove", path, fs::remove_file(path)).map(drop)
 }
 
 #[cfg(test)]

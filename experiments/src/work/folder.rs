@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use haversack_reports::FileError;
-use haversack_reports::files::{create_folder, write_atomically};
+use haversack_reports::files::{create_folder, if_there, write_atomically};
 use serde_json::{Map, Value};
 
 use crate::error::{CommandError, Result};
@@ -165,12 +165,8 @@ fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Res
 fn remove(root: &Path, name: &str) -> Result<()> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     let path = root.join(name);
-    match if inside { fs::remove_file(&path) } else { Ok(()) } {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(refused(FileError { action: "remove", path, source }))
-        }
-        _ => Ok(()),
-    }
+    let removed = if inside { fs::remove_file(&path) } else { Ok(()) };
+    if_there("remove", &path, removed).map(drop).map_err(refused)
 }
 
 #[cfg(test)]
