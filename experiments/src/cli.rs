@@ -149,13 +149,7 @@ fn gone(error: &Error, line: &[String]) -> Option<Error> {
 
 /// What the command line says that is not known.
 fn unknown(error: &Error) -> Option<&str> {
-    let kind = match error.kind() {
-        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
-        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
-        ErrorKind::InvalidValue => ContextKind::InvalidValue,
-        _ => return None,
-    };
-    match error.get(kind) {
+    match error.get(kinds(error)?.0) {
         Some(ContextValue::String(text)) => Some(text),
         _ => None,
     }
@@ -182,26 +176,29 @@ const NUMBERS: [(&str, &str); 8] = [
     ("provided string was not `true` or `false`", "expected true or false"),
 ];
 
+/// Where an error about an unknown word has it, and what is suggested in its place.
+fn kinds(error: &Error) -> Option<(ContextKind, ContextKind)> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => Some((ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand)),
+        ErrorKind::UnknownArgument => Some((ContextKind::InvalidArg, ContextKind::SuggestedArg)),
+        ErrorKind::InvalidValue => Some((ContextKind::InvalidValue, ContextKind::SuggestedValue)),
+        _ => None,
+    }
+}
+
 /// The error in plain words.
 fn plainly(mut error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::ValueValidation => value(error),
-        ErrorKind::InvalidSubcommand => {
-            keep_likely(&mut error, ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand);
-            error
-        }
-        ErrorKind::UnknownArgument => {
-            keep_likely(&mut error, ContextKind::InvalidArg, ContextKind::SuggestedArg);
-            // That a flag could be passed as a value: nobody names a file so.
-            error.remove(ContextKind::Suggested);
-            error
-        }
-        ErrorKind::InvalidValue => {
-            keep_likely(&mut error, ContextKind::InvalidValue, ContextKind::SuggestedValue);
-            error
-        }
-        _ => error,
+    if error.kind() == ErrorKind::ValueValidation {
+        return value(error);
     }
+    if let Some((found, suggested)) = kinds(&error) {
+        keep_likely(&mut error, found, suggested);
+    }
+    if error.kind() == ErrorKind::UnknownArgument {
+        // That a flag could be passed as a value: nobody names a file so.
+        error.remove(ContextKind::Suggested);
+    }
+    error
 }
 
 /// A value that its flag cannot have.
