@@ -9,8 +9,7 @@ use crate::shape::{Dim, Shape};
 
 /// `Shape`: a row of sizes.
 pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (_, shape) = importer.shaped(node, 0)?;
     let place = |value: i64| {
         let rank = i64::try_from(shape.rank()).unwrap_or(i64::MAX);
         let value = if value < 0 { value.saturating_add(rank) } else { value };

@@ -24,8 +24,7 @@ fn left_of(shape: &Shape, reduced: &[usize], keeps: bool) -> Shape {
 
 /// A reduction over fixed axes: the mean, or what `how` says.
 pub(super) fn reduce(importer: &mut Importer<'_>, node: &OnnxNode, how: Option<Reducing>) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let reduced = match axes(importer, node)?.filter(|axes| !axes.is_empty()) {
         Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
         None => (0..shape.rank()).collect(),
@@ -47,8 +46,7 @@ pub(super) fn reduce(importer: &mut Importer<'_>, node: &OnnxNode, how: Option<R
 
 /// `ArgMax` and `ArgMin`: places, through which no gradient flows.
 pub(super) fn arg(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let axis = place(node.int("axis")?.unwrap_or(0), shape.rank())?;
     let left = left_of(&shape, &[axis], node.int("keepdims")?.unwrap_or(1) != 0);
     importer.computed(&[item], left, Kind::Whole)

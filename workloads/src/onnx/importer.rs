@@ -151,6 +151,13 @@ impl<'a> Importer<'a> {
         Ok(self.network.reshape("loss.scores", turned, rows)?)
     }
 
+    /// As [`Self::item`], and its shape.
+    pub(super) fn shaped(&mut self, node: &OnnxNode, index: usize) -> Result<(Item, Shape)> {
+        let item = self.item(node, index)?;
+        let shape = self.shape(&item);
+        Ok((item, shape))
+    }
+
     /// Input `index` of `node`, which the operator cannot do without.
     pub(super) fn item(&mut self, node: &OnnxNode, index: usize) -> Result<Item> {
         match self.optional(node, index)? {

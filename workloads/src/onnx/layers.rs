@@ -163,8 +163,7 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
 
 /// A `Conv` of every channel by itself with a constant weight: blurring, which saves nothing.
 fn filter(importer: &mut Importer<'_>, node: &OnnxNode, original: ValueId, x: ValueId) -> Result<Item> {
-    let weight = importer.item(node, 1)?;
-    let weight = importer.shape(&weight);
+    let (_, weight) = importer.shaped(node, 1)?;
     let shape = importer.network.shape(x).clone();
     let kernel: Vec<i64> = weight.0.iter().skip(2).map(|dim| i64::try_from(dim.size).unwrap_or(-1)).collect();
     let groups = node.int("group")?.unwrap_or(1);

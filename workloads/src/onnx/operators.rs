@@ -33,7 +33,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["ConvTranspose"], further::transposed_convolution),
     (&["Cos", "Sin"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Sin))),
     (&["DepthToSpace", "SpaceToDepth"], further::blocks),
-    (&["Div"], pointwise::div),
+    (&["Div"], |importer, node| pointwise::pairwise(importer, node, Pairing::Quotient)),
     (&["Dropout"], layers::dropout),
     (&["Einsum"], further::einsum),
     (&["Erf"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Erf))),
@@ -63,7 +63,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["Neg"], |importer, node| pointwise::unary(importer, node, Unary::Scale(-1.0))),
     (&["PRelu"], |importer, node| pointwise::pairwise(importer, node, Pairing::PRelu)),
     (&["Pad"], slices::pad),
-    (&["Pow"], pointwise::pow),
+    (&["Pow"], |importer, node| pointwise::pairwise(importer, node, Pairing::PowerOf)),
     (&["Reciprocal"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Reciprocal))),
     (&["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"], |importer, node| {
         further::reduce(importer, node, Some(Reducing::Norm))
@@ -71,7 +71,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["ReduceMax", "ReduceMin"], |importer, node| further::reduce(importer, node, Some(Reducing::Largest))),
     (&["ReduceMean"], |importer, node| further::reduce(importer, node, None)),
     (&["ReduceSum"], |importer, node| further::reduce(importer, node, Some(Reducing::Sum))),
-    (&["Relu"], pointwise::relu),
+    (&["Relu"], |importer, node| pointwise::overwriting(importer, node, Unary::Relu)),
     (&["Reshape"], rearrange::reshape),
     (&["Resize", "Upsample"], further::resize),
     (&["Sigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Sigmoid)),

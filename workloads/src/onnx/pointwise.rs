@@ -96,11 +96,6 @@ fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item)
     Ok(importer.network.mul(&node.name, x, other)?)
 }
 
-/// `Div`.
-pub(super) fn div(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    pairwise(importer, node, Pairing::Quotient)
-}
-
 /// An element-wise function of two operands; of one of them where the other is a constant that it is known for.
 pub(super) fn pairwise(importer: &mut Importer<'_>, node: &OnnxNode, pairing: Pairing) -> Result<Item> {
     let [a, b] = match sides(importer, node)? {
@@ -148,11 +143,6 @@ pub(super) fn extreme(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     }
 }
 
-/// `Pow`: with a constant exponent it saves its input.
-pub(super) fn pow(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    pairwise(importer, node, Pairing::PowerOf)
-}
-
 /// `LeakyRelu`, in place where nobody else needs its input.
 pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     const DEFAULT: f64 = 0.01;
@@ -162,7 +152,7 @@ pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
 }
 
 /// An element-wise function of one operand, in place where nobody else needs it.
-fn overwriting(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
+pub(super) fn overwriting(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
     of_one(importer, node, |importer, x| {
         if importer.overwrites(x) {
             return importer.network.in_place(&node.name, x, function);
@@ -202,11 +192,6 @@ pub(super) fn swish(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
         return Err(Fault::mismatch("a factor within the function ('alpha')", "alpha of 1"));
     }
     unary(importer, node, Unary::Silu)
-}
-
-/// `Relu`, in place where nobody else needs its input.
-pub(super) fn relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    overwriting(importer, node, Unary::Relu)
 }
 
 /// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.

@@ -111,8 +111,7 @@ fn without_ones(old: &Shape, shape: &Shape) -> Part {
 
 /// `Flatten`: two dimensions, cut before `axis`.
 pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let axis = node.int("axis")?.unwrap_or(1);
     let rank = shape.rank();
     let cut = if usize::try_from(axis) == Ok(rank) { rank } else { place(axis, rank)? };
@@ -126,8 +125,7 @@ pub(super) fn flatten(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 
 /// `Squeeze`.
 pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let places = match axes(importer, node)? {
         Some(axes) => axes.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,
         None => (0..shape.rank()).filter(|&axis| shape.dim(axis) == Dim::ONE).collect(),
@@ -142,8 +140,7 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
 
 /// `Unsqueeze`.
 pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let new = axes(importer, node)?.ok_or_else(|| Fault::new("attribute 'axes' is missing; expected one"))?;
     let rank = shape.rank() + new.len();
     let mut places = new.iter().map(|&axis| place(axis, rank)).collect::<Result<Vec<_>, _>>()?;
@@ -159,8 +156,7 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
 
 /// `Transpose`.
 pub(super) fn transpose(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let order = match node.attribute("perm") {
         None => (0..shape.rank()).rev().collect(),
         Some(perm) => perm.ints.iter().map(|&axis| place(axis, shape.rank())).collect::<Result<Vec<_>, _>>()?,

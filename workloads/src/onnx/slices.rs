@@ -136,8 +136,7 @@ fn in_one_piece(shape: &Shape, axis: usize) -> bool {
 
 /// `Split`: equal parts, or parts of given sizes.
 pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    let shape = importer.shape(&item);
+    let (item, shape) = importer.shaped(node, 0)?;
     let axis = place(node.int("axis")?.unwrap_or(0), shape.rank())?;
     let size = shape.size(axis);
     let parts = node.outputs.len() as u64;
