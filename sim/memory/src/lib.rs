@@ -29,5 +29,6 @@
 pub mod allocators;
 pub mod pages;
 pub mod phone;
+mod slots;
 
 pub use allocators::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator, PoolAllocator};

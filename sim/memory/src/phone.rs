@@ -36,7 +36,6 @@ mod processes;
 mod reclaim;
 mod report;
 mod settings;
-mod slots;
 mod swap;
 mod time;
 mod workingset;
@@ -56,10 +55,11 @@ use lmkd::Daemon;
 use pressure::Pressure;
 use processes::{Process, Region};
 use reclaim::Writeback;
-use slots::Slots;
 use swap::{Partition, Swap, Zram};
 use time::Kswapd;
 use workingset::Workingset;
+
+use crate::slots::Slots;
 
 /// A process of a [`PhoneMemory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,8 +122,8 @@ impl PhoneMemory {
             free: settings.ram.0,
             resident: [0; 3],
             extents: Extents::new(),
-            processes: Slots::new(),
-            regions: Slots::new(),
+            processes: Slots::default(),
+            regions: Slots::default(),
             stamp: 0,
             swap: Swap {
                 zram: Zram { capacity: settings.zram.0 / PAGE, stored: 0, dram: 0 },

@@ -11,6 +11,7 @@
 use haversack_devices::units::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
+use crate::slots::Slots;
 
 const MIB: u64 = 1 << 20;
 /// Every size is a multiple of this.
@@ -31,8 +32,7 @@ const SEGMENT_STEP: u64 = 2 * MIB;
 #[must_use]
 pub struct CachingAllocator {
     budget: u64,
-    blocks: Vec<Block>,
-    vacant: Vec<u32>,
+    blocks: Slots<Block>,
     /// Free blocks of small and of large segments, sorted: by size, then by age. There are few, as neighbours merge.
     free: [Vec<FreeBlock>; 2],
     born: u64,
@@ -69,15 +69,6 @@ impl CachingAllocator {
 
     fn block(&self, id: u32) -> Block {
         self.blocks[id as usize]
-    }
-
-    fn add_block(&mut self, block: Block) -> u32 {
-        if let Some(id) = self.vacant.pop() {
-            self.blocks[id as usize] = block;
-            return id;
-        }
-        self.blocks.push(block);
-        (self.blocks.len() - 1) as u32
     }
 
     fn insert_free(&mut self, id: u32) {
@@ -118,12 +109,12 @@ impl CachingAllocator {
         self.reserved += segment;
         let place = self.born;
         self.born += segment;
-        Ok(self.add_block(Block { size: segment, place, previous: None, next: None, large, state: State::Used }))
+        Ok(self.blocks.put(Block { size: segment, place, previous: None, next: None, large, state: State::Used }))
     }
 
     /// Gives every segment that is entirely free back to the system.
     fn release_cached(&mut self) {
-        let Self { blocks, vacant, free, reserved, .. } = self;
+        let Self { blocks, free, reserved, .. } = self;
         for pool in free {
             pool.retain(|&(size, _, id)| {
                 let block = &mut blocks[id as usize];
@@ -131,7 +122,7 @@ impl CachingAllocator {
                 if is_whole {
                     *reserved -= size;
                     block.state = State::Vacant;
-                    vacant.push(id);
+                    blocks.give_back(id as usize);
                 }
                 !is_whole
             });
@@ -148,7 +139,7 @@ impl CachingAllocator {
         }
         let place = block.place + size;
         let tail = Block { size: rest, place, previous: Some(id), next: block.next, ..block };
-        let tail_id = self.add_block(tail);
+        let tail_id = self.blocks.put(tail);
         if let Some(next) = block.next {
             self.blocks[next as usize].previous = Some(tail_id);
         }
@@ -168,7 +159,7 @@ impl CachingAllocator {
             self.blocks[next as usize].previous = Some(id);
         }
         self.blocks[right as usize].state = State::Vacant;
-        self.vacant.push(right);
+        self.blocks.give_back(right as usize);
     }
 }
 
@@ -185,7 +176,7 @@ impl Allocator for CachingAllocator {
 
     fn free(&mut self, allocation: Allocation) {
         let mut id = allocation.0;
-        let Some(&block) = self.blocks.get(id as usize).filter(|block| block.state == State::Used) else { return };
+        let Some(&block) = self.blocks.get(id).filter(|block| block.state == State::Used) else { return };
         self.allocated -= block.size;
         if let Some(next) = block.next.filter(|&next| self.block(next).state == State::Free) {
             self.remove_free(next);
@@ -203,7 +194,7 @@ impl Allocator for CachingAllocator {
     fn shrink(&mut self, allocation: Allocation, size: Bytes) {
         let id = allocation.0;
         let size = rounded(size);
-        let held = match self.blocks.get(id as usize) {
+        let held = match self.blocks.get(id) {
             Some(block) if block.state == State::Used && block.size > size => block.size,
             _ => return,
         };

@@ -7,6 +7,7 @@
 use haversack_devices::units::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
+use crate::slots::Slots;
 
 /// Every place is a multiple of this (`MNN_MEMORY_ALIGN_DEFAULT`).
 const ALIGNMENT: u64 = 64;
@@ -16,9 +17,7 @@ const ALIGNMENT: u64 = 64;
 #[must_use]
 pub struct PoolAllocator {
     budget: u64,
-    blocks: Vec<Block>,
-    /// Places in `blocks` of those that are no more.
-    vacant: Vec<u32>,
+    blocks: Slots<Block>,
     /// Blocks made so far.
     born: u64,
     /// Free blocks by size, then by age; those of one class of sizes together, so that few are looked at and moved at a time.
@@ -54,12 +53,7 @@ impl PoolAllocator {
     fn add(&mut self, block: Block) -> u32 {
         let block = Block { born: self.born, ..block };
         self.born += 1;
-        if let Some(id) = self.vacant.pop() {
-            self.blocks[id as usize] = block;
-            return id;
-        }
-        self.blocks.push(block);
-        (self.blocks.len() - 1) as u32
+        self.blocks.put(block)
     }
 
     fn key(&self, id: u32) -> Key {
@@ -106,7 +100,7 @@ impl PoolAllocator {
             for half in whole.halves.take().into_iter().flatten() {
                 let alike = &mut self.free[class(self.blocks[half as usize].size)];
                 alike.iter().position(|&(.., id)| id == half).map(|place| alike.remove(place));
-                self.vacant.push(half);
+                self.blocks.give_back(half as usize);
             }
             id = parent;
         }
@@ -148,21 +142,21 @@ impl Allocator for PoolAllocator {
     }
 
     fn free(&mut self, allocation: Allocation) {
-        let Some(given) = self.blocks.get_mut(allocation.0 as usize).and_then(|block| block.given.take()) else {
+        let Some(given) = self.blocks.get_mut(allocation.0).and_then(|block| block.given.take()) else {
             return;
         };
         self.allocated -= given;
         let Block { size, apart, .. } = self.blocks[allocation.0 as usize];
         if apart {
             self.reserved = self.reserved.saturating_sub(size);
-            self.vacant.push(allocation.0);
+            self.blocks.give_back(allocation.0 as usize);
         } else {
             self.release(allocation.0);
         }
     }
 
     fn shrink(&mut self, allocation: Allocation, size: Bytes) {
-        let given = self.blocks.get_mut(allocation.0 as usize).and_then(|block| block.given.as_mut());
+        let given = self.blocks.get_mut(allocation.0).and_then(|block| block.given.as_mut());
         if let Some(given) = given.filter(|given| size.0 < **given) {
             self.allocated -= *given - size.0;
             *given = size.0;
