@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 
 use super::base::{Text, chain, is_path};
 use super::{CalibrationError, ConstantEntry, Dimension, Visit};
@@ -305,8 +306,8 @@ pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 /// FNV-1a, 64 bit, of what comes piece by piece; shown as 16 lower-case hex digits.
-#[derive(Clone, Copy, Debug)]
-pub struct Digest(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub u64);
 
 impl Default for Digest {
     fn default() -> Self {
@@ -315,6 +316,11 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// Of `numbers`, each by its bytes from the lowest on.
+    pub fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        Self(fnv1a(numbers.into_iter().flat_map(u64::to_le_bytes)))
+    }
+
     /// Takes the next piece.
     pub fn update(&mut self, piece: impl IntoIterator<Item = u8>) {
         self.0 = piece.into_iter().fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -324,5 +330,11 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }

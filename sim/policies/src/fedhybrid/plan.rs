@@ -4,11 +4,10 @@
 //! text. It says which graph, profile and budget it is for, so that it is carried out for no other; making it counts
 //! operations, which take time on whatever core makes it.
 
-use std::fmt;
-
+use haversack_devices::calibration::Digest;
 use haversack_devices::units::Bytes;
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::planning::Room;
@@ -81,7 +80,7 @@ pub enum PlanError {
 impl Plan {
     /// That of `steps`, made with `operations` for what has these digests.
     pub(super) fn new(graph: Digest, profile: Digest, room: Room, operations: Operations, steps: Vec<Step>) -> Self {
-        let mut plan = Self { version: VERSION, graph, profile, room, operations, steps, checksum: Digest::EMPTY };
+        let mut plan = Self { version: VERSION, graph, profile, room, operations, steps, checksum: Digest::default() };
         plan.checksum = plan.sum();
         plan
     }
@@ -128,32 +127,5 @@ impl Plan {
         let operations = [self.operations.scores, self.operations.operators];
         let of_step = |step: &Step| [u64::from(step.before), u64::from(step.tensor), step.technique as u64];
         Digest::of(head.into_iter().chain(room).chain(operations).chain(self.steps.iter().flat_map(of_step)))
-    }
-}
-
-/// FNV-1a of numbers: which graph, times and choices a plan is for. It is written as 16 hex digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Digest(u64);
-
-impl Digest {
-    /// Of nothing.
-    const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
-
-    /// Of `numbers`, in order.
-    pub(super) fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
-        let bytes = numbers.into_iter().flat_map(u64::to_le_bytes);
-        Self(bytes.fold(Self::EMPTY.0, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

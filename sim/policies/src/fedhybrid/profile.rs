@@ -1,11 +1,12 @@
 //! What a plan is made from beside the budget: a graph, and what a device takes for it.
 
+use haversack_devices::calibration::Digest;
 use haversack_devices::units::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
 
 use super::choice::Chooser;
 use super::parameters::Parameters;
-use super::plan::{Digest, Plan, PlanError};
+use super::plan::{Plan, PlanError};
 use super::planner::Walk;
 use crate::planning::Room;
 use crate::restore::Technique;
