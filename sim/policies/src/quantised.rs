@@ -102,33 +102,20 @@ pub struct Quantisation {
 /// The bits of a tensor that is stored as it was made.
 pub const WHOLE: u8 = 32;
 
-/// What one saved tensor consists of.
-#[derive(Clone, Copy, Debug, Default)]
-struct Parts {
-    /// Bytes of the tensor as it was made.
-    whole: Extent,
-    values: Extent,
-    copies: u64,
-    /// Elements of which a bit is kept.
-    bits: Extent,
-    /// Elements of which a byte is kept.
-    bytes: Extent,
-}
-
-/// What a saved tensor consists of in its stored form, in this order.
+/// What a saved tensor consists of in its stored form, in this order; of so many samples, or by their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct StoredParts {
+pub struct StoredParts<N = u64> {
     /// Bytes of the tensor as it was made.
-    pub whole: u64,
+    pub whole: N,
     /// Values of one copy.
-    pub values: u64,
+    pub values: N,
     /// The number of copies of its values.
     pub copies: u64,
     /// Elements of which a bit is kept: what a ReLU or a mask lets through.
-    pub bits: u64,
+    pub bits: N,
     /// Elements of which a byte is kept: positions within a window.
-    pub positions: u64,
+    pub positions: N,
 }
 
 impl StoredParts {
@@ -170,15 +157,15 @@ impl StoredParts {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quantised {
-    parts: Vec<Option<Parts>>,
+    parts: Vec<Option<StoredParts<Extent>>>,
 }
 
 impl Quantised {
     /// Looks through what backward needs of each saved tensor of `graph`.
     pub fn new(graph: &TrainingGraph, rules: &Quantisation, sizes: ElementBytes) -> Self {
-        let mut parts: Vec<Option<Parts>> = vec![None; graph.tensors.len()];
+        let mut parts: Vec<Option<StoredParts<Extent>>> = vec![None; graph.tensors.len()];
         for tensor in graph.saved() {
-            parts[tensor as usize] = Some(Parts { whole: graph.tensor(tensor).bytes, ..Parts::default() });
+            parts[tensor as usize] = Some(StoredParts { whole: graph.tensor(tensor).bytes, ..StoredParts::default() });
         }
         for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
             for &input in &node.inputs {
@@ -200,7 +187,7 @@ impl Quantised {
                     Need::Signs => found.bits = tensor.bytes.times(1, value),
                     Need::Mask if rules.redraw_masks => {}
                     Need::Mask => found.bits = tensor.bytes.times(1, sizes.mask),
-                    Need::Indices => found.bytes = tensor.bytes.times(1, size_of::<i64>() as u64),
+                    Need::Indices => found.positions = tensor.bytes.times(1, size_of::<i64>() as u64),
                     Need::Shape | Need::Statistics => {}
                 }
             }
@@ -208,7 +195,7 @@ impl Quantised {
         Self { parts }
     }
 
-    fn of(&self, tensor: TensorId) -> Option<&Parts> {
+    fn of(&self, tensor: TensorId) -> Option<&StoredParts<Extent>> {
         self.parts.get(tensor as usize).and_then(Option::as_ref)
     }
 
@@ -234,7 +221,7 @@ impl Quantised {
             values: parts.values.at(samples),
             copies: parts.copies,
             bits: parts.bits.at(samples),
-            positions: parts.bytes.at(samples),
+            positions: parts.positions.at(samples),
         })
     }
 
