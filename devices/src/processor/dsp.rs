@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use crate::device::{Device, DspConstants};
 use crate::processor::power::{Limit, Stalls, longest};
-use crate::processor::{Cost, CpuCores};
-use crate::stack::{DspLibrary, StackOnDsp};
 use crate::units::{Bytes, FlopsPerSecond, Fraction, Nanos};
-use crate::work::{OperatorKind, Precision, Product, ProductRole, Work};
+use crate::{Cost, CpuCores, DspLibrary, OperatorKind, Precision, Product, ProductRole, StackOnDsp, Work};
 
 /// A DSP.
 #[derive(Clone, Debug)]

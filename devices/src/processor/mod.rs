@@ -11,11 +11,8 @@ mod selection;
 
 use thiserror::Error;
 
-use crate::device::Device;
-use crate::stack::{Stack, StackOnCpu, StackOnGpu};
-use crate::thermal::{Heat, Thermal};
 use crate::units::{Bytes, Celsius, Fraction, Nanos, Watts};
-use crate::work::Work;
+use crate::{Device, Heat, Stack, StackOnCpu, StackOnGpu, Thermal, Work};
 
 pub use cpu::{Core, Cpu, CpuCores, framed};
 pub use dsp::{Dsp, Offloader};

@@ -13,12 +13,10 @@ use haversack_devices::units::Bytes;
 use haversack_workloads::{Phase, TensorId};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::error::PolicyError;
 use crate::planning::Operations;
 use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
 use crate::ranking::{Ranking, Scored};
-use crate::setting::Setting;
-use crate::view::{MemoryView, TensorState};
+use crate::{MemoryView, PolicyError, Setting, TensorState};
 
 /// How scenarios name it, and what they can set.
 pub static DGC: Entry = Entry {

@@ -10,9 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::processor::{Cost, CpuCores, ProcessorKind};
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{Cost, CpuCores, Precision, ProcessorKind};
 use haversack_policies::quantised::{Control, Packing, Quantisation, Quantised, WHOLE};
 use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
 use haversack_workloads::training_graph::Need;

@@ -2,14 +2,12 @@
 
 pub(crate) mod packing;
 
-use haversack_devices::device::Device;
 use haversack_devices::processor::{
     CoreSelection, Cost, CpuCores, Frequency, Offloader, Processor, ProcessorError, ProcessorKind, Queue,
 };
-use haversack_devices::stack::Stack;
-use haversack_devices::storage::ScalarSpeed;
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Flops, Nanos};
 use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, Traffic, Work};
+use haversack_devices::{Device, ScalarSpeed, Stack};
 use haversack_memory::phone::PAGE;
 use haversack_policies::planning::{Operations, Planner, Planning};
 use haversack_policies::setting::Swapping;

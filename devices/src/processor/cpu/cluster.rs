@@ -1,9 +1,8 @@
 //! A CPU cluster: what its cores do in a cycle, and the table of operating points that they all run at.
 
 use crate::device::{ClusterConstants, DvfsCurve, PowerConstants};
-use crate::stack::Int8Kernels;
 use crate::units::{Factor, FlopsPerCycle, Hertz, Watts};
-use crate::work::Precision;
+use crate::{Int8Kernels, Precision};
 
 /// Frequencies that differ by less are one: data sheets and tables round.
 const TOLERANCE: f64 = 0.0005;

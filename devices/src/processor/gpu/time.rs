@@ -11,10 +11,9 @@
 //! Counts of atomics are real numbers, since a closed form gives their expectation.
 
 use super::{Gpu, PIPELINE, by_dram};
-use crate::processor::Cost;
 use crate::processor::power::{Limit, Stalls, longest};
-use crate::stack::StackOnGpu;
 use crate::units::{Bytes, Interval, Nanos};
+use crate::{Cost, StackOnGpu};
 
 /// Cycles of an atomic on shared memory, whose bank it reads and writes at a word a cycle (CUDA C++ Programming Guide,
 /// on shared memory).
