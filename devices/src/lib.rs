@@ -52,7 +52,7 @@ pub use processor::{
 };
 pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system, stacks_that_fit};
 pub use stack::{
-    DspLibrary, Efficiency, Fold, Int8Kernels, Stack, StackAllocator, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu,
+    AllocatorKind, DspLibrary, Efficiency, Fold, Int8Kernels, Stack, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu,
     fitted_constants,
 };
 pub use storage::{Flash, FlashQueue, ScalarSpeed};

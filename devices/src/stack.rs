@@ -350,7 +350,7 @@ section! {
         /// weights in the format of the run. Without it only a stack whose graph is `eager` runs them, as they are.
         pub folds: Option<Vec<Fold>>,
         /// `exact`, `caching` or `pool`.
-        pub allocator: StackAllocator,
+        pub allocator: AllocatorKind,
         /// Bytes an element of a dropout mask.
         pub dropout_mask: Constant<Bytes>,
         /// Allocations are rounded up to a multiple of this.
@@ -515,11 +515,12 @@ pub enum StackGraph {
 impl Visit for StackGraph {}
 
 /// Where a stack's tensors come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum StackAllocator {
+pub enum AllocatorKind {
     /// A plan made before the run: every tensor its own exact piece.
+    #[default]
     Exact,
     /// PyTorch's caching allocator.
     Caching,
@@ -527,7 +528,7 @@ pub enum StackAllocator {
     Pool,
 }
 
-impl Visit for StackAllocator {}
+impl Visit for AllocatorKind {}
 
 /// What an inference engine computes within the convolution or the dense layer before it, when it prepares a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]

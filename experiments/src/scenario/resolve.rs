@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::processor::{CoreSelection, Processor, ProcessorError, ProcessorKind, SelectionError};
 use haversack_devices::units::Celsius;
 use haversack_devices::work::{MemoryFormat, Precision};
-use haversack_devices::{Device, Fold, Frequency, Stack, StackAllocator, StackGraph, System, stacks_that_fit};
+use haversack_devices::{
+    CoreSelection, Device, Fold, Frequency, Processor, ProcessorError, ProcessorKind, SelectionError, Stack,
+    StackGraph, System, stacks_that_fit,
+};
 use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::{Engine, EngineProcessor, Entry};
 use haversack_policies::{PolicyError, registry};
-use haversack_training::{AllocatorKind, Machine, MachineError, Phone, Trains};
+use haversack_training::{Machine, MachineError, Phone, Trains};
 use haversack_workloads::autograd::Attention;
 use haversack_workloads::express::Version;
 use haversack_workloads::lowering::{Gradients, Variant};
@@ -137,15 +139,10 @@ impl Scenario {
             GraphKind::Computable(variant) => Some(variant),
             GraphKind::Eager { .. } | GraphKind::Expressions(_) | GraphKind::Integer(_) => None,
         };
-        let own_allocator = match stack.constants.allocator {
-            StackAllocator::Exact => AllocatorKind::Exact,
-            StackAllocator::Caching => AllocatorKind::Caching,
-            StackAllocator::Pool => AllocatorKind::Pool,
-        };
         let learns = engine.is_some_and(|engine| engine.keeps_learning);
         let own_iterations = if learns { ITERATIONS_OF_LEARNERS } else { DEFAULT_ITERATIONS };
         scenario.iterations = Some(self.iterations.unwrap_or(own_iterations));
-        scenario.allocator = Some(self.allocator.unwrap_or(own_allocator));
+        scenario.allocator = Some(self.allocator.unwrap_or(stack.constants.allocator));
         if scenario.cores.is_none() {
             scenario.cores = self.own_cores(engine, &device)?;
         }

@@ -3,12 +3,10 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::device::{ClusterClass, Device};
-use haversack_devices::processor::{CoreSelection, Frequency};
 use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, Request, ScalarSpeed};
 use haversack_devices::system::PageCosts;
 use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_devices::{Schedutil, System, load, load_system};
+use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Schedutil, System, load, load_system};
 use haversack_memory::phone::{PAGE, Settings, Waits};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! What is to be simulated.
 
 use haversack_devices::units::{Bytes, Celsius, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{AllocatorKind, Precision};
 use haversack_workloads::TrainingGraph;
 
 use crate::phone::Phone;
@@ -48,18 +48,6 @@ impl Budgets {
         }
         self.memory = Some(self.memory.map_or(memory, |own| own.min(memory)));
     }
-}
-
-/// Which allocator stands between tensors and memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AllocatorKind {
-    /// Every tensor its own exact piece.
-    #[default]
-    Exact,
-    /// PyTorch's caching allocator.
-    Caching,
-    /// MNN's pool.
-    Pool,
 }
 
 /// What to record beside the results.

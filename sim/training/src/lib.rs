@@ -66,7 +66,8 @@ mod tensors;
 mod timeline;
 
 pub use error::RunError;
-pub use job::{AllocatorKind, Budgets, Job, Observe, Wall};
+pub use haversack_devices::AllocatorKind;
+pub use job::{Budgets, Job, Observe, Wall};
 pub use lesson::Lesson;
 pub use machine::packing::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};

@@ -1,8 +1,8 @@
 //! Single operators and what is beside them: tables 3 and 6, sections 3.3 and 3.6.
 
-use haversack_devices::processor::ProcessorKind;
-use haversack_devices::work::{OperatorKind, Precision, Traffic, Work};
-use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Stack};
+use haversack_devices::{
+    ClusterClass, CoreSelection, Device, Frequency, OperatorKind, Precision, ProcessorKind, Stack, Traffic, Work,
+};
 use haversack_training::{Machine, Trains};
 use haversack_workloads::counts::count;
 use haversack_workloads::{Network as Layers, Op, models};
