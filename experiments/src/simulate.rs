@@ -11,7 +11,7 @@ use haversack_devices::work::OperatorKind;
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_reports::write_atomically;
 use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, RunError, Wall};
-use haversack_workloads::{Phase, TrainingGraph};
+use haversack_workloads::TrainingGraph;
 use serde_json::{Map, Value, json};
 
 use crate::checked::doubt;
@@ -293,11 +293,7 @@ fn longest_of(graph: &TrainingGraph, record: &Record) -> Vec<Longest> {
         Some(Longest {
             name: node.name.clone(),
             kind: node.work.kind,
-            phase: match node.phase {
-                Phase::Forward => "forward",
-                Phase::Backward => "backward",
-                Phase::Update => "update",
-            },
+            phase: node.phase.into(),
             times: operator.times,
             time: operator.time,
             share: share(operator.time, record.iteration),

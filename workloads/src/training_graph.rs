@@ -152,7 +152,8 @@ pub struct Saved {
 }
 
 /// The part of an iteration that a node belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// From the samples to the loss.
     #[default]

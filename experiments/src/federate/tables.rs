@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use haversack_federation::population::{DeviceKind, MemoryClass};
-use haversack_federation::round::Outcome;
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_reports::frame::{FrameError, read_parquet, write_parquet};
 use polars::prelude::{Column, DataFrame, DataType, PolarsError};
@@ -133,7 +132,7 @@ fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -
         .with("compute_s", |row| row.compute_s)
         .with("up_s", |row| row.up_s)
         .with("down_s", |row| row.down_s)
-        .with("outcome", |row| word(row.outcome))
+        .with("outcome", |row| <&'static str>::from(row.outcome))
         .frame()
 }
 
@@ -158,13 +157,4 @@ fn classes(rows: &[ClassRow]) -> Result<DataFrame, FrameError> {
         .with("energy_j", |row| row.energy_j)
         .with("budget_bytes", |row| row.budget_bytes)
         .frame()
-}
-
-const fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Dropped => "dropped",
-        Outcome::Killed => "killed",
-        Outcome::TimedOut => "timed-out",
-    }
 }

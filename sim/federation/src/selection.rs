@@ -51,8 +51,9 @@ pub trait Selector {
 }
 
 /// The selectors by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum SelectorKind {
     /// Any free phone.
     Random,
@@ -71,14 +72,8 @@ impl SelectorKind {
     pub const ALL: [Self; 5] = [Self::Random, Self::OortPaper, Self::OortFedscale, Self::Heterofl, Self::Fedhybrid];
 
     /// The name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::OortPaper => "oort-paper",
-            Self::OortFedscale => "oort-fedscale",
-            Self::Heterofl => "heterofl",
-            Self::Fedhybrid => "fedhybrid",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// A selector that has seen nothing of `phones` phones, whose draws follow from the seed and the round.
