@@ -69,6 +69,17 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// A line that says, between `before` and `after`, how many more there are of `all` than are `shown`; none if there are no more.
+pub(crate) fn more(before: &str, all: usize, shown: usize, after: &str) -> String {
+    if all > shown { format!("{before}and {} more{after}\n", all - shown) } else { String::new() }
+}
+
+/// The first `most` names, and how many more there are of `all`.
+pub(crate) fn cut(names: &[String], most: usize, all: usize) -> String {
+    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
+    if all > most { format!("{shown} and {} more", all - most) } else { shown }
+}
+
 /// The middle value, or the mean of the two in the middle; `None` of none.
 pub fn median(values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::rows::{Change, Moved, RowChanges};
 use super::{CompareOptions, Pair, RecordChanges};
+use crate::quantities::{cut, more};
 
 /// Rows that moved, at most.
 const ROWS: usize = 25;
@@ -17,6 +18,8 @@ const NAMED: usize = 8;
 const WRITTEN_OUT: usize = 6;
 /// Columns of a row, at most.
 const COLUMNS: usize = 3;
+/// Where what is left out here stands.
+const IN_JSON: &str = "; --format json has all";
 
 /// What a terminal is told.
 pub(super) fn text(record: &RecordChanges, rows: Option<&RowChanges>, common: bool) -> String {
@@ -46,13 +49,13 @@ fn of_rows(rows: &RowChanges, common: bool, is_below: bool) -> String {
             table.row([distance(row), row.id.clone(), format!("  {}", changes(&row.changes))]);
         }
         text += &table.to_string();
-        more(&mut text, moved.len(), ROWS);
+        text += &more("  … ", moved.len(), ROWS, IN_JSON);
     }
     let sides = [("before", &rows.only_before), ("after", &rows.only_after)];
     for (side, ids) in sides.into_iter().filter(|(_, ids)| !ids.is_empty() && !common) {
         let _ = writeln!(text, "{} only {side}:", ids.len());
         ids.iter().take(NAMED).for_each(|id| text += &format!("  {id}\n"));
-        more(&mut text, ids.len(), NAMED);
+        text += &more("  … ", ids.len(), NAMED, IN_JSON);
     }
     if !rows.columns.is_empty() {
         let _ = writeln!(text, "columns of one alone: {}", rows.columns.join(", "));
@@ -66,13 +69,7 @@ fn named(text: &mut String, what: &str, changes: &[(String, Pair)]) {
     }
     let _ = writeln!(text, "{} {what} differ:", changes.len());
     changes.iter().take(NAMED).for_each(|(name, values)| *text += &format!("  {name}: {}\n", arrow(values)));
-    more(text, changes.len(), NAMED);
-}
-
-fn more(text: &mut String, all: usize, shown: usize) {
-    if all > shown {
-        let _ = writeln!(text, "  … and {} more; --format json has all", all - shown);
-    }
+    *text += &more("  … ", changes.len(), NAMED, IN_JSON);
 }
 
 fn arrow(Pair { before, after }: &Pair) -> String {
@@ -110,8 +107,7 @@ fn changes(changes: &[Change]) -> String {
         let (before, after) = (shown(before.as_deref()), shown(after.as_deref()));
         format!("{column} {before} → {after}")
     };
-    let text = changes.iter().take(COLUMNS).map(one).collect::<Vec<_>>().join(", ");
-    if changes.len() > COLUMNS { format!("{text} and {} more", changes.len() - COLUMNS) } else { text }
+    cut(&changes.iter().map(one).collect::<Vec<_>>(), COLUMNS, changes.len())
 }
 
 /// A cell; of a number six digits, so that small moves show.

@@ -9,7 +9,7 @@ use super::task::Finished;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
 use crate::papers::{Answer, Claim, ComparedCell, Reference, Verdict};
-use crate::quantities::counted;
+use crate::quantities::{counted, more};
 
 /// Rows of a kind that did not match, at most.
 const MISSES: usize = 20;
@@ -91,7 +91,7 @@ fn list(
         let (verdict, measure) = (cell.verdict.to_string(), measure(cell));
         let _ = writeln!(text, "  {verdict:<5} {measure:>8}  {}: {}", cell.id, beside(cell));
     }
-    more(text, missed.len(), MISSES);
+    *text += &more("  … ", missed.len(), MISSES, " in cells.csv");
 }
 
 /// "2531 MB, the paper 908"; of an order, whose words are the paper's, that it is false.
@@ -119,13 +119,7 @@ fn unanswered(text: &mut String, cells: &[ComparedCell]) {
     for (reason, count) in reasons.iter().take(REASONS) {
         let _ = writeln!(text, "  {count:>4}  {reason}");
     }
-    more(text, reasons.len(), REASONS);
-}
-
-fn more(text: &mut String, all: usize, shown: usize) {
-    if all > shown {
-        let _ = writeln!(text, "  … and {} more in cells.csv", all - shown);
-    }
+    *text += &more("  … ", reasons.len(), REASONS, " in cells.csv");
 }
 
 #[cfg(test)]

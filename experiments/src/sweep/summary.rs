@@ -18,7 +18,7 @@ use strum::VariantArray;
 use super::found::{Cloud, Found, Reached, SETTINGS};
 use super::{CSV, RESULTS, Specification, SweepOptions};
 use crate::progress::word;
-use crate::quantities::range;
+use crate::quantities::{cut, more, range};
 use crate::run::Status;
 use crate::scenario::Key;
 use crate::work::RECORD;
@@ -111,9 +111,7 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
         }
     }
     let _ = write!(text, "\nthe fastest run of each policy, and the least memory with which it runs\n{table}");
-    if shown < rows {
-        let _ = writeln!(text, "… and {} more", rows - shown);
-    }
+    *text += &more("… ", rows, shown, "");
 }
 
 /// Where the fronts begin and end.
@@ -193,12 +191,6 @@ fn values_in_words(values: &[String]) -> String {
         }
         _ => values.join(", "),
     }
-}
-
-/// The first `most` names, and how many more there are of `all`.
-fn cut(names: &[String], most: usize, all: usize) -> String {
-    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
-    if all > most { format!("{shown} and {} more", all - most) } else { shown }
 }
 
 /// Which way is better of memory, and of throughput.

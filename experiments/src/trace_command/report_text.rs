@@ -7,8 +7,12 @@ use haversack_devices::units::Bytes;
 use haversack_reports::text_table::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Kind, Report, Tally};
 
+use crate::quantities::more;
+
 /// Users that are written out; of more, only how many.
 const WRITTEN_OUT: usize = 10;
+/// Where what is left out here stands.
+pub(super) const IN_JSON: &str = "; --format json has them all";
 
 /// The report as a text.
 pub(super) fn text(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> String {
@@ -130,8 +134,5 @@ pub(super) fn coverage(users: &[Coverage]) -> String {
         table.row([name, user.samples.to_string(), user.days.to_string(), first, last, gap]);
     }
     let _ = write!(text, "{table}");
-    if users.len() > WRITTEN_OUT {
-        let _ = writeln!(text, "  and {} more; --format json has them all", users.len() - WRITTEN_OUT);
-    }
-    text
+    text + &more("  ", users.len(), WRITTEN_OUT, IN_JSON)
 }

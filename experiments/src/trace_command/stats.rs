@@ -14,10 +14,11 @@ use haversack_traces::usage::{SessionReader, UsageModel, is_sampled};
 use serde_json::{Value, json};
 
 use super::options::StatsOptions;
-use super::report_text::{coverage, from_to, gaps, shares};
+use super::report_text::{IN_JSON, coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
 use crate::error::{CommandError, Result};
 use crate::output::{join, warn};
+use crate::quantities::more;
 use crate::trace_table::{Holds, Reader};
 
 /// Prints the statistics of a table.
@@ -281,9 +282,7 @@ fn text(path: &Path, stats: &Stats) -> String {
                 table.row([name.clone(), rows, least, format!("{:.1}", of.mean()), most]);
             }
             let _ = write!(text, "\n{table}");
-            if counters.len() > WRITTEN_OUT {
-                let _ = writeln!(text, "and {} more; --format json has them all", counters.len() - WRITTEN_OUT);
-            }
+            text += &more("", counters.len(), WRITTEN_OUT, IN_JSON);
             if let Some(known) = availability {
                 let share = 100.0 * known.available.seconds() / known.covered.seconds();
                 let _ = writeln!(
