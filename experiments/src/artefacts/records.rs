@@ -1,7 +1,7 @@
 //! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
 //! ([`crate::papers::shown`]).
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use haversack_reports::figure::{Axis, Bars, Chart, Cloud, Front, Lines, Look, Series, Stack, Stroke};
 use haversack_reports::table::{Cell, Table};
 use indexmap::{IndexMap, IndexSet};
@@ -81,8 +81,7 @@ impl Records {
     /// # Errors
     /// One that has not a cell for each column.
     pub(super) fn row(&mut self, cells: impl Cells) -> Result<()> {
-        let mut row = Vec::new();
-        cells.fill(&mut row);
+        let row = cells.row();
         ensure!(row.len() == self.columns.len(), "{} cells for the columns {}", row.len(), self.columns.join(","));
         self.rows.push(row);
         Ok(())
@@ -365,7 +364,7 @@ impl Records {
             let of = |column: &str| self.at(rule, &rows, &categories, column);
             bars = beside(bars, &name, of(&value.of)?, value.paper.as_deref().map_or(Ok(Vec::new()), of)?);
         }
-        Ok(if rule.show_values { bars.show_values() } else { bars })
+        Ok(Bars { values_shown: rule.show_values, ..bars })
     }
 
     /// Bars of the least and of the most of each category, where the paper's claim has it.
@@ -397,8 +396,7 @@ impl Records {
             let parts = self.at(rule, &rows, &categories, &value.of)?;
             stack = stack.part(name, parts.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>());
         }
-        stack = if rule.show_totals { stack.show_totals() } else { stack };
-        Ok(if rule.show_shares { stack.show_shares() } else { stack })
+        Ok(Stack { totals_shown: rule.show_totals, shares_shown: rule.show_shares, ..stack })
     }
 
     /// The points of a series, and whether some of its records have none.
@@ -413,10 +411,9 @@ impl Records {
         let mut lines = Lines::new();
         for (name, rows, value) in self.series(rule, rows)? {
             let (points, ends) = self.points(rule, &rows, &value.of)?;
-            let mut series = Series::new(name.as_str(), points);
-            series = if value.hatched { series.look(Look::Hatched) } else { series };
-            series = if rule.unmarked || value.hatched { series.unmarked() } else { series };
-            lines = lines.series(if ends && !value.hatched { series.ends_low() } else { series });
+            let look = if value.hatched { Look::Hatched } else { Look::Solid };
+            let (unmarked, ends_low) = (rule.unmarked || value.hatched, ends && !value.hatched);
+            lines = lines.series(Series { look, unmarked, ends_low, ..Series::new(name.as_str(), points) });
             if let Some(paper) = &value.paper {
                 let (points, _) = self.points(rule, &rows, paper)?;
                 lines = lines.series(Series::new(name, points).look(Look::Hatched).stroke(Stroke::None));
@@ -434,7 +431,7 @@ impl Records {
                 front.clouds.push(Cloud { name, points, look });
             }
         }
-        Ok(if rule.overall { front.overall() } else { front })
+        Ok(Front { overall: rule.overall, ..front })
     }
 }
 
@@ -450,15 +447,8 @@ fn named(text: &str) -> Vec<String> {
 }
 
 fn take_called(word: &str) -> Result<Take> {
-    Ok(match word {
-        "mean" => Take::Mean,
-        "least" => Take::Least,
-        "most" => Take::Most,
-        "first" => Take::First,
-        "last" => Take::Last,
-        "count" => Take::Count,
-        _ => bail!("`{word}` of a column is none of mean, least, most, first, last and count"),
-    })
+    let take = word.parse().ok().filter(|take| !matches!(take, Take::One | Take::Range | Take::Missing));
+    take.with_context(|| format!("`{word}` of a column is none of mean, least, most, first, last and count"))
 }
 
 /// What is taken of values, where any is there.

@@ -176,8 +176,9 @@ pub(crate) enum Relation {
 }
 
 /// What is taken of the values of several records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Take {
     /// The value of the only record.
     #[default]

@@ -3,9 +3,16 @@
 use haversack_reports::table::Cell;
 
 /// What fills cells of a row of data: a value, a list of values, or several of either in a tuple.
-pub trait Cells {
+pub trait Cells: Sized {
     /// Adds the cells to `row`.
     fn fill(self, row: &mut Vec<Cell>);
+
+    /// Them alone, as a row.
+    fn row(self) -> Vec<Cell> {
+        let mut row = Vec::new();
+        self.fill(&mut row);
+        row
+    }
 }
 
 impl<T: Into<Cell>> Cells for Option<T> {

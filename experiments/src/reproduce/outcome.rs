@@ -43,9 +43,7 @@ impl Outcome {
     /// # Errors
     /// [`WidthError`] where it has not one cell for each column.
     pub fn row(&mut self, cells: impl Cells) -> Result<(), WidthError> {
-        let mut row = Vec::new();
-        cells.fill(&mut row);
-        self.table.get_or_insert_default().push(row)
+        self.table.get_or_insert_default().push(cells.row())
     }
 
     /// Adds columns to the data under this header: rows so far have nothing there.
@@ -58,9 +56,7 @@ impl Outcome {
     /// # Errors
     /// [`WidthError`] where it has more cells than there are columns.
     pub fn row_at_the_end(&mut self, cells: impl Cells) -> Result<(), WidthError> {
-        let mut row = Vec::new();
-        cells.fill(&mut row);
-        self.table.get_or_insert_default().push_at_the_end(row)
+        self.table.get_or_insert_default().push_at_the_end(cells.row())
     }
 
     /// Adds a panel with two axes; a title that is empty is none.

@@ -12,6 +12,7 @@ use super::answer::Answer;
 use crate::measured_set::{Row, Set};
 use crate::papers::reference::Role;
 use crate::quantities::{counted, mean, median, percent, range};
+use crate::reproduce::Cells;
 
 /// A set and what the simulator says of it.
 pub(super) struct Report {
@@ -239,17 +240,10 @@ pub(super) fn table(reports: &[Report]) -> Result<Table, WidthError> {
     let mut table = Table::new(["set", "id", "what", "unit", "measured", "simulated", "error", "role", "reason"]);
     for report in reports {
         for (row, answer) in report.rows() {
-            table.push([
-                report.set.name.as_str().into(),
-                row.id.as_str().into(),
-                row.quantity.name.as_str().into(),
-                row.quantity.unit.as_str().into(),
-                row.measured.into(),
-                answer.as_ref().ok().copied().into(),
-                error(row, answer).into(),
-                row.role.to_string().into(),
-                answer.as_ref().err().map(String::as_str).into(),
-            ])?;
+            let names = [&report.set.name, &row.id, &row.quantity.name, &row.quantity.unit].map(String::as_str);
+            let numbers = [row.measured, answer.as_ref().ok().copied(), error(row, answer)];
+            let reason = answer.as_ref().err().map(String::as_str);
+            table.push((names, numbers, row.role.to_string(), reason).row())?;
         }
     }
     Ok(table)
@@ -263,17 +257,8 @@ pub(super) fn errors(reports: &[Report]) -> Result<Table, WidthError> {
     let mut table = Table::new(["set", "what", "role", "rows", "mean_error", "median_error", "bias", "rank"]);
     for report in reports {
         for tally in report.tallies() {
-            let [mean_error, median_error, bias] = tally.errors();
-            table.push([
-                report.set.name.as_str().into(),
-                tally.quantity.as_str().into(),
-                tally.role.to_string().into(),
-                (tally.rows as u64).into(),
-                mean_error.into(),
-                median_error.into(),
-                bias.into(),
-                tally.rank().into(),
-            ])?;
+            let names = [&report.set.name, &tally.quantity].map(String::as_str);
+            table.push((names, tally.role.to_string(), tally.rows as u64, tally.errors(), tally.rank()).row())?;
         }
     }
     Ok(table)
