@@ -59,10 +59,11 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Comp
 }
 
 /// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
-pub(super) fn draw(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
+pub(super) fn draw(mut outcome: Outcome, found: &[Compared]) -> Result<Outcome> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
-    compare(outcome, found)
+    compare(&mut outcome, found)?;
+    Ok(outcome)
 }
 
 /// Draws the accuracies as bars, the mean over the seeds.

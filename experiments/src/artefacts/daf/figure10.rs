@@ -37,6 +37,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     equal_time::compare(&mut outcome, AT_EQUAL_TIME, &learned);
     let mut outcome = show(context, records, outcome)?;
     equal_time::draw(&mut outcome, &learned);
-    accuracy::draw(&mut outcome, &learned)?;
-    Ok(outcome)
+    accuracy::draw(outcome, &learned)
 }

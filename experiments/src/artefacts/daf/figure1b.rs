@@ -28,6 +28,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             from_zero("memory over Original's", ""),
         );
     }
-    draw(&mut outcome, &found)?;
-    Ok(outcome)
+    draw(outcome, &found)
 }

@@ -39,8 +39,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     let learned = accuracy::of_methods(context)?;
     accuracy::answer(context, &mut outcome, &learned);
     accuracy::bars(&mut outcome, &learned);
-    accuracy::draw(&mut outcome, &learned)?;
-    Ok(outcome)
+    accuracy::draw(outcome, &learned)
 }
 
 /// Figure 1a: what the memory of RoBERTa-base's training consists of.
@@ -78,7 +77,7 @@ pub(super) fn headlines(context: &Context<'_>) -> Result<Outcome> {
 /// activations.
 pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
     let header = "daf_store,daf_footprint,actnn_footprint";
-    let mut outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
+    let outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
     let budgets = context.reading_numbers("activation-budgets")?;
     let learned = accuracy::learned(context, |kind, stand_in| {
         let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
@@ -94,13 +93,12 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    accuracy::draw(&mut outcome, &learned)?;
-    Ok(outcome)
+    accuracy::draw(outcome, &learned)
 }
 
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
 pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
-    let mut outcome = swept(context, "batch,original_mb,store_mb,reduction", |scenario, ids| {
+    let outcome = swept(context, "batch,original_mb,store_mb,reduction", |scenario, ids| {
         let batch = if scenario.input.is_none() { "resnet-batch" } else { "roberta-batch" };
         let batch = context.reading_number(batch)? * ids[1].parse::<f64>()?;
         let scenario = Scenario { batch: batch as u64, ..scenario.clone() };
@@ -123,8 +121,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     // Of each size DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
-    accuracy::draw(&mut outcome, &learned)?;
-    Ok(outcome)
+    accuracy::draw(outcome, &learned)
 }
 
 /// `scenario` under `method`; those that know a time budget get the declared one.
@@ -148,7 +145,7 @@ fn timed_iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> 
 pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
     let header =
         "footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms,training_ms,footprint,time_s";
-    let mut outcome = swept(context, header, |scenario, ids| {
+    let outcome = swept(context, header, |scenario, ids| {
         let record = timed_iteration(context, scenario, &ids[1])?;
         let counted = reported(&record).as_f64();
         let Record { reserved, peak_memory, iteration, breakdown, .. } = record;
@@ -164,8 +161,7 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         };
         METHODS.into_iter().map(way).collect()
     })?;
-    accuracy::draw(&mut outcome, &learned)?;
-    Ok(outcome)
+    accuracy::draw(outcome, &learned)
 }
 
 /// Figure 14: energy of an iteration under all methods.
