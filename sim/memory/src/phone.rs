@@ -36,14 +36,16 @@ mod processes;
 mod reclaim;
 mod report;
 mod settings;
+mod stalls;
 mod swap;
 mod time;
 mod workingset;
 
 pub use actors::{ActorId, Part, Touched};
 pub use pressure::Spread;
-pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage, Waits};
+pub use report::{Counters, Kill, KillReason, PhoneError, ProcessUsage, Psi, PsiLine, Stall, Usage};
 pub use settings::{Access, Backing, Costs, Flash, Lists, PAGE, PageMix, Settings, Transfer, Watermarks};
+pub use stalls::Waits;
 
 use std::collections::VecDeque;
 
