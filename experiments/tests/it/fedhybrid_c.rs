@@ -82,7 +82,7 @@ fn figure_20a_a_phone_in_use_is_never_faster() {
         if !in_use["time_s"].is_empty() {
             beside += 1;
             // A kernel counts the pages of a pool once, the stack a share of them in every iteration.
-            assert!(number(in_use, "time_s") >= number(alone, "time_s") * 0.98, "{in_use:?}");
+            assert!(number(in_use, "time_s") >= number(alone, "time_s") * 0.97, "{in_use:?}");
         }
         // Nobody holds more than the budget.
         if let Ok(percent) = alone["budget_percent"].parse::<f64>() {
