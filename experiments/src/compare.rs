@@ -32,8 +32,7 @@ pub struct CompareOptions {
     /// Another of the same kind
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// Ends with exit code 1 if anything moved: a row, or where neither has rows what they were made with. Accuracies count
-    /// only if they come or go: what is learned hangs on the machine's instruction set
+    /// Ends with exit code 1 if anything moved: a row, or where neither has rows what they were made with
     #[arg(long)]
     pub fail_on_change: bool,
     /// Compares only rows that both have

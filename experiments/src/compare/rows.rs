@@ -152,13 +152,6 @@ impl Moved {
         let farthest = changes.first().and_then(Change::distance).filter(|_| !came_or_went);
         Self { id, distance: farthest.unwrap_or(f64::INFINITY), changes }
     }
-
-    /// Whether it is an accuracy that was learned twice: another instruction set rounds otherwise, and learning makes that
-    /// larger.
-    fn is_learned_again(&self) -> bool {
-        let metric = self.id.rsplit('/').next().unwrap_or_default();
-        metric == "accuracy" && self.distance.is_finite()
-    }
 }
 
 /// What moved between two tables.
@@ -208,11 +201,10 @@ impl RowChanges {
         Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
     }
 
-    /// How many rows moved, came or went; of `common` rows, how many moved. An accuracy that was learned again and came
-    /// out otherwise is none of them.
+    /// How many rows moved, came or went; of `common` rows, how many moved.
     pub(super) fn number(&self, common: bool) -> usize {
         let one_sided = if common { 0 } else { self.only_before.len() + self.only_after.len() };
-        self.moved.iter().filter(|row| !row.is_learned_again()).count() + one_sided
+        self.moved.len() + one_sided
     }
 }
 
@@ -262,20 +254,5 @@ mod tests {
     fn ids_that_are_there_twice_are_told_apart() {
         let ids = ["a", "b", "a", "a"].map(str::to_owned).to_vec();
         assert_eq!(numbered(ids), ["a", "b", "a (2)", "a (3)"]);
-    }
-
-    #[test]
-    fn an_accuracy_that_was_learned_again_is_shown_and_not_counted() {
-        let learned = |accuracy: &str, time: &str| {
-            let ids = ["daf/table1/net/daf/accuracy", "daf/table1/net/daf/time"];
-            cells(&[(ids[0], accuracy, ""), (ids[1], time, "")])
-        };
-        let moved = |before: &Table, after: &Table| {
-            let changes = RowChanges::new(before, after).unwrap();
-            (changes.moved.len(), changes.number(true))
-        };
-        assert_eq!(moved(&learned("80.4", "1"), &learned("79.9", "2")), (2, 1));
-        // One that came is a change.
-        assert_eq!(moved(&learned("", "1"), &learned("79.9", "1")), (1, 1));
     }
 }

@@ -37,6 +37,6 @@ fn networks_reach_what_they_reach_in_pytorch_within_a_point() {
     assert_eq!(call.status.code(), Some(0), "{}", stderr(&call));
     let table = read_parquet(&folder.path().join("out/epochs.parquet")).unwrap();
     let found = table.column("accuracy").unwrap().f64().unwrap().last().unwrap() * 100.0;
-    // Other instruction sets add in another order, which eight epochs make larger.
+    // They were written before sums had one order on every machine, which eight epochs make larger.
     assert!((found - here["lenet5"][0]).abs() < 1.5, "{found} for {}", here["lenet5"][0]);
 }

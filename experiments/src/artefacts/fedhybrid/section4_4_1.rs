@@ -73,7 +73,7 @@ mod tests {
         let found = ratios(&trained).unwrap().into_iter().find(|(id, ..)| id == "rectified/ratio").unwrap().2;
         let measured = committed("fedhybrid/section4.4.1").unwrap();
         let before = measured.value("lenet5/rectified/ratio").unwrap();
-        // The third seed is 2; another instruction set adds in another order.
+        // The third seed is 2; it was measured before sums had one order on every machine.
         assert!(before.holds(found) && (found / before.each[2] - 1.0).abs() < 0.01, "{found} for {before:?}");
     }
 
