@@ -18,7 +18,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`], [`completions`] | a command each |
+//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`] | a command each |
 //! | [`compare`] | what moved between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | whether any number of the papers has checked a device under a stack |
@@ -31,7 +31,7 @@
 //! | [`source`] | where a specification comes from |
 //! | [`work`] | long work in parts: its folder, its log, shards, going on |
 //! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
-//! | [`quantities`], [`plot`] | times and sizes as people read them; a figure in one file |
+//! | [`quantities`] | times and sizes as people read them |
 //! | [`measured`] | what training with data has measured |
 //! | `truth` | measured sets and their networks, which come along |
 //! | [`cache`] | what runs share |

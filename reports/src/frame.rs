@@ -134,7 +134,7 @@ pub fn read_parquet(path: &Path) -> Result<DataFrame, FrameError> {
         .map_err(|reason| FrameError::Decode { path: path.to_path_buf(), reason })
 }
 
-/// A CSV file (RFC 4180, lines end with LF) that is written batch by batch, as a [`ParquetFile`](super::ParquetFile) is.
+/// A CSV file (RFC 4180, lines end with LF) that is written batch by batch, as a [`ParquetFile`] is.
 ///
 /// Numbers are in the shortest form that reads back to the same value, lists are JSON arrays, and what is missing is
 /// empty. Dropped before [`finish`](Self::finish), the file leaves nothing behind.
