@@ -51,7 +51,7 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
     let stand_in = |reading| {
         let stand_in: StandIn = parse(reading)?;
         let seeds = context.seeds_of(&stand_in.seeds);
-        let stand_in = stand_in.with_seeds(seeds);
+        let stand_in = stand_in.with_seeds(seeds).with_classes(context.cache)?;
         Ok(base.iter().fold(stand_in, |stand_in, base| stand_in.after(base.clone())))
     };
     of_kind.map(stand_in).collect()

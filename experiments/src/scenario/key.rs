@@ -492,7 +492,8 @@ impl Scenario {
     pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
         let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
         let placed = self.placed.iter().map(|placed| ("placed".to_owned(), Value::from(placed.name.as_str())));
-        Value::Object(named.chain(placed).collect::<Map<String, Value>>()).to_string()
+        let classes = self.classes.map(|classes| ("classes".to_owned(), Value::from(classes)));
+        Value::Object(named.chain(placed).chain(classes).collect::<Map<String, Value>>()).to_string()
     }
 }
 

@@ -100,6 +100,15 @@ impl StandIn {
         Self { seeds, ..self }
     }
 
+    /// The same with its scenario [`on_data`](Self::on_data), so that whatever is simulated of it has the data's classes.
+    ///
+    /// # Errors
+    /// Data that cannot be had.
+    pub(crate) fn with_classes(self, cache: &Cache) -> Result<Self> {
+        let (scenario, ..) = self.on_data(&self.scenario, cache)?;
+        Ok(Self { scenario, ..self })
+    }
+
     /// The number of epochs.
     pub fn epochs(&self) -> u32 {
         self.pace.epochs
@@ -188,7 +197,9 @@ impl StandIn {
         let base =
             base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.key(&base.scenario, base.first())));
         let augment = augment.as_ref().map_or_else(String::new, |augment| format!(" {}", augment.text));
-        format!("{} {data} {validation_share} {pace:?}{augment} {seed}{base}", scenario.fingerprint(Key::ALL))
+        // Its classes are the data's.
+        let scenario = Scenario { classes: None, ..scenario.clone() }.fingerprint(Key::ALL);
+        format!("{scenario} {data} {validation_share} {pace:?}{augment} {seed}{base}")
     }
 
     fn first(&self) -> u64 {
