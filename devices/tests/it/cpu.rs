@@ -281,6 +281,25 @@ fn a_stack_multiplies_bytes_by_dot_products_or_by_widening() {
 }
 
 #[test]
+fn products_of_floats_reach_what_a_core_multiplies_by_one_element() {
+    let slow = common::device_with("l1 =", "by_element = 0.5 fraction");
+    let busy = |device: &Device, kind, precision| {
+        let cores = device.cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
+        cores.cost(&Work { kind, precision, ..arithmetic() }, common::stack().cpu().unwrap()).busy.0
+    };
+    use OperatorKind::{Convolution, ElementWise, Gemm};
+    for (kind, precision, times) in [
+        (Convolution, Precision::Fp32, 2),
+        (Gemm, Precision::Fp16, 2),
+        (Convolution, Precision::Int8, 1),
+        (ElementWise, Precision::Fp32, 1),
+    ] {
+        let [whole, half] = [&common::device(), &slow].map(|device| busy(device, kind, precision));
+        assert_eq!(half, whole * times, "{kind} {precision}");
+    }
+}
+
+#[test]
 fn each_precision_has_its_rate() {
     // Twice and four times the FP32 rate: 4 and 2 ms instead of 8.
     let at = |precision| cost("big:1", Work { precision, ..arithmetic() }).busy;

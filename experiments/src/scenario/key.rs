@@ -499,7 +499,14 @@ impl Scenario {
 
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::{Key, Scenario};
+
+    #[test]
+    fn networks_of_other_classes_share_no_result() {
+        let own = Scenario::new("jetson-agx-xavier", "lenet5");
+        let of_data = Scenario { classes: Some(5), ..own.clone() };
+        assert_ne!(own.fingerprint(Key::ALL), of_data.fingerprint(Key::ALL));
+    }
 
     #[test]
     fn a_flag_is_the_name_with_hyphens() {
