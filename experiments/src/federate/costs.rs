@@ -14,7 +14,7 @@ use super::budgets::{Budgets, LOOK_S};
 use super::iteration::{Cost, Found, cost, scenario, with_memory_to_spare};
 use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
-use super::reclaim::{Curve, Pace};
+use super::reclaim::{Curve, Pace, Trial};
 use super::specification::{Phones, Specification};
 use crate::progress::{Amount, Progress};
 use crate::run::Plan;
@@ -44,6 +44,8 @@ pub(super) struct Costs<'a> {
     clustered: Option<Clustered>,
     /// Until the server has made the plans of all clusters, in seconds.
     server_s: f64,
+    /// By device kind, why phones like it cannot take part.
+    left_out: Vec<Option<String>>,
     /// By memory class.
     curves: Vec<Curve>,
     /// What travels each way.
@@ -84,6 +86,7 @@ impl<'a> Costs<'a> {
             plans: asked.plans,
             clustered: None,
             server_s: 0.0,
+            left_out: vec![None; kinds.len()],
             curves: vec![Curve::default(); asked.setting.memory.len()],
             bytes: weights * plan.arithmetic().bytes().0,
         };
@@ -93,6 +96,7 @@ impl<'a> Costs<'a> {
         let all = costs.devices.iter_mut().flatten().flat_map(OnDevice::costs);
         (0..).zip(all).for_each(|(number, cost)| cost.plan = number);
         if !asked.rules.oracle {
+            costs.left_out = costs.try_at_rest(kinds, cache)?;
             costs.press(kinds, cache)?;
         }
         Ok(costs)
@@ -123,8 +127,7 @@ impl<'a> Costs<'a> {
             let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
             // The least first, whose iteration then stands for those of little more.
             wanted.sort_unstable();
-            let budgets = wanted.iter().flat_map(|&(of_cluster, left)| of_cluster.into_iter().chain([left]));
-            device.find_least(budgets, simulate)?;
+            device.find_least(simulate)?;
             let mut planned = Vec::new();
             for (of_cluster, left) in wanted {
                 // A member that has more than the weakest may have a plan where that has none.
@@ -150,7 +153,17 @@ impl<'a> Costs<'a> {
     #[cfg(test)]
     pub(super) fn iteration(&self, number: u32, moment: usize) -> Option<Cost> {
         let (phone, device) = self.phone(number);
-        self.cost(phone, device.ok()?, moment)
+        self.planned(phone, device.ok()?, moment)
+    }
+
+    /// Of each minute after a moment whether the system would end a phone's process in it.
+    #[cfg(test)]
+    pub(super) fn ends(&self, number: u32, moment: usize) -> Vec<bool> {
+        let (phone, device) = self.phone(number);
+        let cost = self.cost(phone, device.unwrap(), moment);
+        let curve = &self.curves[usize::from(phone.memory)];
+        let left = self.budgets.left(phone.memory, moment).take(LOOKS);
+        left.map(|left| matches!(curve.at(cost.peak, left), Pace::Killed { .. })).collect()
     }
 
     /// All plans, each with how much it leaves of what can give way.
@@ -160,18 +173,46 @@ impl<'a> Costs<'a> {
         devices.flat_map(|(kind, device)| device.shares().map(share(kind))).collect()
     }
 
+    /// The first device of a class that can run the policy: the memory of all its phones is like this one's.
+    fn first<'k>(&self, class: u8, kinds: &'k [DeviceKind]) -> Option<(&'k DeviceKind, &OnDevice)> {
+        let mut of_class = kinds.iter().zip(&self.devices).filter(|(kind, _)| kind.memory == class);
+        of_class.find_map(|(kind, device)| Some((kind, device.as_ref().ok()?)))
+    }
+
+    /// By device kind, why the system ends training on a phone on which no app is open, even with the plan that holds least; `None`
+    /// where it does not, however slow it is.
+    fn try_at_rest(&self, kinds: &[DeviceKind], cache: &Cache) -> Result<Vec<Option<String>>> {
+        let left_out = kinds.par_iter().zip(&self.devices).map(|(DeviceKind { memory: class, .. }, device)| {
+            let device = match device {
+                Ok(device) => device,
+                Err(why) => return Ok(Some(why.clone())),
+            };
+            let (least, at_rest) = (device.least_plan().peak, self.budgets.at_rest(*class));
+            let missing = least.saturating_sub(at_rest).as_f64() / least.as_f64().max(1.0);
+            let Some((kind, first)) = self.first(*class, kinds).filter(|_| missing > 0.0) else { return Ok(None) };
+            let trial = Trial::new(self.asked, kind, &first.unbounded, &[], cache)?;
+            let Pace::Killed { after_s } = trial.pace(missing)? else { return Ok(None) };
+            let (size, policy) = (self.asked.setting.memory[usize::from(*class)].size_gb, &self.asked.trained.policy);
+            let [least, at_rest] = [least, at_rest].map(quantities::size);
+            Ok(Some(format!(
+                "training with {policy} takes {least} at least, and a phone with {size} GB on which no app is open leaves {at_rest}: the system ends it after {after_s:.0} s"
+            )))
+        });
+        left_out.collect()
+    }
+
     /// Simulates what too little memory does to phones of each class, where some leave less than training holds.
     fn press(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let classes = self.asked.setting.memory.len() as u8;
         let bar = Progress::new(Amount::Number("memory classes under reclaim"), u64::from(classes), 0);
         let curve = |class: u8| {
-            let of_class = kinds.iter().zip(&self.devices).filter(|(kind, _)| kind.memory == class);
-            let first = of_class.filter_map(|(kind, device)| Some((kind, device.as_ref().ok()?))).next();
-            let Some((kind, device)) = first.filter(|(_, device)| self.can_hold(class, device).is_ok()) else {
+            let mut left_out = kinds.iter().zip(&self.left_out).filter(|(kind, _)| kind.memory == class);
+            let takes_part = left_out.any(|(_, left_out)| left_out.is_none());
+            let Some((kind, device)) = self.first(class, kinds).filter(|_| takes_part) else {
                 return Ok(Curve::default());
             };
-            let (apps, most) = (self.budgets.apps(class), self.most_missing(class, device));
-            let curve = Curve::simulate(self.asked, kind, &device.unbounded, apps, most, cache);
+            let trial = Trial::new(self.asked, kind, &device.unbounded, self.budgets.apps(class), cache)?;
+            let curve = Curve::simulate(&trial, self.most_missing(class, device));
             bar.inc(1);
             curve
         };
@@ -202,53 +243,36 @@ impl<'a> Costs<'a> {
         down as f64 / f64::from(phone.down) + up as f64 / f64::from(phone.up)
     }
 
-    /// Where nothing gives way: whether a phone of a class could hold training if no app were open.
-    fn can_hold(&self, class: u8, device: &OnDevice) -> Result<(), String> {
-        let (need, at_rest) = (device.unbounded.peak, self.budgets.at_rest(class));
-        if self.asked.gives_way || need <= at_rest {
-            return Ok(());
-        }
-        let (size, policy) = (self.asked.setting.memory[usize::from(class)].size_gb, &self.asked.trained.policy);
-        let [need, at_rest] = [need, at_rest].map(quantities::size);
-        Err(format!(
-            "training with {policy} takes {need}, and a phone with {size} GB on which no app is open leaves {at_rest}"
-        ))
-    }
-
-    /// An iteration as a phone has it that reported its memory at a moment; `None` where no plan fits.
-    fn cost(&self, phone: Phone, device: &OnDevice, moment: usize) -> Option<Cost> {
-        if !self.asked.gives_way || self.asked.rules.oracle {
-            return Some(device.unbounded);
-        }
+    /// An iteration with the plan that a phone has which reported its memory at a moment; `None` where none fits what it reported.
+    fn planned(&self, phone: Phone, device: &OnDevice, moment: usize) -> Option<Cost> {
         let own = self.budgets.report(phone.memory, moment);
         let of_cluster = self.clustered.as_ref().and_then(|all| all.budget(usize::from(phone.device), moment));
         of_cluster.and_then(|budget| device.within(budget)).or_else(|| device.within(own))
     }
 
+    /// An iteration as a phone has it: where no plan fits what it reported, with the one that holds least.
+    fn cost(&self, phone: Phone, device: &OnDevice, moment: usize) -> Cost {
+        if !self.asked.gives_way || self.asked.rules.oracle {
+            return device.unbounded;
+        }
+        self.planned(phone, device, moment).unwrap_or_else(|| device.least_plan())
+    }
+
     /// An iteration as a phone usually has it, and the moment at which it reports as it usually does.
-    fn usual(&self, number: u32) -> Result<(Cost, usize), String> {
+    fn usual(&self, number: u32) -> Result<(Cost, usize), &str> {
         let (phone, device) = self.phone(number);
-        let device = device.map_err(Clone::clone)?;
-        self.can_hold(phone.memory, device)?;
+        let device = device.map_err(String::as_str)?;
         let moment = self.budgets.usual(phone.memory, number);
-        let cost = self.cost(phone, device, moment).ok_or_else(|| {
-            let size = self.asked.setting.memory[usize::from(phone.memory)].size_gb;
-            let (need, policy) = (quantities::size(device.unbounded.peak), &self.asked.trained.policy);
-            format!(
-                "no plan of {policy} fits what a phone with {size} GB usually leaves; without one training takes {need}"
-            )
-        })?;
-        Ok((cost, moment))
+        match &self.left_out[usize::from(phone.device)] {
+            Some(why) => Err(why),
+            None => Ok((self.cost(phone, device, moment), moment)),
+        }
     }
 
     /// Whether what a phone reports at a moment holds training, or a plan of it where something gives way.
     fn has_room_at(&self, number: u32, moment: usize) -> bool {
         let (phone, device) = self.phone(number);
-        device.is_ok_and(|device| match self.asked.gives_way {
-            _ if self.asked.rules.oracle => true,
-            true => self.cost(phone, device, moment).is_some(),
-            false => self.budgets.report(phone.memory, moment) >= device.unbounded.peak,
-        })
+        device.is_ok_and(|device| self.asked.rules.oracle || self.planned(phone, device, moment).is_some())
     }
 
     /// The same at a moment like most.
@@ -322,7 +346,7 @@ impl Work for Costs<'_> {
         if let Some(reason) = self.budgets.ends_early(phone) {
             return Err(LeftOut { why: Why::NoTrace, reason: reason.to_owned() });
         }
-        self.usual(phone).map(|_| ()).map_err(|reason| LeftOut { why: Why::NoPlan, reason })
+        self.usual(phone).map(|_| ()).map_err(|reason| LeftOut { why: Why::NoPlan, reason: reason.to_owned() })
     }
 
     fn job(&self, number: u32, round: u32, _: f64) -> Job {
@@ -338,7 +362,8 @@ impl Work for Costs<'_> {
             energy_j: 0.0,
             killed_after_s: Some(0.0),
         };
-        let Some(cost) = device.ok().and_then(|device| self.cost(phone, device, moment)) else { return none };
+        let Ok(device) = device else { return none };
+        let cost = self.cost(phone, device, moment);
         let batches = self.batches(phone);
         let training = self.trains(phone, &cost, moment, cost.seconds * batches / f64::from(phone.speed));
         let (plan_s, [down, up]) = self.plan_of(phone, &cost, round);

@@ -177,7 +177,7 @@ pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
         }
     }
     text += &format!("{:.1} kJ of all phones\n", numbers("energy_j").fold(0.0, |sum, energy| sum + energy) / 1e3);
-    let why = ["no plan fits what they leave", "they hold no samples", "their users' traces end too early"];
+    let why = ["the system ends training even at rest", "they hold no samples", "their users' traces end too early"];
     let (classes, sums) = by_class(tables, &WHY.map(|(column, _)| column));
     for (why, sums) in why.into_iter().zip(sums) {
         let left_out: f64 = sums.iter().sum();
@@ -320,7 +320,7 @@ fn parts(tables: &Tables) -> Panel {
 
 /// Why phones are left out: a column, and in words.
 const WHY: [(&str, &str); 3] =
-    [("without_plan", "no plan fits"), ("without_samples", "no samples"), ("without_trace", "trace ends early")];
+    [("without_plan", "ended at rest"), ("without_samples", "no samples"), ("without_trace", "trace ends early")];
 
 /// The phones of each class, and those of them that are left out, by why.
 fn left_out(tables: &Tables) -> Panel {

@@ -1,10 +1,10 @@
 //! Training with less memory than it takes: how much slower it is while the kernel reclaims, and when it is killed.
 //!
-//! For each memory class a phone in use runs a few iterations of what the federation trains, without a budget. Its apps are those of
-//! a phone that leaves as much as half of its class do; of memory it has so much more or less that a share of what training takes
-//! is missing. The slow-down is that of the iterations after the first, with the apps that the low-memory killer ended and the
-//! times that it ended the process; in between it lies on straight lines. A plan that holds more than is left is slowed down as the
-//! share that it is short of says.
+//! A phone in use runs a few iterations of what the federation trains, without a budget; of memory it has so much more or less that
+//! a share of what training takes is missing. The slow-down is that of the iterations after the first, with the apps that the
+//! low-memory killer ended and the times that it ended the process. For each memory class its apps are those of a phone that leaves
+//! as much as half of its class do; between shares the slow-down lies on straight lines, and a plan that holds more than is left is
+//! slowed down as the share that it is short of says. At rest, without an app, it tells who can take part at all.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::scenario::{Key, Scenario};
 use crate::{Cache, CommandError, Result};
 
 /// Shares of what training takes that are missing. Between one with which it lives and one with which it does not another is looked at.
-const MISSING: [f64; 5] = [0.1, 0.2, 0.3, 0.4, 0.5];
+const MISSING: [f64; 7] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7];
 /// Iterations of each: the second and the third count.
 const ITERATIONS: u32 = 3;
 
@@ -38,6 +38,53 @@ impl Pace {
     const FULL: Self = Self::Slower { time: 1.0, energy: 1.0 };
 }
 
+/// Training on phones like one kind, beside apps, where memory is missing.
+pub(super) struct Trial<'a> {
+    scenario: Scenario,
+    /// An iteration to which nothing is missing.
+    whole: &'a Cost,
+    apps: &'a [AppChange],
+    /// What its answers are kept under.
+    key: String,
+    cache: &'a Cache,
+}
+
+impl<'a> Trial<'a> {
+    /// # Errors
+    /// A scenario that is wrong, or a run that fails for no want of memory.
+    pub(super) fn new(
+        asked: &Specification,
+        kind: &DeviceKind,
+        whole: &'a Cost,
+        apps: &'a [AppChange],
+        cache: &'a Cache,
+    ) -> Result<Self> {
+        let trained = nothing_short(asked, kind, whole, cache)?;
+        let (system, trainer_adj, iterations) = (Some(asked.system.clone()), asked.trainer_adj, Some(ITERATIONS));
+        let scenario = Scenario { system, trainer_adj, iterations, ..scenario(&trained, kind, None) };
+        let beside = if apps.is_empty() { "no app" } else { "apps" };
+        let key = format!("{beside}, {:?}, {}", asked.traces, scenario.fingerprint(Key::ALL));
+        Ok(Self { scenario, whole, apps, key, cache })
+    }
+
+    /// The pace of an iteration where the share `missing` of what it takes is missing.
+    ///
+    /// # Errors
+    /// A scenario that is wrong, or a run that fails for another reason.
+    pub(super) fn pace(&self, missing: f64) -> Result<Pace> {
+        let Self { scenario, whole, apps, key, cache } = self;
+        let pace = cache.get(format!("iteration under reclaim, {missing} missing beside {key}"), || {
+            let mut plan = Plan::new(scenario, cache)?;
+            let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
+            let phone = plan.resolved.phone.as_deref();
+            let phone = phone.ok_or_else(|| CommandError::failed("no phone is in use"))?;
+            plan.resolved.phone = Some(Arc::new(leaving(phone, apps, left).map_err(CommandError::failed)?));
+            run(&plan, whole)
+        });
+        pace.map(|pace| *pace)
+    }
+}
+
 /// The pace by the share that is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Curve {
@@ -46,45 +93,20 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Of phones like `kind`, where `whole` is an iteration to which nothing is missing, up to the share `most` or to where the
-    /// process is killed.
+    /// Of `trial`, up to the share `most` or to where the process is killed.
     ///
     /// # Errors
-    /// A scenario that is wrong, or a run that fails for another reason.
-    pub(super) fn simulate(
-        asked: &Specification,
-        kind: &DeviceKind,
-        whole: &Cost,
-        apps: &[AppChange],
-        most: f64,
-        cache: &Cache,
-    ) -> Result<Self> {
-        let asked = nothing_short(asked, kind, whole, cache)?;
-        let (system, iterations, traces) = (Some(asked.system.clone()), Some(ITERATIONS), &asked.traces);
-        let scenario = Scenario { system, iterations, ..scenario(&asked, kind, None) };
-        let fingerprint = scenario.fingerprint(Key::ALL);
-        // The pace of an iteration where the share `missing` of what it takes is missing.
-        let pace = |missing: f64| {
-            let key = format!("iteration under reclaim, {missing} missing, {traces:?}, {fingerprint}");
-            let pace = cache.get(key, || {
-                let mut plan = Plan::new(&scenario, cache)?;
-                let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
-                let phone = plan.resolved.phone.as_deref();
-                let phone = phone.ok_or_else(|| CommandError::failed("no phone is in use"))?;
-                plan.resolved.phone = Some(Arc::new(leaving(phone, apps, left).map_err(CommandError::failed)?));
-                run(&plan, whole)
-            });
-            pace.map(|pace| *pace)
-        };
+    /// As [`Trial::pace`].
+    pub(super) fn simulate(trial: &Trial<'_>, most: f64) -> Result<Self> {
         let mut points = Vec::new();
         for (place, share) in MISSING.into_iter().enumerate() {
             if place > 0 && MISSING[place - 1] >= most {
                 break;
             }
-            points.push((share, pace(share)?));
+            points.push((share, trial.pace(share)?));
             if matches!(points[place].1, Pace::Killed { .. }) {
                 let before = share - 0.5 * MISSING[0];
-                points.push((before, pace(before)?));
+                points.push((before, trial.pace(before)?));
             }
             if points.iter().any(|(_, pace)| matches!(pace, Pace::Killed { .. })) {
                 points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -12,6 +12,7 @@ use super::costs::{Costs, Planning};
 use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
+use crate::output::note;
 use crate::work::Steps;
 use crate::{Cache, CommandError, Result, interrupt};
 
@@ -41,10 +42,24 @@ pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cac
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
+    if steps.is_some() {
+        say_no_choice(asked, &work);
+    }
     let mut learner = Learner::of(asked, &phones, &work, steps, cache)?;
     steps.map_or(Ok(()), Steps::begin)?;
     let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.into_iter().for_each(Steps::step))?;
     Ok(Held { kinds: phones.kinds, ..held })
+}
+
+/// Says that a selector has no choice where fewer than twice the cohort can take part.
+fn say_no_choice(asked: &Specification, work: &dyn Work) {
+    let (cohort, phones) = (asked.rules.cohort, asked.phones);
+    let wanted = (2 * cohort).min(phones) as usize;
+    let can = (0..phones).filter(|&phone| asked.rules.oracle || work.holds(phone).is_ok()).take(wanted).count();
+    if can < wanted {
+        let words = "whoever selects has no choice, and to compare selectors says nothing";
+        note(&format!("{can} of {phones} phones can take part, fewer than twice the cohort of {cohort}: {words}"));
+    }
 }
 
 /// What making the plans of a federation's phones takes its server.
@@ -89,7 +104,8 @@ fn hold(
             None => &mut timing,
         };
         let round = federation.round(learn).map_err(CommandError::failed)?;
-        let reached = reached(asked, round.row.accuracy);
+        let end = round.row.start_s + round.row.duration_s;
+        let reached = reached(asked, round.row.accuracy) || asked.horizon_s.is_some_and(|horizon| end >= horizon);
         held.rounds.push(round.row);
         held.clients.extend(round.clients);
         held.exclusions.extend(round.exclusions);
@@ -119,7 +135,7 @@ pub(crate) struct ClassRow {
     pub(crate) size_gb: f64,
     /// Its phones.
     pub(crate) phones: u32,
-    /// Those that were left out since no plan fits what they leave.
+    /// Those that were left out since the system ends training even at rest.
     pub(crate) without_plan: u32,
     /// Those that were left out since they hold no samples.
     pub(crate) without_samples: u32,

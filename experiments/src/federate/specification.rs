@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use haversack_devices::text::{alternatives, read_toml};
+use haversack_devices::units::Nanos;
 use haversack_devices::{CoreSelection, Precision};
 use haversack_federation::federation::Rules;
 use haversack_federation::learning::LocalSgd;
@@ -25,7 +26,7 @@ use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};
 use crate::error::{CommandError, Result};
-use crate::scenario::{InputShape, Scenario, workload};
+use crate::scenario::{InputShape, Scenario, parse_span, workload};
 
 /// A specification.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Specification {
     pub(super) setting: PopulationSetting,
     pub(super) rules: Rules,
     pub(super) rounds: u32,
+    /// No round begins so long after the first, in seconds; `None` without a limit.
+    pub(super) horizon_s: Option<f64>,
     /// What a phone trains, and with what: an iteration, but for the device and its memory.
     pub(super) trained: Scenario,
     pub(super) local_epochs: u32,
@@ -51,6 +54,8 @@ pub(crate) struct Specification {
     /// The most clusters for which the server makes plans.
     pub(super) clusters: u32,
     pub(super) system: String,
+    /// The training process's score for the low-memory killer; `None` for the system's own of such a process.
+    pub(super) trainer_adj: Option<i32>,
     pub(super) traces: Option<PathBuf>,
     /// `None` for time alone.
     pub(super) learning: Option<Learning>,
@@ -111,6 +116,7 @@ impl Specification {
             setting,
             rules,
             rounds: asked.rounds,
+            horizon_s: horizon_s(&asked, &place)?,
             trained,
             local_epochs,
             local_steps: asked.local_steps,
@@ -121,6 +127,7 @@ impl Specification {
             plans,
             clusters: asked.clusters.unwrap_or(CLUSTERS),
             system: asked.system.clone().unwrap_or_else(|| "android".to_owned()),
+            trainer_adj: asked.trainer_adj,
             traces: asked.traces.clone(),
             learning: learning(&asked, &place)?,
             seed,
@@ -153,7 +160,7 @@ impl Specification {
             self.setting.memory.iter().map(|class| (class.size_gb.to_string(), json!(class.share))).collect();
         let devices: Vec<&String> = self.setting.memory.iter().flat_map(|class| &class.devices).collect();
         let Self { trained, .. } = self;
-        let specification = json!({
+        let mut specification = json!({
             "population": self.phones, "memory_mix": mix, "rules": self.rules, "rounds": self.rounds,
             "local_epochs": self.local_epochs, "local_steps": self.local_steps, "batch": trained.batch,
             "sizes": format!("{:?}", self.sizes), "policy": trained.policy, "set": trained.set, "stack": trained.stack,
@@ -162,6 +169,12 @@ impl Specification {
             "network": trained.model, "input": trained.input.as_ref().map(ToString::to_string), "devices": devices,
             "link_mbit_per_s": self.setting.link.median_mbit_per_s, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
+        let given = [
+            ("trainer_adj", self.trainer_adj.map(|adj| json!(adj))),
+            ("horizon_s", self.horizon_s.map(|end| json!(end))),
+        ];
+        let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        specification.as_object_mut().into_iter().for_each(|keys| keys.extend(given.clone()));
         let keys = [("command", json!("federate")), ("specification", specification)];
         keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
@@ -213,6 +226,18 @@ fn rules(asked: &Asked) -> Rules {
     }
 }
 
+/// When the last round may begin, in seconds: a number of them, or a text with a unit.
+fn horizon_s(asked: &Asked, place: &Place<'_>) -> Result<Option<f64>> {
+    let Some(given) = &asked.horizon else { return Ok(None) };
+    let text = given.to_string();
+    let seconds = text.parse::<f64>().or_else(|_| parse_span(&text).map(Nanos::seconds));
+    let seconds = seconds.map_err(|error| place.says("horizon", &format!("`horizon`: {error}")))?;
+    if seconds > 0.0 && seconds.is_finite() {
+        return Ok(Some(seconds));
+    }
+    Err(place.says("horizon", &format!("`horizon` is {text}, expected a time above 0 s")))
+}
+
 /// The cores that train.
 fn cores(asked: &Asked, place: &Place<'_>) -> Result<Option<CoreSelection>> {
     let parse = |text: &String| text.parse().map_err(|error| place.says("cores", &format!("`cores`: {error}")));
@@ -235,6 +260,9 @@ mod tests {
     fn what_is_left_out_has_defaults() {
         let found = Specification::parse("f.toml", SPEC, Some(7)).unwrap();
         assert_eq!((found.seed, found.learning, found.rules.over_commit), (7, None, 1.3));
+        let until =
+            |time: &str| Specification::parse("f.toml", &format!("{SPEC}horizon = {time}\n"), None).unwrap().horizon_s;
+        assert_eq!([until("\"2 h\""), until("90")], [Some(7200.0), Some(90.0)]);
         assert_eq!((found.plans, found.sizes), (None, Sizes::Same(60)));
         let planned = format!("{SPEC}policy = \"fedhybrid\"\nset = {{ compression = false }}\ntotal_samples = 900\n");
         let found = Specification::parse("f.toml", &planned, None).unwrap();
@@ -272,6 +300,8 @@ mod tests {
             refused("memory_mix = { 5 = 1.0 }").contains("f.toml:6: `memory_mix` has phones with 5 GB, expected 4")
         );
         assert!(refused("memory_mix = { 4 = 0.5 }").contains("f.toml:6: `memory_mix.share` is 0.5"));
+        assert!(refused("horizon = 0").contains("f.toml:6: `horizon` is 0, expected a time above 0 s"));
+        assert!(refused("horizon = \"12 parsecs\"").contains("f.toml:6: `horizon`: "));
         assert!(refused("over_commit = 0.5").contains("f.toml:6: `over_commit` is 0.5, expected a number from 1"));
         assert!(refused("stand_in = \"mlp\"\nalpha = 0.1\nsplit = \"even\"").contains("expected one of them"));
         assert!(refused("plans = \"phone\"").contains("f.toml:6: `plans` needs a policy that makes plans ahead"));

@@ -144,6 +144,7 @@ class FederationKeys(TypedDict, total=False):
     deadline_s: Union[float, Sequence[float]]
     oracle: Union[bool, Sequence[bool]]
     rounds: Union[int, Sequence[int]]
+    horizon: Union[str, Sequence[str]]
     local_epochs: Union[int, Sequence[int]]
     local_steps: Union[int, Sequence[int]]
     batch: Union[int, Sequence[int]]
@@ -173,6 +174,7 @@ class FederationKeys(TypedDict, total=False):
     evaluate_every: Union[int, Sequence[int]]
     traces: Union[Path, Sequence[Path]]
     system: Union[Path, Sequence[Path]]
+    trainer_adj: Union[int, Sequence[int]]
     seed: Union[int, Sequence[int]]
 
 

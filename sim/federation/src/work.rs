@@ -32,7 +32,7 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// No plan fits what it leaves.
+    /// The system ends training on it even at rest, whatever the plan.
     NoPlan,
     /// It has nothing to learn from.
     NoSamples,

@@ -79,6 +79,7 @@ pub(super) struct Asked {
     pub(super) deadline_s: Option<f64>,
     pub(super) oracle: Option<bool>,
     pub(super) rounds: u32,
+    pub(super) horizon: Option<Setting>,
     pub(super) local_epochs: Option<u32>,
     pub(super) local_steps: Option<u32>,
     pub(super) batch: Option<u64>,
@@ -108,6 +109,7 @@ pub(super) struct Asked {
     pub(super) evaluate_every: Option<u32>,
     pub(super) traces: Option<PathBuf>,
     pub(super) system: Option<String>,
+    pub(super) trainer_adj: Option<i32>,
     pub(super) seed: Option<u64>,
 }
 
