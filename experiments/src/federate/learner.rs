@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
-    Contribution, Holding, LearningError, Narrowing, Server, ServerRule, Source, StandIn, Synthetic, Trainee, Update,
-    mean_change, train_all,
+    Contribution, Groups, Holding, LearningError, Narrowing, Server, ServerRule, Source, StandIn, Synthetic, Trainee,
+    Update, mean_change, train_all,
 };
 use haversack_federation::population::Phone;
 use haversack_federation::selection::SelectorKind;
@@ -42,6 +42,8 @@ pub(super) struct Learner<'a> {
     /// The narrower ones, widest first, where memory decides who trains which.
     narrower: Vec<Narrower>,
     source: Source,
+    /// The weights of classes by the phones' memory.
+    groups: Groups,
     /// What phones run, and what comes back of what they store meanwhile.
     work: &'a Widths<'a>,
     stores: Stores,
@@ -77,7 +79,8 @@ impl<'a> Learner<'a> {
         let algorithm = algorithm(asked, phones, cache)?;
         let Phones { kinds, population } = phones;
         let (seed, last, phones) = (asked.seed, asked.rounds, population.phones());
-        let source = source(learning, phones, seed, cache)?;
+        let groups = groups(asked, learning, phones, cache)?;
+        let source = source(learning, phones, seed, &groups, cache)?;
         let (input, classes) = (input(&source), source.classes() as u64);
         let wrong = |error: &dyn std::fmt::Display| CommandError::input(format!("`stand_in`: {error}"));
         let (id, shape) = (learning.stand_in.as_str(), input.as_deref());
@@ -113,6 +116,7 @@ impl<'a> Learner<'a> {
             stand_in,
             narrower,
             source,
+            groups,
             work,
             stores,
             test,
@@ -150,10 +154,17 @@ impl<'a> Learner<'a> {
     /// A phone that trains in a round, from the server's weights.
     fn trainee(&self, round: u32, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
         let Arrived { phone: client, width } = *arrived;
-        let samples = self.phones[client as usize].samples;
+        let Phone { samples, memory, .. } = self.phones[client as usize];
         // What is dealt is settled already.
         let drawn = if self.source.is_dealt() { 0 } else { samples };
-        let holding = Holding::draw(self.seed, client, drawn, self.source.classes(), self.learning.labels);
+        let holding = Holding::draw(
+            self.seed,
+            client,
+            drawn,
+            self.source.classes(),
+            self.learning.labels,
+            self.groups.of(memory),
+        );
         let weights = &self.server.weights;
         let (network, narrowing) = self.network(width);
         let weights = match narrowing {
@@ -221,14 +232,35 @@ pub(super) fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -
     }
 }
 
+/// The weights of classes by the phones' memory.
+///
+/// # Errors
+/// Data that cannot be had; classes of a size of memory that no phone of the population has.
+fn groups(asked: &Specification, learning: &Learning, phones: &[Phone], cache: &Cache) -> Result<Groups> {
+    let Some(set) = learning.data_set(cache)?.filter(|_| learning.by_memory > 0.0) else {
+        return Ok(Groups::default());
+    };
+    let memory = &asked.setting.memory;
+    let has_none = |class: &usize| phones.iter().all(|phone| usize::from(phone.memory) != *class);
+    if let Some(class) = (0..memory.len()).find(has_none) {
+        let why =
+            format!("no phone of the population has {} GB, whose classes nobody would hold", memory[class].size_gb);
+        return Err(CommandError::input(format!(
+            "`data_by_memory`: {why}; expected a larger `population` or another `memory_mix`"
+        )));
+    }
+    let sizes: Vec<f64> = memory.iter().map(|class| class.share).collect();
+    Ok(Groups::new(asked.seed, set.number_of_classes, &sizes, learning.by_memory))
+}
+
 /// Whose samples are whose.
-fn source(learning: &Learning, phones: &[Phone], seed: u64, cache: &Cache) -> Result<Source> {
+fn source(learning: &Learning, phones: &[Phone], seed: u64, groups: &Groups, cache: &Cache) -> Result<Source> {
     let Some(set) = learning.data_set(cache)? else {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
     };
     if learning.dealt {
-        let sizes: Vec<u32> = phones.iter().map(|phone| phone.samples).collect();
-        return Ok(Source::dealt(set, seed, &sizes, learning.labels));
+        let clients: Vec<_> = phones.iter().map(|phone| (phone.samples, groups.of(phone.memory))).collect();
+        return Ok(Source::dealt(set, seed, &clients, learning.labels));
     }
     Ok(Source::of_set(set))
 }

@@ -1,5 +1,7 @@
 //! The rounds of a federation, from its specification.
 
+use std::collections::BTreeSet;
+
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
 use haversack_federation::population::{DeviceKind, MemoryClass, Phone};
@@ -19,8 +21,14 @@ use crate::{Cache, CommandError, Result, interrupt};
 /// What a federation has yielded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
-    /// The number of phones of the population.
+    /// The number of phones of the population, and of those that can take part.
     pub(crate) phones: u32,
+    /// See above.
+    pub(crate) eligible: u32,
+    /// Phones of which a part was taken in, and the share of all samples that they hold.
+    pub(crate) contributed: u32,
+    /// See above.
+    pub(crate) reached: f64,
     /// The kinds of their devices.
     pub(crate) kinds: Vec<DeviceKind>,
     /// A row a round.
@@ -42,23 +50,28 @@ pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cac
     let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
+    let can = |phone: &u32| asked.rules.oracle || work.holds(*phone).is_ok();
+    let eligible = (0..asked.phones).filter(can).count() as u32;
     if steps.is_some() {
-        say_no_choice(asked, &work);
+        say_no_choice(asked, eligible);
     }
     let mut learner = Learner::of(asked, &phones, &work, steps, cache)?;
     steps.map_or(Ok(()), Steps::begin)?;
     let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.into_iter().for_each(Steps::step))?;
-    Ok(Held { kinds: phones.kinds, ..held })
+    let all = phones.population.phones();
+    let contributors: BTreeSet<u32> =
+        held.clients.iter().filter(|row| row.outcome == Outcome::Completed).map(|row| row.client).collect();
+    let samples = |of: &mut dyn Iterator<Item = &Phone>| of.map(|phone| f64::from(phone.samples)).sum::<f64>();
+    let reached = samples(&mut contributors.iter().map(|&phone| &all[phone as usize])) / samples(&mut all.iter());
+    Ok(Held { eligible, contributed: contributors.len() as u32, reached, kinds: phones.kinds, ..held })
 }
 
 /// Says that a selector has no choice where fewer than twice the cohort can take part.
-fn say_no_choice(asked: &Specification, work: &dyn Work) {
+fn say_no_choice(asked: &Specification, eligible: u32) {
     let (cohort, phones) = (asked.rules.cohort, asked.phones);
-    let wanted = (2 * cohort).min(phones) as usize;
-    let can = (0..phones).filter(|&phone| asked.rules.oracle || work.holds(phone).is_ok()).take(wanted).count();
-    if can < wanted {
+    if eligible < (2 * cohort).min(phones) {
         let words = "whoever selects has no choice, and to compare selectors says nothing";
-        note(&format!("{can} of {phones} phones can take part, fewer than twice the cohort of {cohort}: {words}"));
+        note(&format!("{eligible} of {phones} phones can take part, fewer than twice the cohort of {cohort}: {words}"));
     }
 }
 

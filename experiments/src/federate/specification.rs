@@ -169,7 +169,9 @@ impl Specification {
             "network": trained.model, "input": trained.input.as_ref().map(ToString::to_string), "devices": devices,
             "link_mbit_per_s": self.setting.link.median_mbit_per_s, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
+        let by_memory = self.learning.as_ref().map(|learning| learning.by_memory).filter(|apart| *apart > 0.0);
         let given = [
+            ("data_by_memory", by_memory.map(|apart| json!(apart))),
             ("trainer_adj", self.trainer_adj.map(|adj| json!(adj))),
             ("horizon_s", self.horizon_s.map(|end| json!(end))),
         ];
@@ -302,6 +304,10 @@ mod tests {
         assert!(refused("memory_mix = { 4 = 0.5 }").contains("f.toml:6: `memory_mix.share` is 0.5"));
         assert!(refused("horizon = 0").contains("f.toml:6: `horizon` is 0, expected a time above 0 s"));
         assert!(refused("horizon = \"12 parsecs\"").contains("f.toml:6: `horizon`: "));
+        assert!(
+            refused("stand_in = \"mlp\"\ndata_by_memory = 1.5")
+                .contains("f.toml:7: `data_by_memory` is 1.5, expected from 0")
+        );
         assert!(refused("over_commit = 0.5").contains("f.toml:6: `over_commit` is 0.5, expected a number from 1"));
         assert!(refused("stand_in = \"mlp\"\nalpha = 0.1\nsplit = \"even\"").contains("expected one of them"));
         assert!(refused("plans = \"phone\"").contains("f.toml:6: `plans` needs a policy that makes plans ahead"));

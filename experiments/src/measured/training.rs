@@ -69,10 +69,19 @@ pub struct Rounds {
     pub dropped: u64,
     /// Those whose process the system ended.
     pub killed: u64,
-    /// Phones that hold no plan.
+    /// Phones that were found to be ended at rest.
     pub left_out: u64,
     /// All phones.
     pub phones: u64,
+    /// Phones that can take part.
+    #[serde(default)]
+    pub eligible: u64,
+    /// Phones of which a part was taken in, and the share of all samples that they hold, in percent.
+    #[serde(default)]
+    pub contributed: u64,
+    /// See above.
+    #[serde(default)]
+    pub reached: f64,
 }
 
 impl Learned {
@@ -80,8 +89,8 @@ impl Learned {
     pub(crate) fn rounded(mut self) -> Self {
         self.accuracy.iter_mut().for_each(|value| *value = super::rounded(*value, 4));
         if let Some(rounds) = &mut self.rounds {
-            let Rounds { end_s, all_s, energy_j, .. } = rounds;
-            end_s.iter_mut().chain([all_s, energy_j]).for_each(|value| *value = super::rounded(*value, 6));
+            let Rounds { end_s, all_s, energy_j, reached, .. } = rounds;
+            end_s.iter_mut().chain([all_s, energy_j, reached]).for_each(|value| *value = super::rounded(*value, 6));
         }
         self
     }

@@ -135,6 +135,7 @@ class FederationKeys(TypedDict, total=False):
     memory_mix: Settings
     alpha: Union[float, Sequence[float]]
     split: Union[str, Sequence[str]]
+    data_by_memory: Union[float, Sequence[float]]
     dealt: Union[bool, Sequence[bool]]
     selector: Union[str, Sequence[str]]
     aggregator: Union[str, Sequence[str]]

@@ -19,7 +19,7 @@ use haversack_workloads::WorkloadError;
 pub use deal::Deal;
 pub use local::{LocalSgd, Trainee, Turn, Update, train_all};
 pub use server::{Contribution, Server, ServerRule, Yogi, mean_change};
-pub use source::{Holding, Labels, Source};
+pub use source::{Groups, Holding, Labels, Source};
 pub use stand_in::{Score, StandIn};
 pub use synthetic::Synthetic;
 

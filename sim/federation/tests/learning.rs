@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use haversack_engine::Stream;
 use haversack_federation::learning::{
-    Contribution, Holding, Labels, LocalSgd, Narrowing, Source, StandIn, Synthetic, Trainee, Turn, mean_change,
+    Contribution, Groups, Holding, Labels, LocalSgd, Narrowing, Source, StandIn, Synthetic, Trainee, Turn, mean_change,
     train_all,
 };
 use haversack_numerics::batch::{MiniBatch, Samples};
@@ -144,7 +144,7 @@ fn updates_are_the_same_for_any_number_of_threads() {
 fn dirichlet_shares_are_few_for_a_small_concentration() {
     let largest = |alpha| {
         let share = |client| {
-            let Holding(counts) = Holding::draw(1, client, 200, 10, Labels::Dirichlet { alpha });
+            let Holding(counts) = Holding::draw(1, client, 200, 10, Labels::Dirichlet { alpha }, &[]);
             assert_eq!(counts.iter().sum::<u32>(), 200);
             f64::from(counts.into_iter().max().unwrap()) / 200.0
         };
@@ -153,8 +153,32 @@ fn dirichlet_shares_are_few_for_a_small_concentration() {
     // The largest of ten shares: nearly all of a client's samples, or little more than a tenth.
     let [few, some, even] = [0.01, 0.5, 1000.0].map(largest);
     assert!(few > 0.9 && (0.3..0.6).contains(&some) && even < 0.17, "{few}, {some}, {even}");
-    assert_eq!(Holding::draw(1, 5, 9, 4, Labels::Even), Holding::draw(1, 5, 9, 4, Labels::Even));
-    assert_eq!(Holding::draw(1, 5, 9, 0, Labels::Even), Holding(vec![]));
+    assert_eq!(Holding::draw(1, 5, 9, 4, Labels::Even, &[]), Holding::draw(1, 5, 9, 4, Labels::Even, &[]));
+    assert_eq!(Holding::draw(1, 5, 9, 0, Labels::Even, &[]), Holding(vec![]));
+}
+
+#[test]
+fn groups_hold_classes_of_their_own_as_far_as_they_are_apart() {
+    let sizes = [0.15, 0.25, 0.6];
+    // The share of what a group's clients hold that is of classes of which another's hold nothing, and the mean of all clients.
+    let held = |apart: f64| {
+        let groups = Groups::new(3, 10, &sizes, apart);
+        let of = |group: u8| -> Vec<f64> {
+            let Holding(counts) = Holding::draw(1, u32::from(group), 100_000, 10, Labels::Even, groups.of(group));
+            counts.iter().map(|&count| f64::from(count) / 1e5).collect()
+        };
+        [of(0), of(1), of(2)]
+    };
+    let all =
+        |of: &[Vec<f64>; 3], class: usize| -> f64 { of.iter().zip(sizes).map(|(of, size)| of[class] * size).sum() };
+    for apart in [0.0, 0.5, 1.0] {
+        let found = held(apart);
+        assert!((0..10).all(|class| (all(&found, class) - 0.1).abs() < 0.01), "{apart}: {found:?}");
+        // The smallest group owns one class and half of another: at half the way half of a tenth less of all others.
+        let least = found[0].iter().filter(|share| **share < 0.1 * (1.0 - apart) + 0.005).count();
+        assert_eq!(least, if apart > 0.0 { 8 } else { 10 }, "{apart}: {found:?}");
+    }
+    assert_eq!(Groups::default().of(1), [0.0; 0]);
 }
 
 #[test]

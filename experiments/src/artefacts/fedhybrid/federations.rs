@@ -138,21 +138,36 @@ impl Federation {
     /// What there is to say of it: rounds, what they take, and what became of phones.
     pub(super) fn words(&self) -> String {
         format!(
-            "{:.0} rounds of {}, {:.1} updates each; {:.0} % of phones left out; of parts {:.1} % killed, {:.1} % dropped",
+            "{:.0} rounds of {}, {:.1} updates each; {:.0} % of phones left out, {:.0} % contributed, with {:.0} % of all samples; of parts {:.1} % killed, {:.1} % dropped",
             self.rounds(),
             duration(self.round_s()),
             self.mean(Course::updates),
             self.excluded(),
+            self.mean(Course::contributed),
+            self.mean(|course| course.total(|rounds| rounds.reached)),
             self.mean(Course::killed),
             self.mean(Course::dropped),
         )
     }
 }
 
-/// The mean of the values there are, where at least half of the seeds have one.
+/// The median of the values there are, where at least half of the seeds have one.
 pub(super) fn of_most(values: &[Option<f64>]) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
-    if 2 * there.len() >= values.len().max(1) { mean(&there) } else { None }
+    if 2 * there.len() >= values.len().max(1) { median(there) } else { None }
+}
+
+/// The same in words, with the least and the most of more seeds than one, and with how many have none.
+pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
+    let Some(middle) = of_most(values) else { return "never".to_owned() };
+    let there = || values.iter().copied().flatten();
+    let [least, most] = [there().fold(f64::INFINITY, f64::min), there().fold(0.0, f64::max)];
+    let never = values.len() - there().count();
+    let never = if never > 0 { format!(", {never} never") } else { String::new() };
+    match values.len() {
+        0 | 1 => format!("{middle:.decimals$}"),
+        _ => format!("{middle:.decimals$} ({least:.decimals$} to {most:.decimals$}{never})"),
+    }
 }
 
 /// Seconds in words.
@@ -218,6 +233,8 @@ mod tests {
     #[test]
     fn most_seeds_decide_whether_a_target_is_reached() {
         assert_eq!(of_most(&[Some(2.0), None, Some(4.0)]), Some(3.0));
+        assert_eq!(over_seeds(&[Some(2.0), None, Some(4.0)], 1), "3.0 (2.0 to 4.0, 1 never)");
+        assert_eq!([over_seeds(&[Some(2.0)], 0), over_seeds(&[None], 0)], ["2", "never"]);
         assert_eq!(of_most(&[None, None, Some(4.0)]), None);
         assert_eq!(of_most(&[]), None);
     }

@@ -19,7 +19,7 @@ pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
         let asked = Specification::parse(task, &text(context, task, &["random"])?, Some(context.seed))?;
         let phones = Phones::draw(&asked)?;
         let of = |phone: (u32, &haversack_federation::population::Phone)| {
-            Holding::draw(context.seed, phone.0, phone.1.samples, classes, LABELS)
+            Holding::draw(context.seed, phone.0, phone.1.samples, classes, LABELS, &[])
         };
         let held: Vec<Holding> = (0..).zip(phones.population.phones()).map(of).collect();
         shares(&mut records, "samples", name, held.iter().map(|holding| f64::from(holding.samples())).collect())?;

@@ -1,6 +1,6 @@
 //! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
 
-use super::federations::{self, Course, Federation, Wanted, duration, hold_all, of_most, stand_in};
+use super::federations::{self, Course, Federation, Wanted, duration, hold_all, of_most, over_seeds, stand_in};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 
@@ -102,26 +102,66 @@ impl Group {
         first.into_iter().zip(own).map(|(first, own)| Some(first? / own?)).collect()
     }
 
-    /// How a method got there: rounds to the target, and what one takes.
+    /// With each seed how many times as few rounds as the first method's a method takes to its best, and how many times as long as
+    /// the method's a round of the first takes: a speed-up is the product.
+    fn factors(&self, method: usize) -> [Vec<Option<f64>>; 2] {
+        let targets = self.targets();
+        let rounds = |of: &Federation| -> Vec<Option<f64>> {
+            let to = |(course, target): (&Arc<Course>, &f64)| course.rounds_to(*target).map(f64::from);
+            of.courses.iter().zip(&targets).map(to).collect()
+        };
+        let (first, own) = (&self.federations[0], &self.federations[method]);
+        let fewer: Vec<Option<f64>> =
+            rounds(first).into_iter().zip(rounds(own)).map(|(first, own)| Some(first? / own?)).collect();
+        let shorter = self.speedups(method).into_iter().zip(&fewer).map(|(speedup, fewer)| Some(speedup? / (*fewer)?));
+        (shorter.collect(), fewer).into()
+    }
+
+    /// With each seed the accuracy of a method less the first's when the sooner of the two ends, and after as many rounds, in points.
+    fn equal(&self, method: usize) -> [Vec<f64>; 2] {
+        let pairs = || self.federations[0].courses.iter().zip(&self.federations[method].courses);
+        let by_time = pairs().map(|(first, own)| {
+            let end_s = first.all_s().min(own.all_s());
+            own.best_by(end_s) - first.best_by(end_s)
+        });
+        [by_time.collect(), pairs().map(|(first, own)| own.best() - first.best()).collect()]
+    }
+
+    /// How a method got there: rounds and their length beside the first method's, accuracy at equal time, and whom it reached.
     fn way(&self, method: usize) -> String {
         let federation = &self.federations[method];
-        let target = mean(&self.targets()).unwrap_or_default();
-        let time = of_most(&federation.times_to(&self.targets()));
-        let reached = time.map_or_else(
-            || format!("does not reach {target:.1} %"),
-            |time| {
-                let rounds = time / federation.round_s().max(f64::MIN_POSITIVE);
-                format!("reaches {target:.1} % in {rounds:.0} rounds of {}", duration(federation.round_s()))
-            },
-        );
-        format!("{reached}; {:.0} % of phones left out", federation.excluded())
+        let [shorter, fewer] = self.factors(method).map(|factor| over_seeds(&factor, 2));
+        let [by_time, by_rounds] = self.equal(method).map(|points| words(&points));
+        format!(
+            "rounds {shorter} times as short, {fewer} times as few; {by_time} points at equal time, {by_rounds} after all rounds; {}{}",
+            federation.words(),
+            if method == 0 { self.doubts() } else { String::new() }
+        )
+    }
+
+    /// What makes the first method's best no target, after a semicolon: it still rises, or nobody has a choice.
+    fn doubts(&self) -> String {
+        let (first, gain) = (&self.federations[0], self.federations[0].mean(Course::last_gain));
+        let rises = if gain >= PLATEAU {
+            format!("; not converged: {gain:.1} points in the last fifth")
+        } else {
+            String::new()
+        };
+        let has_choice = first.courses.iter().all(|course| course.has_choice());
+        format!(
+            "{rises}{}",
+            if has_choice { "" } else { "; no choice: fewer than two cohorts of phones can take part" }
+        )
     }
 }
+
+/// Points that a method gains in the last fifth of its rounds, from which on it has not converged.
+const PLATEAU: f64 = 1.5;
 
 pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
     let groups = held(context, comparison)?;
     let mut outcome = Outcome::of(
-        "task,method,speedup,accuracy_percent,round_s,rounds,updates_per_round,phones_left_out_percent,killed_percent,dropped_percent",
+        "task,method,speedup,shorter_rounds,fewer_rounds,points_at_equal_time,points_at_equal_rounds,accuracy_percent,round_s,rounds,updates_per_round,phones_left_out_percent,phones_contributed_percent,samples_reached_percent,killed_percent,dropped_percent",
     );
     let mut grid = Grid::default();
     for group in &groups {
@@ -130,7 +170,9 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
         for (place, method) in group.methods.iter().enumerate() {
             let federation = &group.federations[place];
             let speedup = of_most(&group.speedups(place));
-            outcome.row((group.task.1, method.name, speedup, costs(federation)))?;
+            let factors = group.factors(place).map(|factor| of_most(&factor));
+            let equal = group.equal(place).map(|points| median(points));
+            outcome.row((group.task.1, method.name, speedup, factors, equal, costs(federation)))?;
             let row = |metric: &str| format!("fedhybrid/{}/{}/{}/{metric}", comparison.table, group.task.0, method.id);
             if place == 0 && !comparison.has_baseline {
                 let id = format!("fedhybrid/{}/{}/{}/accuracy", TABLE_3.table, group.task.0, method.id);
@@ -162,14 +204,16 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
     Ok(outcome)
 }
 
-/// Of a federation accuracy, the time of a round, rounds, updates in each, and shares of phones and of their parts.
-fn costs(federation: &Federation) -> [f64; 7] {
+/// Of a federation accuracy, the time of a round, rounds, updates in each, and shares of phones, samples and parts.
+fn costs(federation: &Federation) -> [f64; 9] {
     [
         federation.accuracy(),
         federation.round_s(),
         federation.rounds(),
         federation.mean(Course::updates),
         federation.excluded(),
+        federation.mean(Course::contributed),
+        federation.mean(|course| course.total(|rounds| rounds.reached)),
         federation.mean(Course::killed),
         federation.mean(Course::dropped),
     ]
@@ -195,7 +239,7 @@ fn offer(context: &Context<'_>, outcome: &mut Outcome, comparison: &Comparison, 
             };
             if is_far {
                 let way = group.way(place);
-                let found = simulated.map_or_else(|| "never".to_owned(), |simulated| format!("{simulated:.2}"));
+                let found = over_seeds(&group.speedups(place), 2);
                 far.push(format!(
                     "{}, {}: {found} ({way}; Random takes {})",
                     group.task.1,

@@ -70,6 +70,7 @@ pub(super) struct Asked {
     pub(super) memory_mix: Option<BTreeMap<String, f64>>,
     pub(super) alpha: Option<f64>,
     pub(super) split: Option<Split>,
+    pub(super) data_by_memory: Option<f64>,
     pub(super) dealt: Option<bool>,
     pub(super) selector: SelectorKind,
     pub(super) aggregator: Option<Aggregator>,

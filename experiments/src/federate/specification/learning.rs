@@ -18,7 +18,7 @@ const PROXIMAL: f32 = 0.1;
 const ALPHA: f64 = 0.1;
 
 /// Keys that say nothing where nobody learns.
-const OF_LEARNING: [&str; 12] = [
+const OF_LEARNING: [&str; 13] = [
     "stand_in",
     "data",
     "target_accuracy",
@@ -29,6 +29,7 @@ const OF_LEARNING: [&str; 12] = [
     "proximal",
     "server_learning_rate",
     "evaluate_every",
+    "data_by_memory",
     "dealt",
     "store",
 ];
@@ -46,6 +47,8 @@ pub(in crate::federate) struct Learning {
     pub(in crate::federate) rule: ServerRule,
     /// How classes differ among phones.
     pub(in crate::federate) labels: Labels,
+    /// How far phones with one size of memory hold classes of their own, from 0 to 1.
+    pub(in crate::federate) by_memory: f64,
     /// Whether tensors are kept whole between forward and backward, whatever the policy makes of them.
     pub(in crate::federate) keeps_whole: bool,
     /// Whether each sample of the set has one holder.
@@ -102,6 +105,14 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     if dealt && asked.data.as_deref() == Some(SYNTHETIC) {
         return Err(place.says("dealt", "`dealt` is of a set, but the `data` are made for each phone; expected a set"));
     }
+    let by_memory = asked.data_by_memory.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&by_memory) {
+        return Err(place.says("data_by_memory", &format!("`data_by_memory` is {by_memory}, expected from 0 to 1")));
+    }
+    if by_memory > 0.0 && asked.data.as_deref() == Some(SYNTHETIC) {
+        let why = "`data_by_memory` is of the classes of a set, but the `data` are made for each phone; expected a set";
+        return Err(place.says("data_by_memory", why));
+    }
     labels.check().map_err(|error| place.says("alpha", &error.to_string()))?;
     let (rule, proximal) = aggregator(asked, place)?;
     let epochs = asked.local_epochs.unwrap_or(1);
@@ -117,7 +128,7 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     let every = asked.evaluate_every.unwrap_or(5).max(1);
     let (data, target) = (asked.data.clone(), asked.target_accuracy);
     let keeps_whole = asked.store == Some(Store::Whole);
-    Ok(Some(Learning { stand_in, data, how, rule, labels, keeps_whole, dealt, target, every }))
+    Ok(Some(Learning { stand_in, data, how, rule, labels, by_memory, keeps_whole, dealt, target, every }))
 }
 
 /// How the server takes updates in, and FedProx's μ.

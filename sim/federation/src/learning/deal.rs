@@ -37,16 +37,18 @@ impl Deal {
         if lacks && all >= holders { in_proportion(1) } else { numbers }
     }
 
-    /// Deals the samples of each class in `by_class` to clients, as many as [`numbers`](Self::numbers) says of `sizes`.
-    pub fn new(seed: u64, by_class: &[Vec<u32>], sizes: &[u32], labels: Labels) -> Self {
+    /// Deals the samples of each class in `by_class` to clients, of each its size and the weights of its classes (none where all
+    /// count the same): as many as [`numbers`](Self::numbers) says of the sizes.
+    pub fn new(seed: u64, by_class: &[Vec<u32>], clients: &[(u32, &[f64])], labels: Labels) -> Self {
         let mut rest = by_class.to_vec();
         let all = rest.iter().map(Vec::len).sum::<usize>() as u64;
         let of = |(client, number): (usize, u64)| {
             let mut stream = Stream::new(seed, &format!("client {client}"), "dealt classes");
-            let shares = shares(&mut stream, rest.len(), labels);
+            let shares = shares(&mut stream, rest.len(), labels, clients[client].1);
             (0..number).filter_map(|_| draw(&mut rest, &shares, &mut stream)).collect()
         };
-        Self { places: Self::numbers(all, sizes).into_iter().enumerate().map(of).collect() }
+        let sizes: Vec<u32> = clients.iter().map(|client| client.0).collect();
+        Self { places: Self::numbers(all, &sizes).into_iter().enumerate().map(of).collect() }
     }
 
     /// The places of a client's samples; none of a client that nobody has counted.
@@ -80,15 +82,15 @@ mod tests {
 
     #[test]
     fn every_sample_has_one_holder() {
-        let sizes = [3, 1, 4, 0, 2];
-        let deal = Deal::new(7, &by_class(25), &sizes, Labels::Dirichlet { alpha: 0.1 });
+        let clients = [3, 1, 4, 0, 2].map(|size| (size, &[][..]));
+        let deal = Deal::new(7, &by_class(25), &clients, Labels::Dirichlet { alpha: 0.1 });
         let mut all: Vec<u32> = (0..5).flat_map(|client| deal.of(client).to_vec()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
         // 100 samples by 3 : 1 : 4 : 0 : 2.
         let found: Vec<usize> = (0..6).map(|client| deal.of(client).len()).collect();
         assert_eq!(found, [30, 10, 40, 0, 20, 0]);
-        assert_eq!(deal, Deal::new(7, &by_class(25), &sizes, Labels::Dirichlet { alpha: 0.1 }));
+        assert_eq!(deal, Deal::new(7, &by_class(25), &clients, Labels::Dirichlet { alpha: 0.1 }));
     }
 
     #[test]
@@ -104,7 +106,7 @@ mod tests {
     #[test]
     fn a_small_concentration_leaves_clients_few_classes() {
         let classes = |labels| {
-            let deal = Deal::new(1, &by_class(500), &[1; 100], labels);
+            let deal = Deal::new(1, &by_class(500), &[(1, &[][..]); 100], labels);
             let of = |client| {
                 let mut own: Vec<u32> = deal.of(client).iter().map(|place| place / 500).collect();
                 own.sort_unstable();

@@ -6,6 +6,7 @@ use haversack_engine::Stream;
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_workloads::data::{DataSet, Inputs, Part};
 use rand::RngExt;
+use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Gamma};
 
 use super::deal::Deal;
@@ -45,11 +46,12 @@ impl Labels {
 pub struct Holding(pub Vec<u32>);
 
 impl Holding {
-    /// What client number `client` holds of `classes` classes: `samples` samples.
-    pub fn draw(seed: u64, client: u32, samples: u32, classes: usize, labels: Labels) -> Self {
+    /// What client number `client` holds of `classes` classes: `samples` samples. Classes count as much as `weights` says, or all
+    /// the same where it is empty.
+    pub fn draw(seed: u64, client: u32, samples: u32, classes: usize, labels: Labels, weights: &[f64]) -> Self {
         let mut stream = Stream::new(seed, &format!("client {client}"), "classes");
         let mut counts = vec![0; classes];
-        let shares = shares(&mut stream, classes, labels);
+        let shares = shares(&mut stream, classes, labels, weights);
         let Some(last) = classes.checked_sub(1) else { return Self(counts) };
         for _ in 0..samples {
             let class = place_of(stream.random(), shares.iter().copied());
@@ -65,21 +67,53 @@ impl Holding {
 }
 
 /// The share of each class.
-pub(super) fn shares(stream: &mut Stream, classes: usize, labels: Labels) -> Vec<f64> {
-    let even = vec![1.0 / classes.max(1) as f64; classes];
-    let Labels::Dirichlet { alpha } = labels else { return even };
-    let Ok(gamma) = Gamma::new(alpha, 1.0) else { return even };
-    let drawn: Vec<f64> = (0..classes).map(|_| gamma.sample(stream)).collect();
+pub(super) fn shares(stream: &mut Stream, classes: usize, labels: Labels, weights: &[f64]) -> Vec<f64> {
+    let gamma = match labels {
+        Labels::Even => None,
+        Labels::Dirichlet { alpha } => Gamma::new(alpha, 1.0).ok(),
+    };
+    let weight = |class: usize| weights.get(class).copied().unwrap_or(1.0);
+    let drawn = (0..classes).map(|class| weight(class) * gamma.map_or(1.0, |gamma| gamma.sample(stream)));
+    let drawn: Vec<f64> = drawn.collect();
     let sum: f64 = drawn.iter().sum();
     if sum > 0.0 && sum.is_finite() {
         return drawn.into_iter().map(|share| share / sum).collect();
     }
     // So small a concentration that no share is above zero: a single class.
-    let mut single = vec![0.0; classes];
-    if classes > 0 {
-        single[stream.random_range(0..classes)] = 1.0;
+    let whole: f64 = (0..classes).map(weight).sum();
+    let single = place_of(stream.random::<f64>() * whole, (0..classes).map(weight));
+    (0..classes).map(|class| if Some(class) == single { 1.0 } else { 0.0 }).collect()
+}
+
+/// The weights of classes by the group that a client is of: how far groups hold classes of their own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Groups(Vec<Vec<f64>>);
+
+impl Groups {
+    /// Groups of such `sizes`, which add up to one. Each owns as large a part of the `classes`, in an order that the seed draws;
+    /// of these its clients hold as much more, and of all others as much less, as `apart` says: 0, nothing; 1, no other's at all.
+    /// What all groups together hold stays the same.
+    pub fn new(seed: u64, classes: usize, sizes: &[f64], apart: f64) -> Self {
+        let mut order: Vec<usize> = (0..classes).collect();
+        order.shuffle(&mut Stream::new(seed, "groups", "classes"));
+        let mut first = 0.0;
+        let weights = sizes.iter().map(|&size| {
+            let own = [first, first + size].map(|end| end * classes as f64);
+            first += size;
+            let mut weights = vec![1.0 - apart; classes];
+            for (place, &class) in order.iter().enumerate() {
+                let part = (own[1].min(place as f64 + 1.0) - own[0].max(place as f64)).max(0.0);
+                weights[class] += apart * part / size.max(f64::MIN_POSITIVE);
+            }
+            weights
+        });
+        Self(weights.collect())
     }
-    single
+
+    /// The weights of a group's clients; all the same where groups do not differ.
+    pub fn of(&self, group: u8) -> &[f64] {
+        self.0.get(usize::from(group)).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Where clients' samples come from.
@@ -110,10 +144,10 @@ impl Source {
         Self::Set { by_class: by_class(&set), set }
     }
 
-    /// The samples of a data set, dealt out to clients in proportion to `sizes`.
-    pub fn dealt(set: impl Into<Arc<DataSet>>, seed: u64, sizes: &[u32], labels: Labels) -> Self {
+    /// The samples of a data set, dealt out to clients of such sizes and weights of classes, as [`Deal::new`].
+    pub fn dealt<'w>(set: impl Into<Arc<DataSet>>, seed: u64, clients: &[(u32, &'w [f64])], labels: Labels) -> Self {
         let set = set.into();
-        Self::Dealt { deal: Deal::new(seed, &by_class(&set), sizes, labels), set }
+        Self::Dealt { deal: Deal::new(seed, &by_class(&set), clients, labels), set }
     }
 
     /// Whether who holds what is settled, whatever a client's [`Holding`].

@@ -24,6 +24,9 @@ impl Course {
             killed: all(|row| row.killed),
             left_out: held.exclusions.len() as u64,
             phones: u64::from(held.phones),
+            eligible: u64::from(held.eligible),
+            contributed: u64::from(held.contributed),
+            reached: held.reached * 100.0,
         };
         let accuracy = held.rounds.iter().filter_map(|row| Some(row.accuracy? * 100.0)).collect();
         Self { seed, accuracy, rounds: Some(rounds), validation: 0.0 }
@@ -44,14 +47,48 @@ impl Course {
         self.curve().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(hours, _)| hours * 3600.0)
     }
 
+    /// The round after which an accuracy in percent is first reached.
+    pub(in crate::artefacts) fn rounds_to(&self, percent: f64) -> Option<u32> {
+        self.by_round().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(number, _)| number)
+    }
+
+    /// How long all rounds took, in seconds.
+    pub(in crate::artefacts) fn all_s(&self) -> f64 {
+        self.total(|rounds| rounds.all_s)
+    }
+
+    /// Whether at least twice as many phones can take part as are asked to in a round.
+    pub(in crate::artefacts) fn has_choice(&self) -> bool {
+        self.total(|rounds| 2.0 * rounds.selected as f64 / f64::from(rounds.all.max(1)) - rounds.eligible as f64) <= 0.0
+    }
+
     /// The mean time of a round, in seconds.
     pub(in crate::artefacts) fn round_s(&self) -> f64 {
         self.total(|rounds| rounds.all_s / f64::from(rounds.all.max(1)))
     }
 
-    /// The share of phones that hold no plan, in percent.
+    /// The share of phones that cannot take part, in percent.
     pub(in crate::artefacts) fn excluded(&self) -> f64 {
-        self.total(|rounds| rounds.left_out as f64 / rounds.phones.max(1) as f64 * 100.0)
+        self.total(|rounds| (1.0 - rounds.eligible as f64 / rounds.phones.max(1) as f64) * 100.0)
+    }
+
+    /// The share of phones of which a part was taken in, in percent.
+    pub(in crate::artefacts) fn contributed(&self) -> f64 {
+        self.total(|rounds| rounds.contributed as f64 / rounds.phones.max(1) as f64 * 100.0)
+    }
+
+    /// The highest accuracy by `end_s`, in percent.
+    pub(in crate::artefacts) fn best_by(&self, end_s: f64) -> f64 {
+        let ended = self.curve().into_iter().filter(|(hours, _)| hours * 3600.0 <= end_s);
+        ended.map(|(_, accuracy)| accuracy).fold(0.0, f64::max)
+    }
+
+    /// What the mean accuracy of a fifth of the rounds gains over that of the fifth before, at the end, in points.
+    pub(in crate::artefacts) fn last_gain(&self) -> f64 {
+        let fifth = self.accuracy.len().div_ceil(5);
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
+        let mut fifths = self.accuracy.rchunks(fifth.max(1)).map(mean);
+        fifths.next().zip(fifths.next()).map_or(0.0, |(last, before)| last - before)
     }
 
     /// The parts of a round that were taken in.
@@ -101,8 +138,10 @@ mod tests {
             selected: 20,
             completed: 12,
             killed: 1,
-            left_out: 3,
+            left_out: 1,
             phones: 12,
+            eligible: 9,
+            contributed: 6,
             ..Rounds::default()
         };
         Course { accuracy: vec![25.0, 100.0 / 3.0, 30.0], rounds: Some(rounds), ..Course::default() }
@@ -118,6 +157,13 @@ mod tests {
             (1500.0, 25.0, 3.0, 5.0)
         );
         assert_eq!((course().curve()[0], course().by_round()[2]), ((0.5, 25.0), (3, 30.0)));
+        assert_eq!((course().rounds_to(30.0), course().rounds_to(34.0), course().has_choice()), (Some(2), None, false));
+        assert_eq!(
+            (course().contributed(), course().best_by(3599.0), course().best_by(1e9)),
+            (50.0, 25.0, 100.0 / 3.0)
+        );
+        // A fifth of three measured rounds is one of them.
+        assert!((course().last_gain() - (30.0 - 100.0 / 3.0)).abs() < 1e-12);
         // 96 J in four rounds of twelve phones.
         assert_eq!(course().round_of_a_phone_j(), 2.0);
     }
