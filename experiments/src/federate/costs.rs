@@ -380,17 +380,10 @@ impl Work for Costs<'_> {
         }
     }
 
+    /// As a server infers it from the device's model, which says nothing of its memory; how long reclaim takes it learns.
     fn expected_s(&self, number: u32) -> f64 {
-        let (phone, device) = self.phone(number);
-        let Ok(device) = device else { return f64::INFINITY };
-        let compute_s = match self.usual(number) {
-            Ok((cost, moment)) => {
-                let compute_s = cost.seconds * self.batches(phone) / f64::from(phone.speed);
-                self.trains(phone, &cost, moment, compute_s).seconds
-            }
-            Err(_) => device.unbounded.seconds * self.batches(phone) / f64::from(phone.speed),
-        };
-        compute_s + self.transfers_s(phone, [self.bytes; 2])
+        let (phone, _) = self.phone(number);
+        self.batch_s(number) * self.batches(phone) + self.transfers_s(phone, [self.bytes; 2])
     }
 
     fn batch_s(&self, number: u32) -> f64 {

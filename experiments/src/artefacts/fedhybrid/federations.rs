@@ -33,7 +33,7 @@ pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<
 }
 
 /// The seeds that federations are held with.
-fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
+pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
     let number = context.reading_number(SEEDS)? as u64;
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }

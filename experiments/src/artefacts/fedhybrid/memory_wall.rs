@@ -1,6 +1,8 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
-use super::federations::{Course, Federation, Wanted, duration, hold_all, of_most, over_time, stand_in};
+use super::federations::{
+    Course, Federation, Wanted, duration, hold, hold_all, of_most, over_time, seeds, stand_in, text,
+};
 use crate::artefacts::prelude::*;
 
 /// The tasks: of their readings, for people, as figure 1's rows call them, and as the others' do.
@@ -57,6 +59,21 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
         );
     }
     draw(context, &mut outcome, &methods.map(|method| method.1), &found)?;
+    let mut lines = Lines::new();
+    for ((task, name, ..), federations) in TASKS.iter().zip(&found) {
+        let mut drops = vec![(0.0, federations[1].accuracy() - federations[0].accuracy())];
+        for &apart in context.reading_numbers("data-by-memory")? {
+            let of = |method: &'static str| {
+                let text = text(context, task, &[method, AGGREGATOR])?;
+                let courses = hold(context, &format!("{text}\ndata_by_memory = {apart}"), &seeds(context)?)?;
+                Ok::<_, anyhow::Error>(Federation { courses }.accuracy())
+            };
+            drops.push((apart, of(ORACLE.0)? - of(PRACTICAL.0)?));
+        }
+        lines = lines.series(Series::new(*name, drops));
+    }
+    let apart = Axis::new("how far data go with memory").from_zero();
+    outcome.panel("what is lost with the phones", lines, apart, axis("the oracle's accuracy less Oort's", "points"));
     Ok(outcome)
 }
 

@@ -145,7 +145,7 @@ impl Source {
     }
 
     /// The samples of a data set, dealt out to clients of such sizes and weights of classes, as [`Deal::new`].
-    pub fn dealt<'w>(set: impl Into<Arc<DataSet>>, seed: u64, clients: &[(u32, &'w [f64])], labels: Labels) -> Self {
+    pub fn dealt(set: impl Into<Arc<DataSet>>, seed: u64, clients: &[(u32, &[f64])], labels: Labels) -> Self {
         let set = set.into();
         Self::Dealt { deal: Deal::new(seed, &by_class(&set), clients, labels), set }
     }
