@@ -21,15 +21,29 @@ pub(super) struct Federation {
 
 /// What all federations have.
 const PHONES: &str = "phones";
+/// The system of the phones: of the testbed, and of phones as they are sold, which a federation asks for among its parts.
+const TESTBED: &str = "testbed";
+pub(super) const AS_SOLD: &str = "as-sold";
 /// How often each is held.
 const SEEDS: &str = "federation-seeds";
 
 /// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
 /// reading: `openimg-mobilenetv2`.
 pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
+    let system = if parts.contains(&AS_SOLD) { AS_SOLD } else { TESTBED };
+    let others = parts.iter().copied().filter(|part| *part != AS_SOLD);
+    Ok(format!("{}\n{}", of_task(context, task)?, joined(context, std::iter::once(system).chain(others))?))
+}
+
+/// What is trained of a task, and on which phones.
+fn of_task(context: &Context<'_>, task: &str) -> Result<String> {
     let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
-    let parts = [PHONES, set, network].into_iter().chain(parts.iter().copied());
-    Ok(parts.map(|part| context.reading_text(part)).collect::<Result<Vec<_>>>()?.join("\n"))
+    joined(context, [PHONES, set, network])
+}
+
+fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -> Result<String> {
+    let texts = parts.into_iter().map(|part| context.reading_text(part));
+    Ok(texts.collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
 /// The seeds that federations are held with.
@@ -115,6 +129,17 @@ impl Federation {
         self.courses.iter().zip(targets).map(|(course, &target)| course.time_to(target)).collect()
     }
 
+    /// Hours and accuracy in percent of each measured round that all seeds have: of both the median.
+    fn curve(&self) -> Vec<(f64, f64)> {
+        let curves: Vec<Vec<(f64, f64)>> = self.courses.iter().map(|course| course.curve()).collect();
+        let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
+        let middle = |round: usize| {
+            let of = |part: fn(&(f64, f64)) -> f64| median(curves.iter().map(|curve| part(&curve[round])).collect());
+            Some((of(|point| point.0)?, of(|point| point.1)?))
+        };
+        (0..rounds).filter_map(middle).collect()
+    }
+
     /// The mean time of a round, in seconds.
     pub(super) fn round_s(&self) -> f64 {
         self.mean(Course::round_s)
@@ -177,7 +202,7 @@ pub(super) fn duration(seconds: f64) -> String {
 
 /// The network that learns and its data.
 fn trained(context: &Context<'_>, task: &str) -> Result<[String; 2]> {
-    let text = text(context, task, &[])?;
+    let text = of_task(context, task)?;
     let value = |key: &str| {
         let line = text.lines().find(|line| line.split('=').next().is_some_and(|name| name.trim() == key));
         line.and_then(|line| line.split('"').nth(1)).unwrap_or("its own").to_owned()
@@ -204,7 +229,7 @@ pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -
     Ok(said.map_or_else(String::new, |said| format!(", {said}")))
 }
 
-/// Draws accuracy over time of each federation of a task, the first seed's, and adds it to the data under its `name`.
+/// Draws accuracy over time of each federation of a task, and adds it to the data under its `name`.
 pub(super) fn over_time<'f>(
     context: &Context<'_>,
     outcome: &mut Outcome,
@@ -214,7 +239,7 @@ pub(super) fn over_time<'f>(
 ) -> Result<()> {
     let mut lines = Lines::new();
     for (method, federation) in named {
-        let curve = federation.courses.first().map(|course| course.curve()).unwrap_or_default();
+        let curve = federation.curve();
         for &(time, accuracy) in &curve {
             outcome.row((name, method, [Some(time), Some(accuracy)]))?;
         }

@@ -1,7 +1,7 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
 use super::federations::{
-    Course, Federation, Wanted, duration, hold, hold_all, of_most, over_time, seeds, stand_in, text,
+    AS_SOLD, Course, Federation, Wanted, duration, hold, hold_all, of_most, over_time, seeds, stand_in, text,
 };
 use crate::artefacts::prelude::*;
 
@@ -26,7 +26,7 @@ const SAVING: [(&str, &str, &str); 3] = [
 fn held(context: &Context<'_>, methods: &[&'static str]) -> Result<Vec<Vec<Federation>>> {
     let wanted: Vec<Wanted> = TASKS
         .iter()
-        .flat_map(|(task, ..)| methods.iter().map(move |&method| (*task, vec![method, AGGREGATOR])))
+        .flat_map(|(task, ..)| methods.iter().map(move |&method| (*task, vec![method, AGGREGATOR, AS_SOLD])))
         .collect();
     Ok(hold_all(context, &wanted)?.chunks(methods.len()).map(<[_]>::to_vec).collect())
 }
@@ -64,7 +64,7 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
         let mut drops = vec![(0.0, federations[1].accuracy() - federations[0].accuracy())];
         for &apart in context.reading_numbers("data-by-memory")? {
             let of = |method: &'static str| {
-                let text = text(context, task, &[method, AGGREGATOR])?;
+                let text = text(context, task, &[method, AGGREGATOR, AS_SOLD])?;
                 let courses = hold(context, &format!("{text}\ndata_by_memory = {apart}"), &seeds(context)?)?;
                 Ok::<_, anyhow::Error>(Federation { courses }.accuracy())
             };
