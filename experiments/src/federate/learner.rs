@@ -107,7 +107,7 @@ impl<'a> Learner<'a> {
             Some(server) => server,
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
-        let test = source.test(seed);
+        let test = source.test(seed, phones.len() as u32);
         Ok(Some(Self {
             learning,
             phones,

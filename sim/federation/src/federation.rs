@@ -62,7 +62,7 @@ impl<'a> Federation<'a> {
     pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
         let (round, start_s) = (self.rounds + 1, self.phones.now);
         let mut exclusions = Vec::new();
-        let Ended { duration_s, parts } = self.hold(round, &mut exclusions);
+        let (waited, Ended { duration_s, parts }) = self.hold(round, &mut exclusions);
         let is_completed = |part: &&Part| part.outcome == Outcome::Completed;
         let arrived: Vec<Arrived> = parts.iter().filter(is_completed).map(Arrived::of).collect();
         let Learned { losses, accuracy } = learn.learn(&Step { round, arrived: &arrived })?;
@@ -71,20 +71,20 @@ impl<'a> Federation<'a> {
             .iter()
             .map(|part| Feedback {
                 phone: part.phone,
-                took_s: part.ended_s,
+                took_s: if is_completed(&part) { part.ended_s } else { duration_s },
                 root_mean_square_loss: is_completed(&part).then(|| losses.next()).flatten(),
             })
             .collect();
         let clients = parts.iter().map(|part| self.client(round, part)).collect();
-        let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, duration_s, &parts) };
+        let row = RoundRow { accuracy, ..RoundRow::of(round, start_s, waited + duration_s, &parts) };
         self.rounds = round;
         let view = View { phones: &mut self.phones, round, exclusions: &mut exclusions };
         self.selector.learn(round, &feedback, &view);
         Ok(Round { row, clients, exclusions })
     }
 
-    /// What the phones of a round do, before anybody has learned from it.
-    fn hold(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> Ended {
+    /// What the phones of a round do, before anybody has learned from it, and how long the server has waited for them before.
+    fn hold(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> (f64, Ended) {
         let start_s = self.phones.now;
         let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
         let mut selected = Vec::new();
@@ -96,11 +96,10 @@ impl<'a> Federation<'a> {
             self.phones.now += PAUSE;
         }
         let starters: Vec<Starter> = selected.iter().filter_map(|&phone| self.starter(phone, round)).collect();
-        let mut ended = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
+        let ended = synchronous(&starters, self.rules.cohort as usize, self.rules.deadline_s);
         let waited = self.phones.now - start_s;
         self.phones.now += ended.duration_s;
-        ended.duration_s += waited;
-        ended
+        (waited, ended)
     }
 
     fn client(&self, round: u32, part: &Part) -> ClientRow {

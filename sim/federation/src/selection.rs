@@ -21,6 +21,8 @@ pub trait Pool {
     fn number(&self) -> u32;
     /// Whether a phone is ready, not busy, and can hold a plan.
     fn is_free(&mut self, phone: u32) -> bool;
+    /// Whether it can hold a plan, free or not.
+    fn is_eligible(&self, phone: u32) -> bool;
     /// How long its round is expected to take, in seconds.
     fn expected_s(&self, phone: u32) -> f64;
     /// Seconds that it computes on one batch where memory is no matter.
@@ -36,7 +38,7 @@ pub trait Pool {
 pub struct Feedback {
     /// The phone.
     pub phone: u32,
-    /// How long its round took, in seconds.
+    /// How long its part took, in seconds; if its work did not count, the whole round, which is the least that it can have needed.
     pub took_s: f64,
     /// The root of the mean square of its samples' losses; `None` if its work did not count.
     pub root_mean_square_loss: Option<f64>,

@@ -1,6 +1,8 @@
 //! Whole federations on costs told by hand.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashSet;
+
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Arrived, Federation, Learn, Learned, Round, Rules, Step, TimingOnly};
 use haversack_federation::population::{DeviceKind, Population, PopulationSetting, Sizes};
@@ -17,8 +19,9 @@ fn population() -> Population {
     Population::draw(1, PHONES, &PopulationSetting::embedded().unwrap(), &devices, Sizes::Same(20)).unwrap()
 }
 
-/// Phones of the smallest memory class hold no plan; the others train for a second over their speed.
-struct Told<'p>(&'p Population);
+/// Phones of the smallest memory class hold no plan; the others train for a second over their speed. Of as many as
+/// are given, if more than one, one never comes to an end and one is killed.
+struct Told<'p>(&'p Population, u32);
 
 impl Work for Told<'_> {
     fn holds(&self, phone: u32) -> Result<(), LeftOut> {
@@ -26,7 +29,7 @@ impl Work for Told<'_> {
         if self.0.phones()[phone as usize].memory == 0 { Err(left_out()) } else { Ok(()) }
     }
     fn job(&self, phone: u32, _: u32, _: f64) -> Job {
-        let compute_s = self.expected_s(phone);
+        let compute_s = if phone % self.1 == 1 { 1e9 } else { self.expected_s(phone) };
         Job {
             budget_bytes: 7,
             plan: 3,
@@ -35,7 +38,7 @@ impl Work for Told<'_> {
             up_bytes: 500,
             compute_s,
             energy_j: 2.0,
-            killed_after_s: None,
+            killed_after_s: (phone % self.1 == 2).then_some(1.0),
         }
     }
     fn expected_s(&self, phone: u32) -> f64 {
@@ -61,7 +64,7 @@ fn availability(ready: f64, between: f64) -> Availability {
 
 fn run(rules: Rules, availability: Availability, rounds: usize) -> Vec<Round> {
     let population = population();
-    let work = Told(&population);
+    let work = Told(&population, 1);
     let mut federation = Federation::new(9, rules, &population, availability, &work).unwrap();
     (0..rounds).map(|_| federation.round(&mut TimingOnly).unwrap()).collect()
 }
@@ -121,6 +124,27 @@ fn a_deadline_ends_rounds_that_would_not_end() {
 }
 
 #[test]
+fn no_phone_fails_twenty_rounds_on_end() {
+    let population = population();
+    let learners = [SelectorKind::OortPaper, SelectorKind::OortFedscale, SelectorKind::Fedhybrid];
+    for (selector, of) in learners.into_iter().flat_map(|selector| [(selector, 8), (selector, 80)]) {
+        let work = Told(&population, of);
+        // Sessions of a minute end before work that is endless, if the round does not.
+        let (mut failed, mut outcomes) = (vec![0; PHONES as usize], HashSet::<&str>::new());
+        let mut federation = Federation::new(9, rules(selector), &population, availability(60.0, 60.0), &work).unwrap();
+        for round in 1..=300 {
+            for client in federation.round(&mut TimingOnly).unwrap().clients {
+                let failed = &mut failed[client.client as usize];
+                *failed = if client.outcome == Outcome::Completed { 0 } else { *failed + 1 };
+                outcomes.insert(client.outcome.into());
+                assert!(*failed < 20, "{} in round {round}: {client:?}", selector.name());
+            }
+        }
+        assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+    }
+}
+
+#[test]
 fn sessions_that_are_too_short_drop_phones() {
     let row = run(rules(SelectorKind::Random), availability(15.0, 15.0), 1)[0].row;
     assert!(row.dropped > 10 && row.completed + row.dropped + row.timed_out == row.selected, "{row:?}");
@@ -139,7 +163,7 @@ fn a_server_waits_for_phones_and_gives_a_round_up_after_a_day() {
 #[test]
 fn rules_that_contradict_the_population_are_refused() {
     let population = population();
-    let work = Told(&population);
+    let work = Told(&population, 1);
     let refused = |rules| match Federation::new(1, rules, &population, availability(1.0, 1.0), &work) {
         Err(error) => error.to_string(),
         Ok(_) => String::new(),
@@ -167,7 +191,7 @@ fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
         }
     }
     let population = population();
-    let work = Told(&population);
+    let work = Told(&population, 1);
     let mut federation =
         Federation::new(9, rules(SelectorKind::Fedhybrid), &population, availability(1e6, 1.0), &work).unwrap();
     let mut teacher = Teacher(Vec::new());
@@ -190,7 +214,7 @@ fn phones_without_samples_are_left_out() {
         Sizes::Same(0),
     )
     .unwrap();
-    let work = Told(&population);
+    let work = Told(&population, 1);
     let oracle = Rules { oracle: true, ..rules(SelectorKind::Fedhybrid) };
     let mut federation = Federation::new(9, oracle, &population, availability(1e6, 1.0), &work).unwrap();
     let round = federation.round(&mut TimingOnly).unwrap();

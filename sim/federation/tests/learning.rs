@@ -96,10 +96,10 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
 #[test]
 fn a_sum_of_clients_learns_what_none_of_them_knows() {
     let (stand_in, source) = (logistic(), synthetic());
-    let test = source.test(1);
+    let clients = 30;
+    let test = source.test(1, clients);
     let mut weights = stand_in.initial(1).unwrap();
     let before = stand_in.score(&weights, &test).unwrap();
-    let clients = 100;
     for round in 0..30 {
         let mut sum = vec![0.0; stand_in.len()];
         for client in 0..clients {
@@ -110,7 +110,7 @@ fn a_sum_of_clients_learns_what_none_of_them_knows() {
         weights.iter_mut().zip(&sum).for_each(|(weight, change)| *weight += change);
     }
     let after = stand_in.score(&weights, &test).unwrap();
-    assert!(before.accuracy < 0.3 && after.accuracy > before.accuracy + 0.15, "{before:?}, {after:?}");
+    assert!(before.accuracy < 0.3 && after.accuracy > 0.68, "{before:?}, {after:?}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_client_holds_the_classes_that_were_drawn_for_it() {
     assert_eq!([0, 1, 2, 3].map(count), [3, 0, 5, 2100]);
     assert_eq!(samples, source.samples(2, 9, &holding));
     assert_ne!(samples, source.samples(2, 10, &holding));
-    assert_eq!(source.test(2).len, 2000);
+    assert_eq!(source.test(2, 1).len, 2000);
 }
 
 #[test]

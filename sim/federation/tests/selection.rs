@@ -36,6 +36,9 @@ impl Pool for Told {
     fn is_free(&mut self, phone: u32) -> bool {
         self.free[phone as usize]
     }
+    fn is_eligible(&self, phone: u32) -> bool {
+        self.samples[phone as usize] > 0
+    }
     fn expected_s(&self, phone: u32) -> f64 {
         self.expected_s[phone as usize]
     }
@@ -115,13 +118,13 @@ proptest! {
             let (mut selector, mut pool) = trained(rules, &losses, known, 1.0);
             let selected = selector.select(round, number, &mut pool);
             let explored = selected.iter().filter(|&&phone| phone as usize >= known).count();
-            // ε of them, 0.9 · 0.98^round and no less than its least; all that is wanted where too few have trained.
-            let wanted = ((0.9 * 0.98_f64.powi(round as i32)).max(least) * number as f64) as usize;
+            // ε of them, 0.9 · 0.98^(round − 1) and no less than its least; all that is wanted where too few have trained.
+            let wanted = ((0.9 * 0.98_f64.powi(round as i32 - 1)).max(least) * number as f64) as usize;
             let new = losses.len() - known;
             prop_assert_eq!(explored, wanted.max(number.saturating_sub(known)).min(new));
-            // Rewards count by where they lie between the least and the clipped, so that twice the losses change nothing.
+            // Rewards count by where they lie between the least and the highest, so that twice the losses change nothing.
             let (mut other, mut pool) = trained(rules, &losses, known, 2.0_f64.powi(power));
-            prop_assert_eq!(selected, other.select(round, number, &mut pool));
+            prop_assert!(rules.expected_range || selected == other.select(round, number, &mut pool));
         }
     }
 
@@ -133,12 +136,10 @@ proptest! {
         // All have trained in the same round and in the same time; a third of them have next to no loss.
         let losses: Vec<(f64, f64)> =
             losses.iter().enumerate().map(|(phone, loss)| (if phone % 3 == 0 { 1e-3 } else { *loss + 1.0 }, 10.0)).collect();
-        for rules in [OortRules::PAPER, OortRules::FEDSCALE] {
-            let (mut selector, mut pool) = trained(rules, &losses, losses.len(), 1.0);
-            // Forty at least have a loss above 1.5, more than are wanted. In round one nobody is uncertain: ln 1 is 0.
-            let selected = selector.select(1, number, &mut pool);
-            prop_assert!(selected.iter().all(|phone| phone % 3 != 0), "{:?}", selected);
-        }
+        let (mut selector, mut pool) = trained(OortRules::PAPER, &losses, losses.len(), 1.0);
+        // Forty at least have a loss above 1.5, more than are wanted. In round one nobody is uncertain: ln 1 is 0.
+        let selected = selector.select(1, number, &mut pool);
+        prop_assert!(selected.iter().all(|phone| phone % 3 != 0), "{:?}", selected);
     }
 }
 
@@ -148,14 +149,16 @@ fn fedhybrids_utility_by_hand() {
     let mut selector = FedHybrid::new(1, 3);
     assert_eq!(selector.utility(0, &pool), None);
     selector.learn(1, &[feedback(0, 9.0, Some(6.0)), feedback(1, 9.0, Some(4.0)), feedback(2, 9.0, None)], &pool);
-    // 6 · 0.5 / 2 and 4 · 1 / 4; a phone whose work did not count has not trained.
-    assert_eq!([0, 1, 2].map(|phone| selector.utility(phone, &pool)), [Some(1.5), Some(1.0), None]);
-    selector.learn(2, &[feedback(2, 9.0, Some(0.25))], &pool);
+    // 6 · 0.5 / 2 and 4 · 1 / 4; a phone whose work did not count has the mean loss, 5 · 1 / 0.5, and half of it the next time.
+    assert_eq!([0, 1, 2].map(|phone| selector.utility(phone, &pool)), [Some(1.5), Some(1.0), Some(10.0)]);
+    selector.learn(2, &[feedback(2, 9.0, None)], &pool);
+    assert_eq!(selector.utility(2, &pool), Some(5.0));
+    selector.learn(3, &[feedback(2, 9.0, Some(0.25))], &pool);
     // More memory than is needed counts as enough: 0.25 · 1 / 0.5.
     assert_eq!(selector.utility(2, &pool), Some(0.5));
     // Nothing is left to explore, so that the two of highest utility are taken.
     let mut pool = pool;
-    assert_eq!(selector.select(3, 2, &mut pool), [0, 1]);
+    assert_eq!(selector.select(4, 2, &mut pool), [0, 1]);
 }
 
 #[test]
@@ -180,21 +183,63 @@ fn explored(rules: OortRules, round: u32) -> usize {
 #[test]
 fn the_two_presets_of_oort_differ_as_documented() {
     let of = |rules, rounds: [u32; 3]| rounds.map(|round| explored(rules, round));
-    // 0.9 · 0.98^round: 88 of 100 at first, 40 after forty; then 20 in the paper and 30 in the code.
-    assert_eq!(of(OortRules::PAPER, [1, 40, 300]), [88, 40, 20]);
-    assert_eq!(of(OortRules::FEDSCALE, [1, 40, 300]), [88, 40, 30]);
-    let mut pool = Told::alike(100);
-    let failed = |rules| {
-        let mut selector = Oort::new(1, 100, rules);
-        let seen: Vec<Feedback> = (0..50).map(|phone| feedback(phone, 10.0, (phone > 0).then_some(1.0))).collect();
-        selector.learn(1, &seen, &Told::alike(100));
-        selector
+    // 0.9 · 0.98^(round − 1): 90 of 100 at first, 40 in the fortieth; then 20 in the paper and 30 in the code.
+    assert_eq!(of(OortRules::PAPER, [1, 40, 300]), [90, 40, 20]);
+    assert_eq!(of(OortRules::FEDSCALE, [1, 40, 300]), [90, 40, 30]);
+    // Phones of half the time are explored twice as often in the paper; in the code the five of highest reward and speed are.
+    let mut pool = Told { expected_s: (0..400).map(|phone| f64::from(phone % 2 + 1)).collect(), ..Told::alike(400) };
+    let mut fast = |rules| {
+        let first = |seed| Oort::new(seed, 400, rules).select(1, 1, &mut pool)[0];
+        (0..600).map(first).filter(|&phone| phone % 2 == 0).count()
     };
-    // A phone that failed is an average one in the code, and has not trained in the paper: where nothing else is free it is
-    // explored there, and exploited here, and is taken either way.
-    pool.free = (0..100).map(|phone| phone == 0).collect();
-    for rules in [OortRules::PAPER, OortRules::FEDSCALE] {
-        assert_eq!(failed(rules).select(2, 10, &mut pool), [0]);
+    let [paper, code] = [OortRules::PAPER, OortRules::FEDSCALE].map(&mut fast);
+    assert!((360..440).contains(&paper) && code == 600, "{paper}, {code}");
+}
+
+/// How often FedScale's own selector chose each of 160 phones in some rounds, whose first and last come before, over 2,500 seeds.
+///
+/// Made once, by hand, by `_training_selector` of `thirdparty/oort/oort.py` in FedScale at 7ec441c2, with the constants of its
+/// `config_parser.py`, in the rounds below. Its utility of a phone whose work did not count is the mean of those that did. So that
+/// its faults do not show, phones to explore are left to the end, and none fails twice.
+#[test]
+fn oort_fedscale_chooses_as_fedscale_does() {
+    let parse = |row: &str| row.split(',').map(|value| value.parse().unwrap()).collect::<Vec<f64>>();
+    let rows: Vec<Vec<f64>> = include_str!("oort-fedscale.csv").lines().map(parse).collect();
+    // Few sizes and times, so that there are ties, and times up to forty times the shortest. Eighty more phones hold no plan.
+    let mut pool = Told::alike(240);
+    pool.samples[160..].fill(0);
+    pool.expected_s[160..].fill(0.0);
+    for (phone, (samples, expected_s)) in (0..160).zip(pool.samples.iter_mut().zip(&mut pool.expected_s)) {
+        *samples = 10 + 10 * (phone * 31 % 7);
+        *expected_s = 5.0 + f64::from(phone * 53 % 89 / 8 * 8).powi(2) / 40.0;
+    }
+    // A few have losses far above the others'. That all rise in round 41 makes the preferred time shorter after the sixtieth.
+    let loss = |phone: u32, round: u32| {
+        (0.02 + 0.6 * (f64::from(phone * 71 % 83) / 83.0).powi(4)) * if round > 40 { 20.0 } else { 1.0 }
+    };
+    let mut counts = vec![vec![0.0; 160]; rows.len()];
+    for seed in 0..400 {
+        let (mut selector, mut seen) = (Oort::new(seed, 240, OortRules::FEDSCALE), HashSet::<u32>::new());
+        for round in 1..=70 {
+            pool.free = (0..240).map(|phone| phone < 160 && (phone + round) % 5 > 0).collect();
+            let chosen = if round == 1 { (0..5).collect() } else { selector.select(round, 5, &mut pool) };
+            // The first work of every seventh does not count.
+            let counted = |phone: u32| !phone.is_multiple_of(7) || seen.contains(&phone);
+            let of = |&phone: &u32| feedback(phone, pool.expected_s(phone), counted(phone).then(|| loss(phone, round)));
+            let found: Vec<Feedback> = chosen.iter().map(of).collect();
+            selector.learn(round, &found, &pool);
+            seen.extend(&chosen);
+            for (row, counts) in rows.iter().zip(&mut counts) {
+                let is_told = (row[0]..=row[1]).contains(&round.into());
+                chosen.iter().filter(|_| is_told).for_each(|&phone| counts[phone as usize] += 1.0);
+            }
+        }
+    }
+    for (row, ours) in rows.iter().zip(counts) {
+        // Five phones in each of five rounds, by 2,500 seeds there and 400 here.
+        let apart = |(theirs, ours): (&f64, f64)| (theirs / 62_500.0 - ours / 10_000.0).abs() / 2.0;
+        let variation = row[2..].iter().zip(ours).map(apart).sum::<f64>();
+        assert!(variation <= 0.08, "{variation} in rounds {} to {}", row[0], row[1]);
     }
 }
 

@@ -55,6 +55,11 @@ impl Pool for View<'_, '_> {
         true
     }
 
+    fn is_eligible(&self, phone: u32) -> bool {
+        let holds = self.phones.holds[phone as usize];
+        holds == Holds::Plan || (holds == Holds::Unknown && self.plan(phone).is_ok())
+    }
+
     fn expected_s(&self, phone: u32) -> f64 {
         self.phones.work.expected_s(phone)
     }

@@ -189,13 +189,13 @@ impl Source {
         batch(set, Part::Train, &indices)
     }
 
-    /// The samples that the server's weights are judged by.
-    pub fn test(&self, seed: u64) -> MiniBatch {
+    /// The samples that the server's weights are judged by: the test part of a set, or further ones of the federation's `clients`.
+    pub fn test(&self, seed: u64, clients: u32) -> MiniBatch {
         match self {
             Self::Set { set, .. } | Self::Dealt { set, .. } => {
                 batch(set, Part::Test, &(0..set.test.len()).collect::<Vec<_>>())
             }
-            Self::Synthetic(synthetic) => synthetic.test(seed),
+            Self::Synthetic(synthetic) => synthetic.test(seed, clients),
         }
     }
 

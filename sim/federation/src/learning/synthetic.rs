@@ -29,8 +29,8 @@ impl Synthetic {
     pub const FEATURES: usize = 60;
     /// Classes.
     pub const CLASSES: usize = 10;
-    /// Clients whose further samples make the test, and how many of each.
-    const TESTED: [u32; 2] = [100, 20];
+    /// Samples of the test, at most.
+    const TESTED: u32 = 2000;
 
     /// # Errors
     /// A variance below 0.
@@ -50,11 +50,11 @@ impl Synthetic {
         MiniBatch { len: number, samples: Samples::Values(values), labels }
     }
 
-    /// Further samples of the first clients.
-    pub fn test(&self, seed: u64) -> MiniBatch {
-        let ([clients, each], mut values, mut labels) = (Self::TESTED, Vec::new(), Vec::new());
+    /// Further samples of `clients` clients, as many of each; of so many that each has none, one of each of the first.
+    pub fn test(&self, seed: u64, clients: u32) -> MiniBatch {
+        let (clients, mut values, mut labels) = (clients.clamp(1, Self::TESTED), Vec::new(), Vec::new());
         for client in 0..clients {
-            self.draw(seed, client, "test", each as usize, &mut values, &mut labels);
+            self.draw(seed, client, "test", (Self::TESTED / clients) as usize, &mut values, &mut labels);
         }
         MiniBatch { len: labels.len(), samples: Samples::Values(values), labels }
     }

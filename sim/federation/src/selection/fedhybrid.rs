@@ -10,18 +10,22 @@ const EPSILON: f64 = 0.9;
 ///
 /// A phone's utility is equation 4: the root of the mean square of its losses, its memory utility and its computing utility.
 /// Equation 4 prints the exponent of equation 1 with its sign reversed; the text that goes with equation 1 (a phone with
-/// enough memory has utility 1, one with less has less) decides.
+/// enough memory has utility 1, one with less has less) decides. The paper leaves open what a phone brings whose work did not
+/// count: the mean loss of its round, as with FedScale's Oort, and with each more on end it is taken for half as fast.
 #[derive(Clone, Debug)]
 pub struct FedHybrid {
     turns: Turns,
-    /// The root of the mean square of each phone's losses; not a number where it has not trained yet.
+    /// The root of the mean square of each phone's losses; below zero where its work did not count, not a number where it has not
+    /// trained yet.
     losses: Vec<f32>,
+    /// The mean of them in the last round in which work counted.
+    mean: f32,
 }
 
 impl FedHybrid {
     /// A selector that has seen nothing of `phones` phones.
     pub fn new(seed: u64, phones: u32) -> Self {
-        Self { turns: Turns::new(seed, "fedhybrid selection"), losses: vec![f32::NAN; phones as usize] }
+        Self { turns: Turns::new(seed, "fedhybrid selection"), losses: vec![f32::NAN; phones as usize], mean: 1.0 }
     }
 
     /// Memory and computing utility (equations 1 and 3).
@@ -33,7 +37,7 @@ impl FedHybrid {
     /// The utility of a phone that has trained (equation 4); `None` if it has not.
     pub fn utility(&self, phone: u32, pool: &dyn Pool) -> Option<f64> {
         let loss = self.losses.get(phone as usize).copied().filter(|loss| !loss.is_nan())?;
-        Some(f64::from(loss) * Self::resources(phone, pool))
+        Some(f64::from(loss.abs()) * Self::resources(phone, pool))
     }
 }
 
@@ -59,10 +63,17 @@ impl Selector for FedHybrid {
     }
 
     fn learn(&mut self, _: u32, feedback: &[Feedback], _: &dyn Pool) {
+        let losses: Vec<f64> = feedback.iter().filter_map(|found| found.root_mean_square_loss).collect();
+        if !losses.is_empty() {
+            self.mean = (losses.iter().sum::<f64>() / losses.len() as f64) as f32;
+        }
         for Feedback { phone, root_mean_square_loss, .. } in feedback {
-            if let (Some(held), Some(loss)) = (self.losses.get_mut(*phone as usize), root_mean_square_loss) {
-                *held = *loss as f32;
-            }
+            let Some(held) = self.losses.get_mut(*phone as usize) else { continue };
+            *held = match root_mean_square_loss {
+                Some(loss) => *loss as f32,
+                None if *held < 0.0 => (*held / 2.0).min(-f32::MIN_POSITIVE),
+                None => -self.mean,
+            };
         }
     }
 }

@@ -1,36 +1,38 @@
 use haversack_engine::Stream;
 
 use super::turns::Turns;
-use super::weighted::{Weighed, sample};
+use super::weighted::{Weighed, largest, sample};
 use super::{Feedback, Pool, Selector};
 
 /// What tells Oort's paper from the code that FedScale ships.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OortRules {
-    /// The share of a cohort that explores at first, what it is multiplied by in each round, and the least.
+    /// The share of a cohort that explores in the first round, what it is multiplied by after each, and the least.
     pub exploration: [f64; 3],
     /// The quantile at which utilities are clipped.
     pub clip: f64,
     /// Of the lowest score that would be exploited, the share from which phones are drawn.
     pub cut_off: f64,
-    /// Phones that are drawn from, as a multiple of those drawn, of those below the lowest score; `None` if all above the cut-off.
-    pub exploited_window: Option<usize>,
-    /// The same of phones that have not trained yet, those of highest reward first; `None` if all.
+    /// Where fewer than this multiple of those drawn are above the cut-off, how many more the best are drawn from.
+    pub exploited_window: usize,
+    /// Phones that have not trained yet are drawn by what is expected of them, from the best, which are this multiple of those
+    /// drawn; `None` if from all and by their speed.
     pub explored_window: Option<usize>,
     /// The quantile of expected times that is preferred at first, and the steps in which it moves.
     pub pace: [f64; 2],
     /// When the pace moves.
     pub pacer: Pacer,
-    /// Whether a phone whose work did not count is taken for an average one.
-    pub failures_are_average: bool,
+    /// Whether phones that have not trained yet, as if their losses were one, count for the range of rewards.
+    pub expected_range: bool,
 }
 
 /// When the preferred time of a round moves, by the sums of utilities over two windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacer {
-    /// It is longer once the sum falls.
+    /// It is longer once the sum of all rewards falls.
     Falls,
-    /// It is longer where the sum changes by this share at most, and shorter where by this multiple at least.
+    /// It is longer where the sum of the mean rewards of phones that are exploited changes by this share at most, and shorter where
+    /// by this multiple at least.
     Flat {
         /// The share.
         flat: f64,
@@ -41,27 +43,28 @@ pub enum Pacer {
 
 impl OortRules {
     /// Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021, algorithm 1 and section 4.
+    /// What is explored is sampled by speed (line 16).
     pub const PAPER: Self = Self {
         exploration: [0.9, 0.98, 0.2],
         clip: 0.95,
         cut_off: 0.95,
-        exploited_window: None,
+        exploited_window: 0,
         explored_window: None,
         pace: [0.3, 0.05],
         pacer: Pacer::Falls,
-        failures_are_average: false,
+        expected_range: false,
     };
-    /// FedScale's code at 7ec441c2, without its faults: quotas are met once no phone is left to explore, and no offline phone is
-    /// taken.
+    /// FedScale's code at 7ec441c2, without its faults: quotas are met once no phone is left to explore, no offline phone is taken,
+    /// and one that never comes to an end is not taken for ever.
     pub const FEDSCALE: Self = Self {
         exploration: [0.9, 0.98, 0.3],
         clip: 0.9,
         cut_off: 0.05,
-        exploited_window: Some(10),
+        exploited_window: 10,
         explored_window: Some(5),
         pace: [0.3, 0.05],
         pacer: Pacer::Flat { flat: 0.1, sharp: 5.0 },
-        failures_are_average: true,
+        expected_range: true,
     };
 }
 
@@ -83,16 +86,14 @@ pub struct Oort {
     known: Vec<Known>,
     /// The quantile of expected times that is preferred.
     pace: f64,
-    /// The round in which it was looked at last.
-    paced: u32,
     /// The time at that quantile; `None` until it is sought.
     preferred_s: Option<f64>,
-    /// The sum of rewards of each round so far, the last two windows.
+    /// What the pacer sees of each round so far, the last two windows.
     sums: Vec<f64>,
 }
 
 /// What is known of a phone: samples × the root of the mean square of its losses, its last round (zero if it has had none), and
-/// the time that its round took.
+/// the time that its round took; below zero where its work did not count.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     reward: f32,
@@ -109,7 +110,6 @@ impl Oort {
             rules,
             known,
             pace: rules.pace[0],
-            paced: 0,
             preferred_s: None,
             sums: Vec::new(),
         }
@@ -118,15 +118,16 @@ impl Oort {
     /// The share of the cohort of a round that explores.
     fn exploration(&self, round: u32) -> f64 {
         let [first, decay, least] = self.rules.exploration;
-        (first * decay.powi(round.min(10_000).cast_signed())).max(least)
+        (first * decay.powi(round.saturating_sub(1).min(10_000).cast_signed())).max(least)
     }
 
-    /// The time at the pace's quantile of all phones' expected times; no limit where that is all of them.
+    /// The time at the pace's quantile of the expected times of phones that can hold a plan; no limit where there are none.
     fn preferred(&mut self, pool: &dyn Pool) -> f64 {
         let pace = self.pace;
         *self.preferred_s.get_or_insert_with(|| {
-            let mut times: Vec<f64> = (0..pool.number()).map(|phone| pool.expected_s(phone)).collect();
-            if pace >= 1.0 || times.is_empty() {
+            let eligible = (0..pool.number()).filter(|&phone| pool.is_eligible(phone));
+            let mut times: Vec<f64> = eligible.map(|phone| pool.expected_s(phone)).collect();
+            if times.is_empty() {
                 return f64::INFINITY;
             }
             let place = ((pace * times.len() as f64) as usize).min(times.len() - 1);
@@ -139,21 +140,25 @@ impl Oort {
         if took > preferred { (preferred / took).powi(PENALTY) } else { 1.0 }
     }
 
-    /// The scores of free phones that have trained: clipped rewards from 0 to 1, and more for those that took part long ago.
-    fn scores(&self, round: u32, free: &[u32], preferred: f64) -> Vec<Weighed> {
+    /// The scores of free phones that have trained: clipped rewards, between the least and the highest, and more for those that
+    /// took part long ago.
+    fn scores(&self, round: u32, free: &[u32], new: &[u32], pool: &dyn Pool, preferred: f64) -> Vec<Weighed> {
         let mut rewards: Vec<f64> = free.iter().map(|&phone| f64::from(self.known[phone as usize].reward)).collect();
         if rewards.is_empty() {
             return Vec::new();
         }
+        if self.rules.expected_range {
+            rewards.extend(new.iter().map(|&phone| f64::from(pool.samples(phone))));
+        }
         let place = ((self.rules.clip * rewards.len() as f64) as usize).min(rewards.len() - 1);
         let clip = *rewards.select_nth_unstable_by(place, f64::total_cmp).1;
         let least = rewards.iter().copied().fold(f64::INFINITY, f64::min) * 0.999;
-        let range = (clip - least).max(LEAST_RANGE);
+        let range = (rewards.iter().copied().fold(0.0, f64::max) - least).max(LEAST_RANGE);
         let score = |&phone: &u32| {
             let known = self.known[phone as usize];
             let reward = (f64::from(known.reward).min(clip) - least) / range;
             let uncertain = (UNCERTAINTY * libm::log(round.into()).max(0.0) / f64::from(known.round.max(1))).sqrt();
-            let weight = (reward + uncertain) * Self::penalty(preferred, f64::from(known.took_s));
+            let weight = (reward + uncertain) * Self::penalty(preferred, f64::from(known.took_s.abs()));
             Weighed { phone, weight }
         };
         free.iter().map(score).collect()
@@ -165,44 +170,39 @@ impl Oort {
             return Vec::new();
         }
         let order = |a: &Weighed, b: &Weighed| b.weight.total_cmp(&a.weight).then(a.phone.cmp(&b.phone));
-        let place = number.min(scored.len()) - 1;
-        let lowest = scored.select_nth_unstable_by(place, order).1.weight;
-        scored.retain(|scored| scored.weight >= self.rules.cut_off * lowest);
-        if let Some(window) = self.rules.exploited_window.filter(|window| window * number < scored.len()) {
-            scored.select_nth_unstable_by(window * number - 1, order);
-            scored.truncate(window * number);
-        }
-        // Draws are dealt in the order of phones, so that they do not depend on how the partial sort left them.
-        scored.sort_unstable_by_key(|scored| scored.phone);
+        let (mut ordered, last) = (scored.clone(), scored.len() - 1);
+        let mut at = |place: usize| *ordered.select_nth_unstable_by(place.min(last), order).1;
+        let (lowest, window) = (at(number - 1).weight, at(self.rules.exploited_window * number));
+        // Those that are left stay in the order of phones, in which draws are dealt.
+        scored.retain(|scored| scored.weight >= self.rules.cut_off * lowest || order(scored, &window).is_le());
         sample(&scored, number, stream)
     }
 
     /// `number` of the phones that have not trained yet, drawn by what is expected of them.
     fn explore(&self, new: &[u32], number: usize, pool: &dyn Pool, preferred: f64, stream: &mut Stream) -> Vec<u32> {
         let weigh = |&phone: &u32| {
-            let reward = f64::from(pool.samples(phone)).max(1.0);
-            let speed = Self::penalty(preferred, pool.expected_s(phone));
-            Weighed { phone, weight: reward * speed }
+            let (reward, expected_s) = (f64::from(pool.samples(phone)).max(1.0), pool.expected_s(phone));
+            let weight = match self.rules.explored_window {
+                Some(_) => reward * Self::penalty(preferred, expected_s),
+                None => 1.0 / expected_s.max(f64::MIN_POSITIVE),
+            };
+            Weighed { phone, weight }
         };
         let mut weighed: Vec<Weighed> = new.iter().map(weigh).collect();
         if let Some(window) = self.rules.explored_window.filter(|window| window * number < weighed.len()) {
-            super::weighted::largest(&mut weighed, window * number);
+            largest(&mut weighed, window * number);
         }
         sample(&weighed, number, stream)
     }
 
     /// Moves the pace at the end of each window.
     fn keep_pace(&mut self, round: u32) {
-        let window = WINDOW as usize;
-        if std::mem::replace(&mut self.paced, round) == round {
-            return;
-        }
-        if round < 2 * WINDOW || !round.is_multiple_of(WINDOW) || self.sums.len() < 2 * window {
+        if !round.is_multiple_of(WINDOW) || self.sums.len() < 2 * WINDOW as usize {
             return;
         }
         let sum = |rounds: &[f64]| rounds.iter().sum::<f64>();
-        let (before, last) = self.sums.split_at(self.sums.len() - window);
-        let (before, last) = (sum(&before[before.len() - window..]), sum(last));
+        let (before, last) = self.sums.split_at(WINDOW as usize);
+        let (before, last) = (sum(before), sum(last));
         let step = self.rules.pace[1];
         let moved = match self.rules.pacer {
             Pacer::Falls if last < before => step,
@@ -217,7 +217,6 @@ impl Oort {
 
 impl Selector for Oort {
     fn select(&mut self, round: u32, number: usize, pool: &mut dyn Pool) -> Vec<u32> {
-        self.keep_pace(round);
         let preferred = self.preferred(pool);
         let (mut known, mut new) = (Vec::new(), Vec::new());
         for phone in 0..pool.number() {
@@ -229,7 +228,7 @@ impl Selector for Oort {
         let explored = (self.exploration(round) * number as f64) as usize;
         let explored = explored.max(number.saturating_sub(known.len())).min(new.len());
         let mut stream = self.turns.next(round);
-        let scored = self.scores(round, &known, preferred);
+        let scored = self.scores(round, &known, &new, pool, preferred);
         let mut selected = self.exploit(scored, number - explored, &mut stream);
         selected.extend(self.explore(&new, explored, pool, preferred, &mut stream));
         selected
@@ -238,19 +237,26 @@ impl Selector for Oort {
     fn learn(&mut self, round: u32, feedback: &[Feedback], pool: &dyn Pool) {
         let reward = |of: &Feedback| of.root_mean_square_loss.map(|loss| loss * f64::from(pool.samples(of.phone)));
         let rewards: Vec<f64> = feedback.iter().filter_map(reward).collect();
-        let sum: f64 = rewards.iter().sum();
-        let average = if rewards.is_empty() { 0.0 } else { sum / rewards.len() as f64 };
+        let mean = |rewards: &[f64]| rewards.iter().sum::<f64>() / rewards.len().max(1) as f64;
+        let (average, mut exploited) = (mean(&rewards), Vec::new());
         for found in feedback {
             let Some(known) = self.known.get_mut(found.phone as usize) else { continue };
-            let reward = reward(found).or_else(|| self.rules.failures_are_average.then_some(average));
-            if let Some(reward) = reward {
-                *known = Known { reward: reward as f32, round, took_s: found.took_s as f32 };
+            let reward = reward(found);
+            let took_s = match reward {
+                Some(_) => found.took_s,
+                // As long as the round at least and as was expected, and twice as long as it seemed when it failed before.
+                None => -(-2.0 * f64::from(known.took_s)).max(found.took_s).max(pool.expected_s(found.phone)),
+            };
+            let reward = reward.unwrap_or(average);
+            if known.round > 0 {
+                exploited.push(reward);
             }
+            *known = Known { reward: reward as f32, round, took_s: took_s as f32 };
         }
-        self.sums.push(sum);
-        let most = 2 * WINDOW as usize;
-        if self.sums.len() > most {
+        if self.sums.len() == 2 * WINDOW as usize {
             self.sums.remove(0);
         }
+        self.sums.push(if self.rules.pacer == Pacer::Falls { rewards.iter().sum() } else { mean(&exploited) });
+        self.keep_pace(round);
     }
 }
