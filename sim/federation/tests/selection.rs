@@ -127,20 +127,6 @@ proptest! {
             prop_assert!(rules.expected_range || selected == other.select(round, number, &mut pool));
         }
     }
-
-    #[test]
-    fn oort_exploits_nobody_whose_loss_is_far_below_the_cut_off(
-        losses in prop::collection::vec(0.5..2.0, 60..120),
-        number in 1_usize..20,
-    ) {
-        // All have trained in the same round and in the same time; a third of them have next to no loss.
-        let losses: Vec<(f64, f64)> =
-            losses.iter().enumerate().map(|(phone, loss)| (if phone % 3 == 0 { 1e-3 } else { *loss + 1.0 }, 10.0)).collect();
-        let (mut selector, mut pool) = trained(OortRules::PAPER, &losses, losses.len(), 1.0);
-        // Forty at least have a loss above 1.5, more than are wanted. In round one nobody is uncertain: ln 1 is 0.
-        let selected = selector.select(1, number, &mut pool);
-        prop_assert!(selected.iter().all(|phone| phone % 3 != 0), "{:?}", selected);
-    }
 }
 
 #[test]
@@ -171,21 +157,8 @@ fn fedhybrid_explores_phones_with_rich_resources() {
     assert!(selected.len() == 100 && fast > 75, "{fast}");
 }
 
-/// Rounds of 100 of 1,000 phones alike, all of which have trained.
-fn explored(rules: OortRules, round: u32) -> usize {
-    let mut pool = Told::alike(1000);
-    let mut selector = Oort::new(1, 1000, rules);
-    let known: Vec<Feedback> = (0..500).map(|phone| feedback(phone, 10.0, Some(1.0))).collect();
-    selector.learn(1, &known, &pool);
-    selector.select(round, 100, &mut pool).iter().filter(|&&phone| phone >= 500).count()
-}
-
 #[test]
-fn the_two_presets_of_oort_differ_as_documented() {
-    let of = |rules, rounds: [u32; 3]| rounds.map(|round| explored(rules, round));
-    // 0.9 · 0.98^(round − 1): 90 of 100 at first, 40 in the fortieth; then 20 in the paper and 30 in the code.
-    assert_eq!(of(OortRules::PAPER, [1, 40, 300]), [90, 40, 20]);
-    assert_eq!(of(OortRules::FEDSCALE, [1, 40, 300]), [90, 40, 30]);
+fn the_two_presets_of_oort_differ_in_what_they_explore() {
     // Phones of half the time are explored twice as often in the paper; in the code the five of highest reward and speed are.
     let mut pool = Told { expected_s: (0..400).map(|phone| f64::from(phone % 2 + 1)).collect(), ..Told::alike(400) };
     let mut fast = |rules| {

@@ -18,8 +18,6 @@ pub struct OortRules {
     /// Phones that have not trained yet are drawn by what is expected of them, from the best, which are this multiple of those
     /// drawn; `None` if from all and by their speed.
     pub explored_window: Option<usize>,
-    /// The quantile of expected times that is preferred at first, and the steps in which it moves.
-    pub pace: [f64; 2],
     /// When the pace moves.
     pub pacer: Pacer,
     /// Whether phones that have not trained yet, as if their losses were one, count for the range of rewards.
@@ -31,14 +29,9 @@ pub struct OortRules {
 pub enum Pacer {
     /// It is longer once the sum of all rewards falls.
     Falls,
-    /// It is longer where the sum of the mean rewards of phones that are exploited changes by this share at most, and shorter where
-    /// by this multiple at least.
-    Flat {
-        /// The share.
-        flat: f64,
-        /// The multiple.
-        sharp: f64,
-    },
+    /// It is longer where the sum of the mean rewards of phones that are exploited changes by a tenth at most, and shorter where it
+    /// changes by five times itself at least.
+    Flat,
 }
 
 impl OortRules {
@@ -50,7 +43,6 @@ impl OortRules {
         cut_off: 0.95,
         exploited_window: 0,
         explored_window: None,
-        pace: [0.3, 0.05],
         pacer: Pacer::Falls,
         expected_range: false,
     };
@@ -62,12 +54,13 @@ impl OortRules {
         cut_off: 0.05,
         exploited_window: 10,
         explored_window: Some(5),
-        pace: [0.3, 0.05],
-        pacer: Pacer::Flat { flat: 0.1, sharp: 5.0 },
+        pacer: Pacer::Flat,
         expected_range: true,
     };
 }
 
+/// The quantile of expected times that is preferred at first, and the steps in which it moves.
+const PACE: [f64; 2] = [0.3, 0.05];
 /// Rounds of a window of the pacer.
 const WINDOW: u32 = 20;
 /// How hard phones are held to the preferred time: the exponent α.
@@ -105,14 +98,8 @@ impl Oort {
     /// A selector that has seen nothing of `phones` phones.
     pub fn new(seed: u64, phones: u32, rules: OortRules) -> Self {
         let known = vec![Known::default(); phones as usize];
-        Self {
-            turns: Turns::new(seed, "oort selection"),
-            rules,
-            known,
-            pace: rules.pace[0],
-            preferred_s: None,
-            sums: Vec::new(),
-        }
+        let turns = Turns::new(seed, "oort selection");
+        Self { turns, rules, known, pace: PACE[0], preferred_s: None, sums: Vec::new() }
     }
 
     /// The share of the cohort of a round that explores.
@@ -181,12 +168,10 @@ impl Oort {
     /// `number` of the phones that have not trained yet, drawn by what is expected of them.
     fn explore(&self, new: &[u32], number: usize, pool: &dyn Pool, preferred: f64, stream: &mut Stream) -> Vec<u32> {
         let weigh = |&phone: &u32| {
-            let (reward, expected_s) = (f64::from(pool.samples(phone)).max(1.0), pool.expected_s(phone));
-            let weight = match self.rules.explored_window {
-                Some(_) => reward * Self::penalty(preferred, expected_s),
-                None => 1.0 / expected_s.max(f64::MIN_POSITIVE),
-            };
-            Weighed { phone, weight }
+            let expected_s = pool.expected_s(phone);
+            let reward = f64::from(pool.samples(phone)).max(1.0) * Self::penalty(preferred, expected_s);
+            let speed = 1.0 / expected_s.max(f64::MIN_POSITIVE);
+            Weighed { phone, weight: self.rules.explored_window.map_or(speed, |_| reward) }
         };
         let mut weighed: Vec<Weighed> = new.iter().map(weigh).collect();
         if let Some(window) = self.rules.explored_window.filter(|window| window * number < weighed.len()) {
@@ -203,11 +188,11 @@ impl Oort {
         let sum = |rounds: &[f64]| rounds.iter().sum::<f64>();
         let (before, last) = self.sums.split_at(WINDOW as usize);
         let (before, last) = (sum(before), sum(last));
-        let step = self.rules.pace[1];
+        let step = PACE[1];
         let moved = match self.rules.pacer {
             Pacer::Falls if last < before => step,
-            Pacer::Flat { flat, .. } if (last - before).abs() <= flat * before => step,
-            Pacer::Flat { sharp, .. } if (last - before).abs() >= sharp * before => -step,
+            Pacer::Flat if (last - before).abs() <= 0.1 * before => step,
+            Pacer::Flat if (last - before).abs() >= 5.0 * before => -step,
             _ => return,
         };
         self.pace = (self.pace + moved).clamp(step, 1.0);
@@ -241,16 +226,10 @@ impl Selector for Oort {
         let (average, mut exploited) = (mean(&rewards), Vec::new());
         for found in feedback {
             let Some(known) = self.known.get_mut(found.phone as usize) else { continue };
-            let reward = reward(found);
-            let took_s = match reward {
-                Some(_) => found.took_s,
-                // As long as the round at least and as was expected, and twice as long as it seemed when it failed before.
-                None => -(-2.0 * f64::from(known.took_s)).max(found.took_s).max(pool.expected_s(found.phone)),
-            };
-            let reward = reward.unwrap_or(average);
-            if known.round > 0 {
-                exploited.push(reward);
-            }
+            // Failed: as long as the round at least and as was expected, and twice as long as it seemed when it failed before.
+            let least_s = (-2.0 * f64::from(known.took_s)).max(found.took_s).max(pool.expected_s(found.phone));
+            let (reward, took_s) = reward(found).map_or((average, -least_s), |reward| (reward, found.took_s));
+            exploited.extend((known.round > 0).then_some(reward));
             *known = Known { reward: reward as f32, round, took_s: took_s as f32 };
         }
         if self.sums.len() == 2 * WINDOW as usize {
