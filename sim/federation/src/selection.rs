@@ -67,11 +67,14 @@ pub enum SelectorKind {
     Heterofl,
     /// By memory, data and computing utility (FedHybrid, section 4.2).
     Fedhybrid,
+    /// The same, sampled from those near the best instead of the best alone.
+    FedhybridSampled,
 }
 
 impl SelectorKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Random, Self::OortPaper, Self::OortFedscale, Self::Heterofl, Self::Fedhybrid];
+    pub const ALL: [Self; 6] =
+        [Self::Random, Self::OortPaper, Self::OortFedscale, Self::Heterofl, Self::Fedhybrid, Self::FedhybridSampled];
 
     /// The name.
     pub fn name(self) -> &'static str {
@@ -85,6 +88,7 @@ impl SelectorKind {
             Self::OortPaper => Box::new(Oort::new(seed, phones, OortRules::PAPER)),
             Self::OortFedscale => Box::new(Oort::new(seed, phones, OortRules::FEDSCALE)),
             Self::Fedhybrid => Box::new(FedHybrid::new(seed, phones)),
+            Self::FedhybridSampled => Box::new(FedHybrid::sampled(seed, phones)),
         }
     }
 }

@@ -126,7 +126,8 @@ fn a_deadline_ends_rounds_that_would_not_end() {
 #[test]
 fn no_phone_fails_twenty_rounds_on_end() {
     let population = population();
-    let learners = [SelectorKind::OortPaper, SelectorKind::OortFedscale, SelectorKind::Fedhybrid];
+    let learners =
+        [SelectorKind::OortPaper, SelectorKind::OortFedscale, SelectorKind::Fedhybrid, SelectorKind::FedhybridSampled];
     for (selector, of) in learners.into_iter().flat_map(|selector| [(selector, 8), (selector, 80)]) {
         let work = Told(&population, of);
         // Sessions of a minute end before work that is endless, if the round does not.

@@ -4,6 +4,10 @@ use super::{Feedback, Pool, Selector};
 
 /// The share of a cohort that is exploited (section 5.2).
 const EPSILON: f64 = 0.9;
+/// Where phones are sampled: the share of the lowest utility that would be exploited from which on, and what weighs how long ago
+/// they took part. Both are Oort's.
+const CUT_OFF: f64 = 0.95;
+const UNCERTAINTY: f64 = 0.1;
 
 /// FedHybrid's selector (section 4.2): most of a cohort are the phones of highest utility, the rest are phones that were not
 /// selected before, by their resources.
@@ -12,6 +16,9 @@ const EPSILON: f64 = 0.9;
 /// Equation 4 prints the exponent of equation 1 with its sign reversed; the text that goes with equation 1 (a phone with
 /// enough memory has utility 1, one with less has less) decides. The paper leaves open what a phone brings whose work did not
 /// count: the mean loss of its round, as with FedScale's Oort, and with each more on end it is taken for half as fast.
+///
+/// As printed the best by utility are taken again and again. The other reading samples them by utility from those near the best,
+/// and lets losses grow with the rounds since they were seen, as Oort does.
 #[derive(Clone, Debug)]
 pub struct FedHybrid {
     turns: Turns,
@@ -20,12 +27,26 @@ pub struct FedHybrid {
     losses: Vec<f32>,
     /// The mean of them in the last round in which work counted.
     mean: f32,
+    /// The last round of each phone; none where the best are taken as they are.
+    seen: Vec<u32>,
 }
 
 impl FedHybrid {
     /// A selector that has seen nothing of `phones` phones.
     pub fn new(seed: u64, phones: u32) -> Self {
-        Self { turns: Turns::new(seed, "fedhybrid selection"), losses: vec![f32::NAN; phones as usize], mean: 1.0 }
+        let losses = vec![f32::NAN; phones as usize];
+        Self { turns: Turns::new(seed, "fedhybrid selection"), losses, mean: 1.0, seen: Vec::new() }
+    }
+
+    /// The same, whose exploited phones are sampled.
+    pub fn sampled(seed: u64, phones: u32) -> Self {
+        Self { seen: vec![0; phones as usize], ..Self::new(seed, phones) }
+    }
+
+    /// How much more a loss of a phone may have become by `round`.
+    fn aged(&self, phone: u32, round: u32) -> f64 {
+        let uncertain = |seen: &u32| (UNCERTAINTY * libm::log(round.into()) / f64::from(*seen).max(1.0)).sqrt();
+        1.0 + self.seen.get(phone as usize).map_or(0.0, uncertain)
     }
 
     /// Memory and computing utility (equations 1 and 3).
@@ -49,26 +70,33 @@ impl Selector for FedHybrid {
                 continue;
             }
             match self.utility(phone, pool) {
-                Some(weight) => known.push(Weighed { phone, weight }),
+                Some(utility) => known.push(Weighed { phone, weight: utility * self.aged(phone, round) }),
                 None => new.push(Weighed { phone, weight: Self::resources(phone, pool) }),
             }
         }
         // Where one kind is short, the other fills up.
         let exploited = (EPSILON * number as f64).round() as usize;
         let exploited = exploited.max(number.saturating_sub(new.len())).min(known.len());
-        largest(&mut known, exploited);
         let mut stream = self.turns.next(round);
+        let mut best = known.clone();
+        largest(&mut best, exploited);
+        if let Some(lowest) = best.last().filter(|_| !self.seen.is_empty()) {
+            known.retain(|known| known.weight >= CUT_OFF * lowest.weight);
+            let phones = sample(&known, exploited, &mut stream);
+            best.iter_mut().zip(phones).for_each(|(best, phone)| best.phone = phone);
+        }
         let explored = sample(&new, number - exploited, &mut stream);
-        known.iter().map(|known| known.phone).chain(explored).collect()
+        best.iter().map(|best| best.phone).chain(explored).collect()
     }
 
-    fn learn(&mut self, _: u32, feedback: &[Feedback], _: &dyn Pool) {
+    fn learn(&mut self, round: u32, feedback: &[Feedback], _: &dyn Pool) {
         let losses: Vec<f64> = feedback.iter().filter_map(|found| found.root_mean_square_loss).collect();
         if !losses.is_empty() {
             self.mean = (losses.iter().sum::<f64>() / losses.len() as f64) as f32;
         }
         for Feedback { phone, root_mean_square_loss, .. } in feedback {
             let Some(held) = self.losses.get_mut(*phone as usize) else { continue };
+            self.seen.get_mut(*phone as usize).into_iter().for_each(|seen| *seen = round);
             *held = match root_mean_square_loss {
                 Some(loss) => *loss as f32,
                 None if *held < 0.0 => (*held / 2.0).min(-f32::MIN_POSITIVE),
