@@ -1,6 +1,6 @@
 //! Data to train on: samples and labels in three parts, drawn into mini-batches.
 //!
-//! [`glyphs`] (images), [`linear`] (values) and [`phrases`] (sequences of tokens) are made by code, always the same bytes;
+//! [`glyphs`] (images), [`linear`] and [`tails`] (values) and [`phrases`] (sequences of tokens) are made by code, always the same bytes;
 //! nothing is downloaded. [`load`] finds them by name and reads other sets from the disc. A [`DataSet`] says what a sample looks like ([`SampleForm`]) and holds the parts train, validation and test; the
 //! order of an epoch follows from the seed and the number of the epoch alone ([`epoch_order`]).
 
@@ -10,6 +10,7 @@ pub mod glyphs;
 pub mod linear;
 pub mod phrases;
 mod set;
+pub mod tails;
 
 pub use augmentation::Augmentation;
 pub(crate) use augmentation::Draws;

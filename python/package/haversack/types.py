@@ -151,6 +151,8 @@ class FederationKeys(TypedDict, total=False):
     batch: Union[int, Sequence[int]]
     learning_rate: Union[float, Sequence[float]]
     proximal: Union[float, Sequence[float]]
+    momentum: Union[float, Sequence[float]]
+    weight_decay: Union[float, Sequence[float]]
     server_learning_rate: Union[float, Sequence[float]]
     samples: Union[int, Sequence[int]]
     total_samples: Union[int, Sequence[int]]

@@ -16,7 +16,8 @@ use haversack_workloads::models::build_for;
 
 const INPUT: [u64; 3] = [3, 32, 32];
 const CLASSES: u64 = 10;
-const HOW: LocalSgd = LocalSgd { epochs: 1, steps: None, batch: 20, rate: 0.01, proximal: 0.0 };
+const HOW: LocalSgd =
+    LocalSgd { epochs: 1, steps: None, batch: 20, rate: 0.01, proximal: 0.0, momentum: 0.0, decay: 0.0 };
 const COHORT: u32 = 16;
 
 fn main() {

@@ -20,7 +20,8 @@ use haversack_workloads::models::{Width, build_for};
 use rand::seq::SliceRandom;
 
 const SYNTHETIC_INPUT: [u64; 3] = [1, 1, 60];
-const HOW: LocalSgd = LocalSgd { epochs: 1, steps: None, batch: 20, rate: 0.05, proximal: 0.0 };
+const HOW: LocalSgd =
+    LocalSgd { epochs: 1, steps: None, batch: 20, rate: 0.05, proximal: 0.0, momentum: 0.0, decay: 0.0 };
 
 fn synthetic() -> Source {
     Source::Synthetic(Synthetic::new(1.0, 1.0).unwrap())
@@ -71,13 +72,7 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
     let server = stand_in.initial(1).unwrap();
     let train = |weights: &[f32], epochs, proximal| {
         stand_in
-            .train(
-                weights,
-                &samples,
-                &LocalSgd { epochs, steps: None, batch: 1, rate: 0.1, proximal },
-                turn(1, 0, 0),
-                None,
-            )
+            .train(weights, &samples, &LocalSgd { epochs, batch: 1, rate: 0.1, proximal, ..HOW }, turn(1, 0, 0), None)
             .unwrap()
             .change
     };
@@ -91,6 +86,27 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
     for ((both, first), second) in both.iter().zip(&first).zip(&second) {
         assert!((both - (0.8 * first + second)).abs() < 1e-6, "{both} for 0.8 × {first} + {second}");
     }
+}
+
+#[test]
+fn momentum_and_decay_are_those_of_torch() {
+    let (stand_in, samples) = (logistic(), synthetic().samples(1, 0, &Holding(vec![1])));
+    let server = stand_in.initial(1).unwrap();
+    let train = |weights: &[f32], epochs, momentum, decay| {
+        let how = LocalSgd { epochs, rate: 0.1, momentum, decay, ..HOW };
+        stand_in.train(weights, &samples, &how, turn(1, 0, 0), None).unwrap().change
+    };
+    let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f32>>();
+    let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    // Velocities begin at nothing, and the second step is its own with three quarters of the first.
+    let first = train(&server, 1, 0.0, 0.0);
+    assert!(near(&train(&server, 1, 0.75, 0.0), &first));
+    let second = train(&sum(&server, &first), 1, 0.0, 0.0);
+    let expected: Vec<f32> = first.iter().zip(&second).map(|(first, second)| 1.75 * first + second).collect();
+    assert!(near(&train(&server, 2, 0.75, 0.0), &expected));
+    // Decay takes rate · 0.5 of each weight.
+    let decayed: Vec<f32> = first.iter().zip(&server).map(|(first, weight)| first - 0.05 * weight).collect();
+    assert!(near(&train(&server, 1, 0.0, 0.5), &decayed));
 }
 
 #[test]
@@ -258,6 +274,8 @@ fn what_nothing_can_be_trained_with_is_refused() {
     assert_eq!(refused(LocalSgd { batch: 0, ..HOW }), "`batch` is 0, expected at least 1");
     assert_eq!(refused(LocalSgd { rate: f32::NAN, ..HOW }), "`learning_rate` is NaN, expected a number above 0");
     assert_eq!(refused(LocalSgd { proximal: -1.0, ..HOW }), "`proximal` is -1, expected a number from 0");
+    assert_eq!(refused(LocalSgd { momentum: 1.0, ..HOW }), "`momentum` is 1, expected a number from 0 to below 1");
+    assert_eq!(refused(LocalSgd { decay: -1.0, ..HOW }), "`weight_decay` is -1, expected a number from 0");
     let diverged = refused(LocalSgd { epochs: 50, rate: 1e38, ..HOW });
     assert!(diverged.starts_with("the loss of client 0 is no finite number after"), "{diverged}");
     // The loss of the only step is finite, what it leaves is not.
@@ -307,9 +325,12 @@ fn a_client_in_integers_begins_with_the_nearest_codes_and_changes_them_by_whole_
     let later = stand_in.score(&after, &samples).unwrap();
     assert!(later.loss < before.loss, "{} {}", later.loss, before.loss);
     assert_eq!(stand_in.train(&weights, &samples, &how, turn(3, 1, 7), None).unwrap(), update);
-    let pulled =
-        stand_in.train(&weights, &samples, &LocalSgd { proximal: 0.1, ..how }, turn(3, 1, 7), None).unwrap_err();
-    assert!(pulled.to_string().contains("`proximal` is 0.1, expected 0"), "{pulled}");
+    for (field, how) in
+        [("proximal", LocalSgd { proximal: 0.1, ..how }), ("momentum", LocalSgd { momentum: 0.1, ..how })]
+    {
+        let refused = stand_in.train(&weights, &samples, &how, turn(3, 1, 7), None).unwrap_err().to_string();
+        assert!(refused.contains(&format!("`{field}` is 0.1, expected 0")), "{refused}");
+    }
 }
 
 #[test]

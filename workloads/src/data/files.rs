@@ -12,7 +12,7 @@ use haversack_devices::text::{nearest, question};
 use thiserror::Error;
 
 use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
-use super::{glyphs, linear, phrases};
+use super::{glyphs, linear, phrases, tails};
 
 /// What a path may be, in a sentence.
 pub(super) const KINDS: &str = "a folder with CIFAR's .bin files, a folder with IDX files (MNIST, FEMNIST; plain or .gz), \
@@ -43,7 +43,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// The set `name`: `glyphs`, `linear`, `phrases`, `more-phrases`, a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
+/// The set `name`: `glyphs`, `linear`, `phrases`, `more-phrases`, those of [`tails`], a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
 ///
 /// # Errors
 /// A name that is neither; a file or folder that cannot be read, of no known kind, of a wrong size, empty, or with labels
@@ -56,6 +56,9 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         "more-phrases" => return Ok(phrases::more()),
         _ => {}
     }
+    if let Some(set) = tails::data_set(name) {
+        return Ok(set);
+    }
     let (kind, path) = match name.split_once(':').and_then(|(kind, path)| Some((Kind::named(kind)?, path))) {
         Some((kind, path)) => (Some(kind), Path::new(path)),
         None => (None, Path::new(name)),
@@ -64,7 +67,7 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         if kind.is_some() || name.contains(['/', '\\', '.']) {
             return Err(DataError::read(path)(std::io::ErrorKind::NotFound.into()));
         }
-        let nearest = nearest(name, ["glyphs", "linear", "phrases", "more-phrases"]);
+        let nearest = nearest(name, ["glyphs", "linear", "tails", "phrases", "more-phrases"]);
         return Err(DataError::unknown(name, nearest));
     }
     let set = match kind.map_or_else(|| Kind::of(path), Ok)? {
@@ -252,6 +255,8 @@ impl DataError {
 
     pub(super) fn unknown(name: &str, nearest: Option<&str>) -> Self {
         let guess = question(nearest);
-        Self(format!("unknown data set '{name}'{guess}; expected glyphs, phrases, or the path of {KINDS}"))
+        Self(format!(
+            "unknown data set '{name}'{guess}; expected glyphs, linear, tails, phrases, or the path of {KINDS}"
+        ))
     }
 }

@@ -12,7 +12,7 @@
 //! Strokes of a pen, and how much of a pixel they cover.
 
 use super::augmentation::Draws;
-use super::set::DataSet;
+use super::set::{DataSet, MADE};
 
 /// The number of channels of an image: red, green, blue.
 pub const CHANNELS: usize = 3;
@@ -29,7 +29,7 @@ const SEED: u64 = 20;
 /// The set.
 pub fn data_set() -> DataSet {
     let description = "coloured images of 32 × 32 pixels made by code: ten drawn signs";
-    DataSet::made("glyphs", description, CLASSES, [CHANNELS, SIDE, SIDE], |index, bytes| draw(SEED, index, bytes))
+    DataSet::made("glyphs", description, CLASSES, [CHANNELS, SIDE, SIDE], MADE, |index, bytes| draw(SEED, index, bytes))
 }
 
 // The ten signs: strokes from point to point on a grid from −8 to 8, rows downwards.

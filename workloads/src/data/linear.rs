@@ -6,7 +6,7 @@
 //! sees.
 
 use super::augmentation::Draws;
-use super::set::DataSet;
+use super::set::{DataSet, MADE};
 
 /// Values of a sample.
 pub const VALUES: usize = 60;
@@ -27,7 +27,7 @@ type Weights = [[f32; VALUES]; CLASSES];
 pub fn data_set() -> DataSet {
     let weights = weights();
     let description = "60 values made by code: the largest of ten linear scores";
-    DataSet::made("linear", description, CLASSES, [1, 1, VALUES], |index, bytes| sample(&weights, index, bytes))
+    DataSet::made("linear", description, CLASSES, [1, 1, VALUES], MADE, |index, bytes| sample(&weights, index, bytes))
 }
 
 fn weights() -> Weights {

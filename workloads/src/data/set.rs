@@ -226,8 +226,8 @@ fn images(bytes: &[u8], form: &ImageForm, indices: &[usize], augmentation: Optio
 fn normalised(form: &ImageForm, channel: usize) -> [f32; 256] {
     std::array::from_fn(|byte| (byte as f32 - form.means[channel]) / form.deviations[channel])
 }
-/// The numbers of images to train on, to choose on and to report, of a set that is made by code.
-const MADE: [usize; 3] = [10_000, 1000, 2000];
+/// The numbers of images to train on, to choose on and to report, of a small set that is made by code.
+pub(super) const MADE: [usize; 3] = [10_000, 1000, 2000];
 
 impl DataSet {
     /// Images made by code: `sample` draws the one of a number, appends its bytes and says its class.
@@ -236,10 +236,11 @@ impl DataSet {
         description: &str,
         number_of_classes: usize,
         [channels, height, width]: [usize; 3],
+        numbers: [usize; 3],
         sample: impl Fn(u64, &mut Vec<u8>) -> u16,
     ) -> Self {
         let mut first = 0;
-        let [train, validation, test] = MADE.map(|number| {
+        let [train, validation, test] = numbers.map(|number| {
             let mut bytes = Vec::with_capacity(number * channels * height * width);
             let labels = (first..first + number as u64).map(|index| sample(index, &mut bytes)).collect();
             first += number as u64;

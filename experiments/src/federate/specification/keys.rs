@@ -86,6 +86,8 @@ pub(super) struct Asked {
     pub(super) batch: Option<u64>,
     pub(super) learning_rate: Option<f32>,
     pub(super) proximal: Option<f32>,
+    pub(super) momentum: Option<f32>,
+    pub(super) weight_decay: Option<f32>,
     pub(super) server_learning_rate: Option<f32>,
     pub(super) samples: Option<u32>,
     pub(super) total_samples: Option<u64>,

@@ -18,7 +18,7 @@ const PROXIMAL: f32 = 0.1;
 const ALPHA: f64 = 0.1;
 
 /// Keys that say nothing where nobody learns.
-const OF_LEARNING: [&str; 13] = [
+const OF_LEARNING: [&str; 15] = [
     "stand_in",
     "data",
     "target_accuracy",
@@ -27,6 +27,8 @@ const OF_LEARNING: [&str; 13] = [
     "split",
     "learning_rate",
     "proximal",
+    "momentum",
+    "weight_decay",
     "server_learning_rate",
     "evaluate_every",
     "data_by_memory",
@@ -117,7 +119,9 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     let (rule, proximal) = aggregator(asked, place)?;
     let epochs = asked.local_epochs.unwrap_or(1);
     let batch = usize::try_from(asked.batch.unwrap_or(20)).unwrap_or(usize::MAX);
-    let how = LocalSgd { epochs, steps: asked.local_steps, batch, rate: asked.learning_rate.unwrap_or(0.05), proximal };
+    let (rate, momentum) = (asked.learning_rate.unwrap_or(0.05), asked.momentum.unwrap_or(0.0));
+    let decay = asked.weight_decay.unwrap_or(0.0);
+    let how = LocalSgd { epochs, steps: asked.local_steps, batch, rate, proximal, momentum, decay };
     how.check().map_err(|error| {
         let field = if let LearningError::Setting { field, .. } = error { field } else { "learning_rate" };
         place.says(field, &error.to_string())

@@ -8,8 +8,9 @@ use crate::draw::place_of;
 
 /// Of each client the places of its samples in the train part, which no other client holds.
 ///
-/// A client's classes are drawn from its shares among those of which samples are left (Hsu et al., "Measuring the Effects of
-/// Non-Identical Data Distribution for Federated Visual Classification", 2019).
+/// A client's samples are drawn among those that are left, each weighted by the client's share of its class (Hsu et al.,
+/// "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019), so that a rare class
+/// is rare among all clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deal {
     places: Vec<Vec<u32>>,
@@ -57,14 +58,14 @@ impl Deal {
     }
 }
 
-/// A sample of a class of which some are left: by the client's shares, and where it has none of these classes by how many are left.
+/// One of the samples that are left, each weighted by the client's share of its class; where it has none of their classes, any.
 fn draw(rest: &mut [Vec<u32>], shares: &[f64], stream: &mut Stream) -> Option<u32> {
-    let left = |by: &dyn Fn(usize) -> f64| -> Vec<f64> {
-        rest.iter().enumerate().map(|(class, rest)| if rest.is_empty() { 0.0 } else { by(class) }).collect()
+    let left = |share: &dyn Fn(usize) -> f64| -> Vec<f64> {
+        rest.iter().enumerate().map(|(class, rest)| share(class) * rest.len() as f64).collect()
     };
     let mut weights = left(&|class| shares[class]);
     if weights.iter().sum::<f64>() <= 0.0 {
-        weights = left(&|class| rest[class].len() as f64);
+        weights = left(&|_| 1.0);
     }
     let within = place_of(stream.random::<f64>() * weights.iter().sum::<f64>(), weights.iter().copied());
     let class = within.or_else(|| weights.iter().rposition(|&weight| weight > 0.0))?;
@@ -90,7 +91,12 @@ mod tests {
         // 100 samples by 3 : 1 : 4 : 0 : 2.
         let found: Vec<usize> = (0..6).map(|client| deal.of(client).len()).collect();
         assert_eq!(found, [30, 10, 40, 0, 20, 0]);
-        assert_eq!(deal, Deal::new(7, &by_class(25), &clients, Labels::Dirichlet { alpha: 0.1 }));
+        // A rare class is not spent on the first clients: of 4 · 90 + 10 samples each half has about 5 of the last class.
+        let rare = [by_class(90), vec![(360..370).collect()]].concat();
+        let deal = Deal::new(7, &rare, &[(1, &[][..]); 370], Labels::Even);
+        let first = (0..185).filter(|&client| deal.of(client)[0] >= 360).count();
+        assert!((2..=8).contains(&first), "{first}");
+        assert_eq!(deal, Deal::new(7, &rare, &[(1, &[][..]); 370], Labels::Even));
     }
 
     #[test]

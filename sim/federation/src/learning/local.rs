@@ -30,6 +30,10 @@ pub struct LocalSgd {
     pub rate: f32,
     /// FedProx's μ: what pulls the weights back to the server's (Li et al., MLSys 2020); zero for FedAvg.
     pub proximal: f32,
+    /// The share of a step that the next one takes again, from 0 to below 1; each round begins without (FedScale's clients: 0.9).
+    pub momentum: f32,
+    /// The share of a weight that is added to its gradient (FedScale's clients: 5e-4).
+    pub decay: f32,
 }
 
 impl LocalSgd {
@@ -46,6 +50,12 @@ impl LocalSgd {
             }
             Self { proximal, .. } if !(proximal >= 0.0 && proximal.is_finite()) => {
                 wrong("proximal", proximal.to_string(), "a number from 0")
+            }
+            Self { momentum, .. } if !(0.0..1.0).contains(&momentum) => {
+                wrong("momentum", momentum.to_string(), "a number from 0 to below 1")
+            }
+            Self { decay, .. } if !(decay >= 0.0 && decay.is_finite()) => {
+                wrong("weight_decay", decay.to_string(), "a number from 0")
             }
             _ => Ok(()),
         }
@@ -94,10 +104,10 @@ impl StandIn {
     ) -> Result<Update> {
         let Turn { seed, round, client } = turn;
         how.check()?;
-        if how.proximal > 0.0 && self.is_in_integers() {
-            let (value, expected) =
-                (how.proximal.to_string(), "0 of what is trained in integers, whose updates are whole codes");
-            return Err(LearningError::Setting { field: "proximal", value, expected });
+        let changes = [("proximal", how.proximal), ("momentum", how.momentum), ("weight_decay", how.decay)];
+        if let Some((field, value)) = changes.into_iter().find(|&(_, value)| value > 0.0 && self.is_in_integers()) {
+            let expected = "0 of what is trained in integers, whose updates are whole codes";
+            return Err(LearningError::Setting { field, value: value.to_string(), expected });
         }
         let meter = Meter::new();
         let mut state = self.state(weights, &meter)?;
@@ -107,7 +117,9 @@ impl StandIn {
         let draw =
             || Stream::new(seed, &format!("client {client}"), &format!("store in round {round}")).random::<u64>();
         let store = store.map(|store| (store, draw()));
-        let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: 0.0 };
+        let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: how.decay };
+        // What the last step changed, which momentum takes a share of again.
+        let mut way = vec![0.0; weights.len()];
         let (mut loss, mut squares, mut rows, mut steps) = (0.0, 0.0, 0, 0);
         let most = how.steps.map_or(usize::MAX, |steps| steps as usize);
         let epochs = if how.steps.is_some() { u32::MAX } else { how.epochs };
@@ -118,7 +130,7 @@ impl StandIn {
             order.shuffle(&mut stream);
             for indices in order.chunks(how.batch).take(most - steps) {
                 // The first step begins at the server's weights, from which nothing pulls.
-                let before = (how.proximal > 0.0 && steps > 0).then(|| self.flat(&state));
+                let before = (how.momentum > 0.0 || how.proximal > 0.0 && steps > 0).then(|| self.flat(&state));
                 let step =
                     Step { update: steps as u64, seed, store: store.map(|(store, draw)| (store, draw ^ steps as u64)) };
                 let part = match self.step(&mut state, &samples.chosen(indices), rule, step, &meter) {
@@ -127,7 +139,15 @@ impl StandIn {
                     part => part?,
                 };
                 if let Some(before) = before {
-                    self.pull(&mut state, &before, weights, how.rate * how.proximal);
+                    // The gradient of FedProx's term is the way from the server's weights.
+                    let pull = how.rate * how.proximal;
+                    let from = before.iter().zip(weights);
+                    way.iter_mut()
+                        .zip(from)
+                        .for_each(|(way, (from, server))| *way = how.momentum * *way - pull * (from - server));
+                    self.shift(&mut state, &way);
+                    way = self.flat(&state);
+                    way.iter_mut().zip(&before).for_each(|(way, before)| *way -= before);
                 }
                 steps += 1;
                 if !part.mean.is_finite() {

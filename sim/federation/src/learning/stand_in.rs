@@ -171,14 +171,12 @@ impl StandIn {
         flat
     }
 
-    /// Takes `share` of the way from the server's weights to those `before` the step off the weights of `state`: the gradient
-    /// of FedProx's proximal term.
-    pub(super) fn pull(&self, state: &mut State, before: &[f32], server: &[f32], share: f32) {
+    /// Adds `shift` to the weights of `state`.
+    pub(super) fn shift(&self, state: &mut State, shift: &[f32]) {
         for (tensor, contents) in state.tensors_mut() {
             let weight = self.weights.iter().find(|weight| weight.storage == *tensor);
             let (Some(weight), Contents::Floats(values)) = (weight, contents) else { continue };
-            let ways = before[weight.range()].iter().zip(&server[weight.range()]);
-            values.iter_mut().zip(ways).for_each(|(value, (before, server))| *value -= share * (before - server));
+            values.iter_mut().zip(&shift[weight.range()]).for_each(|(value, shift)| *value += shift);
         }
     }
 
