@@ -169,9 +169,11 @@ impl Specification {
             "network": trained.model, "input": trained.input.as_ref().map(ToString::to_string), "devices": devices,
             "link_mbit_per_s": self.setting.link.median_mbit_per_s, "system": self.system, "traces": self.traces, "learning": learning, "seed": self.seed,
         });
-        let by_memory = self.learning.as_ref().map(|learning| learning.by_memory).filter(|apart| *apart > 0.0);
+        let learned = |of: fn(&Learning) -> f64| self.learning.as_ref().map(of).filter(|value| *value > 0.0);
         let given = [
-            ("data_by_memory", by_memory.map(|apart| json!(apart))),
+            ("data_by_memory", learned(|learning| learning.by_memory).map(|apart| json!(apart))),
+            ("momentum", learned(|learning| learning.how.momentum.into()).map(|momentum| json!(momentum))),
+            ("weight_decay", learned(|learning| learning.how.decay.into()).map(|decay| json!(decay))),
             ("trainer_adj", self.trainer_adj.map(|adj| json!(adj))),
             ("horizon_s", self.horizon_s.map(|end| json!(end))),
         ];
