@@ -9,8 +9,8 @@ mod calibrated;
 use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 
-use crate::text::{TomlError, aside, nearest};
-use crate::units::FlopsPerCycle;
+use crate::text::{aside, nearest};
+use crate::{FlopsPerCycle, TomlError};
 
 pub use crate::units::{Dimension, Quantity, Unit};
 pub use base::Settings;

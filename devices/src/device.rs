@@ -10,12 +10,9 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::calibration::{
-    BuiltIn, CORES, Contradiction, DEVICES, FLASH, Schema, Visit, against, is_path, zero_divisor,
-};
+use crate::calibration::{BuiltIn, CORES, Contradiction, DEVICES, FLASH, against, is_path, zero_divisor};
 use crate::text::{aside, nearest};
-use crate::units::{Bytes, Count, FlopsPerCycle, FlopsPerSecond};
-use crate::{Calibrated, Constant, Kind, Precision};
+use crate::{Bytes, Calibrated, Constant, Count, FlopsPerCycle, FlopsPerSecond, Kind, Precision, Schema, Visit};
 
 pub use schema::*;
 

@@ -30,6 +30,16 @@
 //! # Ok::<(), haversack_devices::CalibrationError>(())
 //! ```
 
+/// Returns an error from the function around it unless a condition holds, as `anyhow::ensure!` does, whatever the error's type.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $error:expr) => {
+        if !$condition {
+            return Err($error);
+        }
+    };
+}
+
 pub mod calibration;
 pub mod device;
 pub mod processor;
@@ -43,19 +53,27 @@ pub mod thermal;
 pub mod units;
 pub mod work;
 
-pub use calibration::{Calibrated, CalibrationError, Constant, ConstantEntry, Kind};
-pub use device::{ClusterClass, Device, Form, GpuVendor, HexagonVersion, InstructionSet};
+pub use calibration::{Calibrated, CalibrationError, Constant, ConstantEntry, Digest, Kind, Schema, Visit};
+pub use device::{
+    ClusterClass, ClusterConstants, Device, DspConstants, Form, GpuConstants, GpuVendor, HexagonVersion, InstructionSet,
+};
 pub use processor::{
     AtomicCounts, CoreSelection, Cost, Cpu, CpuCores, Dram, Dsp, Energy, Frequency, Gpu, GpuLimits, KernelCounts,
     KernelTime, Offloader, Power, Processor, ProcessorError, ProcessorKind, ProgramCounts, Schedutil, SelectionError,
-    StepWise, Usage,
+    Stalls, StepWise, Usage,
 };
 pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system, stacks_that_fit};
 pub use stack::{
-    AllocatorKind, DspLibrary, Efficiency, Fold, Int8Kernels, Stack, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu,
-    fitted_constants,
+    AllocatorKind, CodecConstants, CodecRatios, DspLibrary, Efficiency, FactorConstants, Fold, Int8Kernels, Stack,
+    StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
 };
-pub use storage::{Flash, FlashQueue, ScalarSpeed};
-pub use system::System;
+pub use storage::{Direction, Driver, Flash, FlashQueue, Request, ScalarSpeed};
+pub use stream::Stream;
+pub use system::{PageCosts, PageLists, System};
+pub use text::{TomlDocument, TomlError};
 pub use thermal::{Heat, Thermal, ThermalError};
-pub use work::{OperatorKind, Precision, Product, ProductRole, Traffic, Work};
+pub use units::{
+    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Celsius, Count, Dimension, Factor, Flops, FlopsPerCycle,
+    FlopsPerSecond, Fraction, Hertz, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
+};
+pub use work::{HostThread, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};

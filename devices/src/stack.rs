@@ -4,13 +4,12 @@
 //!
 //! A stack on a DSP: the libraries of its vendor, each for the generations that it is built for, and the host that drives it.
 
-use crate::calibration::{
-    BuiltIn, Calibrated, Constant, ConstantEntry, Contradiction, Kind, STACKS, Schema, Visit, against, section,
-    zero_divisor,
+use crate::calibration::{BuiltIn, Contradiction, STACKS, against, section, zero_divisor};
+use crate::{
+    Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Calibrated, Constant, ConstantEntry, Count, Device, Factor,
+    Fraction, GpuVendor, HexagonVersion, HostThread, InstructionSet, Interval, Kind, Nanos, OperatorKind, Schema,
+    Visit,
 };
-use crate::device::{Device, GpuVendor, HexagonVersion, InstructionSet};
-use crate::units::{Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Count, Factor, Fraction, Interval, Nanos};
-use crate::work::{HostThread, OperatorKind};
 
 section! {
     /// The share of a processor's peak that the stack's kernels reach, by kind of operator.

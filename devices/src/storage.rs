@@ -15,8 +15,7 @@ mod sharing;
 pub use flash::Flash;
 pub use queue::{Completed, FlashQueue, RequestId};
 
-use crate::processor::CpuCores;
-use crate::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
+use crate::{Bytes, BytesPerSecond, CpuCores, Factor, Fraction, Nanos};
 
 /// A page of memory, and the least that the flash reads or writes.
 pub const PAGE: Bytes = Bytes(4096);

@@ -6,9 +6,9 @@
 mod memory;
 mod schema;
 
-use crate::calibration::{BuiltIn, Calibrated, Contradiction, SYSTEMS, Schema, against};
-use crate::storage::{Direction, Flash, FlashQueue, ScalarSpeed, Stream};
-use crate::units::{Bytes, Factor, Fraction, Nanos};
+use crate::calibration::{BuiltIn, Contradiction, SYSTEMS, against};
+use crate::storage::Stream;
+use crate::{Bytes, Calibrated, Direction, Factor, Flash, FlashQueue, Fraction, Nanos, ScalarSpeed, Schema};
 
 pub use memory::{Killer, PageCosts, Resident, Watermarks};
 pub use schema::*;

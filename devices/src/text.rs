@@ -10,7 +10,7 @@ mod strict_toml;
 use std::cmp::Ordering;
 
 pub use document::{TomlDocument, line_of, read_toml};
-pub use strict_toml::{Location, TomlError, TomlProblem};
+pub use strict_toml::{Location, TomlError, TomlProblem, on_lines};
 
 /// Nobody means a name by a page of text, and the comparison is quadratic.
 const LONGEST_NAME: usize = 80;

@@ -5,8 +5,8 @@
 
 use thiserror::Error;
 
-use crate::device::{Device, ThermalConstants};
-use crate::units::{Celsius, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts};
+use crate::device::ThermalConstants;
+use crate::{Celsius, Device, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts};
 
 /// Temperatures of a device's parts, and of what surrounds it.
 #[derive(Clone, Copy, Debug, PartialEq)]

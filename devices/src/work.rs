@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use strum::{Display, IntoStaticStr, VariantArray};
 
-use crate::units::{Bytes, Flops, Nanos};
+use crate::{Bytes, Flops, Nanos};
 
 /// How the thread of the host that drives an accelerator is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,5 +36,11 @@ pub mod pareto;
 pub mod table;
 pub mod text_table;
 
-pub use figure::{Figure, FigureError, Panel, Rendered};
-pub use files::{FileError, write_atomically};
+pub use figure::{
+    Axis, BarSeries, Bars, Chart, Figure, FigureError, Front, Lines, Look, Meanings, Panel, Rendered, Series, Stroke,
+};
+pub use files::{FileError, create_folder, if_there, write_atomically};
+pub use frame::{CsvFile, FrameError, ParquetFile};
+pub use pareto::{BOTH_MINIMISED, Sense, Senses};
+pub use table::{Cell, Table, WidthError};
+pub use text_table::{Column, TextTable};

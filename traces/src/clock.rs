@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
-use crate::row::UtcTime;
+use crate::UtcTime;
 
 /// The end of the times that a trace may have: 2100-01-01 00:00:00 UTC, in seconds.
 const LATEST: i64 = 4_102_444_800;

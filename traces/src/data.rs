@@ -1,7 +1,6 @@
 //! Reading the crate's data files, strictly: what their fields hold, and why one is refused.
 
-use haversack_devices::calibration::{Kind, Visit};
-use haversack_devices::text::TomlError;
+use haversack_devices::{Kind, TomlError, Visit};
 use serde::{Deserialize, Deserializer, de};
 use thiserror::Error;
 

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::calibration::{ConstantEntry, Kind};
-use haversack_devices::stream::Stream;
-use haversack_devices::text::{TomlDocument, aside, nearest};
-use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
+use haversack_devices::text::{aside, nearest};
+use haversack_devices::{Bytes, BytesPerSecond, ConstantEntry, Factor, Fraction, Kind, Nanos, Stream, TomlDocument};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Deserializer};
 

@@ -40,14 +40,16 @@ pub use tracker::{Order, Tracker};
 use std::io::{self, Read};
 use std::str::FromStr;
 
+use carat::{Carat, Parsed, Parser};
 use context::ImportContext;
+use haversack_devices::Nanos;
 use haversack_devices::text::hint;
-use haversack_devices::units::Nanos;
+use lsapp::Fields;
 use pipeline::{Block, Blocks, Unpacked, Whole};
 use strum::{IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-use crate::row::{Row, UtcTime};
+use crate::{Row, UtcTime};
 
 /// The longest line that is read; a longer one is bad, and costs no memory.
 pub const LONGEST_LINE: usize = 16 << 20;

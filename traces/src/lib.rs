@@ -29,3 +29,9 @@ pub mod import;
 pub mod row;
 pub mod state;
 pub mod usage;
+
+pub use clock::UtcOffset;
+pub use footprint::FootprintTable;
+pub use import::{CaratSemantics, ImportError};
+pub use row::{AppRow, Confidence, CounterRow, INFERRED_AVAILABLE, OomAdj, Row, Source, UtcTime};
+pub use usage::{AppTimeline, UsageModel};

@@ -3,9 +3,9 @@
 //!
 //! Samples are sparse: a state holds until the user's next sample, or for a while where none comes.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
-use crate::row::{CounterRow, UtcTime};
+use crate::{CounterRow, UtcTime};
 
 /// The battery's level, in percent.
 pub(crate) const BATTERY: &str = "battery_percent";

@@ -8,15 +8,15 @@
 mod attention;
 mod backward;
 
-use haversack_devices::work::{OperatorKind, Product, ProductRole};
+use haversack_devices::{OperatorKind, Product, ProductRole};
 
 use crate::graph_writer::GraphWriter;
-use crate::network::{FP32, OperatorNode};
-use crate::operator::{Taking, Unary};
 use crate::prepared::{Folds, folded};
 pub use crate::training_graph::Optimiser;
-use crate::training_graph::{Element, LayerKind, Need, NodeWork, Tensor};
-use crate::{Extent, Network, Op, Phase, Role, StorageId, TensorId, TrainingGraph, ValueId, WorkloadError};
+use crate::{
+    Element, Extent, FP32, LayerKind, Need, Network, NodeWork, Op, OperatorNode, Phase, Role, StorageId, Taking,
+    Tensor, TensorId, TrainingGraph, Unary, ValueId, WorkloadError,
+};
 
 /// What differs between the stacks that run a network eagerly.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::network::{FP32, OperatorNode};
-use crate::{Network, Op, Role};
+use crate::{FP32, Network, Op, OperatorNode, Role};
 
 /// The counts of a network at one batch; all as PyTorch's tools count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,10 +36,7 @@ pub fn count(network: &Network, samples: u64) -> Counts {
     };
     let mut seen = HashSet::new();
     let (mut saved_bytes, mut saved_act_bytes, mut largest) = (0, 0, 0);
-    for &storage in network.nodes.iter().flat_map(|node| &node.saved) {
-        if !seen.insert(storage) {
-            continue;
-        }
+    for &storage in network.nodes.iter().flat_map(|node| &node.saved).filter(|&&storage| seen.insert(storage)) {
         let storage = network.storage(storage);
         let bytes = storage.bytes.at(samples);
         saved_bytes += bytes;

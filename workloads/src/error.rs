@@ -1,6 +1,6 @@
 //! What can be wrong with a network, a model's name or an ONNX file.
 
-use haversack_devices::text::TomlError;
+use haversack_devices::TomlError;
 use thiserror::Error;
 
 /// A fault in a network's description.

@@ -21,9 +21,9 @@ mod forward;
 mod gradient;
 mod writer;
 
-use crate::autograd::Optimiser;
-use crate::{MapKind, Network, Op, TrainingGraph, WorkloadError};
-use writer::ExpressionWriter;
+use crate::{MapKind, Network, Op, Optimiser, TrainingGraph, WorkloadError};
+use expression::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId};
+use writer::{ExpressionWriter, Shown};
 
 /// Which of MNN's versions trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

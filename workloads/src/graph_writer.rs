@@ -1,10 +1,8 @@
 //! Writes a training graph tensor by tensor and node by node; what a node's fields usually hold is said here once.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
-use crate::network::FP32;
-use crate::training_graph::{LayerKind, Node, NodeWork, Tensor};
-use crate::{Extent, MapKind, Op, Phase, Role, TensorId, TrainingGraph};
+use crate::{Extent, FP32, LayerKind, MapKind, Node, NodeWork, Op, Phase, Role, Tensor, TensorId, TrainingGraph};
 
 /// A training graph in the making.
 pub(crate) struct GraphWriter {

@@ -58,10 +58,18 @@ pub mod shape;
 pub mod training_graph;
 mod uses;
 
+pub use autograd::{Attention, EagerRules, Optimiser};
+pub use data::{DataSet, SampleForm};
 pub use error::WorkloadError;
+pub use lowering::{Gradients, Variant};
 pub use map_kind::MapKind;
-pub use network::{Network, ParameterId, StorageId, ValueId};
-pub use operator::Op;
+pub use network::layout::Layout;
+pub use network::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, Storage, StorageId, ValueId};
+pub use operator::{
+    Addend, Averaging, Copying, EPSILON, MOMENTUM, Mask, Op, Pairing, Pointwise, Reducing, Taking, Unary, View, Window,
+};
 pub use shape::{Dim, Extent, Shape};
-pub use training_graph::{NodeId, Phase, Role, TensorId, TrainingGraph};
+pub use training_graph::{
+    Element, KernelCost, LayerKind, Need, Node, NodeId, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph,
+};
 pub use uses::Uses;

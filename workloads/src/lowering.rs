@@ -17,9 +17,8 @@ mod kernels;
 
 use std::collections::HashSet;
 
-use crate::autograd::Optimiser;
 use crate::error::Result;
-use crate::{Extent, Network, TrainingGraph};
+use crate::{Extent, Network, Optimiser, TrainingGraph};
 use computable::ComputableGraph;
 use fusion::Kernel;
 

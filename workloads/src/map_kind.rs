@@ -1,6 +1,6 @@
 //! What made a tensor of forward, as far as its values depend on it: how well they compress, how many outliers they have.
 
-use crate::operator::{Op, Unary};
+use crate::{Op, Unary};
 
 /// What made the values of a tensor. Poolings, looks and copies make what they were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter)]

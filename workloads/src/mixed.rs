@@ -22,10 +22,8 @@ use haversack_devices::text::{TomlDocument, TomlError, hint};
 use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
-use crate::autograd::{EagerRules, Optimiser, differentiate};
-use crate::network::Initial;
-use crate::operator::Unary;
-use crate::{Network, Op, TensorId, TrainingGraph, WorkloadError};
+use crate::autograd::differentiate;
+use crate::{EagerRules, Initial, Network, Op, Optimiser, TensorId, TrainingGraph, Unary, WorkloadError};
 
 macro_rules! built_in {
     ($($file:literal),+) => {

@@ -13,6 +13,7 @@ mod swin;
 mod transformer;
 mod vgg;
 
+use haversack_devices::ensure;
 use haversack_devices::text::{nearest, question_or};
 
 use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
@@ -116,9 +117,7 @@ impl Model {
             model: name.to_owned(),
             message: format!("an input of {} {reason}; it takes {}", dimensions(shape), self.sample.takes()),
         };
-        if !self.sample.accepts(shape) {
-            return Err(refuse("does not fit"));
-        }
+        ensure!(self.sample.accepts(shape), refuse("does not fit"));
         let classes = self.classes_of(classes)?;
         let mut network = Network::new(name);
         match self.build.build(&mut network, shape, classes, width) {

@@ -20,8 +20,7 @@ pub use initial::Initial;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::training_graph::{Element, Tensor};
-use crate::{Extent, Op, Role, Shape, WorkloadError};
+use crate::{Element, Extent, Op, Role, Shape, Tensor, WorkloadError};
 
 /// A value of a network: a shape over a storage.
 pub type ValueId = u32;

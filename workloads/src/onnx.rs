@@ -34,9 +34,13 @@ use prost::bytes::Bytes;
 
 use crate::{Network, WorkloadError};
 
-use graph::Graph;
+use constant::{Constant, Holder, KEPT, Kind, Number, Origin};
+use graph::{Graph, OnnxNode};
 use importer::Importer;
+use items::{Item, Opaque, Order, Provenance, Source, Weight};
 pub use operators::{carries_gradients, operators};
+use proto::{AttributeProto, Dimension, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use samples::Samples;
 
 /// A network that was imported, with what had to be assumed.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! What an inference engine makes of a network before it runs it: what follows a product is folded into it, and everything
 //! is kept in the format of the run.
 
-use haversack_devices::work::Precision;
+use haversack_devices::Precision;
 
-use crate::network::Network;
-use crate::operator::{Op, Unary};
-use crate::training_graph::{Element, TrainingGraph};
+use crate::{Element, Network, Op, TrainingGraph, Unary};
 
 /// What is computed within the convolution or the dense layer before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

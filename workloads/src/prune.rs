@@ -1,6 +1,6 @@
 //! Giving up weight gradients: what is left of an iteration that does not train all its weights.
 
-use crate::training_graph::{Phase, Role, TensorId, TrainingGraph};
+use crate::{Phase, Role, TensorId, TrainingGraph};
 
 impl TrainingGraph {
     /// The iteration without the parameter gradients that `given_up` names, and without all that only they needed:

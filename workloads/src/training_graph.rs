@@ -2,8 +2,7 @@
 //! and the tensors they read and write. It knows sizes and work, not time: a device turns its work
 //! into time, a policy decides how its tensors are held, the executor walks it.
 
-use haversack_devices::units::{Bytes, Flops};
-use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
+use haversack_devices::{Bytes, Flops, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use serde::Deserialize;
 
 use crate::{Extent, MapKind, Op};

@@ -1,6 +1,6 @@
 //! Who makes and who reads each tensor of a graph: what never changes during a run.
 
-use crate::training_graph::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use crate::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
 /// Who makes and who reads each tensor.
 #[derive(Clone, Debug)]

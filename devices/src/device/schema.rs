@@ -2,11 +2,10 @@
 
 use strum::{Display, IntoStaticStr};
 
-use crate::calibration::{Constant, Curve, Visit, section};
-use crate::device::HexagonVersion;
-use crate::units::{
-    Bytes, BytesPerCycle, BytesPerSecond, Celsius, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction, Hertz,
-    Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts,
+use crate::calibration::{Curve, section};
+use crate::{
+    Bytes, BytesPerCycle, BytesPerSecond, Celsius, Constant, Count, Factor, FlopsPerCycle, FlopsPerSecond, Fraction,
+    Hertz, HexagonVersion, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Visit, Watts,
 };
 
 /// What a device is, as far as somebody would choose it by that.

@@ -4,13 +4,11 @@ mod cluster;
 
 use std::sync::Arc;
 
-use crate::device::{ClusterClass, Device};
 use crate::processor::power::{Limit, longest};
-use crate::processor::selection::{CoreSelection, Frequency, SelectionError};
-use crate::processor::{Cost, Dram, Stalls};
-use crate::stack::{Int8Kernels, StackOnCpu};
-use crate::units::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, Fraction, Hertz, Nanos, Watts};
-use crate::work::{OperatorKind, Precision, ProductRole, Work};
+use crate::{
+    Bytes, BytesPerSecond, ClusterClass, CoreSelection, Cost, Device, Dram, Flops, FlopsPerSecond, Fraction, Frequency,
+    Hertz, Int8Kernels, Nanos, OperatorKind, Precision, ProductRole, SelectionError, StackOnCpu, Stalls, Watts, Work,
+};
 
 pub(crate) use cluster::Cluster;
 
@@ -211,9 +209,7 @@ impl Cpu {
                 classes.dedup();
                 return Err(SelectionError::NoSuchClass { class, classes });
             }
-            if count > chosen.len() {
-                return Err(SelectionError::TooMany { class, count, available: chosen.len() });
-            }
+            ensure!(count <= chosen.len(), SelectionError::TooMany { class, count, available: chosen.len() });
             chosen.truncate(count);
         }
         Ok(chosen)

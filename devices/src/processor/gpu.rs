@@ -14,11 +14,11 @@ pub use time::{AtomicCounts, GpuLimits, KernelCounts, ProgramCounts};
 
 use std::sync::Arc;
 
-use crate::device::{Device, GpuConstants};
 use crate::processor::power::{Limit, longest};
-use crate::processor::{Cost, Dram, Stalls};
-use crate::units::{Bytes, BytesPerSecond, Count, FlopsPerSecond, Fraction, Interval, Nanos};
-use crate::{Precision, StackOnGpu, Work};
+use crate::{
+    Bytes, BytesPerSecond, Cost, Count, Device, Dram, FlopsPerSecond, Fraction, GpuConstants, Interval, Nanos,
+    Precision, StackOnGpu, Stalls, Work,
+};
 
 /// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
 /// taken for the mobile GPUs, whose makers do not publish it.

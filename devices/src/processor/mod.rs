@@ -11,8 +11,7 @@ mod selection;
 
 use thiserror::Error;
 
-use crate::units::{Bytes, Celsius, Fraction, Nanos, Watts};
-use crate::{Device, Heat, Stack, StackOnCpu, StackOnGpu, Thermal, Work};
+use crate::{Bytes, Celsius, Device, Fraction, Heat, Nanos, Stack, StackOnCpu, StackOnGpu, Thermal, Watts, Work};
 
 pub use cpu::{Core, Cpu, CpuCores, framed};
 pub use dsp::{Dsp, Offloader};

@@ -6,9 +6,8 @@
 use std::ops::{Add, Mul};
 
 use super::CpuCores;
-use crate::device::{Device, DramConstants};
-use crate::stack::Stack;
-use crate::units::{Bytes, BytesPerSecond, Joules, JoulesPerByte, Nanos, Watts};
+use crate::device::DramConstants;
+use crate::{Bytes, BytesPerSecond, Device, Joules, JoulesPerByte, Nanos, Stack, Watts};
 
 /// How long each part of a device was at work within a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

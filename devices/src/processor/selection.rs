@@ -6,17 +6,18 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::calibration::Dimension;
-use crate::device::ClusterClass;
 use crate::text::{aside, nearest};
-use crate::units::Hertz;
+use crate::{ClusterClass, Hertz};
 
 /// The cores of a run: `all`, or `big:4`, `middle:2`, `little:1`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 pub enum CoreSelection {
     /// Every core.
     #[default]
+    #[strum(to_string = "all")]
     All,
     /// The fastest cores of a class; `big` goes on into the middle clusters.
+    #[strum(to_string = "{class}:{count}")]
     Some {
         /// The class.
         class: ClusterClass,
@@ -124,15 +125,6 @@ fn written(frequency: Hertz) -> String {
 fn names(classes: &[ClusterClass]) -> String {
     let names: Vec<String> = classes.iter().map(ToString::to_string).collect();
     names.join(", ")
-}
-
-impl fmt::Display for CoreSelection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("all"),
-            Self::Some { class, count } => write!(f, "{class}:{count}"),
-        }
-    }
 }
 
 impl FromStr for CoreSelection {

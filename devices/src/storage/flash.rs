@@ -1,9 +1,9 @@
 //! The flash itself: what one command asks of it, and the faster tier that writes go to while it has room (SLC,
 //! TurboWrite, WriteBooster).
 
-use crate::device::{Device, StorageConstants};
-use crate::storage::{Direction, PAGE};
-use crate::units::{Bytes, BytesPerSecond, Interval, Nanos};
+use crate::device::StorageConstants;
+use crate::storage::PAGE;
+use crate::{Bytes, BytesPerSecond, Device, Direction, Interval, Nanos};
 
 /// One direction of the flash.
 #[derive(Clone, Copy, Debug)]

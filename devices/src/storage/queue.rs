@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use self::collection::{Collection, Collector};
 use crate::storage::flash::{Demand, MOVED, WriteCache};
 use crate::storage::sharing::Sharing;
-use crate::storage::{Direction, Driver, Flash, PAGE, Request, Stream};
-use crate::units::{Bytes, Nanos};
+use crate::storage::{PAGE, Stream};
+use crate::{Bytes, Direction, Driver, Flash, Nanos, Request};
 
 /// Names a request of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

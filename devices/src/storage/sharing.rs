@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::flash::{Demand, Holds};
-use crate::units::Nanos;
+use crate::Nanos;
 
 /// A command in a slot.
 #[derive(Clone, Debug)]

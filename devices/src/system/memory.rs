@@ -1,9 +1,7 @@
 //! What a system's constants come to on a device: reserves, sizes, costs of a page on a core.
 
-use crate::storage::Driver;
 use crate::system::{Compressor, ExtraFree, PageMix, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants};
-use crate::units::{Bytes, Factor, Fraction, Nanos};
-use crate::{Constant, Device, ScalarSpeed, System};
+use crate::{Bytes, Constant, Device, Driver, Factor, Fraction, Nanos, ScalarSpeed, System};
 
 /// Free memory at which reclaim starts, hurries and stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What an operating system's calibration holds: each struct is a table, each field a key.
 
-use crate::calibration::{Constant, Dimension, Quantity, Unit, Visit, section};
-use crate::units::{Bytes, BytesPerSecond, Count, Factor, Fraction, Nanos};
+use crate::calibration::{Dimension, Quantity, Unit, section};
+use crate::{Bytes, BytesPerSecond, Constant, Count, Factor, Fraction, Nanos, Visit};
 
 /// How the kernel orders pages for reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]

@@ -364,7 +364,7 @@ pub struct TomlError {
 }
 
 /// Each of `errors` on a line of its own, after a line.
-fn on_lines(errors: &[TomlError]) -> String {
+pub fn on_lines<E: fmt::Display>(errors: &[E]) -> String {
     errors.iter().map(|error| format!("\n{error}")).collect()
 }
 

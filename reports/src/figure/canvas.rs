@@ -14,7 +14,7 @@ use plotters::style::text_anchor::{Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle};
 
 use super::FigureError;
-use super::style::{INK, Look, Style, WHITE, mix};
+use super::style::{INK, Look, Style, WALL, WHITE, mix};
 use super::text::{FAMILY, Face, PLOTTERS_SIZE, ready};
 use crate::table::escaped;
 
@@ -53,6 +53,10 @@ impl Pen {
     }
     pub(super) fn dashed(self, drawn: f64, gap: f64) -> Self {
         Self { dash: Some((drawn, gap)), ..self }
+    }
+    /// The line of a limit.
+    pub(super) fn wall() -> Self {
+        Self::new(WALL, 2.25).dashed(9.0, 3.0)
     }
     /// The line of a series with this look.
     pub(super) fn series(colour: RGBColor, width: f64, look: Look) -> Self {

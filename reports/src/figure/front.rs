@@ -5,7 +5,7 @@ use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, speck};
 use super::plot::{Numbers, Plot};
-use super::style::{Look, MUTED, Styles, WALL, WHITE, mix};
+use super::style::{Look, MUTED, Styles, WHITE, mix};
 use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
 
 /// The radius of a mark, in pixels.
@@ -100,10 +100,6 @@ impl Front {
         largest >= at
     }
 
-    fn wall_pen() -> Pen {
-        Pen::new(WALL, 2.25).dashed(9.0, 3.0)
-    }
-
     fn overall_pen() -> Pen {
         Pen::new(mix(MUTED, WHITE, 0.62), 6.0)
     }
@@ -150,7 +146,7 @@ impl Plot for Front {
         let wall = self.wall.iter().filter(|(at, _)| frame.x.is_some_and(|x| x.holds(*at)));
         for (at, _) in wall {
             let x = frame.x_at(*at);
-            canvas.line(&[(x, frame.rect.top), (x, frame.rect.bottom())], Self::wall_pen())?;
+            canvas.line(&[(x, frame.rect.top), (x, frame.rect.bottom())], Pen::wall())?;
         }
         let marks = self.marks(frame);
         for (place, mark) in marks.iter().enumerate() {
@@ -182,7 +178,7 @@ impl Plot for Front {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });
         }
         if let Some((_, name)) = self.wall.as_ref().filter(|(at, _)| self.reaches(*at)) {
-            keys.push(Entry { key: Key::Stroke(Self::wall_pen()), label: name.clone() });
+            keys.push(Entry { key: Key::Stroke(Pen::wall()), label: name.clone() });
         }
         let better = match self.senses {
             [Sense::Minimise, Sense::Minimise] => "better: down and left",

@@ -6,7 +6,7 @@ use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Key};
 use super::lines::steps;
 use super::plot::{Numbers, Plot, not_finite};
-use super::style::{INK, Look, MUTED, Styles, WALL, WHITE, mix};
+use super::style::{INK, Look, MUTED, Styles, WHITE, mix};
 use super::text::Face;
 
 /// Memory in use over time as a filled area, with what limits it and what happens to it.
@@ -161,10 +161,6 @@ impl Trace {
         }
         Ok(())
     }
-
-    fn wall_pen() -> Pen {
-        Pen::new(WALL, 2.25).dashed(9.0, 3.0)
-    }
 }
 
 impl Plot for Trace {
@@ -208,12 +204,11 @@ impl Plot for Trace {
         self.draw_phases(canvas, frame, x, top)?;
         self.draw_area(canvas, frame, styles)?;
         for piece in frame.clip(&self.held_wall()) {
-            canvas.line(&piece, Self::wall_pen())?;
+            canvas.line(&piece, Pen::wall())?;
         }
-        for (event, row) in self.events.iter().zip(self.event_rows(x, frame.rect.width)) {
-            if !x.holds(event.at) {
-                continue;
-            }
+        for (event, row) in
+            self.events.iter().zip(self.event_rows(x, frame.rect.width)).filter(|(event, _)| x.holds(event.at))
+        {
             let at = frame.x_at(event.at);
             let y = frame.rect.top - 6.0 - EVENT.line() * (row as f64 + 0.5);
             canvas.line(&[(at, y - 5.0), (at, frame.rect.bottom())], Pen::new(INK, 1.0).dashed(2.0, 2.0))?;
@@ -226,7 +221,7 @@ impl Plot for Trace {
         let colour = mix(styles.of(&self.name).colour, WHITE, 0.45);
         let mut keys = vec![Entry { key: Key::Swatch { colour, look: Look::Solid }, label: self.name.clone() }];
         if !self.wall.is_empty() {
-            keys.push(Entry { key: Key::Stroke(Self::wall_pen()), label: self.wall_name.clone() });
+            keys.push(Entry { key: Key::Stroke(Pen::wall()), label: self.wall_name.clone() });
         }
         keys
     }

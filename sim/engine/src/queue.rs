@@ -1,6 +1,6 @@
 //! The event queue: a clock of integer nanoseconds and the events still to come.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 use thiserror::Error;
 
 use crate::agenda::Agenda;
@@ -116,9 +116,7 @@ impl<E> EventQueue<E> {
     /// [`ScheduleError::Past`] if `time` lies before the clock; the present is allowed.
     #[inline]
     pub fn schedule_at(&mut self, time: Nanos, event: E) -> Result<EventHandle, ScheduleError> {
-        if time < self.now {
-            return Err(ScheduleError::Past { time, now: self.now });
-        }
+        ensure!(time >= self.now, ScheduleError::Past { time, now: self.now });
         Ok(EventHandle(self.agenda.insert(time.0, event)))
     }
 

@@ -28,7 +28,7 @@ mod shared_bandwidth;
 
 pub use shared_bandwidth::SharedBandwidth;
 
-use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_devices::{Bytes, BytesPerSecond, Nanos, ensure};
 use thiserror::Error;
 
 use crate::slots::Key;
@@ -85,9 +85,7 @@ pub enum ResourceError {
 
 /// The two rules that every change of a resource at `now` obeys.
 fn check(now: Nanos, clock: Nanos, due: Option<Nanos>) -> Result<(), ResourceError> {
-    if now < clock {
-        return Err(ResourceError::Past { now, clock });
-    }
+    ensure!(now >= clock, ResourceError::Past { now, clock });
     match due {
         Some(due) if due < now => Err(ResourceError::Uncollected { now, due }),
         _ => Ok(()),

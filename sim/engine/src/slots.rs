@@ -102,27 +102,22 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn at(&self, slot: u32) -> Option<&T> {
-        match self.slots.get(slot as usize) {
-            Some(Slot::Full { value, .. }) => Some(value),
-            _ => None,
-        }
+        let Some(Slot::Full { value, .. }) = self.slots.get(slot as usize) else { return None };
+        Some(value)
     }
 
     pub(crate) fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
-        match self.slots.get_mut(slot as usize) {
-            Some(Slot::Full { value, .. }) => Some(value),
-            _ => None,
-        }
+        let Some(Slot::Full { value, .. }) = self.slots.get_mut(slot as usize) else { return None };
+        Some(value)
     }
 
     /// Takes the value out and keeps the slot from being reused until it is released.
     pub(crate) fn vacate(&mut self, key: Key) -> Option<T> {
         self.get(key)?;
         let entry = self.slots.get_mut(key.slot as usize)?;
-        match mem::replace(entry, Slot::Vacated { generation: key.generation }) {
-            Slot::Full { value, .. } => Some(value),
-            _ => None,
-        }
+        let vacated = Slot::Vacated { generation: key.generation };
+        let Slot::Full { value, .. } = mem::replace(entry, vacated) else { return None };
+        Some(value)
     }
 
     /// Gives the slot back, with the value if there still is one.
@@ -137,10 +132,8 @@ impl<T> Slots<T> {
             }
             None => Slot::Vacated { generation: u32::MAX },
         };
-        match mem::replace(entry, emptied) {
-            Slot::Full { value, .. } => Some(value),
-            _ => None,
-        }
+        let Slot::Full { value, .. } = mem::replace(entry, emptied) else { return None };
+        Some(value)
     }
 
     /// Takes the value out and gives the slot back.

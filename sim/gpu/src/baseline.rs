@@ -5,10 +5,8 @@
 //! them, each of them one kernel (`aten/src/ATen/native/cuda/Reduce.cuh`): the last of its blocks to end, by a counter
 //! that is cleared before, reduces what all of them found. Each operator costs the stack's overhead.
 
-use haversack_devices::units::Bytes;
-use haversack_devices::{KernelCounts, ProgramCounts};
-use haversack_kernels::KernelError;
-use haversack_kernels::reduce::Statistic;
+use haversack_devices::{Bytes, KernelCounts, ProgramCounts};
+use haversack_kernels::{KernelError, Statistic};
 
 use crate::counts::{SECTOR, counts_of, row_sectors};
 use crate::machine::Machine;

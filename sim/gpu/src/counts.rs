@@ -4,11 +4,9 @@
 //! different and in random order, of the machine's own rounds. Order matters much: the first of k values in falling
 //! order is the smallest so far k times, in random order H(k) ≈ ln k + 0.58 times.
 
-use haversack_devices::units::Bytes;
-use haversack_devices::{AtomicCounts, KernelCounts, ProgramCounts};
+use haversack_devices::{AtomicCounts, Bytes, KernelCounts, ProgramCounts};
 
-use haversack_kernels::KernelError;
-use haversack_kernels::reduce::Statistic;
+use haversack_kernels::{KernelError, Statistic};
 
 use crate::machine::Machine;
 use crate::plan::{Combine, From, Pass, Plan, To, Update, instructions, word_bytes};

@@ -1,7 +1,6 @@
 //! What a GPU holds at once, and how wide its warps are.
 
-use haversack_devices::units::Bytes;
-use haversack_devices::{Device, Gpu, GpuLimits};
+use haversack_devices::{Bytes, Device, Gpu, GpuLimits};
 use haversack_kernels::KernelError;
 
 /// The most threads of a block in CUDA and in the OpenCL of the GPUs modelled.

@@ -1,8 +1,7 @@
 //! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and the passes that they take.
 
-use haversack_devices::units::Bytes;
-use haversack_kernels::KernelError;
-use haversack_kernels::reduce::Statistic;
+use haversack_devices::Bytes;
+use haversack_kernels::{KernelError, Statistic};
 use strum::IntoStaticStr;
 
 use crate::machine::Machine;

@@ -1,14 +1,12 @@
 //! The offline profile of DAF's section 3.2.2: every strategy, block size and grid for a reduction of a given size on a
 //! given device, and the fastest of them.
 
-use haversack_devices::units::Fraction;
-use haversack_devices::{Device, Gpu, KernelTime, ProgramCounts, StackOnGpu};
+use haversack_devices::{Device, Fraction, Gpu, KernelTime, ProgramCounts, StackOnGpu};
 
 use crate::counts::counts_of;
 use crate::machine::Machine;
 use crate::plan::{Grid, NAME, Plan, Strategy, Update};
-use haversack_kernels::KernelError;
-use haversack_kernels::reduce::Statistic;
+use haversack_kernels::{KernelError, Statistic};
 
 /// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
 pub const CONTROL: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];

@@ -51,8 +51,15 @@ pub use decode::decompress;
 pub use error::CodecError;
 pub use synthetic::Kind;
 
-use crate::isa::Isa;
-use crate::quantise::Bits;
+use crate::{Bits, Isa};
+use blocks::Mask;
+use channel::{Statistics, ThreeSigma};
+use extras::{BitReader, BitWriter};
+use frame::{FrameReader, FrameWriter};
+use huffman::{LONGEST, TABLE};
+use lorenzo::Steps;
+use streams::{Code, Emit, Read, STREAMS};
+use wire::{Reader, Record, Sections};
 
 /// The shape of one tensor: maps of `height` × `width`, one a channel, one after the other (NCHW without the N).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use strum::{Display, IntoStaticStr};
 
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// The environment variable that chooses an instruction set: `scalar`, `avx2`, `avx512` or `neon`.
 const VARIABLE: &str = "HAVERSACK_SIMD";

@@ -44,4 +44,7 @@ pub mod reduce;
 pub mod simd;
 
 pub use error::KernelError;
+pub use int8::{Gemm, LARGEST_SHIFT, Matrix, Partial};
 pub use isa::Isa;
+pub use quantise::{Bits, Format, GROUP, Grouping, Layout, Rounding};
+pub use reduce::Statistic;

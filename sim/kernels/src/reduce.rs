@@ -17,7 +17,7 @@
 
 use strum::{Display, IntoStaticStr};
 
-use crate::isa::Isa;
+use crate::Isa;
 
 mod extrema;
 mod squares;

@@ -24,7 +24,7 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::isa::Isa;
+use crate::Isa;
 
 /// Lanes of one [`Simd`] vector, whatever the register width.
 pub const LANES: usize = 16;

@@ -7,7 +7,7 @@
 mod caching;
 mod pool;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, ensure};
 use thiserror::Error;
 
 pub use caching::CachingAllocator;
@@ -89,9 +89,7 @@ impl ExactAllocator {
 impl Allocator for ExactAllocator {
     fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError> {
         let available = self.budget.saturating_sub(self.allocated);
-        if size > available {
-            return Err(AllocationError::OutOfMemory { wanted: size, available, budget: self.budget });
-        }
+        ensure!(size <= available, AllocationError::OutOfMemory { wanted: size, available, budget: self.budget });
         self.allocated += size;
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.sizes.push(None);

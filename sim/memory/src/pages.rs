@@ -26,7 +26,7 @@ pub mod red_black;
 mod table;
 mod tournament;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use thiserror::Error;
 
 pub use arena::{ArenaConfig, Effects, Fragmentation, Over, PageArena};

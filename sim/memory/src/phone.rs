@@ -49,14 +49,15 @@ pub use stalls::Waits;
 
 use std::collections::VecDeque;
 
-use actors::Actors;
-use extents::{Extents, LISTS};
+use actors::{Activity, Actors, Doing, Touch};
+use extents::{DIRTY, Extent, Extents, LISTS, NONE, State, WORKINGSET};
+use fault::Fault;
 use generations::Generations;
-use haversack_devices::units::{Bytes, Nanos};
-use lmkd::Daemon;
-use pressure::Pressure;
+use haversack_devices::{Bytes, Nanos};
+use lmkd::{Daemon, Lmkd};
+use pressure::{Events, Pressure};
 use processes::{Process, Region};
-use reclaim::Writeback;
+use reclaim::{CLUSTER, Look, PATIENCE, Reclaimer, Step, Write, Writeback};
 use swap::{Partition, Swap, Zram};
 use time::Kswapd;
 use workingset::Workingset;

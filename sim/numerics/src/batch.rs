@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::memory::Contents;
-use crate::meter::Meter;
+use crate::{Contents, Meter};
 
 /// What the samples of a mini-batch consist of, one after the other.
 #[derive(Clone, Debug, PartialEq)]

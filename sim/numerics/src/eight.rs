@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
 use crate::error::Result;
-use crate::meter::{Codes, Floats, Meter};
+use crate::{Codes, Floats, Meter};
 
 /// The largest code.
 const LARGEST: f32 = 127.0;

@@ -1,7 +1,7 @@
 //! Why an operator, a node or a network cannot be computed.
 
 use haversack_kernels::KernelError;
-use haversack_workloads::operator::Window;
+use haversack_workloads::Window;
 use thiserror::Error;
 
 /// Why an operator cannot be computed.

@@ -21,6 +21,12 @@ pub mod plain;
 pub mod program;
 pub mod state;
 
+pub use batch::MiniBatch;
+pub use eight::Eight;
 pub use error::{NumericsError, ProgramError};
+pub use memory::{Contents, Memory, Seen, SeenIntegers, Signs};
 pub use meter::{Bytes, Codes, Floats, Integers, Meter};
-pub use program::Program;
+pub use optimiser::Rule;
+pub use plain::Plain;
+pub use program::{Loss, Map, Pass, Passes, Program, Statistics};
+pub use state::State;

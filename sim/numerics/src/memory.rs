@@ -4,9 +4,8 @@ use std::ops::Deref;
 
 use haversack_workloads::TensorId;
 
-use crate::eight::Eight;
-use crate::error::ProgramError;
-use crate::meter::{Buffer, Bytes, Element, Floats, Integers, Meter};
+use crate::meter::{Buffer, Element};
+use crate::{Bytes, Eight, Floats, Integers, Meter, ProgramError};
 
 /// The contents of a tensor as it was made.
 #[derive(Clone, Debug)]

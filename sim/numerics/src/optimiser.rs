@@ -1,9 +1,9 @@
 //! How weights are updated, and by how much.
 
-use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::Optimiser;
 
+use crate::NumericsError;
 use crate::dense::optimiser::{Adam, momentum, sgd};
-use crate::error::NumericsError;
 
 /// The momentum of [`Optimiser::Momentum`], as PyTorch's examples have it.
 pub(crate) const MOMENTUM: f32 = 0.9;

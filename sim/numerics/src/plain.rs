@@ -2,16 +2,13 @@
 //!
 //! It evaluates networks, and is what a run under the policy that keeps everything has to agree with to the bit.
 
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use crate::batch::MiniBatch;
-use crate::eight::Eight;
-use crate::error::ProgramError;
-use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
-use crate::meter::{Bytes, Meter};
-use crate::program::{Loss, Pass, Program, Result, Statistics};
-use crate::state::State;
+use crate::program::Result;
+use crate::{
+    Bytes, Contents, Eight, Loss, Memory, Meter, MiniBatch, Pass, Program, ProgramError, Seen, SeenIntegers, Signs,
+    State, Statistics,
+};
 
 /// Tensors that are all kept as they were made.
 struct Whole<'g> {
@@ -58,10 +55,8 @@ impl Memory for Whole<'_> {
     }
 
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
-        match &self.contents[tensor as usize] {
-            Some(Contents::Eight(held)) => Some(held),
-            _ => None,
-        }
+        let Some(Contents::Eight(held)) = &self.contents[tensor as usize] else { return None };
+        Some(held)
     }
 
     fn take(&mut self, tensor: TensorId) -> Option<Contents> {

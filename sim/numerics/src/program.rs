@@ -13,19 +13,13 @@ mod operands;
 mod replay;
 mod run;
 
-use haversack_workloads::network::layout::Layout;
-use haversack_workloads::network::{FP32, INT64};
-use haversack_workloads::training_graph::{Element, Node};
-use haversack_workloads::{Extent, Network, TensorId, TrainingGraph};
+use haversack_workloads::{Element, Extent, FP32, INT64, Layout, Network, Node, TensorId, TrainingGraph};
 
 use self::integers::Integers;
 use self::maps::Known;
+use self::operands::{Operands, Outputs};
 use self::run::Run;
-use crate::eight::Eight;
-use crate::error::ProgramError;
-use crate::memory::{Contents, Memory};
-use crate::meter::Meter;
-use crate::optimiser::Rule;
+use crate::{Contents, Eight, Memory, Meter, ProgramError, Rule};
 use look::Look;
 
 pub use self::maps::{Map, Passes, Positions, Scale};

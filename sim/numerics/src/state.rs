@@ -1,11 +1,8 @@
 //! What training carries from one mini-batch to the next: weights, running averages and the optimiser's state.
 
-use haversack_workloads::network::FP32;
-use haversack_workloads::training_graph::{Element, Tensor};
-use haversack_workloads::{Network, Role, StorageId, TensorId, WorkloadError};
+use haversack_workloads::{Element, FP32, Network, Role, StorageId, Tensor, TensorId, WorkloadError};
 
-use crate::memory::Contents;
-use crate::meter::Meter;
+use crate::{Contents, Meter};
 
 /// What is resident before forward and after the update, by tensor of the graph.
 #[derive(Clone, Debug)]

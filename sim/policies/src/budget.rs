@@ -4,7 +4,7 @@
 //! A rule is fed measurements as they come and told how each round of training went; before a round it says whether a
 //! new plan is wanted and for how much memory. The rules themselves are FedHybrid's (`fedhybrid/rule.rs`).
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use thiserror::Error;
 
 /// Where reclaimed pages go.

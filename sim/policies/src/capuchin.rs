@@ -13,15 +13,14 @@
 //! it alone, as Capuchin does; that transfers wait for one another is the run's to find out. A device without flash
 //! only recomputes.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
 
-use crate::entry::Entry;
-use crate::planning::Operations;
-use crate::ranking::{Ranking, Scored, at_most};
+use crate::ranking::at_most;
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::{
-    Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
+    Entry, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking, Relief,
+    Schedule, Scored, Setting, Want,
 };
 
 /// How scenarios name it, and what they can set.

@@ -9,10 +9,9 @@
 
 mod kinds;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Tighter};
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{Phase, TensorId, TrainingGraph};
+use haversack_workloads::{Need, Phase, TensorId, TrainingGraph};
 
 use crate::entry::{Choice, Entry, Number, Numbers};
 use crate::importance::{
@@ -228,9 +227,7 @@ impl Daf {
                 break;
             }
         }
-        if setting.time_budget.is_some() && least > budget {
-            return Err(PolicyError::too_slow("daf", least, budget));
-        }
+        ensure!(setting.time_budget.is_none() || least <= budget, PolicyError::too_slow("daf", least, budget));
         Ok(Some(setting.graph.without_gradients(|id| given_up[id as usize])))
     }
 

@@ -1,7 +1,7 @@
 //! `dtr`: dynamic tensor rematerialisation (Kirisame et al., ICLR 2021): under pressure the tensor with the lowest
 //! score is dropped, and computed again when it is read. The scores are those of the replay.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 

@@ -4,13 +4,11 @@
 //! those with the most importance for their time that still fit. It skips computations alone (DAF, section 4.2): the
 //! framework saves what it always saves, and holds it until backward ends.
 
-use haversack_devices::units::Nanos;
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
+use haversack_devices::{Nanos, ensure};
+use haversack_workloads::{Node, NodeId, Phase, TensorId, TrainingGraph};
 
-use crate::entry::Entry;
-use crate::importance::{IMPORTANCE, Metric, Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
-use crate::{Policy, PolicyError, Schedule, Setting, TensorSet};
+use crate::importance::{IMPORTANCE, Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
+use crate::{Entry, Metric, Policy, PolicyError, Schedule, Setting, TensorSet};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -83,9 +81,7 @@ pub(crate) fn choose(
         graph.nodes.iter().zip(times).filter(|(node, _)| is_of(node)).map(|(_, &time)| time).sum()
     };
     let forward = time_of(&|node| node.phase == Phase::Forward);
-    if forward > budget {
-        return Err(forward);
-    }
+    ensure!(forward <= budget, forward);
     let writers = completed_in_order(graph);
     let mut best: (f64, Vec<bool>) = (-1.0, vec![false; graph.tensors.len()]);
     // `path` is what it takes to bring the gradient down to where the walk stands.

@@ -1,7 +1,7 @@
 //! Why a policy cannot work.
 
 use haversack_devices::text::question_or;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use thiserror::Error;
 
 /// Why a policy cannot work here.

@@ -6,11 +6,9 @@
 //! multiply them at the rate of fp32, since no training engine among the stacks has integer kernels for backward, and
 //! backward multiplies with gradients of fp32.
 
-use haversack_workloads::training_graph::{Element, Need};
-use haversack_workloads::{Phase, Role, TrainingGraph};
+use haversack_workloads::{Element, Need, Phase, Role, TrainingGraph};
 
-use crate::entry::Entry;
-use crate::{Policy, PolicyError, Schedule, Setting};
+use crate::{Entry, Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -3,8 +3,7 @@
 //! DAF leaves the metric open (section 3.2: "sensitivity or importance metrics"). Without data a prior stands in;
 //! a run that carries data reports what it measured, and the moving average follows that.
 
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Need, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use crate::entry::Choice;
 pub use crate::setting::{Metric, Worth};

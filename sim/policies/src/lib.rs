@@ -70,8 +70,17 @@ pub mod sga;
 pub mod sgc;
 pub mod view;
 
+pub use budget::{BudgetRule, SwapKind};
+pub use entry::{Engine, EngineProcessor, Entry};
 pub use error::PolicyError;
-pub use policy::{Holding, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
+pub use importance::Metric;
+pub use planning::{Operations, PlanAhead, Planner, Planning, Room};
+pub use policy::{
+    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Policy, Relief, Schedule, Want,
+};
+pub use quantised::{ArenaPlan, Control, Packing, Quantisation, Quantised, Rounding, StoredParts, WHOLE};
+pub use ranking::{Ranking, Scored};
 pub use register::Register;
-pub use setting::{NodeTimes, Setting};
+pub use registry::POLICIES;
+pub use setting::{Compression, DspProfile, ElementBytes, Learned, NodeTimes, RestoreProfile, Setting, Swapping};
 pub use view::{Form, MemoryView, Storage, TensorSet, TensorState};

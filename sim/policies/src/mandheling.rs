@@ -12,7 +12,7 @@ pub mod subgraphs;
 use std::ops::Range;
 
 use factors::Factors;
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
 use placement::{OperatorRow, Wanted};
 

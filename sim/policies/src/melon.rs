@@ -17,16 +17,15 @@
 
 pub mod pool;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 
-use crate::entry::{Entry, Number, Numbers, OnOff, Switch};
-use crate::planning::Operations;
-use crate::policy::{BatchStatistics, ComputingBudget};
-use crate::ranking::{Ranking, Scored, promised};
+use crate::entry::{Number, Numbers, OnOff, Switch};
+use crate::ranking::promised;
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
 use crate::sage::{BATCH_NORM, Dynamic, Order};
 use crate::{
-    IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorState, Want,
+    BatchStatistics, ComputingBudget, Entry, IterationPlan, IterationSummary, MemoryView, Operations, Policy,
+    PolicyError, Ranking, Relief, Schedule, Scored, Setting, TensorState, Want,
 };
 
 /// How scenarios name it, and what they can set.

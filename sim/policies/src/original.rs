@@ -1,7 +1,6 @@
 //! `original`: no memory management. Everything is kept, and what does not fit does not run.
 
-use crate::entry::Entry;
-use crate::policy::Policy;
+use crate::{Entry, Policy};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

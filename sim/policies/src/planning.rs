@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_workloads::TrainingGraph;
 use serde::Serialize;
 
-use crate::error::PolicyError;
+use crate::PolicyError;
 
 /// Plans ahead what gives way; part of the [`Schedule`](crate::Schedule) of a policy that does.
 pub trait PlanAhead: fmt::Debug + Send {

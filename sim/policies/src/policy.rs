@@ -5,15 +5,10 @@
 //! ignored. What a policy sees is in [`setting`](crate::setting) before the first iteration and in
 //! [`view`](crate::view) during one.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
 
-use crate::budget::BudgetRule;
-use crate::planning::{Operations, PlanAhead};
-use crate::quantised::Quantisation;
-use crate::setting::Learned;
-use crate::{MemoryView, PolicyError, Setting, TensorSet};
+use crate::{BudgetRule, Learned, MemoryView, Operations, PlanAhead, PolicyError, Quantisation, Setting, TensorSet};
 
 /// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
 pub trait Policy: Send {

@@ -3,12 +3,11 @@
 //! What backward needs of a tensor decides what can be done with it: values are quantised, the signs that a ReLU
 //! needs are kept at a bit, positions of a pooling at a byte, a shape costs nothing, means and deviations stay whole.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_kernels::quantise::{Bits, Grouping, Layout, packed_bytes};
-use haversack_workloads::training_graph::{Element, Need};
-use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Element, Extent, Need, Phase, Role, TensorId, TrainingGraph};
 
-use crate::setting::ElementBytes;
+use crate::ElementBytes;
 
 /// Which saved tensors a policy can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,10 +240,8 @@ pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
         is_saved[tensor as usize] = true;
     }
     for (position, node) in graph.nodes.iter().enumerate() {
-        for tensor in node.uses() {
-            if !(is_saved[tensor as usize] && node.phase == Phase::Backward) {
-                last[tensor as usize] = Some(position);
-            }
+        for tensor in node.uses().filter(|&tensor| !(is_saved[tensor as usize] && node.phase == Phase::Backward)) {
+            last[tensor as usize] = Some(position);
         }
     }
     // As allocators of GPU frameworks give it out.
@@ -258,10 +255,7 @@ pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
     let mut peak = 0;
     for (position, node) in graph.nodes.iter().enumerate() {
         let mut read_whole = 0;
-        for &tensor in node.inputs.iter().chain(&node.outputs) {
-            if stays(graph.tensor(tensor).role) {
-                continue;
-            }
+        for &tensor in node.inputs.iter().chain(&node.outputs).filter(|&&tensor| !stays(graph.tensor(tensor).role)) {
             if is_saved[tensor as usize] && node.phase == Phase::Backward {
                 read_whole += size(tensor);
             } else if !std::mem::replace(&mut resident[tensor as usize], true) {

@@ -10,7 +10,7 @@
 //! Beside it what scores are kept by: who looked at a tensor while pricing another (`Watchers`), and a set that is emptied
 //! in no time (`Stamps`).
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_workloads::TensorId;
 
 use crate::{MemoryView, Relief, TensorState};

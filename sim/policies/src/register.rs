@@ -2,10 +2,10 @@
 //!
 //! Runs and plans keep one each, by the same rules. What a tensor takes of memory is their own matter.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
 
-use crate::view::{Form, MemoryView, Storage, TensorSet, TensorState};
+use crate::{Form, MemoryView, Storage, TensorSet, TensorState};
 
 /// The tensors of an iteration.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use haversack_devices::text::nearest;
 
-use crate::entry::Entry;
 use crate::{
-    Policy, PolicyError, actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact, mandheling,
-    melon, original, sage, sga, sgc,
+    Entry, Policy, PolicyError, actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact,
+    mandheling, melon, original, sage, sga, sgc,
 };
 
 /// All policies, in the order in which they are listed.

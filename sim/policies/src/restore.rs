@@ -2,14 +2,12 @@
 //!
 //! Times are those of the whole mini-batch as profiled before the first iteration; a smaller part takes its share.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::OperatorKind;
+use haversack_devices::{Bytes, Nanos, OperatorKind};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
 use serde::Serialize;
 
 use crate::ranking::{Stamps, Watchers};
-use crate::setting::{Compression, Swapping};
-use crate::{Form, MemoryView, Relief, Setting};
+use crate::{Compression, Form, MemoryView, Relief, Setting, Swapping};
 
 /// How a tensor leaves memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

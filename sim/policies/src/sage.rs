@@ -9,14 +9,14 @@
 //! the micro-batch that the one before it ended with, so that under a constant budget only the first one pays for
 //! finding it.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_workloads::{Phase, TensorId};
 
-use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::planning::Operations;
-use crate::policy::{BatchStatistics, IterationPlan, IterationSummary, Policy, Relief, Schedule, Want};
-use crate::ranking::{Ranking, Scored};
-use crate::{MemoryView, PolicyError, Setting, TensorState};
+use crate::entry::{Choice, Number, Numbers};
+use crate::{
+    BatchStatistics, Entry, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking,
+    Relief, Schedule, Scored, Setting, TensorState, Want,
+};
 
 /// How scenarios name it, and what they can set.
 pub static DGC: Entry = Entry {

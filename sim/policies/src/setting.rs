@@ -2,8 +2,7 @@
 
 use std::cell::LazyCell;
 
-use haversack_devices::stack::FactorConstants;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, FactorConstants, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
 /// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.

@@ -1,9 +1,7 @@
 //! `sga`: static gradient accumulation (Sage, section 4.3.1): every micro-batch is half of the mini-batch.
 
-use crate::entry::Entry;
-use crate::policy::BatchStatistics;
 use crate::sage::BATCH_NORM;
-use crate::{Policy, PolicyError, Schedule, Setting};
+use crate::{BatchStatistics, Entry, Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

@@ -6,8 +6,7 @@
 
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
-use crate::entry::Entry;
-use crate::{Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
+use crate::{Entry, Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {

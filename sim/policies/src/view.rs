@@ -1,6 +1,6 @@
 //! Memory as a policy sees it: every tensor's form, which tensors may give way, and what has changed.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
 
 /// How a tensor is held.

@@ -7,7 +7,7 @@
 use std::str::FromStr;
 
 use haversack_devices::text::nearest;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use strum::{Display, IntoStaticStr};
 
 use crate::ReplayError;

@@ -42,7 +42,7 @@ pub use log::Log;
 pub use runtime::{per_byte, per_byte_and_staleness};
 
 use haversack_devices::text::{alternatives, question};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 use strum::{Display, IntoStaticStr};
 use thiserror::Error;
 
@@ -59,12 +59,8 @@ pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
 /// [`ReplayError`] where the ratio is not a positive, finite number or the limit is not a finite
 /// number of at least 1.
 pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit: f64) -> Result<Outcome, ReplayError> {
-    if !(memory_ratio.is_finite() && memory_ratio > 0.0) {
-        return Err(ReplayError::MemoryRatio(memory_ratio));
-    }
-    if !(overhead_limit.is_finite() && overhead_limit >= 1.0) {
-        return Err(ReplayError::OverheadLimit(overhead_limit));
-    }
+    ensure!(memory_ratio.is_finite() && memory_ratio > 0.0, ReplayError::MemoryRatio(memory_ratio));
+    ensure!(overhead_limit.is_finite() && overhead_limit >= 1.0, ReplayError::OverheadLimit(overhead_limit));
     let program = &log.program;
     let limits = runtime::Limits::new(program, memory_ratio, overhead_limit);
     Ok(match heuristic {

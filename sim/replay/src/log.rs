@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use haversack_devices::ensure;
 use haversack_devices::text::{nearest, question};
 use serde_json::{Map, Value};
 
@@ -140,9 +141,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let args = fields.names("ARGS")?;
             let results = fields.names("RESULT")?;
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
-            if results.is_empty() {
-                return Err(no_output("RESULT").into());
-            }
+            ensure!(!results.is_empty(), no_output("RESULT").into());
             let mut outputs = Vec::with_capacity(results.len());
             for name in results {
                 let bytes = lines.memory(&name).map_err(Trouble::Further)?;
@@ -155,9 +154,7 @@ fn instruction(builder: &mut Builder, line: &Line, lines: &mut Lines<'_>) -> Res
             let args = fields.names("ARGS")?;
             let time = fields.whole("TIME", "a whole number of nanoseconds")?;
             let changed = fields.indices("MUTATE", args.len())?;
-            if changed.is_empty() {
-                return Err(no_output("MUTATE").into());
-            }
+            ensure!(!changed.is_empty(), no_output("MUTATE").into());
             builder.mutate(&args, &changed, time)?;
         }
         "COPY" => builder.copy(fields.text("DST")?, fields.text("SRC")?)?,
@@ -208,13 +205,9 @@ impl Lines<'_> {
             // The log ends where one more line should stand.
             return Err(Fault { line: self.number + 1, fault: expected("the end of the log") });
         };
-        if line.instruction != instruction {
-            return Err(self.at(expected(line.instruction)));
-        }
+        ensure!(line.instruction == instruction, self.at(expected(line.instruction)));
         let other = line.fields.text("NAME").map_err(|fault| self.at(fault))?;
-        if other != name {
-            return Err(self.at(expected(&format!("one for '{other}' in field NAME"))));
-        }
+        ensure!(other == name, self.at(expected(&format!("one for '{other}' in field NAME"))));
         Ok(line.fields)
     }
 

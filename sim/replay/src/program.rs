@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use haversack_devices::ensure;
 use haversack_devices::text::nearest;
 
 /// Sizes are added up below 2^53, where a float holds every whole number.
@@ -228,10 +229,8 @@ impl Builder {
 
     /// Ends the log: whatever a name still holds must be resident.
     pub(crate) fn finish(mut self) -> Program {
-        for &tensor in &self.bound {
-            if self.holders[tensor as usize] > 0 {
-                self.program.events.push(Event::Pin(tensor));
-            }
+        for &tensor in self.bound.iter().filter(|&&tensor| self.holders[tensor as usize] > 0) {
+            self.program.events.push(Event::Pin(tensor));
         }
         let storages = self.program.roots.len();
         let edges = self.edges.iter();
@@ -247,9 +246,7 @@ impl Builder {
     fn operator(&mut self, args: &[u32], outputs: &[(u64, Option<u32>)], cost: u64) -> Result<u32, String> {
         let p = &mut self.program;
         p.baseline_compute = p.baseline_compute.saturating_add(cost);
-        if p.baseline_compute > MOST_NANOS {
-            return Err(too_large("TIME", MOST_NANOS));
-        }
+        ensure!(p.baseline_compute <= MOST_NANOS, too_large("TIME", MOST_NANOS));
         let first = index(p.tensor_op.len())?;
         let op = index(p.ops.len())?;
         let (args_start, stores_start) = (index(p.args.len())?, index(p.stores.len())?);
@@ -259,9 +256,7 @@ impl Builder {
             let tensor = index(p.tensor_op.len())?;
             let own = if alias.is_some() { 0 } else { bytes };
             self.total_bytes = self.total_bytes.saturating_add(own);
-            if self.total_bytes > MOST_BYTES {
-                return Err(too_large("MEMORY", MOST_BYTES));
-            }
+            ensure!(self.total_bytes <= MOST_BYTES, too_large("MEMORY", MOST_BYTES));
             need += own;
             let storage = if let Some(base) = alias {
                 p.tensor_storage[base as usize]

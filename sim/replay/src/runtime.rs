@@ -3,7 +3,7 @@
 //! The order of every step is part of the model, as it decides which of two equal candidates goes.
 //! A heuristic takes part through [`Bookkeeping`], so that each has its own compiled scan.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 
 use crate::program::{Event, Op, Program};
 use crate::spanset::Pool;
@@ -286,9 +286,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         for &arg in program.args(op) {
             self.unlock(program.tensor_storage[arg as usize]);
         }
-        if self.outcome.rematerialised_compute.0 > self.limits.rematerialised {
-            return Err(Status::Thrash);
-        }
+        ensure!(self.outcome.rematerialised_compute.0 <= self.limits.rematerialised, Status::Thrash);
         Ok(())
     }
 

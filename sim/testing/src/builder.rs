@@ -1,8 +1,7 @@
 //! Graphs made tensor by tensor and node by node.
 
-use haversack_devices::work::OperatorKind;
-use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
-use haversack_workloads::{Extent, MapKind, Phase, Role, TensorId, TrainingGraph};
+use haversack_devices::OperatorKind;
+use haversack_workloads::{Extent, MapKind, Need, Node, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
 
 /// A node that reads `inputs` and writes `outputs`; in forward it makes dense maps.
 pub fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[TensorId], work: NodeWork) -> Node {

@@ -3,9 +3,8 @@
 //! Time goes on from event to event. Whoever lets it go on ([`Lanes`](crate::lanes::Lanes)) says afterwards what the
 //! time was for; the parts of the breakdown then sum to the iteration.
 
-use haversack_devices::processor::{Cost, Power, ProcessorKind, Queue, Usage};
-use haversack_devices::units::{Bytes, BytesPerSecond, Joules, Nanos, Watts};
-use haversack_devices::work::OperatorKind;
+use haversack_devices::processor::Queue;
+use haversack_devices::{Bytes, BytesPerSecond, Cost, Joules, Nanos, OperatorKind, Power, ProcessorKind, Usage, Watts};
 use haversack_engine::{EventHandle, EventQueue, SharedBandwidth};
 use haversack_memory::phone::Stall;
 use haversack_workloads::{NodeId, Phase, TensorId};

@@ -10,12 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{Cost, CpuCores, Precision, ProcessorKind};
-use haversack_policies::quantised::{Control, Packing, Quantisation, Quantised, WHOLE};
-use haversack_policies::setting::{Compression, ElementBytes, RestoreProfile};
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
+use haversack_devices::{Bytes, Cost, CpuCores, Nanos, Precision, ProcessorKind};
+use haversack_policies::{Compression, Control, ElementBytes, Packing, Quantisation, Quantised, RestoreProfile, WHOLE};
+use haversack_workloads::{Need, NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::error::{Result, Stop};
 use crate::machine::Machine;

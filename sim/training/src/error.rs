@@ -1,7 +1,6 @@
 //! Why a run, or a part of it, ends early.
 
-use haversack_devices::ThermalError;
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, ThermalError};
 use haversack_engine::ResourceError;
 use haversack_kernels::KernelError;
 use haversack_memory::pages::PageError;

@@ -14,15 +14,13 @@ mod statistics;
 mod walk;
 
 use gather::GatherStack;
-use haversack_devices::processor::{Cost, CpuCores, Power, Stalls};
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::{Bytes, Cost, CpuCores, Fraction, Nanos, Power, Stalls};
 use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator, PoolAllocator};
-use haversack_numerics::batch::MiniBatch;
-use haversack_numerics::optimiser::Rule;
-use haversack_policies::planning::{Operations, PlanAhead};
-use haversack_policies::quantised::{Quantised, WHOLE};
-use haversack_policies::{IterationPlan, IterationSummary, Policy, Schedule, Storage};
+use haversack_numerics::{MiniBatch, Rule};
+use haversack_policies::{
+    IterationPlan, IterationSummary, Operations, PlanAhead, Policy, Quantised, Schedule, Storage, WHOLE,
+};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 use statistics::Statistics;
 
@@ -182,10 +180,8 @@ impl<'a> Executor<'a> {
 
     /// Weights, buffers and the optimiser's state come into memory.
     fn admit_state(&mut self) -> Result {
-        for (id, tensor) in (0..).zip(&self.tensors.graph.tensors) {
-            if tensor.role.is_state() {
-                self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
-            }
+        for (id, _) in (0..).zip(&self.tensors.graph.tensors).filter(|(_, tensor)| tensor.role.is_state()) {
+            self.admit(id, NodeId::MAX).map_err(Stop::outside_a_part)?;
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The governors of a run: load sets the cores' frequency while an iteration goes on, heat bounds it from one to the next.
 
-use haversack_devices::units::{Fraction, Hertz, Nanos, Watts};
-use haversack_devices::{CpuCores, Heat, Schedutil, StepWise, Thermal, Usage};
+use haversack_devices::{CpuCores, Fraction, Heat, Hertz, Nanos, Schedutil, StepWise, Thermal, Usage, Watts};
 
 use crate::error::Result;
 use crate::{HeatPoint, Job, Machine, Record, RunError};

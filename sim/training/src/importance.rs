@@ -7,8 +7,7 @@
 //! Policies see moving averages, a tenth of which is the newest iteration's (DAF, section 3.4).
 
 use haversack_numerics::{Program, ProgramError};
-use haversack_workloads::training_graph::{Need, Node};
-use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Need, Node, Phase, Role, TensorId, TrainingGraph};
 
 use crate::tensors::Carried;
 

@@ -1,7 +1,6 @@
 //! What is to be simulated.
 
-use haversack_devices::units::{Bytes, Celsius, Nanos};
-use haversack_devices::{AllocatorKind, Precision};
+use haversack_devices::{AllocatorKind, Bytes, Celsius, Nanos, Precision};
 use haversack_workloads::TrainingGraph;
 
 use crate::phone::Phone;

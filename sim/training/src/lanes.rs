@@ -8,8 +8,7 @@ pub(crate) mod packer;
 
 use dsp::DspLane;
 
-use haversack_devices::processor::{Cost, ProcessorKind};
-use haversack_devices::units::Nanos;
+use haversack_devices::{Cost, Nanos, ProcessorKind};
 use haversack_engine::EventHandle;
 use packer::{FlashLane, PackerLane};
 

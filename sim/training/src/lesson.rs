@@ -1,12 +1,8 @@
 //! What a run that carries data learns from, and what it has learned.
 
-use haversack_numerics::batch::MiniBatch;
-use haversack_numerics::memory::Contents;
-use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::{Loss, Pass};
-use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program};
-use haversack_policies::setting::Learned;
+use haversack_devices::ensure;
+use haversack_numerics::{Contents, Loss, Meter, MiniBatch, Pass, Program, Rule, State};
+use haversack_policies::Learned;
 use haversack_workloads::{Role, TensorId};
 
 use crate::error::{Result, RunError};
@@ -133,9 +129,7 @@ impl<'a> Learning<'a> {
 
     /// A loss that is no number any more is an error.
     pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result {
-        if loss.mean.is_finite() {
-            return Ok(());
-        }
-        Err(self.diverged(layer()))
+        ensure!(loss.mean.is_finite(), self.diverged(layer()));
+        Ok(())
     }
 }

@@ -2,17 +2,15 @@
 
 pub(crate) mod packing;
 
-use haversack_devices::processor::{
-    CoreSelection, Cost, CpuCores, Frequency, Offloader, Processor, ProcessorError, ProcessorKind, Queue,
+use haversack_devices::processor::Queue;
+use haversack_devices::{
+    Bytes, BytesPerSecond, CoreSelection, Cost, CpuCores, Device, Factor, Flops, Frequency, MemoryFormat, Nanos,
+    Offloader, OperatorKind, Precision, Processor, ProcessorError, ProcessorKind, Product, ScalarSpeed, Stack, Traffic,
+    Work,
 };
-use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Flops, Nanos};
-use haversack_devices::work::{MemoryFormat, OperatorKind, Precision, Product, Traffic, Work};
-use haversack_devices::{Device, ScalarSpeed, Stack};
 use haversack_memory::phone::PAGE;
-use haversack_policies::planning::{Operations, Planner, Planning};
-use haversack_policies::setting::Swapping;
-use haversack_workloads::training_graph::KernelCost;
-use haversack_workloads::{Phase, TrainingGraph};
+use haversack_policies::{Operations, Planner, Planning, Swapping};
+use haversack_workloads::{KernelCost, Phase, TrainingGraph};
 use thiserror::Error;
 
 /// Why a device and a stack make no machine.

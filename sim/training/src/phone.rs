@@ -11,8 +11,8 @@ pub use at_rest::AtRest;
 pub use in_use::watch;
 pub(crate) use in_use::{PhoneInUse, SECOND};
 
-use haversack_devices::storage::{Driver, Flash, Stream};
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::storage::Stream;
+use haversack_devices::{Bytes, Driver, Flash, Fraction, Nanos};
 use haversack_memory::phone::{Backing, Costs, PageMix, Settings};
 
 use crate::machine::Machine;

@@ -12,13 +12,10 @@ pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};
 
 use std::ops::AddAssign;
 
-use haversack_devices::units::{Bytes, Celsius, Hertz, Joules, Nanos};
-use haversack_devices::work::OperatorKind;
+use haversack_devices::{Bytes, Celsius, Hertz, Joules, Nanos, OperatorKind};
 use haversack_memory::pages::Fragmentation;
-use haversack_numerics::program::Loss;
-use haversack_policies::Storage;
-use haversack_policies::planning::Planning;
-use haversack_policies::quantised::Rounding;
+use haversack_numerics::Loss;
+use haversack_policies::{Planning, Rounding, Storage};
 use haversack_workloads::TensorId;
 
 use crate::timeline::{PhoneTrack, Timeline};

@@ -1,9 +1,8 @@
 //! A run: its iterations, one after the other, and what heat leaves between them; and the smallest memory budget with which
 //! a policy gets through one.
 
-use haversack_devices::units::Bytes;
-use haversack_numerics::batch::MiniBatch;
-use haversack_numerics::optimiser::Rule;
+use haversack_devices::{Bytes, ensure};
+use haversack_numerics::{MiniBatch, Rule};
 use haversack_policies::{Policy, PolicyError};
 
 use crate::error::Result;
@@ -53,9 +52,7 @@ fn run<T>(
     mut begin: impl FnMut(&mut Executor<'_>, T),
     mut seen: impl FnMut(&Record) -> bool,
 ) -> Result<Record> {
-    if job.batch == 0 {
-        return Err(RunError::EmptyBatch);
-    }
+    ensure!(job.batch != 0, RunError::EmptyBatch);
     let on_phone = job.phone.map(|_| machine.clone().faulted_by_a_kernel());
     let machine = on_phone.as_ref().unwrap_or(machine);
     let codec = CodecProfile::new(machine, job.graph);

@@ -1,10 +1,8 @@
 //! What a policy is told of a job on a machine before the first iteration.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::Precision;
+use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_policies::quantised::working_memory;
-use haversack_policies::setting::{DspProfile, ElementBytes, Learned};
-use haversack_policies::{NodeTimes, Setting};
+use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Setting};
 use haversack_workloads::NodeId;
 
 use crate::machine::packing::CodecProfile;

@@ -12,12 +12,10 @@ mod values;
 
 use std::ops::{Deref, DerefMut};
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_memory::pages::{ArenaConfig, Effects, Fragmentation, PageArena, PageError};
 use haversack_memory::{Allocation, AllocationError, Allocator};
-use haversack_policies::policy::ComputingBudget;
-use haversack_policies::quantised::ArenaPlan;
-use haversack_policies::{MemoryView, Register, Storage};
+use haversack_policies::{ArenaPlan, ComputingBudget, MemoryView, Register, Storage};
 use haversack_workloads::{Extent, Phase, TensorId, TrainingGraph};
 
 pub(crate) use self::values::{Carried, Values};
@@ -198,10 +196,8 @@ impl<'g> Tensors<'g> {
 
     /// The number of bits a value with which a tensor is stored; 0 if it is not quantised.
     pub(crate) fn bits(&self, tensor: TensorId) -> u8 {
-        match self.storage(tensor) {
-            Some(Storage::Quantised(bits)) => bits,
-            _ => 0,
-        }
+        let Some(Storage::Quantised(bits)) = self.storage(tensor) else { return 0 };
+        bits
     }
 
     /// Bytes of the form in which a tensor is stored; `None` if it is not.

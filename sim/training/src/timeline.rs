@@ -2,8 +2,7 @@
 
 mod phone;
 
-use haversack_devices::processor::ProcessorKind;
-use haversack_devices::units::{Bytes, Nanos, Watts};
+use haversack_devices::{Bytes, Nanos, ProcessorKind, Watts};
 use haversack_workloads::{Phase, TrainingGraph};
 use serde_json::{Value, json};
 

@@ -18,11 +18,8 @@ use haversack_devices::text::hint;
 use memory::Memories;
 use sample::{Odd, Sample, What};
 
-use super::context::ImportContext;
-use super::report::Reason;
-use super::{LONGEST_NAME, Result};
-use crate::row::{AppRow, Confidence, CounterRow, OomAdj};
-use crate::state;
+use super::{ImportContext, LONGEST_NAME, Reason, Result};
+use crate::{AppRow, Confidence, CounterRow, OomAdj, state};
 
 /// What is known of the users of either kind.
 pub(super) struct Carat {
@@ -98,10 +95,8 @@ impl Carat {
                 context.counter(CounterRow { user, time, counter, value })?;
             }
         }
-        match (&mut self.memories, &sample.memory) {
-            (Some(memories), Some(memory)) => memories.take(user, time, memory, context),
-            _ => Ok(()),
-        }
+        let (Some(memories), Some(memory)) = (&mut self.memories, &sample.memory) else { return Ok(()) };
+        memories.take(user, time, memory, context)
     }
 }
 

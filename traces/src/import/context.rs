@@ -4,11 +4,11 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use foldhash::quality::FixedState;
+use haversack_devices::ensure;
 
-use super::report::{Finding, Reason, Report, excerpt};
-use super::tracker::{Order, Tracker};
-use super::{ImportError, LONGEST_LINE, LONGEST_NAME, Options, Result, Sink};
-use crate::row::{AppRow, CounterRow, Row, UtcTime};
+use super::report::excerpt;
+use super::{Finding, ImportError, LONGEST_LINE, LONGEST_NAME, Options, Order, Reason, Report, Result, Sink, Tracker};
+use crate::{AppRow, CounterRow, Row, UtcTime};
 
 /// A day, in nanoseconds: gaps from here on are told of line by line.
 const DAY: u64 = 86_400_000_000_000;
@@ -104,9 +104,7 @@ impl<'i> ImportContext<'i> {
         }
         let Place { file, line } = place.clone();
         let finding = Finding { reason, file: file.to_string(), line, field: field.to_owned(), message: message() };
-        if ends {
-            return Err(ImportError::Strict(finding));
-        }
+        ensure!(!ends, ImportError::Strict(finding));
         findings.first.push(finding);
         Ok(())
     }

@@ -7,12 +7,12 @@
 //! Fields of `killinfo`: `event.logtags` of lmkd (AOSP).
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime};
+use haversack_devices::ensure;
 
-use super::context::{ImportContext, digest};
-use super::report::Reason;
-use super::{Format, Result};
-use crate::clock::{self, UtcOffset};
-use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use super::context::digest;
+use super::{Format, ImportContext, Reason, Result};
+use crate::clock::{self};
+use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcOffset, UtcTime};
 
 /// Both lines of a kill are written within moments; a pid is not given anew so soon.
 const TOGETHER: u64 = 5_000_000_000;
@@ -50,10 +50,8 @@ impl Lmkd {
 
     /// Gives out a kill whose name never came.
     fn give_up(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
-        match self.nameless.take() {
-            Some(kill) => self.row(&format!("pid:{}", kill.pid), &kill, context),
-            None => Ok(()),
-        }
+        let Some(kill) = self.nameless.take() else { return Ok(()) };
+        self.row(&format!("pid:{}", kill.pid), &kill, context)
     }
 
     /// A line of lmkd itself.
@@ -199,9 +197,7 @@ const LEAST: usize = 7;
 
 /// The process and its value.
 fn head(values: &[&str]) -> Result<(u32, OomAdj), (&'static str, &'static str)> {
-    if values.len() < LEAST {
-        return Err(("killinfo", "at least Pid, Uid, OomAdj, MinOomAdj, TaskSize, reason, MemFree"));
-    }
+    ensure!(values.len() >= LEAST, ("killinfo", "at least Pid, Uid, OomAdj, MinOomAdj, TaskSize, reason, MemFree"));
     let number = |place: usize| values.get(place).and_then(|value| value.parse::<i64>().ok());
     let pid = number(0).and_then(|pid| u32::try_from(pid).ok()).ok_or(("Pid", "the number of a process"))?;
     let adj = number(2).and_then(OomAdj::new).ok_or(("OomAdj", "a whole number from -1000 to 1000"))?;

@@ -12,15 +12,13 @@
 //!
 //! The fields of a line of separated values.
 
+use haversack_devices::Bytes;
 use haversack_devices::text::hint;
-use haversack_devices::units::Bytes;
 
-use super::context::{ImportContext, digest};
-use super::report::{Reason, excerpt};
-use super::{Format, Result};
-use crate::clock;
-use crate::clock::UtcOffset;
-use crate::row::{AppRow, Confidence, OomAdj, Source};
+use super::context::digest;
+use super::report::excerpt;
+use super::{Format, ImportContext, Reason, Result};
+use crate::{AppRow, Confidence, OomAdj, Source, UtcOffset, clock};
 
 const COLUMNS: [&str; 5] = ["user_id", "session_id", "timestamp", "app_name", "event_type"];
 const EVENTS: [&str; 4] = ["Opened", "Closed", "User Interaction", "Broken"];
@@ -141,10 +139,8 @@ fn parse(text: &str, offset: UtcOffset) -> Result<(&str, crate::row::UtcTime, &s
         clock::parse_compact(time, offset).ok_or_else(|| ("time", "YYYYMMDDHHMMSS from 1970 to 2099", found(time)))?;
     let bytes = traffic.parse::<f64>().ok().filter(|bytes| (0.0..Bytes::MAX.as_f64()).contains(bytes));
     bytes.ok_or_else(|| ("traffic", "bytes, not below zero", found(traffic)))?;
-    match fields.next() {
-        Some(more) => Err(("", "five columns: user time location app traffic", format!("a sixth, {}", found(more)))),
-        None => Ok((user, at, app)),
-    }
+    let Some(more) = fields.next() else { return Ok((user, at, app)) };
+    Err(("", "five columns: user time location app traffic", format!("a sixth, {}", found(more))))
 }
 
 impl Format for Tsinghua {

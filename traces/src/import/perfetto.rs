@@ -6,12 +6,8 @@
 
 use haversack_devices::text::hint;
 
-use super::context::ImportContext;
-use super::lsapp::Fields;
-use super::report::Reason;
-use super::tracker::{Order, Tracker};
-use super::{Format, Result};
-use crate::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use super::{Fields, Format, ImportContext, Order, Reason, Result, Tracker};
+use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 const COLUMNS: [&str; 5] = ["ts", "name", "value", "process", "pid"];
 /// How many of the first of [`COLUMNS`] have to be there.
@@ -52,13 +48,11 @@ impl Perfetto {
         let fields = self.fields.iter();
         let names: Vec<&str> = fields.map(|field| field.split('[').next().unwrap_or_default().trim()).collect();
         let places = COLUMNS.map(|column| names.iter().position(|name| name.eq_ignore_ascii_case(column)));
-        for (column, place) in COLUMNS.into_iter().zip(places).take(NEEDED) {
-            if place.is_none() {
-                context.find(Reason::Columns, column, || {
-                    let near = hint(column, names.iter().copied());
-                    format!("expected a header with the columns {}{near}", COLUMNS.join(", "))
-                })?;
-            }
+        for (column, _) in COLUMNS.into_iter().zip(places).take(NEEDED).filter(|(_, place)| place.is_none()) {
+            context.find(Reason::Columns, column, || {
+                let near = hint(column, names.iter().copied());
+                format!("expected a header with the columns {}{near}", COLUMNS.join(", "))
+            })?;
         }
         if places.iter().take(NEEDED).all(Option::is_some) {
             self.places = Some(places);
@@ -144,9 +138,7 @@ impl Format for Perfetto {
     fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
         self.fields.split(text);
-        match self.places {
-            Some(places) => self.counters.row(places, &self.fields, context),
-            None => self.header(context),
-        }
+        let Some(places) = self.places else { return self.header(context) };
+        self.counters.row(places, &self.fields, context)
     }
 }

@@ -10,12 +10,11 @@
 use std::io::{self, Cursor, ErrorKind, Read};
 
 use flate2::read::MultiGzDecoder;
+use haversack_devices::ensure;
 use rayon::prelude::*;
 use tar::{Archive, Entry, Header};
 
-use super::carat::{Carat, Parsed, Parser};
-use super::context::ImportContext;
-use super::{ImportError, Kind, LONGEST_LINE, Result, is_damage};
+use super::{Carat, ImportContext, ImportError, Kind, LONGEST_LINE, Parsed, Parser, Result, is_damage};
 
 /// Blocks that are read at a time: some 8 MB of text, of which three lots are in memory.
 const AT_ONCE: usize = 32;
@@ -312,9 +311,7 @@ pub(super) struct Whole<R> {
 impl<R: Read> Read for Whole<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
-        if read == 0 && self.left > 0 && !buffer.is_empty() {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
+        ensure!(read != 0 || self.left == 0 || buffer.is_empty(), ErrorKind::UnexpectedEof.into());
         self.left = self.left.saturating_sub(read as u64);
         Ok(read)
     }

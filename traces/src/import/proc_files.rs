@@ -4,11 +4,9 @@
 //! tells a time, a block begins where its first name comes again, and blocks are [`super::Options::interval`] apart.
 //! Values go by their names, never by their lines, which move from kernel to kernel.
 
-use super::context::ImportContext;
-use super::report::{Reason, excerpt};
-use super::{Format, Result};
-use crate::clock;
-use crate::row::{CounterRow, UtcTime};
+use super::report::excerpt;
+use super::{Format, ImportContext, Reason, Result};
+use crate::{CounterRow, UtcTime, clock};
 
 /// Which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

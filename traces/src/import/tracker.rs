@@ -4,8 +4,8 @@
 
 use indexmap::IndexMap;
 
-use super::report::Coverage;
-use crate::row::UtcTime;
+use super::Coverage;
+use crate::UtcTime;
 
 /// Users that are looked after; 100 thousand of them take some 20 MB.
 const MOST_USERS: usize = 100_000;

@@ -1,8 +1,8 @@
 //! Which apps are alive, and how readily each is killed: Android's rules as far as the usage model needs them.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
-use crate::row::{Confidence, OomAdj};
+use crate::{Confidence, OomAdj};
 
 /// An app of a timeline: the position of its package in [`super::AppTimeline::packages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,14 +2,13 @@
 //!
 //! Plays a user's sessions: which app is in front when, and what stays behind it.
 
-use haversack_devices::stream::Stream;
-use haversack_devices::units::Nanos;
+use haversack_devices::{Nanos, Stream};
 use rand::RngExt;
 
 use super::alive::{AppEvent, AppEventKind, AppId, AppSet, LAUNCHER};
 use super::model::UsageModel;
 use super::session::{Session, SessionStream, User, seconds};
-use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+use crate::{AppRow, Confidence, OomAdj, Source, UtcTime};
 
 /// Synthetic users over some days. Everything of a user follows from the seed and the user's name.
 #[must_use]

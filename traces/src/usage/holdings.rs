@@ -1,15 +1,14 @@
 //! What each app of a timeline holds of memory, change by change; and all of them together, second by
 //! second, as long as nobody reclaims anything.
 
-use haversack_devices::stream::Stream;
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::{Bytes, Fraction, Nanos, Stream};
 use rand::RngExt;
 
 use super::alive::{AppEvent, AppEventKind, AppId};
 use super::session::seconds;
 use super::timeline::AppTimeline;
-use crate::footprint::{Footprint, FootprintTable, Found, scaled};
-use crate::row::OomAdj;
+use crate::footprint::{Footprint, Found, scaled};
+use crate::{FootprintTable, OomAdj};
 
 /// An app from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,7 @@
 //! The numbers of the usage model, as `usage.toml` holds them.
 
-use haversack_devices::calibration::{Constant, ConstantEntry, Visit, entries, section};
-use haversack_devices::text::TomlDocument;
-use haversack_devices::units::{Count, Factor, Fraction, Nanos};
+use haversack_devices::calibration::{entries, section};
+use haversack_devices::{Constant, ConstantEntry, Count, Factor, Fraction, Nanos, TomlDocument, Visit};
 use serde::Deserialize;
 
 use crate::data::{self, DataError, Weights};

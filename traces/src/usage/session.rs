@@ -4,8 +4,7 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::stream::Stream;
-use haversack_devices::units::Nanos;
+use haversack_devices::{Nanos, Stream};
 use rand::RngExt;
 use rand_distr::weighted::WeightedIndex;
 use rand_distr::{Distribution, Normal, Poisson, StandardNormal};

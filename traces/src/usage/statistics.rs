@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use haversack_devices::units::{Count, Fraction, Nanos};
+use haversack_devices::{Count, Fraction, Nanos};
 
 use super::session::Session;
 use super::timeline::{is_sampled, since};
-use crate::row::{AppRow, OomAdj, Source, UtcTime};
+use crate::{AppRow, OomAdj, Source, UtcTime};
 
 /// A session that has no row for as long is taken to have ended with its last row.
 const SILENCE: Nanos = Nanos(3600 * 1_000_000_000);

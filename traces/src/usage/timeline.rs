@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 use indexmap::IndexSet;
 
 use super::alive::{AliveApp, AppEvent, AppEventKind, AppId, AppSet, LAUNCHER, apply};
@@ -11,8 +11,7 @@ use super::generate::{UserEvents, days_until};
 use super::model::UsageModel;
 use super::session::User;
 use super::session::{Session, SessionStream};
-use crate::clock::UtcOffset;
-use crate::row::{AppRow, Confidence, OomAdj, Source, UtcTime};
+use crate::{AppRow, Confidence, OomAdj, Source, UtcOffset, UtcTime};
 
 /// A stretch of a user's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

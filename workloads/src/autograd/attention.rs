@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
-use crate::shape::Extent;
-use crate::training_graph::{LayerKind, Node, Phase, Role, TensorId, TrainingGraph};
+use crate::{Extent, LayerKind, Node, Phase, Role, TensorId, TrainingGraph};
 
 /// Takes the scores of every attention in `graph`, and what is made of them up to its second product, out of memory. The
 /// products stay, and read their operands where they lie; what stands between them is part of their kernels.

@@ -1,12 +1,11 @@
 //! Backward: the nodes that each operation's derivative consists of.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
 use super::{Differentiator, at_once, kind_of, need_of};
-use crate::network::{FP32, Network, OperatorNode, ValueId};
-use crate::operator::{Op, Taking};
-use crate::shape::Extent;
-use crate::training_graph::{Element, Need, NodeWork, Role, Saved, Tensor, TensorId};
+use crate::{
+    Element, Extent, FP32, Need, Network, NodeWork, Op, OperatorNode, Role, Saved, Taking, Tensor, TensorId, ValueId,
+};
 
 impl Differentiator<'_> {
     /// The gradient of the loss with respect to itself: a one, whatever the loss is.

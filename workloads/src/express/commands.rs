@@ -15,14 +15,10 @@
 //!
 //! Source: alibaba/MNN 1.1.0 and 2.3.0.
 
-use haversack_devices::work::{OperatorKind, Product, ProductRole};
+use haversack_devices::{OperatorKind, Product, ProductRole};
 
-use super::Version;
-use super::expression::{DataFormat, Layout, Operation, VariableId};
-use super::writer::ExpressionWriter;
-use crate::network::OperatorNode;
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{NodeWork, Role};
+use super::{DataFormat, ExpressionWriter, Layout, Operation, VariableId, Version};
+use crate::{Extent, NodeWork, OperatorNode, Role, Shape};
 
 /// Copies of a weight that an update makes in memory of their own: the momentum, and the new weight (`SGD.cpp`, `fix`).
 const COPIES: u64 = 2;

@@ -1,9 +1,8 @@
 //! What an expression is, and the variables that it ties.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Need, TensorId};
+use crate::{Extent, Need, Shape, TensorId};
 
 /// A variable, by position.
 pub(super) type VariableId = u32;

@@ -1,14 +1,9 @@
 //! Forward: the expressions of each operator, and what MNN composes of several: normalisation, GELU, dropout, the loss.
 
-use haversack_devices::work::{OperatorKind, ProductRole};
+use haversack_devices::{OperatorKind, ProductRole};
 
-use super::Version;
-use super::expression::{DataFormat, Function, Layout, Operation, VariableId};
-use super::writer::{ExpressionWriter, Shown};
-use crate::network::{OperatorNode, ValueId};
-use crate::operator::{Copying, Op, Taking, Unary};
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Element, Need};
+use super::{DataFormat, ExpressionWriter, Function, Layout, Operation, Shown, VariableId, Version};
+use crate::{Copying, Element, Extent, Need, Op, OperatorNode, Shape, Taking, Unary, ValueId};
 
 impl ExpressionWriter<'_> {
     /// Writes the expressions of `node` and notes what shows its output.

@@ -3,15 +3,10 @@
 //! A rule refers to whatever forward made that it names, even where it wants the shape alone: the gradient of a
 //! reduction starts from zeros like the reduction's input, which for that stays in memory.
 
-use haversack_devices::work::{OperatorKind, ProductRole};
+use haversack_devices::{OperatorKind, ProductRole};
 
-use super::Version;
-use super::expression::{DataFormat, Expression, Function, Layout, Operation, VariableId};
-use super::writer::ExpressionWriter;
-use crate::autograd::Optimiser;
-use crate::network::{FP32, ValueId};
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Need, Phase, Role};
+use super::{DataFormat, Expression, ExpressionWriter, Function, Layout, Operation, VariableId, Version};
+use crate::{Extent, FP32, Need, Optimiser, Phase, Role, Shape, ValueId};
 
 impl ExpressionWriter<'_> {
     /// Writes the gradients of every trained weight.

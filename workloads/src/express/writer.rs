@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use haversack_devices::work::{OperatorKind, Product, ProductRole};
+use haversack_devices::{OperatorKind, Product, ProductRole};
 
-use super::Version;
-use super::expression::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId};
+use super::{DataFormat, Expression, Function, Layout, Operation, Variable, VariableId, Version};
 use crate::autograd::{EagerRules, differentiate};
 use crate::graph_writer::GraphWriter;
 use crate::network::FP32;

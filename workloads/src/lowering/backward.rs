@@ -1,11 +1,9 @@
 //! Backward: each operation's derivative, expressed in computable operations over the tensors of forward.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
 use super::forward::{Lowering, NORMAL_SHARE};
-use crate::network::OperatorNode;
-use crate::operator::{Unary, Window};
-use crate::{Extent, Op, ParameterId, Phase, Role, TensorId, ValueId, WorkloadError};
+use crate::{Extent, Op, OperatorNode, ParameterId, Phase, Role, TensorId, Unary, ValueId, Window, WorkloadError};
 
 impl Lowering<'_> {
     pub(super) fn backward(&mut self) -> Result<(), WorkloadError> {

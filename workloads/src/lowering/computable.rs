@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
-use crate::network::FP32;
-use crate::shape::Extent;
-use crate::training_graph::{Phase, Role, Tensor, TensorId};
+use crate::{Extent, FP32, Phase, Role, Tensor, TensorId};
 
 /// What a computable operation can be fused with (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! Forward: what each differentiable operation is composed of.
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
 use super::computable::ComputableGraph;
-use crate::network::{Network, OperatorNode, Storage, ValueId};
-use crate::operator::{Op, Unary, Window};
-use crate::shape::Extent;
-use crate::training_graph::{Element, Phase, Role, Tensor, TensorId};
+use crate::{
+    Element, Extent, Network, Op, OperatorNode, Phase, Role, Storage, Tensor, TensorId, Unary, ValueId, Window,
+};
 
 /// The chain of operations that GELU's share of the normal distribution takes: ½ (1 + erf(x/√2)).
 pub(super) const NORMAL_SHARE: [&str; 4] = ["scale", "erf", "add_constant", "scale"];
@@ -216,10 +215,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn bias(&mut self, node: &OperatorNode, y: TensorId) -> TensorId {
-        if node.parameters.len() < 2 {
-            return y;
-        }
-        self.graph.with_wide("add", y, self.weight(node, 1))
+        if node.parameters.len() < 2 { y } else { self.graph.with_wide("add", y, self.weight(node, 1)) }
     }
 
     /// (x − mean) / deviation × weight + bias, over groups of which there are `groups`.

@@ -25,7 +25,7 @@
 use std::collections::HashSet;
 
 use super::computable::{Class, ComputableGraph};
-use crate::training_graph::TensorId;
+use crate::TensorId;
 
 /// The nodes that one kernel runs, in order; the last makes its output.
 pub(super) type Kernel = Vec<u32>;

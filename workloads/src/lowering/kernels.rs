@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use haversack_devices::work::OperatorKind;
+use haversack_devices::OperatorKind;
 
 use super::computable::{Class, ComputableGraph};
 use super::fusion::{Kernel, external_inputs};
 use super::{Gradients, Variant};
-use crate::autograd::Optimiser;
 use crate::graph_writer::GraphWriter;
-use crate::training_graph::{NodeWork, Tensor};
-use crate::{Extent, MapKind, Network, Phase, TensorId, TrainingGraph};
+use crate::{Extent, MapKind, Network, NodeWork, Optimiser, Phase, Tensor, TensorId, TrainingGraph};
 
 /// The training graph of `kernels`: one node a kernel, and the tensors that reside in memory.
 pub(super) fn emit(

@@ -3,10 +3,10 @@
 //! One TOML file an algorithm. Whatever the paper of Mandheling or the algorithm's own leaves open carries its reason
 //! in the `source` of its part.
 
-use haversack_devices::work::{Precision, ProductRole};
+use haversack_devices::{Precision, ProductRole};
 use serde::Deserialize;
 
-use crate::autograd::Optimiser;
+use crate::Optimiser;
 
 /// A mixed-precision training algorithm.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

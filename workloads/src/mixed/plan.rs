@@ -2,7 +2,7 @@
 //!
 //! Products of integers: what is laid out before them, the new scale of their sums, and an algorithm's own sweeps.
 
-use haversack_devices::work::{OperatorKind, Precision, ProductRole};
+use haversack_devices::{OperatorKind, Precision, ProductRole};
 
 use super::Computes;
 use super::algorithm::{Algorithm, BiasFormat, Layers, Operand, StateFormat, Sweep, Treatment, WeightFormat};
@@ -132,10 +132,8 @@ fn form_of(role: Role, element: Element, bytes: Extent) -> Form {
 
 /// Integer weights of more than eight bits.
 fn weights(network: &Network, algorithm: &Algorithm, wide: &[bool], forms: &mut [Form]) {
-    for (node, &wide) in network.nodes.iter().zip(wide) {
-        if !matches!(node.op, Op::Convolution { .. } | Op::Linear) {
-            continue;
-        }
+    let has_weights = |node: &OperatorNode| matches!(node.op, Op::Convolution { .. } | Op::Linear);
+    for (node, &wide) in network.nodes.iter().zip(wide).filter(|(node, _)| has_weights(node)) {
         for (place, &parameter) in node.parameters.iter().enumerate() {
             let parameter = network.parameter(parameter);
             let bytes = match (place, algorithm.weight.bias) {

@@ -1,14 +1,12 @@
 //! The walk over the eager graph, and which tensor stands for which of its tensors, in integers and in fp32.
 
-use haversack_devices::work::{OperatorKind, Precision};
+use haversack_devices::{OperatorKind, Precision};
 
 use super::Computes;
 use super::algorithm::{Algorithm, Treatment, Update};
 use super::plan::{Form, Home, RewritePlan};
 use crate::graph_writer::GraphWriter;
-use crate::network::FP32;
-use crate::training_graph::{Element, Node, NodeWork, Saved, Tensor};
-use crate::{Extent, Network, Op, Phase, Role, TensorId, TrainingGraph};
+use crate::{Element, Extent, FP32, Network, Node, NodeWork, Op, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
 
 /// Operations an element of a quantisation: a multiplication by the inverse scale, a rounding.
 pub(super) const QUANTISE: u64 = 2;
@@ -191,10 +189,8 @@ impl<'a> Rewriter<'a> {
         };
         self.shared[tensor as usize] = false;
         let form = self.plan.forms[tensor as usize];
-        match there {
-            Some(there) => self.hold(tensor, there, form.home, float),
-            None => self.make(tensor, float),
-        }
+        let Some(there) = there else { return self.make(tensor, float) };
+        self.hold(tensor, there, form.home, float)
     }
 
     /// A tensor that the iteration finds: state, samples, labels.

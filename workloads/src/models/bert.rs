@@ -6,9 +6,8 @@ use super::Built;
 use super::blocks::Width;
 use super::blocks::loss;
 use super::transformer::{Dense, gelu_new, join_heads, rows, scores, split_heads};
-use crate::network::{Initial, Network, ParameterId, ValueId};
-use crate::operator::{Addend, EPSILON, Part, Unary};
-use crate::shape::Shape;
+use crate::operator::Part;
+use crate::{Addend, EPSILON, Initial, Network, ParameterId, Shape, Unary, ValueId};
 
 /// The probability of every dropout.
 const DROPOUT: f32 = 0.1;

@@ -5,8 +5,7 @@
 use std::str::FromStr;
 
 use super::Built;
-use crate::network::{Network, ValueId};
-use crate::operator::{Unary, Window};
+use crate::{Network, Unary, ValueId, Window};
 
 /// How a convolution without a bias ends after its batch normalisation.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,8 @@
 
 use super::Built;
 use super::transformer::{Dense, fused_heads, gelu_new, join_heads, rows, scores};
-use crate::network::{INT64, Initial, Network, ValueId};
-use crate::operator::{Copying, Mask, Part, Unary};
-use crate::shape::Shape;
+use crate::operator::Part;
+use crate::{Copying, INT64, Initial, Mask, Network, Shape, Unary, ValueId};
 
 /// Rows of the position table.
 pub(super) const POSITIONS: u64 = 1024;

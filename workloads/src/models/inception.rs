@@ -3,8 +3,7 @@
 
 use super::Built;
 use super::blocks::{Convolution, classifier};
-use crate::network::{Network, ValueId};
-use crate::operator::Window;
+use crate::{Network, ValueId, Window};
 
 /// Added to the variance of every batch normalisation.
 const EPSILON: f32 = 1e-3;

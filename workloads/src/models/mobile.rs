@@ -8,8 +8,8 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, NUMBERED, Width, classifier, convolution_norm, loss, pooled_classifier, sizes};
-use crate::operator::{Part, Window};
-use crate::{Network, Shape, ValueId};
+use crate::operator::Part;
+use crate::{Network, Shape, ValueId, Window};
 
 /// A run of inverted residuals of one width: its expansion, channels, blocks and first stride.
 type Stage = (u64, u64, u64, u64);

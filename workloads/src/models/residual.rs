@@ -10,8 +10,7 @@
 
 use super::Built;
 use super::blocks::{Convolution, End, Width, convolution_norm, pooled_classifier};
-use crate::network::{Network, ValueId};
-use crate::operator::Window;
+use crate::{Network, ValueId, Window};
 
 /// What tells one ResNet from another.
 pub(super) struct ResNet {

@@ -5,9 +5,7 @@
 
 use super::Built;
 use super::blocks::{Width, classifier};
-use crate::network::{Initial, Network};
-use crate::operator::{Unary, Window};
-use crate::shape::Shape;
+use crate::{Initial, Network, Shape, Unary, Window};
 
 /// Different tokens: as many as bytes.
 const VOCABULARY: u64 = 256;

@@ -7,9 +7,8 @@
 use super::Built;
 use super::blocks::{classifier, sizes};
 use super::transformer::{fused_heads, join_heads, rows, scores};
-use crate::network::{Initial, Network, ValueId};
-use crate::operator::{Addend, Part, Unary, Window};
-use crate::shape::Shape;
+use crate::operator::Part;
+use crate::{Addend, Initial, Network, Shape, Unary, ValueId, Window};
 
 const WIDTH: u64 = 96;
 const BLOCKS: [u64; 4] = [2, 2, 6, 2];

@@ -2,9 +2,8 @@
 //! and the activation that GPT-2 and ALBERT compute in steps.
 
 use super::Built;
-use crate::network::{Initial, Network, ParameterId, ValueId};
-use crate::operator::{Addend, Along, Part, Unary};
-use crate::shape::{Dim, Shape};
+use crate::operator::{Along, Part};
+use crate::{Addend, Dim, Initial, Network, ParameterId, Shape, Unary, ValueId};
 
 /// The weights of a dense layer, which may be frozen, shared or adapted.
 pub(super) struct Dense {

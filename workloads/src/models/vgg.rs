@@ -3,8 +3,7 @@
 
 use super::Built;
 use super::blocks::{Width, classifier};
-use crate::network::{Network, ValueId};
-use crate::operator::Window;
+use crate::{Network, ValueId, Window};
 
 /// Convolutions of each stage.
 pub(super) type Stages = [u64; 5];

@@ -1,10 +1,10 @@
 //! The steps that every builder method shares: new storages, new values, new nodes.
 
+use haversack_devices::ensure;
+
 use super::{FP32, INT64, Initial, Network, OperatorNode, Parameter, ParameterId, Storage, StorageId, Value, ValueId};
-use crate::error::{Result, WorkloadError};
-use crate::operator::{Copying, Op};
-use crate::shape::{Extent, Shape};
-use crate::training_graph::{Element, Role};
+use crate::error::Result;
+use crate::{Copying, Element, Extent, Op, Role, Shape, WorkloadError};
 
 /// An operator in the making: its output is known when it is added.
 impl OperatorNode {
@@ -199,10 +199,8 @@ impl Network {
 
     /// The size of the last dimension that `module` must find on `value`.
     pub(super) fn expect_rank(&self, module: &str, op: &Op, value: ValueId, rank: usize, expected: &str) -> Result<()> {
-        if self.shape(value).rank() == rank {
-            return Ok(());
-        }
-        Err(self.shape_error(module, op, &[value], expected))
+        ensure!(self.shape(value).rank() == rank, self.shape_error(module, op, &[value], expected));
+        Ok(())
     }
 
     pub(super) fn shape_error(&self, module: &str, op: &Op, values: &[ValueId], expected: &str) -> WorkloadError {

@@ -1,9 +1,8 @@
 //! Whether every operator of a network says enough to be computed.
 
 use super::{Network, OperatorNode};
-use crate::error::{Result, WorkloadError};
-use crate::operator::{Addend, Copying, Mask, Op, Unary};
-use crate::training_graph::Role;
+use crate::error::Result;
+use crate::{Addend, Copying, Mask, Op, Role, Unary, WorkloadError};
 
 impl Network {
     /// Whether the network can be trained with data: every operator, parameter and buffer is described in full.

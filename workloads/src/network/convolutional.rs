@@ -2,9 +2,8 @@
 
 use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
-use crate::operator::{Averaging, EPSILON, MOMENTUM, Op, Window};
-use crate::shape::{Dim, Extent, Shape};
-use crate::training_graph::Element;
+use crate::{Averaging, Dim, EPSILON, Element, Extent, MOMENTUM, Op, Shape, Window};
+use haversack_devices::ensure;
 
 impl Network {
     /// Convolution of `B×C×H×W` into `channels` channels, with a weight and, if asked, a bias of its own.
@@ -97,9 +96,7 @@ impl Network {
         [epsilon, momentum]: [f32; 2],
     ) -> Result<ValueId> {
         let op = Op::BatchNorm { epsilon, momentum };
-        if self.shape(x).rank() < 2 {
-            return Err(self.shape_error(module, &op, &[x], "a B×C×… tensor"));
-        }
+        ensure!(self.shape(x).rank() >= 2, self.shape_error(module, &op, &[x], "a B×C×… tensor"));
         let channels = self.shape(x).size(1);
         let running = [("running_mean", Initial::ZEROS), ("running_var", Initial::ONES)]
             .map(|(part, initial)| self.filled_buffer(&format!("{module}.{part}"), channels * FP32, initial));

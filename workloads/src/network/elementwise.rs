@@ -4,9 +4,8 @@
 
 use super::{FP32, INT64, Network, OperatorNode, ParameterId, StorageId, ValueId};
 use crate::error::Result;
-use crate::operator::{Cell, Copying, Mask, Op, Pairing, Part, Reducing, Taking, Unary, View, Window};
-use crate::shape::{Dim, Extent, Shape};
-use crate::training_graph::Element;
+use crate::operator::{Cell, Part};
+use crate::{Copying, Dim, Element, Extent, Mask, Op, Pairing, Reducing, Shape, Taking, Unary, View, Window};
 
 impl Network {
     /// An element-wise function into a storage of its own, laid out as `x` is.

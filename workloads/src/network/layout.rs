@@ -1,9 +1,9 @@
 //! How the elements of each value lie in its storage, followed through views and slices.
 
 use super::{Network, OperatorNode, Value};
-use crate::error::{Result, WorkloadError};
-use crate::operator::{Op, Part, View};
-use crate::shape::{Dim, Shape};
+use crate::error::Result;
+use crate::operator::Part;
+use crate::{Dim, Op, Shape, View, WorkloadError};
 
 /// Where the elements of a value lie, in elements of its storage.
 ///

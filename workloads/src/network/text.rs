@@ -2,8 +2,7 @@
 
 use super::{FP32, Initial, Network, OperatorNode, ParameterId, ValueId};
 use crate::error::Result;
-use crate::operator::{EPSILON, Op};
-use crate::shape::{Dim, Extent, Shape};
+use crate::{Dim, EPSILON, Extent, Op, Shape};
 
 impl Network {
     /// `x Wᵀ + b` into `features`, with trained weights of its own.

@@ -7,12 +7,9 @@ use std::sync::Arc;
 
 use prost::bytes::Bytes;
 
-use super::graph::Graph;
-use super::items::Order;
-use super::proto::TensorProto;
-use super::{Fault, Result};
-use crate::network::{FP32, INT64, ImportedTensor, ImportedValues, Initial, Network, NumberFormat, StorageId};
-use crate::shape::{Dim, Shape};
+use super::{Fault, Graph, Order, Result, TensorProto};
+use crate::network::{ImportedTensor, ImportedValues, NumberFormat};
+use crate::{Dim, FP32, INT64, Initial, Network, Shape, StorageId};
 
 /// Elements beyond which a constant's numbers are not kept; only its shape then counts.
 pub(super) const KEPT: usize = 1 << 16;
@@ -226,10 +223,8 @@ impl Constant {
 
     /// The only number.
     pub(super) fn single(&self) -> Option<Number> {
-        match self.numbers.as_slice() {
-            [only] => Some(*only),
-            _ => None,
-        }
+        let [only] = self.numbers.as_slice() else { return None };
+        Some(*only)
     }
 
     /// The constant whose element at `index` is the element of this one at `source(index)`.

@@ -1,11 +1,9 @@
 //! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
 
-use super::constant::{Constant, KEPT, Kind, Number, elements};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::Item;
-use super::{Fault, Result};
-use crate::shape::{Dim, Shape};
+use super::constant::elements;
+use super::{Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Result};
+use crate::{Dim, Shape};
+use haversack_devices::ensure;
 
 /// `Shape`: a row of sizes.
 pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
@@ -71,9 +69,7 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     };
     let span = i128::from(limit) - i128::from(start);
     let step_wide = i128::from(step);
-    if step == 0 {
-        return Err(Fault::mismatch("a step of zero", "another step"));
-    }
+    ensure!(step != 0, Fault::mismatch("a step of zero", "another step"));
     let count = if (span > 0) == (step > 0) { (span.abs() + step_wide.abs() - 1) / step_wide.abs() } else { 0 };
     let count = u64::try_from(count).map_err(|_| Fault::mismatch("a range beyond 64 bits", "a shorter one"))?;
     Ok(if count <= KEPT as u64 {

@@ -1,16 +1,13 @@
 //! Operators of pictures and sequences beyond the classical ones: reductions, group normalisation, other sizes,
 //! transposed convolutions, contractions and recurrent layers.
 
-use super::constant::{Kind, Number};
 use super::evaluate::{described, inputs};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::Item;
 use super::layers::{epsilon, image, like, pair, window};
 use super::rearrange::{axes, place};
-use super::{Fault, Result};
-use crate::operator::{Cell, Part, Reducing, Taking};
-use crate::{Dim, Extent, Shape, ValueId};
+use super::{Fault, Importer, Item, Kind, Number, OnnxNode, Result};
+use crate::operator::{Cell, Part};
+use crate::{Dim, Extent, Reducing, Shape, Taking, ValueId};
+use haversack_devices::ensure;
 
 /// `shape` without `reduced`, or with ones in their places.
 fn left_of(shape: &Shape, reduced: &[usize], keeps: bool) -> Shape {
@@ -109,9 +106,7 @@ pub(super) fn scatter(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
         let places = importer.shape(indices).elements();
         return take(importer, node, data.clone(), Taking::LookUp, places, shape);
     }
-    if items.iter().any(Item::is_learned) {
-        return Err(Fault::mismatch(&shape, "values to write that need no gradient"));
-    }
+    ensure!(!items.iter().any(Item::is_learned), Fault::mismatch(&shape, "values to write that need no gradient"));
     let kind = items.first().map_or(Kind::Real, Item::kind);
     importer.computed(&items, shape, kind)
 }
@@ -141,16 +136,12 @@ pub(super) fn resize(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let wrong = || Fault::new("neither 'sizes' nor 'scales' is a constant for each axis; expected one of them");
     if let Some(sizes) = sizes {
         let target = described(importer, &sizes)?;
-        if target.rank() != shape.rank() {
-            return Err(wrong());
-        }
+        ensure!(target.rank() == shape.rank(), wrong());
         // Of a file with a batch of a number, that number stands for the batch.
         shape.0.iter_mut().zip(&target.0).filter(|(dim, _)| !dim.batched).for_each(|(dim, &size)| *dim = size);
     } else {
         let scales = importer.numbers(&scales.ok_or_else(wrong)?)?;
-        if scales.len() != shape.rank() {
-            return Err(wrong());
-        }
+        ensure!(scales.len() == shape.rank(), wrong());
         for (dim, scale) in shape.0.iter_mut().zip(&scales).filter(|(dim, _)| !dim.batched) {
             let scale = scale.real().filter(|scale| scale.is_finite() && *scale > 0.0).ok_or_else(wrong)?;
             dim.size = (dim.size as f64 * scale).floor() as u64;
@@ -285,9 +276,7 @@ pub(super) fn einsum(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let whole = complete(a, [&batch, &rows, &inner])
         && complete(b, [&batch, &columns, &inner])
         && complete(made, [&batch, &rows, &columns]);
-    if !letters.iter().all(|side| once(side)) || !whole {
-        return Err(wrong());
-    }
+    ensure!(letters.iter().all(|side| once(side)) && whole, wrong());
     let (x, y) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let shapes = [x, y].map(|operand| importer.network.shape(operand).clone());
     let size = |letter: char| {

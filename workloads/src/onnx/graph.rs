@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use super::{Fault, Result};
+use haversack_devices::ensure;
+
+use super::{AttributeProto, Fault, GraphProto, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto};
 
 /// A node; absent inputs and outputs are empty names.
 #[derive(Clone, Debug, Default)]
@@ -90,13 +91,9 @@ impl Graph {
         let initialisers: HashMap<String, TensorProto> =
             graph.initializer.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
         let inputs: Vec<_> = graph.input.into_iter().filter(|input| !initialisers.contains_key(&input.name)).collect();
-        if inputs.is_empty() {
-            return Err(Fault::new("the graph has no input; expected the samples"));
-        }
+        ensure!(!inputs.is_empty(), Fault::new("the graph has no input; expected the samples"));
         let outputs: Vec<String> = graph.output.into_iter().map(|output| output.name).collect();
-        if outputs.is_empty() {
-            return Err(Fault::new("the graph has no output; expected the scores to train"));
-        }
+        ensure!(!outputs.is_empty(), Fault::new("the graph has no output; expected the scores to train"));
         let nodes = graph.node.into_iter().enumerate().map(|(place, node)| named(place, node)).collect();
         Ok(Self { nodes, initialisers, inputs, outputs, opset })
     }
@@ -140,10 +137,8 @@ impl Graph {
                 return Err(Fault::new(what).at(node));
             }
         }
-        match self.outputs.iter().find(|name| !known.contains(name.as_str())) {
-            Some(name) => Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does"))),
-            None => Ok(()),
-        }
+        let Some(name) = self.outputs.iter().find(|name| !known.contains(name.as_str())) else { return Ok(()) };
+        Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does")))
     }
 
     /// Keeps the nodes that `output` needs, in an order of execution near the file's.

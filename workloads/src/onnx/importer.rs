@@ -2,15 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::constant::{Constant, Holder, Kind, Number, Origin, dims_of, elements, numbers_of};
-use super::graph::{Graph, OnnxNode};
-use super::items::{Item, Opaque, Order, Provenance, Source, Weight};
-use super::proto::TensorProto;
-use super::samples::Samples;
-use super::{Fault, Imported, Result, constant};
-use crate::network::Initial;
-use crate::operator::Copying;
-use crate::{Dim, Network, ParameterId, Role, Shape, StorageId, ValueId};
+use haversack_devices::ensure;
+
+use super::constant::{dims_of, elements, numbers_of};
+use super::{
+    Constant, Fault, Graph, Holder, Imported, Item, Kind, Number, OnnxNode, Opaque, Order, Origin, Provenance, Result,
+    Samples, Source, TensorProto, Weight, constant,
+};
+use crate::{Copying, Dim, Initial, Network, ParameterId, Role, Shape, StorageId, ValueId};
 
 /// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
 /// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.
@@ -378,9 +377,7 @@ impl<'a> Importer<'a> {
         }
         let sizes = shape.0.iter().map(|dim| u128::from(dim.size.max(1)));
         let product = { sizes }.try_fold(1_u128, |product, size| product.checked_mul(size).filter(|&p| p <= MOST));
-        if product.is_none() {
-            return Err(Fault::mismatch(shape, format!("a tensor of at most {MOST} elements")));
-        }
+        ensure!(product.is_some(), Fault::mismatch(shape, format!("a tensor of at most {MOST} elements")));
         if shape.0.iter().filter(|dim| dim.batched).count() > 1 {
             return Err(Fault::mismatch(shape, "the batch in one dimension only"));
         }

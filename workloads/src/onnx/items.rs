@@ -1,6 +1,6 @@
 //! What is known of each tensor while a graph is walked.
 
-use super::constant::{Constant, Kind, Origin};
+use super::{Constant, Kind, Origin};
 use crate::{Shape, ValueId};
 
 /// What is known of a tensor.

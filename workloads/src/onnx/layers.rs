@@ -1,14 +1,10 @@
 //! Operators with weights, products, pooling, normalisation, dropout and softmax.
 
-use super::constant::Number;
 use super::evaluate::broadcast;
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::{Item, Weight};
 use super::rearrange::{place, stretched};
-use super::{Fault, Result};
-use crate::operator::{Averaging, EPSILON, MOMENTUM, Reducing, Taking, Window};
-use crate::{Dim, Extent, ParameterId, Shape, ValueId};
+use super::{Fault, Importer, Item, Number, OnnxNode, Result, Weight};
+use crate::{Averaging, Dim, EPSILON, Extent, MOMENTUM, ParameterId, Reducing, Shape, Taking, ValueId, Window};
+use haversack_devices::ensure;
 
 /// Kernel sizes, strides and paddings beyond this are faults of the file.
 const MOST_POSITIONS: u64 = 1 << 24;
@@ -180,10 +176,7 @@ fn filter(importer: &mut Importer<'_>, node: &OnnxNode, original: ValueId, x: Va
 
 /// Input 2 as a bias of `features`, if it is given.
 fn bias(importer: &mut Importer<'_>, node: &OnnxNode, features: u64) -> Result<Option<ParameterId>> {
-    if importer.optional(node, 2)?.is_none() {
-        return Ok(None);
-    }
-    row(importer, node, 2, features).map(Some)
+    if importer.optional(node, 2)?.is_none() { Ok(None) } else { row(importer, node, 2, features).map(Some) }
 }
 
 /// Input `index` as a weight of one dimension of `size`.
@@ -363,9 +356,7 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let ([front @ .., _, inner], [behind @ .., rows, columns]) = (left.0.as_slice(), right.0.as_slice()) else {
         return Err(wrong());
     };
-    if inner != rows || inner.batched || columns.batched {
-        return Err(wrong());
-    }
+    ensure!(inner == rows && !inner.batched && !columns.batched, wrong());
     let wide = broadcast(&Shape(front.to_vec()), &Shape(behind.to_vec())).map_err(|_| wrong())?;
     let under = |shape: &Shape| {
         let tail = shape.0.iter().skip(shape.rank() - 2);

@@ -4,12 +4,11 @@
 
 use haversack_devices::text::nearest;
 
-use super::constant::{Constant, Kind, Number};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::Item;
-use super::{Fault, Result, evaluate, further, layers, pointwise, rearrange, slices};
-use crate::operator::{Pairing, Pointwise, Reducing, Unary};
+use super::{
+    Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, evaluate, further, layers, pointwise, rearrange,
+    slices,
+};
+use crate::{Pairing, Pointwise, Reducing, Unary};
 
 /// Adds what a node does to the network, and says what its first output is.
 type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item>;

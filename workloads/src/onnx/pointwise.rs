@@ -1,13 +1,8 @@
 //! Element-wise operators where a gradient flows.
 
-use super::constant::{Constant, Number};
 use super::evaluate::{broadcast, fold, inputs};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::Item;
-use super::{Fault, Result};
-use crate::network::ValueId;
-use crate::operator::{Addend, Mask, Pairing, Pointwise, Unary};
+use super::{Constant, Fault, Importer, Item, Number, OnnxNode, Result};
+use crate::{Addend, Mask, Pairing, Pointwise, Unary, ValueId};
 
 /// The two sides of a binary operator.
 enum Sides {

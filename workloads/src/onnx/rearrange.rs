@@ -1,13 +1,11 @@
 //! Operators that rearrange: reshape, transpose, slices, concatenation, look-ups.
 
-use super::constant::{Constant, KEPT, Kind, Number, elements};
+use super::constant::elements;
 use super::evaluate::{broadcast, described, inputs};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::{Item, Opaque, Order, Weight};
-use super::{Fault, Result};
+use super::{Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Opaque, Order, Result, Weight};
 use crate::operator::{Along, Part};
 use crate::{Dim, Shape, ValueId};
+use haversack_devices::ensure;
 
 /// `axis` counted from the front.
 pub(super) fn place(axis: i64, rank: usize) -> Result<usize> {
@@ -60,9 +58,7 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
     let total = product(&old.0)?;
     let known = product(&dims.iter().copied().flatten().collect::<Vec<_>>())?;
     let carried = dims.iter().flatten().any(|dim| dim.batched);
-    if dims.iter().filter(|dim| dim.is_none()).count() > 1 {
-        return Err(Fault::mismatch("more than one −1", "at most one"));
-    }
+    ensure!(dims.iter().filter(|dim| dim.is_none()).count() <= 1, Fault::mismatch("more than one −1", "at most one"));
     let left = total.checked_div(known).unwrap_or(0);
     let open = Dim { size: left, batched: batched && !carried };
     let shape = Shape(dims.iter().map(|dim| dim.unwrap_or(open)).collect());

@@ -6,9 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::constant::{Kind, Number, dims_of, numbers_of};
-use super::graph::{Graph, OnnxNode};
-use super::proto::{AttributeProto, TensorProto};
+use super::constant::{dims_of, numbers_of};
+use super::{AttributeProto, Graph, Kind, Number, OnnxNode, TensorProto};
 
 /// How far a constant may be from the one of a pattern, being written in fp32 or fp16.
 const CLOSE: f64 = 1e-3;

@@ -2,12 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::constant::Kind;
-use super::graph::Graph;
-use super::items::Source;
-use super::proto::{Dimension, ValueInfoProto};
-use super::{Fault, Result};
-use crate::shape::{Dim, Shape};
+use super::{Dimension, Fault, Graph, Kind, Result, Source, ValueInfoProto};
+use crate::{Dim, Shape};
 
 /// The name under which exporters usually leave the batch open.
 const BATCH: &str = "batch";

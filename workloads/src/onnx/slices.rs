@@ -1,13 +1,10 @@
 //! Operators that take a part of a tensor: slices, splits and look-ups.
 
-use super::constant::{Kind, Number};
-use super::graph::OnnxNode;
-use super::importer::Importer;
-use super::items::Item;
 use super::rearrange::place;
-use super::{Fault, Result, further};
-use crate::operator::{Along, Part, Taking};
-use crate::shape::{Dim, Extent, Shape};
+use super::{Fault, Importer, Item, Kind, Number, OnnxNode, Result, further};
+use crate::operator::{Along, Part};
+use crate::{Dim, Extent, Shape, Taking};
+use haversack_devices::ensure;
 
 /// Positions `start`, `start + step`, … along `axis`, `count` of them.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +39,7 @@ pub(super) fn slice(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
             continue;
         }
         let got = || format!("{shape} cut along axis {axis}");
-        if dim.batched {
-            return Err(Fault::mismatch(got(), "slices that leave the batch whole"));
-        }
+        ensure!(!dim.batched, Fault::mismatch(got(), "slices that leave the batch whole"));
         let (Some(start), Some(end)) = (start.int(), end.int()) else {
             return Err(Fault::mismatch(got(), "bounds that do not depend on the batch"));
         };

@@ -1,8 +1,7 @@
 //! A CPU cluster: what its cores do in a cycle, and the table of operating points that they all run at.
 
-use crate::device::{ClusterConstants, DvfsCurve, PowerConstants};
-use crate::units::{Factor, FlopsPerCycle, Hertz, Watts};
-use crate::{Int8Kernels, Precision};
+use crate::device::{DvfsCurve, PowerConstants};
+use crate::{ClusterConstants, Factor, FlopsPerCycle, Hertz, Int8Kernels, Precision, Watts};
 
 /// Frequencies that differ by less are one: data sheets and tables round.
 const TOLERANCE: f64 = 0.0005;

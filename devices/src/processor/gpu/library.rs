@@ -6,11 +6,11 @@
 //! tile. The library takes the fastest of its kernels, as cuDNN's benchmark mode does. Tensor cores read channels side by
 //! side: in NCHW, operands and results are converted in passes of their own.
 
-use crate::processor::gpu::{Gpu, by_dram};
+use crate::processor::gpu::by_dram;
 use crate::processor::power::{Limit, longest};
-use crate::stack::{Library, StackOnGpu};
-use crate::units::Bytes;
-use crate::work::{Matrices, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Work};
+use crate::stack::Library;
+use crate::work::Matrices;
+use crate::{Bytes, Gpu, MemoryFormat, OperatorKind, Precision, Product, ProductRole, StackOnGpu, Work};
 
 /// Rows and columns of the tiles that CUTLASS and cuDNN have kernels for.
 const TILES: [(u64, u64); 8] = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 32)];

@@ -12,8 +12,7 @@
 
 use super::{Gpu, PIPELINE, by_dram};
 use crate::processor::power::{Limit, Stalls, longest};
-use crate::units::{Bytes, Interval, Nanos};
-use crate::{Cost, StackOnGpu};
+use crate::{Bytes, Cost, Interval, Nanos, StackOnGpu};
 
 /// Cycles of an atomic on shared memory, whose bank it reads and writes at a word a cycle (CUDA C++ Programming Guide,
 /// on shared memory).

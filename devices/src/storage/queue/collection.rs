@@ -1,9 +1,8 @@
 //! What the flash does of its own accord where its write cache is full: a part of it is moved on at a time, and a block that was
 //! moved is erased.
 
-use crate::storage::Flash;
 use crate::storage::flash::{Demand, MOVED, WriteCache};
-use crate::units::Bytes;
+use crate::{Bytes, Flash};
 
 /// A piece of that work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 mod lanes;
 
-use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
+use haversack_devices::{Bytes, BytesPerSecond, Nanos};
 use lanes::Lanes;
 
 use super::{

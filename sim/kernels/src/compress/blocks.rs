@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use super::Shape;
-use super::error::CodecError;
-use super::wire::Reader;
-use crate::isa::Isa;
+use super::{CodecError, Reader, Shape};
+use crate::Isa;
 use crate::simd::{Loops, compiled};
 
 /// How a salient channel is cut.

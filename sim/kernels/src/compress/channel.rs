@@ -1,6 +1,6 @@
 //! What is known of a channel before it is compressed: its range, and whether the 3σ rule calls it salient.
 
-use crate::isa::Isa;
+use crate::Isa;
 use crate::simd::{Loops, compiled};
 
 /// The share of a normal distribution that lies beyond three standard deviations, on both sides together.

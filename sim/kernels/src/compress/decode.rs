@@ -1,14 +1,9 @@
 //! From bytes to a feature map.
 
-use super::Shape;
-use super::blocks::Mask;
-use super::error::CodecError;
-use super::extras::BitReader;
-use super::frame::FrameReader;
-use super::lorenzo::Steps;
-use super::wire::{Reader, Record, read};
-use crate::isa::Isa;
-use crate::quantise::{Bits, Format, Grouping, Layout, dequantise_into};
+use super::wire::read;
+use super::{BitReader, CodecError, FrameReader, Mask, Reader, Record, Shape, Steps};
+use crate::quantise::dequantise_into;
+use crate::{Bits, Format, Grouping, Isa, Layout};
 
 /// Decompresses what [`Codec::compress`](super::Codec::compress) wrote, whatever its mode was.
 ///

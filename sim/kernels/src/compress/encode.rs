@@ -1,15 +1,12 @@
 //! From a feature map to bytes.
 
-use super::blocks::{Blocks, Mask};
-use super::channel::{Statistics, ThreeSigma};
-use super::error::CodecError;
-use super::extras::BitWriter;
-use super::frame::FrameWriter;
-use super::lorenzo::Steps;
-use super::wire::{self, Record, Sections};
-use super::{Bound, Codec, FeatureMap, Mode, Shape, Summary};
-use crate::isa::Isa;
-use crate::quantise::{Bits, Format, GROUP, Grouping, Layout, Rounding, Scale, quantise_into};
+use super::wire::{self};
+use super::{
+    BitWriter, Blocks, Bound, Codec, CodecError, FeatureMap, FrameWriter, Mask, Mode, Record, Sections, Shape,
+    Statistics, Steps, Summary, ThreeSigma,
+};
+use crate::quantise::{Scale, quantise_into};
+use crate::{Bits, Format, GROUP, Grouping, Isa, Layout, Rounding};
 
 /// Of what is left of the bound when f32 arithmetic has had its share: an inverse, a product and the product back each
 /// err by 2^-24 of the element's magnitude.

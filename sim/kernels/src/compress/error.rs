@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::Shape;
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// Why a tensor cannot be compressed, or bytes not decompressed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

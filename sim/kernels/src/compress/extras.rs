@@ -1,6 +1,6 @@
 //! Bits one after the other, from the lowest up: what a symbol alone does not say of a large miss.
 
-use super::error::CodecError;
+use super::CodecError;
 
 /// A string of bits in the making.
 #[derive(Debug, Default)]

@@ -1,10 +1,8 @@
 //! Symbols in frames: each with its own code, and without the blocks that are all zero.
 
-use super::error::CodecError;
-use super::huffman;
-use super::streams::{Code, Emit, Read, STREAMS, most_bytes, quarter};
-use super::wire::Reader;
-use crate::isa::Isa;
+use super::streams::{most_bytes, quarter};
+use super::{Code, CodecError, Emit, Read, Reader, STREAMS, huffman};
+use crate::Isa;
 use crate::simd::{Loops, compiled};
 
 /// Symbols of a frame, but for the last: a second-level cache holds them beside what is made of them.

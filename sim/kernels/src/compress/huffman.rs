@@ -1,6 +1,6 @@
 //! Canonical Huffman codes over bytes, of at most [`LONGEST`] bits.
 
-use super::error::CodecError;
+use super::CodecError;
 
 /// Bits of the longest code: so a table of 4096 entries decodes any, and four of them fit a 64-bit register beside what
 /// a byte has left.

@@ -8,9 +8,8 @@
 //! A row goes on where the one above it ends, as on a helix: the left neighbour of a row's first element is the last of
 //! the row above. What lies before the first element is 0. So a channel is one run of elements, whatever its width.
 
-use super::error::CodecError;
-use super::extras::{BitReader, BitWriter};
-use crate::isa::Isa;
+use super::{BitReader, BitWriter, CodecError};
+use crate::Isa;
 use crate::simd::{Loops, compiled};
 
 /// Adding it to a float of magnitude up to 2^22 leaves no bits for a fraction: 1.5 · 2^23.

@@ -3,8 +3,7 @@
 //! Decoding one string is a chain of look-ups in which each waits for the one before; four of them take hardly longer
 //! than one. String i holds the i-th quarter of the symbols.
 
-use super::error::CodecError;
-use super::huffman::{LONGEST, TABLE};
+use super::{CodecError, LONGEST, TABLE};
 use crate::simd::Loops;
 
 /// Strings side by side.

@@ -15,9 +15,8 @@
 //!
 //! Numbers are little-endian. A tensor without elements has empty sections.
 
-use super::Shape;
-use super::error::CodecError;
-use crate::quantise::Bits;
+use super::{CodecError, Shape};
+use crate::Bits;
 
 const MAGIC: [u8; 4] = *b"hvfm";
 /// The version that is written and read.

@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use super::matrix::{Lines, Matrix};
 use super::panels::Panels;
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{LANES, Simd, Tiled, dispatch_tiled, words_mut};
+use crate::{Isa, KernelError};
 
 /// The most terms of a sum that an i32 is sure to hold: each is at most 128 · 128 = 2^14, and 2^17 of them would be
 /// 2^31, one more than [`i32::MAX`].

@@ -1,9 +1,8 @@
 //! The weight gradient of a batch from those of its micro-batches (Mandheling, section 3.5, equation 4).
 
 use super::rescale::{LARGEST_SHIFT, Rounder, rounded};
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch, words, words_mut};
+use crate::{Isa, KernelError};
 
 /// The most micro-batches whose sum an i32 is sure to hold: 2^24 times -128 is [`i32::MIN`].
 const MOST_PARTIALS: usize = 1 << 24;

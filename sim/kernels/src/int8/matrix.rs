@@ -1,6 +1,6 @@
 //! Views of i8 matrices.
 
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// A matrix of i8 in row-major order, or the transpose of one: nothing is moved.
 ///

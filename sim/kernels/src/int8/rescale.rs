@@ -1,8 +1,7 @@
 //! From i32 back to i8: the shift that takes off the bits by which a tensor is too wide.
 
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch, words};
+use crate::{Isa, KernelError};
 
 /// The most bits that [`round_shift`] shifts by.
 pub const LARGEST_SHIFT: u32 = 31;

@@ -1,7 +1,7 @@
 //! How many bits, how many ranges, in which order: all that says how a packed tensor is to be read.
 
 use super::layout::{Layout, Segment, Slot};
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// Elements that share a range under [`Grouping::Group256`], as in `ActNN` (Chen et al., ICML 2021).
 pub const GROUP: usize = 256;

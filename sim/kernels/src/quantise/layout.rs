@@ -3,7 +3,7 @@
 use strum::IntoStaticStr;
 
 use super::format::Bits;
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// Lanes of the interleaved order: part of the format, not of any instruction set.
 pub const LANES: usize = crate::simd::LANES;

@@ -2,9 +2,8 @@
 //!
 //! Bit `i % 32` of word `i / 32` belongs to element i; the bits after the last element are zero.
 
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::{Isa, KernelError};
 
 /// Words that hold the mask of `len` elements.
 pub const fn mask_words(len: usize) -> usize {

@@ -6,9 +6,8 @@ use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
 use super::rounding::{Chance, Nearest, Rounder, Rounding, word_bias};
 use super::scale::Scale;
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::{Isa, KernelError};
 
 /// Quantises `values` and packs them into `words` and `params`, which are [`Format::words`] and [`Format::params`] long.
 ///

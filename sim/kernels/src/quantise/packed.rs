@@ -5,8 +5,7 @@ use super::pack::quantise_into;
 use super::rounding::Rounding;
 use super::scale::Scale;
 use super::unpack::dequantise_into;
-use crate::error::KernelError;
-use crate::isa::Isa;
+use crate::{Isa, KernelError};
 
 /// A packed tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,8 @@ use super::block::{Block, Codes, combine, split};
 use super::format::{Bits, Format, Grouping};
 use super::rounding::{Nearest, Rounder};
 use super::scale::{Scale, range_error};
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::{Isa, KernelError};
 
 /// Packs a tensor of `len` elements with fewer bits, over the same range, and says how it is then to be read.
 ///

@@ -1,7 +1,7 @@
 //! The minimum and the step of a range of values, and how they are stored.
 
 use super::format::{Bits, Format, GROUP, Grouping};
-use crate::error::KernelError;
+use crate::KernelError;
 
 /// What turns codes back into values: `minimum + code * step`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,9 +5,8 @@ use super::format::{Format, GROUP, Grouping, with_width};
 use super::layout::Layout;
 use super::pack::common_divisor;
 use super::scale::Scale;
-use crate::error::KernelError;
-use crate::isa::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
+use crate::{Isa, KernelError};
 
 /// Unpacks and dequantises a tensor of `out.len()` elements.
 ///

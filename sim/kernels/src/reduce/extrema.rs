@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::isa::Isa;
+use crate::Isa;
 use crate::simd::{Kernel, LANES, STREAMED_FROM, STREAMS, Simd, dispatch, identity, streams};
 
 /// Lanes of the scalar twin.

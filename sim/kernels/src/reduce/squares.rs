@@ -1,6 +1,6 @@
 //! Sums of squares: f32 lanes, emptied into f64 before they lose digits.
 
-use crate::isa::Isa;
+use crate::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Elements that are summed on their own before their sum joins the others: 256 KiB.

@@ -8,7 +8,7 @@
 //! the smallest block that fits is taken, the oldest among equals. Segments stay reserved until a
 //! new one would exceed the budget; then those that are entirely free are given back.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
 use crate::slots::Slots;

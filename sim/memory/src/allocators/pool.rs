@@ -4,7 +4,7 @@
 //! size. Two halves are one again once neither is in use, so that a block whose last splinter lives serves no larger request.
 //! Nothing of it is given back before the end; weights, states and gradients do not lie in it.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
 use crate::slots::Slots;

@@ -1,6 +1,6 @@
 //! The arena: the pages of every activation by its id.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, ensure};
 use thiserror::Error;
 
 use super::blocks::{Blocks, List};
@@ -103,15 +103,9 @@ impl PageArena {
 
     fn build(config: ArenaConfig, with_data: bool) -> Result<Self, PageError> {
         let ArenaConfig { page, step, budget } = config;
-        if page == Bytes::ZERO {
-            return Err(PageError::EmptyPage);
-        }
-        if budget < page {
-            return Err(PageError::BudgetBelowPage { budget, page });
-        }
-        if step < page {
-            return Err(PageError::StepBelowPage { step, page });
-        }
+        ensure!(page != Bytes::ZERO, PageError::EmptyPage);
+        ensure!(budget >= page, PageError::BudgetBelowPage { budget, page });
+        ensure!(step >= page, PageError::StepBelowPage { step, page });
         let blocks = Blocks::new(page.0, step.0, budget.0, with_data);
         Ok(Self { blocks, lists: Vec::new(), stored: 0 })
     }
@@ -121,12 +115,8 @@ impl PageArena {
     /// # Errors
     /// An id that is too large or taken, or a budget that is full.
     pub fn insert(&mut self, id: u32, size: Bytes) -> Result<Effects, PageError> {
-        if id >= IDS {
-            return Err(PageError::IdTooLarge(id));
-        }
-        if self.list(id).is_ok() {
-            return Err(PageError::KnownId(id));
-        }
+        ensure!(id < IDS, PageError::IdTooLarge(id));
+        ensure!(self.list(id).is_err(), PageError::KnownId(id));
         let (list, effects) = self.blocks.take(size.0).map_err(|missing| PageError::Full {
             id,
             missing: Bytes(missing),
@@ -147,9 +137,7 @@ impl PageArena {
     pub fn shrink(&mut self, id: u32, size: Bytes) -> Result<(), PageError> {
         let mut list = self.list(id)?;
         let held = list.size();
-        if size.0 > held {
-            return Err(PageError::Grows { id, held: Bytes(held), wanted: size });
-        }
+        ensure!(size.0 <= held, PageError::Grows { id, held: Bytes(held), wanted: size });
         self.blocks.cut(&mut list, size.0);
         self.lists[id as usize] = Some(list);
         self.stored -= held - size.0;
@@ -207,9 +195,7 @@ impl PageArena {
     }
 
     fn readable(&self, id: u32, length: usize) -> Result<List, PageError> {
-        if !self.blocks.has_data() {
-            return Err(PageError::NoData);
-        }
+        ensure!(self.blocks.has_data(), PageError::NoData);
         let list = self.list(id)?;
         if length as u64 != list.size() {
             return Err(PageError::WrongLength { id, size: Bytes(list.size()), given: Bytes(length as u64) });

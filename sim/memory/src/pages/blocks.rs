@@ -1,7 +1,7 @@
 //! Blocks of pages in one numbering, a bitmap of the free ones, and the links that chain the pages of an activation. They
 //! know lists of pages, not activations.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, ensure};
 
 use super::Effects;
 
@@ -72,9 +72,7 @@ impl Blocks {
         let wanted = size.div_ceil(self.page);
         let most = self.capacity() / self.page;
         let missing = u64::from(self.used).saturating_add(wanted).saturating_sub(most);
-        if missing > 0 {
-            return Err(missing.saturating_mul(self.page));
-        }
+        ensure!(missing == 0, missing.saturating_mul(self.page));
         let mut effects = Effects::default();
         while (self.next.len() as u64 - u64::from(self.used)) < wanted {
             let block = self.step.min(most - self.next.len() as u64);

@@ -1,6 +1,6 @@
 //! The page table: which activation goes first when memory or time runs out.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 
 use super::{IDS, PageError, Rank, Tournament};
 
@@ -55,9 +55,7 @@ impl PageTable {
     /// # Errors
     /// An empty page.
     pub fn new(page: Bytes) -> Result<Self, PageError> {
-        if page == Bytes::ZERO {
-            return Err(PageError::EmptyPage);
-        }
+        ensure!(page != Bytes::ZERO, PageError::EmptyPage);
         Ok(Self { page: page.0, order: Tournament::default(), entries: Vec::new(), demand: 0 })
     }
 
@@ -66,12 +64,8 @@ impl PageTable {
     /// # Errors
     /// An id that is too large or taken, an importance that is not a number.
     pub fn insert(&mut self, id: u32, size: Bytes, keys: Keys) -> Result<(), PageError> {
-        if id >= IDS {
-            return Err(PageError::IdTooLarge(id));
-        }
-        if self.entry(id).is_ok() {
-            return Err(PageError::KnownId(id));
-        }
+        ensure!(id < IDS, PageError::IdTooLarge(id));
+        ensure!(self.entry(id).is_err(), PageError::KnownId(id));
         if id as usize >= self.entries.len() {
             self.entries.resize(id as usize + 1, None);
         }

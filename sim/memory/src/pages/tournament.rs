@@ -98,10 +98,8 @@ impl Tournament {
     }
 
     fn winner(&self, node: usize, tighter: Tighter) -> u32 {
-        match node.checked_sub(self.ranks.len()) {
-            Some(leaf) => leaf as u32,
-            None => self.winners[node][tighter as usize],
-        }
+        let Some(leaf) = node.checked_sub(self.ranks.len()) else { return self.winners[node][tighter as usize] };
+        leaf as u32
     }
 
     /// The better of two ids of which the left is the smaller.

@@ -11,10 +11,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 
-use super::fault::Fault;
-use super::{Access, Costs, Flash, PhoneError, PhoneMemory, RegionId, Stall, Transfer};
+use super::{Access, Costs, Fault, Flash, PhoneError, PhoneMemory, RegionId, Stall, Transfer};
 
 /// Who touches memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -375,9 +374,7 @@ impl PhoneMemory {
 
     fn touch_and_wait(&mut self, touch: Touch, now: Nanos, flash: &mut dyn Flash) -> Result<Stall, PhoneError> {
         self.pass(now, flash);
-        if self.region(touch.region).is_err() {
-            return Err(PhoneError::Killed(Stall::default()));
-        }
+        ensure!(self.region(touch.region).is_ok(), PhoneError::Killed(Stall::default()));
         self.actors.get_mut(CALLER).touches.push_back(touch);
         self.rouse(CALLER);
         loop {

@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 
-use super::actors::{Doing, Touch};
-use super::extents::{DIRTY, LISTS, State, WORKINGSET};
-use super::reclaim::{CLUSTER, Look, PATIENCE, Reclaimer};
-use super::settings::PAGE;
-use super::{ANON, Access, FILE, Flash, Lists, PINNED, PhoneError, PhoneMemory};
+use super::{
+    ANON, Access, CLUSTER, DIRTY, Doing, FILE, Flash, LISTS, Lists, Look, PAGE, PATIENCE, PINNED, PhoneError,
+    PhoneMemory, Reclaimer, State, Touch, WORKINGSET,
+};
 
 /// How far an actor has come with the extent that it touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -395,9 +394,7 @@ impl PhoneMemory {
     fn alive(&self, actor: u32) -> Result<(), PhoneError> {
         let known = self.actors.get(actor);
         let region = known.touches.front().map(|touch| touch.region);
-        if region.is_some_and(|region| self.region(region).is_err()) {
-            return Err(PhoneError::Killed(known.stall));
-        }
+        ensure!(region.is_none_or(|region| self.region(region).is_ok()), PhoneError::Killed(known.stall));
         Ok(())
     }
 

@@ -14,11 +14,9 @@
 //! Left out: that ageing is put off at the first priority of a scan and is kswapd's before it reclaims; higher tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a
 //! page that is found young; control groups.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
-use super::extents::{Extents, LISTS, State, WORKINGSET};
-use super::reclaim::{Look, Step};
-use super::{ANON, FILE, Flash, Lists, PhoneMemory};
+use super::{ANON, Extents, FILE, Flash, LISTS, Lists, Look, PhoneMemory, State, Step, WORKINGSET};
 
 /// Generations that are not evicted (`MIN_NR_GENS`): what is young and what was young in the last walk.
 const KEPT: u64 = 2;

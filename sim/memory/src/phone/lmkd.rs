@@ -4,12 +4,9 @@
 //! for a window after one it polls. [`decide`] is its decision, in the order of the source.
 
 use haversack_devices::system::Victim;
-use haversack_devices::units::{Bytes, Factor, Nanos};
-use haversack_devices::{Device, System};
+use haversack_devices::{Bytes, Device, Factor, Nanos, System};
 
-use super::pressure::Events;
-use super::settings::PAGE;
-use super::{ANON, FILE, KillReason, PhoneError, PhoneMemory};
+use super::{ANON, Events, FILE, KillReason, PAGE, PhoneError, PhoneMemory};
 
 /// The properties `ro.lmk.*` and the constants of its source. Percentages are whole numbers, as the properties are.
 #[derive(Clone, Debug, PartialEq)]

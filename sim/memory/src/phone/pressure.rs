@@ -1,11 +1,9 @@
 //! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the events of a window that wake
 //! lmkd.
 
-use haversack_devices::units::{Fraction, Nanos};
-use haversack_devices::{Device, System};
+use haversack_devices::{Device, Fraction, Nanos, System};
 
-use super::lmkd::Lmkd;
-use super::{Psi, PsiLine};
+use super::{Lmkd, Psi, PsiLine};
 
 /// How stalls of tasks become stalls of the phone.
 ///

@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 
-use super::extents::{DIRTY, Extent, NONE, State};
-use super::settings::{PAGE, PageMix};
 use super::{
-    ANON, Backing, FILE, Kill, KillReason, PINNED, PhoneError, PhoneMemory, ProcessId, ProcessUsage, RegionId,
+    ANON, Backing, DIRTY, Extent, FILE, Kill, KillReason, NONE, PAGE, PINNED, PageMix, PhoneError, PhoneMemory,
+    ProcessId, ProcessUsage, RegionId, State,
 };
 
 #[derive(Clone, Debug)]

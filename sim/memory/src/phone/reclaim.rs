@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
 use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET};
 use super::settings::PAGE;

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use strum::IntoStaticStr;
 use thiserror::Error;
 

@@ -1,13 +1,10 @@
 //! What a phone's memory is made of: sizes, watermarks, lists, swap and what reclaim costs a core.
 
-use haversack_devices::system::{Balance, PageLists};
+use haversack_devices::system::Balance;
 pub use haversack_devices::system::{PageCosts as Costs, PageMix, Watermarks};
-use haversack_devices::units::{Bytes, Factor, Nanos};
-use haversack_devices::{Device, System};
+use haversack_devices::{Bytes, Device, Factor, Nanos, PageLists, System};
 
-use super::PhoneError;
-use super::lmkd::Lmkd;
-use super::pressure::Spread;
+use super::{Lmkd, PhoneError, Spread};
 
 /// A page of the kernel, in bytes. Counters and [`Costs`] are in pages, whatever the extent.
 pub const PAGE: u64 = 4096;

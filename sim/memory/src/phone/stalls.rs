@@ -3,10 +3,9 @@
 //! A phone that is simulated page by page knows who waits when. Of a recording only `/proc/vmstat` is left: the same costs for
 //! each page, added up, are held against its `/proc/pressure/memory`.
 
-use haversack_devices::units::{Factor, Nanos};
+use haversack_devices::{Factor, Nanos};
 
-use super::reclaim::CLUSTER;
-use super::{Costs, Counters, PageMix};
+use super::{CLUSTER, Costs, Counters, PageMix};
 
 /// Clusters that one stalled allocation takes at most: reclaim goes on until it has its pages, or free memory is enough.
 const CLUSTERS: u64 = 4;

@@ -1,6 +1,6 @@
 //! Where evicted anonymous pages go: ZRAM's room, and the slots of the partition on flash.
 
-use super::extents::NONE;
+use super::NONE;
 
 /// Where anonymous pages go.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Time: what kswapd, the write queue, PSI and lmkd do while it passes.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
-use super::actors::Activity;
-use super::extents::State;
-use super::reclaim::{Look, PATIENCE, Reclaimer, Write};
-use super::{ANON, ActorId, Costs, FILE, Flash, KillReason, PhoneMemory, Transfer};
+use super::{
+    ANON, Activity, ActorId, Costs, FILE, Flash, KillReason, Look, PATIENCE, PhoneMemory, Reclaimer, State, Transfer,
+    Write,
+};
 
 /// The kernel's thread that reclaims.
 #[derive(Clone, Debug, Default)]

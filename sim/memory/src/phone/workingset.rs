@@ -2,8 +2,7 @@
 //! the generation that pages were evicted from (6.1), and
 //! what the return of pages has cost of late (`lru_note_cost`), which tips the balance between kinds.
 
-use super::extents::{LISTS, State, WORKINGSET};
-use super::{ANON, FILE, Lists, PhoneMemory};
+use super::{ANON, FILE, LISTS, Lists, PhoneMemory, State, WORKINGSET};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workingset {

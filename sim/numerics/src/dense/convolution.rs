@@ -13,15 +13,15 @@ mod weight;
 
 use haversack_kernels::Isa;
 use haversack_kernels::simd::LANES;
-use haversack_workloads::operator::Window;
+use haversack_workloads::Window;
 use rayon::prelude::*;
 
 use self::frame::Frame;
 use self::passes::{Pass, Passes};
 use self::weight::Frames;
 use super::sums::sum;
-use crate::error::{NumericsError, Result, expect_length, expect_window};
-use crate::meter::Meter;
+use crate::error::{Result, expect_length, expect_window};
+use crate::{Meter, NumericsError};
 
 /// Sizes of a convolution: the input is batch × channels × height × width, the weight filters × channels/groups × kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::ops::{AddAssign, Range};
 
-use haversack_workloads::operator::Window;
+use haversack_workloads::Window;
 use rayon::prelude::*;
 
 use super::parallel::rows_of_block;

@@ -2,7 +2,7 @@
 
 use haversack_kernels::Isa;
 use haversack_kernels::quantise::mask;
-use haversack_workloads::operator::{Addend, Unary};
+use haversack_workloads::{Addend, Unary};
 use rayon::prelude::*;
 
 use super::parallel::{BLOCK, blocks2};

@@ -3,8 +3,7 @@
 //!
 //! A sum of 133,000 products fits in 32 bits whatever the codes are; sums of more saturate where they would overflow.
 
-use haversack_kernels::Isa;
-use haversack_kernels::int8::{Gemm, Matrix};
+use haversack_kernels::{Gemm, Isa, Matrix};
 use rayon::prelude::*;
 
 use crate::dense::convolution::Convolution;

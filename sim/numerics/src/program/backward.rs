@@ -1,20 +1,15 @@
 //! Backward: a part of an operator's derivative.
 
 use haversack_kernels::Isa;
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::network::layout::Layout;
-use haversack_workloads::operator::{Averaging, Mask, Unary};
-use haversack_workloads::{Op, TensorId};
+use haversack_workloads::{Averaging, Layout, Mask, Op, OperatorNode, TensorId, Unary};
 
 use super::forward::{self, convolution, draw_mask, linear, matmul, mean, or_scratch, pool};
 use super::look::scatter_add;
-use super::operands::{Operands, Outputs};
-use super::run::Run;
-use super::{Derivative, Part, Passes, Result};
+use super::{Derivative, Operands, Outputs, Part, Passes, Result, Run};
 use crate::dense::batch_norm::Normalised;
 use crate::dense::transcendental::exp;
 use crate::dense::{elementwise, embedding, softmax, unary};
-use crate::memory::{Seen, Signs};
+use crate::{Seen, Signs};
 
 /// What a derivative works on.
 struct Derived<'d> {

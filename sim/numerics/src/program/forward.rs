@@ -1,14 +1,11 @@
 //! Forward: an operator of the network.
 
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::network::layout::Layout;
-use haversack_workloads::operator::{Averaging, Copying, EPSILON, MOMENTUM, Mask, Unary, Window};
-use haversack_workloads::{Network, Op, ValueId};
+use haversack_workloads::{
+    Averaging, Copying, EPSILON, Layout, MOMENTUM, Mask, Network, Op, OperatorNode, Unary, ValueId, Window,
+};
 
 use super::look::gather;
-use super::operands::{Operands, Outputs};
-use super::run::Run;
-use super::{Loss, Result, Statistics};
+use super::{Loss, Operands, Outputs, Result, Run, Statistics};
 use crate::dense::batch_norm::{Affine, BatchNorm};
 use crate::dense::concatenate::concatenate;
 use crate::dense::convolution::Convolution;
@@ -18,8 +15,7 @@ use crate::dense::matmul::Matmul;
 use crate::dense::mean::Mean;
 use crate::dense::pool::Pool;
 use crate::dense::{dropout, elementwise, embedding, loss, softmax, unary};
-use crate::eight;
-use crate::error::ProgramError;
+use crate::{ProgramError, eight};
 
 /// Fails for an operator of a network that says all that it computes, but that has no arithmetic here.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result {

@@ -11,19 +11,16 @@ mod rounding;
 mod standing;
 
 use haversack_workloads::mixed::{Arithmetic, Computes, Rewritten, with_initial_weights};
-use haversack_workloads::network::FP32;
-use haversack_workloads::training_graph::{Element, Node};
-use haversack_workloads::{Extent, Network, Phase, Role, StorageId, TensorId, TrainingGraph, WorkloadError, mixed};
+use haversack_workloads::{
+    Element, Extent, FP32, Network, Node, Phase, Role, StorageId, TensorId, TrainingGraph, WorkloadError, mixed,
+};
 
 use self::rounding::encode;
 use self::standing::Standing;
 use super::{Known, Loss, Pass, Program, Result, TensorKind};
-use crate::eight::Eight;
-use crate::error::ProgramError;
-use crate::memory::{Contents, Memory};
-use crate::meter::{Floats, Meter};
 use crate::optimiser::MOMENTUM;
-use crate::state::{State, before_training};
+use crate::state::before_training;
+use crate::{Contents, Eight, Floats, Memory, Meter, ProgramError, State};
 use rounding::LARGEST;
 
 /// What the nodes of a rewritten graph compute.

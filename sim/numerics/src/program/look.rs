@@ -1,12 +1,9 @@
 //! In which order the elements of a tensor are read.
 
-use haversack_workloads::TensorId;
-use haversack_workloads::network::layout::Layout;
+use haversack_workloads::{Layout, TensorId};
 
 use crate::dense::strided::Strided;
-use crate::error::ProgramError;
-use crate::memory::{Memory, Seen};
-use crate::meter::{Floats, Meter};
+use crate::{Floats, Memory, Meter, ProgramError, Seen};
 
 /// A tensor, and the order in which its elements are read: as they lie, or gathered stage by stage, each stage from
 /// what the one before gave.

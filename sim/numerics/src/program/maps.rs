@@ -1,9 +1,7 @@
 //! What storing a tensor otherwise has to know of it: its maps, which elements let a gradient through, and the windows
 //! that positions lie in.
 
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::operator::{Unary, Window};
-use haversack_workloads::{Network, Op};
+use haversack_workloads::{Network, Op, OperatorNode, Unary, Window};
 
 /// The maps of one sample of a tensor: `height` × `width` a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! What a node reads, in the order in which its kernel wants it.
 
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::{Network, TensorId, ValueId};
+use haversack_workloads::{Network, OperatorNode, TensorId, ValueId};
 
 use super::look::gather;
 use super::{Pass, Program, Result};
-use crate::eight::Eight;
-use crate::memory::{Contents, Memory, Seen, SeenIntegers};
-use crate::meter::Meter;
+use crate::{Contents, Eight, Memory, Meter, Seen, SeenIntegers};
 
 /// What the nodes of a micro-batch read.
 #[derive(Clone, Copy)]
@@ -29,10 +26,8 @@ impl<'m> Operands<'m> {
     /// The elements of a value, row by row.
     pub(super) fn value(&self, value: ValueId) -> Result<Seen<'m>> {
         let seen = self.memory.floats(self.network().value(value).storage)?;
-        match &self.program.looks[value as usize] {
-            None => Ok(seen),
-            Some(layout) => Ok(Seen::Copy(gather(layout, &seen, self.pass.samples, self.meter())?)),
-        }
+        let Some(layout) = &self.program.looks[value as usize] else { return Ok(seen) };
+        Ok(Seen::Copy(gather(layout, &seen, self.pass.samples, self.meter())?))
     }
 
     /// The ids of a value, row by row; those that do not depend on the batch once for each sample if the output has one.
@@ -144,8 +139,6 @@ impl Outputs {
 }
 
 fn floats_of(contents: &mut Option<Contents>) -> Option<&mut [f32]> {
-    match contents {
-        Some(Contents::Floats(values)) => Some(values),
-        _ => None,
-    }
+    let Some(Contents::Floats(values)) = contents else { return None };
+    Some(values)
 }

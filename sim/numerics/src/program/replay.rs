@@ -3,16 +3,13 @@
 //!
 //! The order of nodes is that of [`haversack_workloads::autograd`]; a graph in which another node comes is refused.
 
-use haversack_workloads::network::layout::Layout;
-use haversack_workloads::network::{FP32, OperatorNode};
-use haversack_workloads::operator::{Copying, View};
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{Network, Op, Phase, Role, TensorId, TrainingGraph, ValueId};
+use haversack_workloads::{
+    Copying, FP32, Layout, Network, Node, Op, OperatorNode, Phase, Role, TensorId, TrainingGraph, ValueId, View,
+};
 
 use super::forward::refused;
-use super::look::Look;
-use super::{Derivative, Part, Result, Step};
-use crate::error::ProgramError;
+use super::{Derivative, Look, Part, Result, Step};
+use crate::ProgramError;
 
 /// The arithmetic of every node of `graph`, in its order.
 pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Step>> {
@@ -56,11 +53,9 @@ impl<'a> Replay<'a> {
     }
 
     fn forward(&mut self) -> Result {
-        for (id, node) in (0..).zip(&self.network.nodes) {
-            if !node.op.is_look() {
-                self.next(Phase::Forward, Some(id))?;
-                self.steps.push(Step::Forward(id));
-            }
+        for (id, _) in (0..).zip(&self.network.nodes).filter(|(_, node)| !node.op.is_look()) {
+            self.next(Phase::Forward, Some(id))?;
+            self.steps.push(Step::Forward(id));
         }
         Ok(())
     }

@@ -2,12 +2,9 @@
 
 use haversack_workloads::TensorId;
 
-use super::look::Look;
-use super::operands::{Operands, Outputs};
-use super::{Pass, Program, Result};
+use super::{Look, Operands, Outputs, Pass, Program, Result};
 use crate::dense::elementwise;
-use crate::memory::Memory;
-use crate::optimiser::Rule;
+use crate::{Memory, Rule};
 
 /// A node of a micro-batch, about to be computed.
 pub(super) struct Run<'r> {

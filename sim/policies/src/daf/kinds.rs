@@ -1,10 +1,9 @@
 //! Bits by the kind of layer that keeps a tensor.
 
-use haversack_workloads::training_graph::{LayerKind, Need};
-use haversack_workloads::{Phase, TrainingGraph};
+use haversack_workloads::{LayerKind, Need, Phase, TrainingGraph};
 
+use crate::PolicyError;
 use crate::entry::{Number, Numbers, Settings};
-use crate::error::PolicyError;
 
 /// Bits of what layers of a kind keep, in the order of the parameters; `None` where those of every tensor count.
 pub type KindBits = [Option<u8>; KIND_BITS.len()];

@@ -8,15 +8,14 @@
 //! two, in half of the batches where it is one. How far mini-batches scatter was measured on a network that trains in
 //! integers, by what the tensor is; where levels lie between whole numbers is drawn.
 
-use haversack_devices::stack::FactorConstants;
+use haversack_devices::FactorConstants;
 use haversack_engine::Stream;
-use haversack_workloads::training_graph::Tensor;
-use haversack_workloads::{Role, TensorId, TrainingGraph};
+use haversack_workloads::{Role, Tensor, TensorId, TrainingGraph};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 
-use crate::setting::Learned;
+use crate::Learned;
 
 /// The scale factors of a graph's tensors and who decides when each is taken anew.
 #[derive(Debug, Default)]

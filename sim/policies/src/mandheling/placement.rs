@@ -7,13 +7,11 @@
 //! Equations 1 to 3 know of a crossing only what the operator before has made. A map that forward saves crosses again for
 //! whichever side reads it in backward, and what lies on both sides crosses no more: as the executor does it.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::{OperatorKind, Product};
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{NodeId, Role, TensorId, TrainingGraph};
+use haversack_devices::{Bytes, Nanos, OperatorKind, Product};
+use haversack_workloads::{Node, NodeId, Role, TensorId, TrainingGraph};
 
 use super::factors::Factors;
-use crate::setting::{DspProfile, Setting};
+use crate::{DspProfile, Setting};
 
 /// The operators in a row, in the order of execution.
 ///
@@ -56,10 +54,7 @@ impl OperatorRow {
     pub(super) fn new(setting: &Setting<'_>, dsp: &dyn DspProfile, wanted: Wanted<'_>) -> Self {
         let graph = setting.graph;
         let mut row = Self { seldom: wanted.factors.is_some(), ..Self::default() };
-        for (place, node) in graph.nodes.iter().enumerate() {
-            if node.work.launches == 0 {
-                continue;
-            }
+        for (place, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.work.launches > 0) {
             if let Some(turns) = wanted.turns(node) {
                 let there = node.inputs.iter().map(|&input| crossing_for(graph, node, input, setting.batch)).sum();
                 let back = node.inputs.iter().map(|&input| graph.tensor(input).bytes.at(setting.batch)).sum();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use thiserror::Error;
 
 /// Which subgraphs are prepared in every iteration.

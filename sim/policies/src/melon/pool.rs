@@ -4,11 +4,10 @@
 //! Such a placement has gaps. How much larger than what lives in it the pool becomes, and what an operator needs while
 //! it runs, is what the planner's budget has to leave.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_workloads::{Extent, NodeId, TensorId, TrainingGraph, Uses};
 
-use crate::policy::ComputingBudget;
-use crate::setting::Setting;
+use crate::{ComputingBudget, Setting};
 
 /// Tensors that are placed one by one; smaller ones than these lie in gaps.
 const PLACED: usize = 4096;

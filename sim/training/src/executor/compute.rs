@@ -1,6 +1,6 @@
 //! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
 
-use haversack_numerics::program::{Pass, Statistics};
+use haversack_numerics::{Pass, Statistics};
 use haversack_workloads::{NodeId, Phase, TensorId};
 
 use super::Executor;

@@ -1,6 +1,6 @@
 //! Bringing the inputs of a node into memory; what was dropped is computed again.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 use haversack_workloads::{NodeId, TensorId};
 
 use super::Executor;

@@ -1,16 +1,12 @@
 //! Putting tensors away: once forward has used one for the last time the policy says how it is to be held, and under
 //! pressure it may be asked to take less.
 
-use haversack_devices::processor::Cost;
-use haversack_devices::storage::Direction;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Cost, Direction, Nanos, ensure};
 use haversack_memory::pages::Effects;
 use haversack_memory::phone::Access;
 use haversack_policies::importance::writes_parameter_gradients_only;
-use haversack_policies::quantised::{Control, WHOLE};
-use haversack_policies::{Holding, Storage};
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{Extent, NodeId, Phase, TensorId};
+use haversack_policies::{Control, Holding, Storage, WHOLE};
+use haversack_workloads::{Extent, Need, NodeId, Phase, TensorId};
 
 use super::Executor;
 use crate::error::{Result, RunError, Stop};
@@ -161,10 +157,9 @@ impl Executor<'_> {
     }
 
     fn check_candidate(&self, tensor: TensorId, action: &str) -> Result<(), Stop> {
-        if self.tensors.is_candidate(tensor) {
-            return Ok(());
-        }
-        Err(self.refused(action, tensor, "it is not whole in memory, or in use"))
+        let why = "it is not whole in memory, or in use";
+        ensure!(self.tensors.is_candidate(tensor), self.refused(action, tensor, why));
+        Ok(())
     }
 
     /// Gives up the weight gradients that need a tensor, for this iteration.

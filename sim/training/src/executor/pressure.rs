@@ -2,13 +2,10 @@
 //!
 //! On a phone in use: pages are touched before an operator runs, and a process that was ended starts again.
 
-use haversack_devices::storage::Direction;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Direction, Nanos, ensure};
 use haversack_memory::phone::{Access, Kill, Stall};
-use haversack_policies::planning::{Operations, Planner, Planning, Room};
-use haversack_policies::{Holding, Relief, Want};
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{Extent, NodeId, Phase, Role, TensorId};
+use haversack_policies::{Holding, Operations, Planner, Planning, Relief, Room, Want};
+use haversack_workloads::{Extent, Need, NodeId, Phase, Role, TensorId};
 
 use super::Executor;
 use crate::error::{Result, Stop};
@@ -225,9 +222,7 @@ impl Executor<'_> {
             let action = format!("shrink the micro-batch of {current} to {samples}");
             return Err(Stop::illegal(action, "a micro-batch shrinks to at least one sample and fewer than it has"));
         }
-        if self.clock.phase() != Phase::Forward {
-            return Err(Stop::Restart(samples));
-        }
+        ensure!(self.clock.phase() == Phase::Forward, Stop::Restart(samples));
         self.clock.discard(current - samples, current);
         self.set_samples(samples);
         Ok(())

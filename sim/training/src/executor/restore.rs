@@ -1,13 +1,9 @@
 //! Bringing back what is stored otherwise than whole, for those that read it; and ahead of them, where there is room.
 
-use haversack_devices::processor::Cost;
-use haversack_devices::storage::Direction;
-use haversack_devices::units::Nanos;
+use haversack_devices::{Cost, Direction, Nanos};
 use haversack_memory::phone::Access;
-use haversack_policies::Storage;
-use haversack_policies::quantised::Packing;
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{NodeId, Phase, TensorId};
+use haversack_policies::{Packing, Storage};
+use haversack_workloads::{Node, NodeId, Phase, TensorId};
 
 use super::Executor;
 use crate::error::Stop;

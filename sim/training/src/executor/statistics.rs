@@ -4,11 +4,10 @@
 //! each normalisation's mean and deviation, which the parts are normalised by then. In backward a part counts for
 //! itself: the two sums that its normalisations take of gradients are over its own samples.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_memory::Allocation;
-use haversack_policies::policy::BatchStatistics;
-use haversack_workloads::training_graph::{Element, Node};
-use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_policies::BatchStatistics;
+use haversack_workloads::{Element, Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use super::Executor;
 use crate::error::{RunError, Stop};

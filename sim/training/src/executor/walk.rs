@@ -1,7 +1,6 @@
 //! The story of a micro-batch: node after node of forward and backward; then the update.
 
-use haversack_devices::processor::{Cost, ProcessorKind};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Cost, Nanos, ProcessorKind};
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 
 use super::Executor;

@@ -4,8 +4,8 @@
 //! The two have memory spaces of their own. A tensor is where it was written, and on both sides once it was copied. A
 //! subgraph of the DSP is a run of nodes that no work of the CPU interrupts.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::policy::Offload;
+use haversack_devices::{Bytes, Nanos};
+use haversack_policies::Offload;
 use haversack_workloads::{NodeId, TensorId};
 
 use crate::machine::Machine;

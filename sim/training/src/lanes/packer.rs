@@ -6,8 +6,7 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::processor::CpuCores;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, CpuCores, Nanos};
 use haversack_engine::EventHandle;
 use haversack_policies::Storage;
 use haversack_workloads::TensorId;

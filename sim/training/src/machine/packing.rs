@@ -8,17 +8,16 @@
 //! How many times smaller the codec makes a map is the stack's, as it was measured on trained networks, by what made the
 //! map. A run with data compresses the values themselves, and has the sizes that come of that.
 
-use haversack_devices::processor::{CoreSelection, Cost, CpuCores, Frequency, Gpu, Processor, Stalls};
-use haversack_devices::stack::{CodecConstants, CodecRatios, StackOnGpu};
-use haversack_devices::units::{Bytes, BytesPerCycle, BytesPerSecond, Nanos};
-use haversack_devices::work::OperatorKind;
+use haversack_devices::{
+    Bytes, BytesPerCycle, BytesPerSecond, CodecConstants, CodecRatios, CoreSelection, Cost, CpuCores, Frequency, Gpu,
+    Nanos, OperatorKind, Processor, StackOnGpu, Stalls,
+};
 use haversack_gpu::Machine as Simt;
 use haversack_gpu::baseline::framework;
 use haversack_gpu::profile::{CONTROL, Profiler, Search};
 use haversack_kernels::KernelError;
 use haversack_kernels::quantise::{Bits, Layout};
-use haversack_policies::quantised::{Control, Packing};
-use haversack_policies::setting::{Compression, RestoreProfile, Swapping};
+use haversack_policies::{Compression, Control, Packing, RestoreProfile, Swapping};
 use haversack_workloads::{MapKind, Phase, TensorId, TrainingGraph};
 
 use super::Machine;

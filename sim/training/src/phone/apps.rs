@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
 
 use super::at_rest::{Pulse, Region};

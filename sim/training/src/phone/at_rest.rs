@@ -7,8 +7,7 @@
 //! swaps the part of it that is not in use, kswapd and direct reclaim meet its growth, and lmkd its pressure. The killer
 //! does not end it, since a recording has had its own kills already.
 
-use haversack_devices::storage::FlashQueue;
-use haversack_devices::units::{Bytes, Fraction, Nanos};
+use haversack_devices::{Bytes, FlashQueue, Fraction, Nanos};
 use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
 
 use super::flash::PhoneFlash;

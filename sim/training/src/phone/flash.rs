@@ -4,8 +4,7 @@
 //! How long a tensor takes is found when its transfer begins, from what is in the queue then; it holds up what comes later, which
 //! in turn does not hold it up. The app in front reads files at a steady rate beside its faults, without an effect on the page cache.
 
-use haversack_devices::storage::{Direction, Driver, FlashQueue, Request};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Direction, Driver, FlashQueue, Nanos, Request};
 use haversack_memory::phone::{Flash, Transfer};
 
 /// Reads of a page at a time: what a fault waits for.

@@ -1,7 +1,6 @@
 //! A phone in use while a run trains on it: its system, who decides the budget there, and how often the run was ended.
 
-use haversack_devices::storage::Direction;
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Direction, Nanos};
 use haversack_memory::phone::{Access, Kill, Stall};
 use haversack_policies::budget::{BudgetRule, Round, Sample};
 use haversack_workloads::TensorId;

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_memory::phone::{Access, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
 use haversack_workloads::TensorId;
 

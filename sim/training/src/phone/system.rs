@@ -7,10 +7,10 @@
 //! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
 //! and of apps behind, which would make it `full` less often; and that the system and apps take cores from the trainer.
 
-use haversack_devices::storage::{Direction, Stream};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::storage::Stream;
+use haversack_devices::{Bytes, Direction, Nanos};
 use haversack_memory::phone::{Access, ActorId, Kill, Part, PhoneError, PhoneMemory, Stall, Touched};
-use haversack_policies::budget::SwapKind;
+use haversack_policies::SwapKind;
 use haversack_workloads::TensorId;
 
 use super::apps::Apps;

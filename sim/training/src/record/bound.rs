@@ -2,8 +2,7 @@
 
 use std::ops::AddAssign;
 
-use haversack_devices::processor::{Cost, Stalls};
-use haversack_devices::units::Nanos;
+use haversack_devices::{Cost, Nanos, Stalls};
 use haversack_workloads::NodeId;
 
 /// The parts of a time, by what each was bound by; they sum to the whole.

@@ -1,6 +1,6 @@
 //! What the phone's kernel saw of a run.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Kill, Psi};
 
 use crate::timeline::Pressure;

@@ -1,6 +1,6 @@
 //! From one form of a tensor to another.
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_memory::pages::{Effects, PageError};
 use haversack_policies::{Form, Storage};
 use haversack_workloads::{Extent, Role, TensorId};

@@ -10,12 +10,9 @@ use std::collections::HashMap;
 
 use haversack_devices::units::Bytes as Size;
 use haversack_memory::pages::PageArena;
-use haversack_numerics::eight::Eight;
-use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
-use haversack_numerics::{Bytes, Meter, Program, ProgramError};
-use haversack_policies::quantised::{Quantised, Rounding, WHOLE};
-use haversack_workloads::training_graph::Element;
-use haversack_workloads::{Role, TensorId, TrainingGraph};
+use haversack_numerics::{Bytes, Contents, Eight, Memory, Meter, Program, ProgramError, Seen, SeenIntegers, Signs};
+use haversack_policies::{Quantised, Rounding, WHOLE};
+use haversack_workloads::{Element, Role, TensorId, TrainingGraph};
 
 use self::coding::{Coding, Parts, Result, mark};
 pub use self::coding::{GivesBack, StoreError};
@@ -132,10 +129,8 @@ impl<'g> Values<'g> {
 
     /// How far the values of a tensor that is whole spread: see [`Coding::spread`].
     pub(super) fn spread(&self, tensor: TensorId) -> Option<f64> {
-        match &self.slots[tensor as usize].whole {
-            Some(Contents::Floats(values)) => Some(self.coding.spread(values)),
-            _ => None,
-        }
+        let Some(Contents::Floats(values)) = &self.slots[tensor as usize].whole else { return None };
+        Some(self.coding.spread(values))
     }
 
     /// Stores a tensor that is whole with `bits` bits a value; the bytes for the arena, if there is one.
@@ -288,10 +283,8 @@ impl<'g> Values<'g> {
 
     /// Whether all values of a tensor that is whole are finite; true of one that is not.
     pub(crate) fn is_finite(&self, tensor: TensorId) -> bool {
-        match &self.slots[tensor as usize].whole {
-            Some(Contents::Floats(values)) => values.iter().all(|value| value.is_finite()),
-            _ => true,
-        }
+        let Some(Contents::Floats(values)) = &self.slots[tensor as usize].whole else { return true };
+        values.iter().all(|value| value.is_finite())
     }
 
     /// What a tensor that is whole holds from now on, in eight bits if that is how it is held.
@@ -387,10 +380,8 @@ impl Memory for Carried<'_, '_> {
     }
 
     fn eight(&self, tensor: TensorId) -> Option<&Eight> {
-        match &self.values.slots[tensor as usize].whole {
-            Some(Contents::Eight(held)) => Some(held),
-            _ => None,
-        }
+        let Some(Contents::Eight(held)) = &self.values.slots[tensor as usize].whole else { return None };
+        Some(held)
     }
 
     fn kept_factor(&self, rescaled: TensorId, tensor: TensorId) -> Option<u32> {

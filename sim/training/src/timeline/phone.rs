@@ -1,6 +1,6 @@
 //! What happened on a phone in use beside the operators of an iteration, for its timeline.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Psi, Usage};
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@
 use super::super::Result;
 use super::super::context::{ImportContext, Place};
 use super::super::report::Reason;
-use crate::row::{CounterRow, INFERRED_AVAILABLE, UtcTime};
+use crate::{CounterRow, INFERRED_AVAILABLE, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
 const LATER_CLIENT: UtcTime = UtcTime::from_seconds(1_443_744_000);

@@ -15,9 +15,8 @@ use serde_json::{Map, Number, Value};
 use super::{LONGEST_NAME, Priority, priority};
 use crate::import::context::{ImportContext, digest};
 use crate::import::report::{Reason, excerpt};
-use crate::import::{CaratSemantics, LONGEST_LINE, Result};
-use crate::row::{Confidence, OomAdj, Source, UtcTime};
-use crate::{clock, state};
+use crate::import::{LONGEST_LINE, Result};
+use crate::{CaratSemantics, Confidence, OomAdj, Source, UtcTime, clock, state};
 
 /// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
 const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
@@ -200,10 +199,8 @@ impl Parser {
         if line.is_empty() {
             return What::Blank;
         }
-        match serde_json::from_str::<Record<'_>>(line) {
-            Ok(record) => What::Sample(Box::new(self.sample(&record, line, block, processes))),
-            Err(_) => What::Wrong(name(line, block)),
-        }
+        let Ok(record) = serde_json::from_str::<Record<'_>>(line) else { return What::Wrong(name(line, block)) };
+        What::Sample(Box::new(self.sample(&record, line, block, processes)))
     }
 
     fn sample(self, record: &Record<'_>, line: &str, block: &str, all: &mut Vec<Process>) -> Sample {

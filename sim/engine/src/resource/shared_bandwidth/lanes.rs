@@ -2,7 +2,7 @@
 //!
 //! Everything is in the integer units of [`crate::resource::rate`]; errors and bytes are the caller's.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
 use crate::agenda::Agenda;
 use crate::resource::span;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::frame::Frame;
 use super::product::{Product, most_rows, pack, tiles};
-use crate::meter::Meter;
+use crate::Meter;
 
 /// Parts that a batch is cut into, each with scratch space of its own, whatever the number of threads.
 const PARTS: usize = 16;

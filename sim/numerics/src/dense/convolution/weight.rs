@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::correlate::{Correlation, FILTERS};
 use super::frame::Frame;
 use super::outer::{DISTANCES, Outer, transpose, transposed_len};
-use crate::meter::Meter;
+use crate::Meter;
 
 /// Elements of frames from which no further sample is taken together with others.
 const FRAMED: usize = 1 << 17;

@@ -1,20 +1,14 @@
 //! Operators that choose among codes and change none: rectifiers and maxima. Nothing has to be brought to fp32 for them.
 
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::operator::{Unary, Window};
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{Op, TensorId, ValueId};
+use haversack_workloads::{Node, Op, OperatorNode, TensorId, Unary, ValueId, Window};
 
 use super::Integers;
 use super::standing::standing_for;
 use crate::dense::pool::Pool;
-use crate::eight::Eight;
-use crate::error::ProgramError;
-use crate::memory::{Contents, Memory};
 use crate::program::forward::pool;
 use crate::program::operands::Operands;
-use crate::program::{Derivative, Step};
-use crate::program::{Pass, Result};
+use crate::program::{Derivative, Result, Step};
+use crate::{Contents, Eight, Memory, Pass, ProgramError};
 
 /// A node that chooses, and where its tensors are.
 struct Choice<'c> {

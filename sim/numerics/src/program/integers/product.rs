@@ -1,26 +1,22 @@
 //! Products of integers: a layer's output and its gradients, summed in 32 bits and shifted to eight.
 
-use haversack_kernels::Isa;
-use haversack_kernels::int8::{Partial, accumulate};
+use haversack_kernels::int8::accumulate;
+use haversack_kernels::{Isa, Partial};
 use haversack_workloads::mixed::Rounding;
-use haversack_workloads::network::OperatorNode;
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{Op, Role, TensorId, ValueId};
+use haversack_workloads::{Node, Op, OperatorNode, Role, TensorId, ValueId};
 
 use super::Integers;
 use super::rounding::{exponent, power_of_two, shift_all, shift_to, step_for};
 use super::standing::standing_for;
 use crate::dense::convolution::Convolution;
 use crate::dense::linear::Linear;
-use crate::eight::{Eight, largest, sums};
-use crate::error::{NumericsError, ProgramError};
-use crate::memory::{Contents, Memory, Seen};
-use crate::meter::{Codes, Sums};
+use crate::eight::{largest, sums};
+use crate::meter::Sums;
 use crate::program::forward::{convolution, linear, refused};
 use crate::program::look::Look;
 use crate::program::operands::Operands;
-use crate::program::{Derivative, Part, Step};
-use crate::program::{Pass, Result};
+use crate::program::{Derivative, Part, Result, Step};
+use crate::{Codes, Contents, Eight, Memory, NumericsError, Pass, ProgramError, Seen};
 
 /// Bits of a code's magnitude.
 const CODE_BITS: i32 = 7;

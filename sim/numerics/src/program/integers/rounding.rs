@@ -1,13 +1,12 @@
 //! From wide sums and from fp32 values to codes.
 
-use haversack_kernels::Isa;
-use haversack_kernels::int8::{LARGEST_SHIFT, round_shift, rounded};
+use haversack_kernels::int8::{round_shift, rounded};
+use haversack_kernels::{Isa, LARGEST_SHIFT};
 use haversack_workloads::mixed::Rounding;
 
-use crate::eight::{Eight, largest};
+use crate::eight::largest;
 use crate::error::Result;
-use crate::memory::Contents;
-use crate::meter::Meter;
+use crate::{Contents, Eight, Meter};
 
 /// The largest code.
 pub(super) const LARGEST: i8 = 127;

@@ -4,17 +4,12 @@
 //! times a power of two are exact in fp32, and so are the maxima, signs and sums of them that operators between products
 //! make: rounding happens only where they become codes again.
 
-use haversack_workloads::operator::Unary;
-use haversack_workloads::training_graph::Node;
-use haversack_workloads::{Op, Role, TensorId};
+use haversack_workloads::{Node, Op, Role, TensorId, Unary};
 
 use super::Integers;
 use super::rounding::encode;
-use crate::error::ProgramError;
-use crate::memory::{Contents, Memory, Seen, SeenIntegers, Signs};
-use crate::meter::Meter;
-use crate::program::{Passes, Program};
 use crate::program::{Result, Step};
+use crate::{Contents, Memory, Meter, Passes, Program, ProgramError, Seen, SeenIntegers, Signs};
 
 /// What stands for the tensors of one node of the eager graph.
 pub(super) struct Standing<'m> {

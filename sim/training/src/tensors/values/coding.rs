@@ -11,11 +11,9 @@ use haversack_kernels::quantise::{self as kernel, Bits, Format, GROUP, Grouping,
 use haversack_kernels::{Isa, KernelError, reduce};
 use haversack_memory::pages::PageError;
 use haversack_numerics::dense::transcendental::{exp, ln};
-use haversack_numerics::memory::{Contents, Memory};
-use haversack_numerics::program::{Map, Passes, Positions, Scale};
-use haversack_numerics::{Bytes, Floats, Integers, Meter, Program};
-use haversack_policies::Storage;
-use haversack_policies::quantised::{Quantised, Rounding, StoredParts, WHOLE};
+use haversack_numerics::program::{Positions, Scale};
+use haversack_numerics::{Bytes, Contents, Floats, Integers, Map, Memory, Meter, Passes, Program};
+use haversack_policies::{Quantised, Rounding, Storage, StoredParts, WHOLE};
 use haversack_workloads::TensorId;
 use thiserror::Error;
 
