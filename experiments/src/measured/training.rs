@@ -74,14 +74,19 @@ pub struct Rounds {
     /// All phones.
     pub phones: u64,
     /// Phones that can take part.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub eligible: u64,
     /// Phones of which a part was taken in, and the share of all samples that they hold, in percent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub contributed: u64,
     /// See above.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub reached: f64,
+}
+
+/// Whether files leave a number out: those from before it was counted have none.
+fn is_none<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Learned {

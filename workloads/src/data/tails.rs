@@ -4,6 +4,14 @@
 //! 1 / (m + 1), around a centre of the class. A cluster varies in four directions of its class, and each value has noise.
 //! The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their number (Hutter,
 //! "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
+//!
+//! Measured by `sim/federation/tests/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one local epoch
+//! in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
+//!
+//! | set | rounds | accuracy | over the largest class | last fifth | exponent | half the width |
+//! |---|---|---|---|---|---|---|
+//! | `tails-4` | 400 | 89.0 % | 3.2 | −0.7 points | 0.227 | −7.8 points |
+//! | `tails-20` | 200 | 73.8 % | 8.9 | +1.6 points, no plateau yet | 0.207 | −18.8 points |
 
 use super::augmentation::Draws;
 use super::set::DataSet;

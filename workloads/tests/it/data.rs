@@ -2,7 +2,7 @@
 
 use haversack_workloads::data::{
     Augmentation, Content, DataSet, ImageForm, Inputs, Part, SampleForm, Samples, epoch_order, glyphs, phrases,
-    split_off,
+    split_off, tails,
 };
 
 /// Two images of one channel, 2 × 3, and nothing else.
@@ -97,6 +97,7 @@ fn the_sets_made_by_code_are_the_same_bytes_on_every_machine() {
     // Digests of a first run: whoever changes a set changes what every accuracy was measured on.
     assert_eq!(format!("{:016x}", phrases::data_set().digest()), "2f82a0535fad3ee6");
     assert_eq!(format!("{:016x}", glyphs::data_set().digest()), "a714b94602be09f4");
+    assert_eq!(format!("{:016x}", tails::data_set("tails-4").unwrap().digest()), "7f4f74e19c58e947");
 }
 
 #[test]

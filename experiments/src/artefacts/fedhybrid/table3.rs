@@ -171,7 +171,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
             let federation = &group.federations[place];
             let speedup = of_most(&group.speedups(place));
             let factors = group.factors(place).map(|factor| of_most(&factor));
-            let equal = group.equal(place).map(|points| median(points));
+            let equal = group.equal(place).map(median);
             outcome.row((group.task.1, method.name, speedup, factors, equal, costs(federation)))?;
             let row = |metric: &str| format!("fedhybrid/{}/{}/{}/{metric}", comparison.table, group.task.0, method.id);
             if place == 0 && !comparison.has_baseline {
@@ -201,6 +201,20 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
     outcome.words("stand-in", stand_in(context, TASKS[0].0, &groups[0].federations)?);
     offer(context, &mut outcome, comparison, &groups)?;
     outcome.panel("", grid.bars("speedup"), Axis::default(), from_zero("speed-up over random selection", ""));
+    let mut bars = Bars::new(TASKS.map(|task| task.1));
+    for methods in comparison.groups {
+        for (place, method) in methods.iter().enumerate().skip(1) {
+            let of_all = groups.iter().filter(|group| group.methods[0].id == methods[0].id);
+            let points = of_all.map(|group| median(group.equal(place)[0].clone()));
+            bars = bars.series(BarSeries::new(method.name, points.collect::<Vec<_>>()));
+        }
+    }
+    outcome.panel(
+        "when the sooner of the two ends",
+        bars,
+        Axis::default(),
+        axis("accuracy above random selection's", "points"),
+    );
     Ok(outcome)
 }
 
