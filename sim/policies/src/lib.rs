@@ -39,7 +39,7 @@
 //! ```
 //!
 //! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give its file an
-//! [`Entry`](entry::Entry) and [`registry::POLICIES`] a line.
+//! [`Entry`] and [`registry::POLICIES`] a line.
 
 pub mod actnn;
 pub mod budget;
