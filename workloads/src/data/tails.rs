@@ -10,6 +10,7 @@
 //!
 //! | set | rounds | accuracy | over the largest class | last fifth | exponent | half the width |
 //! |---|---|---|---|---|---|---|
+//! | `tails`, 658 clients, ten epochs in batches of 64 at 0.045 | 120 | 82.6 % | 28.5 | +0.5 points | 0.098 | −7.2 points |
 //! | `tails-4` | 400 | 89.0 % | 3.2 | −0.7 points | 0.227 | −7.8 points |
 //! | `tails-20` | 200 | 73.8 % | 8.9 | +1.6 points, no plateau yet | 0.207 | −18.8 points |
 
