@@ -5,7 +5,7 @@
 //! The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their number (Hutter,
 //! "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
 //!
-//! Measured by `sim/federation/tests/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one local epoch
+//! Measured by `sim/federation/examples/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one local epoch
 //! in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
 //!
 //! | set | rounds | accuracy | over the largest class | last fifth | exponent | half the width |

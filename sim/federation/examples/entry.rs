@@ -1,7 +1,8 @@
 //! Entry tests of stand-ins: what a network, its data and their training must show on all clients, under random selection and
 //! FedAvg, before methods are compared on them.
 //!
-//! `cargo test --release -p haversack-federation --test entry -- --ignored --nocapture` prints the table of all of them.
+//! `cargo run --release -p haversack-federation --example entry` prints a row for each stand-in, which takes many minutes;
+//! `--example entry 0 2` those of these places.
 #![allow(clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -145,17 +146,7 @@ const TEXTS: LocalSgd = LocalSgd { rate: 0.05, momentum: 0.9, ..HOW };
 const TWENTY: Federation = Federation { data: "tails-20", clients: 100, sizes: 2.0, rounds: 400, how: TEXTS, ..TAILS };
 const FOUR: Federation = Federation { data: "tails-4", clients: 204, sizes: 0.4, rounds: 400, ..TWENTY };
 
-#[test]
-fn a_set_of_twenty_classes_passes_with_one_seed() {
-    let entry = Federation { rounds: 80, ..TWENTY }.entry([1, 1]);
-    // A quarter of the rounds is not the plateau yet.
-    assert!(entry.accuracy > 3.0 * entry.chance && entry.last_fifth < 0.05 && entry.half > 0.02, "{entry:?}");
-    assert!((0.07..0.35).contains(&entry.exponent), "{entry:?}");
-}
-
-#[test]
-#[ignore = "minutes: prints a row for each stand-in, or for those whose places `ENTRY` lists"]
-fn table() {
+fn main() {
     let alone = |federation| Federation { how: HOW, ..federation };
     let step = |federation| Federation { how: LocalSgd { steps: Some(1), ..HOW }, ..federation };
     let pictures = LocalSgd { momentum: 0.0, decay: 0.0, ..PICTURES };
@@ -172,7 +163,20 @@ fn table() {
         Federation { network: "lenet5", data: "glyphs", ..of_pictures },
         of_pictures,
     ];
-    let wanted = std::env::var("ENTRY").unwrap_or_default();
-    let is_wanted = |place: usize| wanted.is_empty() || wanted.split(',').any(|one| one == place.to_string());
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |place: usize| wanted.is_empty() || wanted.contains(&place.to_string());
     rows.iter().enumerate().filter(|(place, _)| is_wanted(*place)).for_each(|(_, row)| row.print());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_twenty_classes_passes_with_one_seed() {
+        let entry = Federation { rounds: 80, ..TWENTY }.entry([1, 1]);
+        // A fifth of the rounds is not the plateau yet.
+        assert!(entry.accuracy > 3.0 * entry.chance && entry.last_fifth < 0.05 && entry.half > 0.02, "{entry:?}");
+        assert!((0.07..0.35).contains(&entry.exponent), "{entry:?}");
+    }
 }
