@@ -71,6 +71,9 @@ fn a_federation_is_the_same_on_any_number_of_threads_and_goes_on_where_it_was() 
 fn it_ends_once_the_accuracy_is_there() {
     let folder = folder(&format!("{SPEC}target_accuracy = 0.01\n"));
     assert!(federate(folder.path(), "--out out").starts_with("2 rounds in "));
+    // No round begins a tenth of a second after the first.
+    fs::write(folder.path().join("spec.toml"), format!("{SPEC}horizon = \"100ms\"\n")).unwrap();
+    assert!(federate(folder.path(), "--out short").starts_with("1 rounds in "));
 }
 
 #[test]
@@ -78,8 +81,11 @@ fn phones_that_can_hold_no_plan_are_counted_and_an_oracle_asks_for_no_memory() {
     let large = "population = 6\nselector = \"random\"\ncohort = 3\nrounds = 2\nnetwork = \"resnet50\"\nmemory_mix = { 4 = 1.0 }\n\
         samples = 64\nbatch = 64\n";
     let folder = folder(large);
-    let said = federate(folder.path(), "--out out");
+    let output = call_in(folder.path(), &["federate", "spec.toml", "--out", "out"]);
+    let said = stdout(&output);
     assert!(said.contains("phones were left out"), "{said}");
+    let warned = stderr(&output);
+    assert!(warned.contains("0 of 6 phones can take part, fewer than twice the cohort of 3"), "{warned}");
     let reasons = column(&folder.path().join("out/exclusions.parquet"), "reason");
     assert!(
         reasons[0].contains("training with original takes ") && reasons[0].contains("a phone with 4 GB"),
@@ -100,6 +106,10 @@ fn what_nobody_has_is_refused() {
             .contains("spec.toml:3: `cohort` is 61, expected from 1 to the 60")
     );
     assert!(refused(&format!("{SPEC}traces = \"none.parquet\"\n")).contains("none.parquet"));
+    let mixed = SPEC.replace("8 = 1.0", "8 = 0.9999, 16 = 0.0001");
+    let mixed = mixed.replace("\"synthetic\"\nsplit = \"natural\"", "\"linear\"");
+    let alone = refused(&format!("{mixed}data_by_memory = 0.5\n"));
+    assert!(alone.contains("no phone of the population has 16 GB, whose classes nobody would hold"), "{alone}");
 }
 
 /// As [`SPEC`] with other values of keys, and more lines.
