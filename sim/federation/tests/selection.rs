@@ -148,6 +148,18 @@ fn fedhybrids_utility_by_hand() {
 }
 
 #[test]
+fn the_best_are_taken_again_and_sampled_ones_come_in_turn() {
+    // Utilities from 1 to 1.02 that never change, and nobody left to explore.
+    let mut pool = Told::alike(40);
+    let all: Vec<Feedback> = (0..40).map(|phone| feedback(phone, 9.0, Some(1.0 + f64::from(phone) / 2000.0))).collect();
+    let mut taken = |mut selector: FedHybrid| {
+        selector.learn(1, &all, &pool);
+        (2..42).flat_map(|round| selector.select(round, 10, &mut pool)).collect::<HashSet<u32>>().len()
+    };
+    assert_eq!([taken(FedHybrid::new(1, 40)), taken(FedHybrid::sampled(1, 40))], [10, 40]);
+}
+
+#[test]
 fn fedhybrid_explores_phones_with_rich_resources() {
     let mut pool = Told::alike(400);
     // Half of the phones are ten times as fast.

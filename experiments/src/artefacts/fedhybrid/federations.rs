@@ -217,6 +217,18 @@ pub(super) fn stand_in(context: &Context<'_>, task: &str, federations: &[Federat
     Ok(format!("{network} on {data}, {}", counted(seeds, "seed", "seeds")))
 }
 
+/// The same of several tasks, each once.
+pub(super) fn stand_ins<'t>(
+    context: &Context<'_>,
+    tasks: impl IntoIterator<Item = &'t str>,
+    federations: &[Federation],
+) -> Result<String> {
+    let all = tasks.into_iter().map(|task| stand_in(context, task, federations));
+    let mut all = all.collect::<Result<Vec<_>>>()?;
+    all.dedup();
+    Ok(all.join("; "))
+}
+
 /// What a guess tells apart of the data of the federation of `text`, and by how much it scatters; `None` where nobody learns.
 pub(in crate::artefacts) fn chance(context: &Context<'_>, text: &str) -> Result<Option<[f64; 2]>> {
     Ok(Specification::parse(PLACE, text, None)?.chance(context.cache)?)

@@ -1,6 +1,6 @@
 //! Figure 17: FedHybrid without one of its designs.
 
-use super::federations::{Wanted, duration, hold_all, over_time, stand_in};
+use super::federations::{Wanted, duration, hold_all, over_time, stand_ins};
 use crate::artefacts::prelude::*;
 
 /// The tasks: of their readings, as rows call them, and for people.
@@ -22,7 +22,7 @@ pub(super) fn without(context: &Context<'_>) -> Result<Outcome> {
         .collect();
     let found = hold_all(context, &wanted)?;
     let mut outcome = Outcome::of("task,design,time_h,accuracy_percent");
-    outcome.words("stand-in", stand_in(context, TASKS[0].0, &found)?);
+    outcome.words("stand-in", stand_ins(context, TASKS.map(|task| task.0), &found)?);
     for ((id_of_task, row, task), federations) in TASKS.iter().zip(found.chunks(DESIGNS.len())) {
         let whole = &federations[0];
         for (federation, (_, design, name)) in federations[1..].iter().zip(&DESIGNS[1..]) {

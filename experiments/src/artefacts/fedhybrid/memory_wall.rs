@@ -1,7 +1,7 @@
 //! Sections 2 and 3: what a federation loses where memory is short, and with the memory saving that there was before.
 
 use super::federations::{
-    AS_SOLD, Course, Federation, Wanted, duration, hold, hold_all, of_most, over_time, seeds, stand_in, text,
+    AS_SOLD, Course, Federation, Wanted, duration, hold, hold_all, of_most, over_time, seeds, stand_in, stand_ins, text,
 };
 use crate::artefacts::prelude::*;
 
@@ -33,7 +33,7 @@ fn held(context: &Context<'_>, methods: &[&'static str]) -> Result<Vec<Vec<Feder
 
 /// Draws accuracy over time, a panel a task, and adds it to the data.
 fn draw(context: &Context<'_>, outcome: &mut Outcome, names: &[&str], found: &[Vec<Federation>]) -> Result<()> {
-    outcome.words("stand-in", stand_in(context, TASKS[0].0, &found[0])?);
+    outcome.words("stand-in", stand_ins(context, TASKS.map(|task| task.0), &found[0])?);
     for ((task, name, ..), federations) in TASKS.iter().zip(found) {
         over_time(context, outcome, task, name, names.iter().copied().zip(federations))?;
     }

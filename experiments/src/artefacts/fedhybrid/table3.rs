@@ -1,6 +1,8 @@
 //! Tables 3 and 4, and their curves, figures 15 and 16: time to the accuracy that random selection reaches.
 
-use super::federations::{self, Course, Federation, Wanted, duration, hold_all, of_most, over_seeds, stand_in};
+use super::federations::{
+    self, Course, Federation, Wanted, duration, hold_all, of_most, over_seeds, stand_in, stand_ins,
+};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 
@@ -198,7 +200,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
             }
         }
     }
-    outcome.words("stand-in", stand_in(context, TASKS[0].0, &groups[0].federations)?);
+    outcome.words("stand-in", stand_ins(context, TASKS.map(|task| task.0), &groups[0].federations)?);
     offer(context, &mut outcome, comparison, &groups)?;
     outcome.panel("", grid.bars("speedup"), Axis::default(), from_zero("speed-up over random selection", ""));
     let mut bars = Bars::new(TASKS.map(|task| task.1));
@@ -270,7 +272,7 @@ fn offer(context: &Context<'_>, outcome: &mut Outcome, comparison: &Comparison, 
 pub(super) fn over_time(context: &Context<'_>, comparison: &Comparison) -> Result<Outcome> {
     let groups = held(context, comparison)?;
     let mut outcome = Outcome::of("task,method,time_h,accuracy_percent");
-    outcome.words("stand-in", stand_in(context, TASKS[0].0, &groups[0].federations)?);
+    outcome.words("stand-in", stand_ins(context, TASKS.map(|task| task.0), &groups[0].federations)?);
     for task in TASKS {
         let own = groups.iter().filter(|group| group.task == task);
         let named = own.flat_map(|group| group.methods.iter().map(|method| method.name).zip(&group.federations));
