@@ -5,23 +5,20 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::entry::Entry;
-use haversack_policies::registry::POLICIES;
-use haversack_reports::figure::{Axis, Front};
-use haversack_reports::pareto::{BOTH_MINIMISED, front};
+use haversack_devices::{Bytes, Nanos};
+use haversack_policies::{Entry, POLICIES};
+use haversack_reports::pareto::front;
 use haversack_reports::table::three_digits;
-use haversack_reports::text_table::{Column, TextTable};
-use haversack_reports::{Figure, Panel};
+use haversack_reports::{Axis, BOTH_MINIMISED, Column, Figure, Front, Panel, TextTable};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
 use crate::output::{Format, Plot, note};
 use crate::quantities::{self, Unit};
-use crate::run::{Outcome, Plan, Results, Status};
-use crate::scenario::{Budget, BudgetReference, Cell, Fault, Key, Scenario, ScenarioFlags, size_text, workload};
-use crate::{Cache, CommandError};
+use crate::run::{Outcome, Results, Status};
+use crate::scenario::{BudgetReference, Cell, Fault, ScenarioFlags, size_text, workload};
+use crate::{Budget, Cache, CommandError, Key, Plan, Scenario};
 
 /// What `advise` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -218,7 +215,7 @@ impl Advice {
 
     fn table(&self) -> String {
         let results = || self.fitting().filter_map(Candidate::fits);
-        let longest = results().map(|results| nanos(results.iteration_time_s)).max().unwrap_or_default();
+        let longest = results().map(|results| Nanos::from_seconds(results.iteration_time_s)).max().unwrap_or_default();
         let largest = results().map(|results| results.peak_memory_bytes).max().unwrap_or_default();
         let (times, sizes) = (Unit::of_times(longest), Unit::of_sizes(Bytes(largest)));
         let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
@@ -247,7 +244,7 @@ impl Advice {
         let outcome = &candidate.outcome;
         match (&outcome.results, self.scenario.time_budget, &outcome.advice) {
             (Some(results), Some(budget), _) => {
-                let (took, budget) = (nanos(results.iteration_time_s), quantities::time(budget));
+                let (took, budget) = (Nanos::from_seconds(results.iteration_time_s), quantities::time(budget));
                 format!("an iteration takes {}, more than the time budget of {budget}", quantities::time(took))
             }
             (None, _, Some(advice)) => advice.clone(),
@@ -260,10 +257,6 @@ impl Advice {
 fn is_other(candidate: &Candidate, refused: bool) -> bool {
     let status = candidate.outcome.status;
     status != Status::Ok && (status == Status::Unsupported) == refused
-}
-
-fn nanos(seconds: f64) -> Nanos {
-    Nanos::from_seconds(seconds)
 }
 
 /// A policy, and what became of its run.

@@ -62,7 +62,7 @@ impl Cache {
 }
 
 /// A thread that panicked while it held a lock has left a value or none, never half of one.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

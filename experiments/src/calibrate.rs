@@ -23,8 +23,8 @@ use observation::{Calibration, Observation};
 use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
-use crate::error::{CommandError, Result};
 use crate::output::{Format, print, print_json};
+use crate::{CommandError, Result};
 
 /// What stands for every device that can be calibrated.
 const ALL: &str = "all";

@@ -1,12 +1,12 @@
 //! What has ever checked a device under a software stack: rows of measured sets, and numbers of the papers.
 
-use haversack_devices::device::Form;
+use haversack_devices::Form;
 use serde::Deserialize;
 
+use crate::Plan;
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
 use crate::quantities::percent;
-use crate::run::Plan;
 
 /// Verdicts of rows that compare what was simulated with what was reported.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];

@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory, Error, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use haversack_devices::text::nearest;
-use haversack_reports::files::{create_folder, write_atomically};
+use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
 use crate::output::{note, print};
@@ -149,10 +149,8 @@ fn gone(error: &Error, line: &[String]) -> Option<Error> {
 
 /// What the command line says that is not known.
 fn unknown(error: &Error) -> Option<&str> {
-    match error.get(kinds(error)?.0) {
-        Some(ContextValue::String(text)) => Some(text),
-        _ => None,
-    }
+    let Some(ContextValue::String(text)) = error.get(kinds(error)?.0) else { return None };
+    Some(text)
 }
 
 /// Whether these words are about what is `unknown` in the command line.

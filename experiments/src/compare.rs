@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use haversack_devices::ensure;
 use rows::{RowChanges, Table};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::reproduce::CELLS;
 use crate::sweep::RESULTS;
 use crate::work::RECORD;
+use crate::{CommandError, Result};
 
 /// What `compare` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -106,9 +107,7 @@ impl Side {
             (_, true) => Some(Table::of_runs(&results)?),
             _ => None,
         };
-        if record.is_none() && table.is_none() {
-            return Err(wrong(format!("holds no results; expected {expected}")));
-        }
+        ensure!(record.is_some() || table.is_some(), wrong(format!("holds no results; expected {expected}")));
         Ok(Self { record, table })
     }
 }

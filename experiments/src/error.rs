@@ -6,8 +6,7 @@ use std::io;
 use haversack_devices::CalibrationError;
 use haversack_policies::PolicyError;
 use haversack_replay::{LogError, ReplayError};
-use haversack_reports::frame::FrameError;
-use haversack_reports::{FigureError, FileError};
+use haversack_reports::{FigureError, FileError, FrameError};
 use haversack_workloads::WorkloadError;
 use thiserror::Error;
 

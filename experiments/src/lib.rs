@@ -91,6 +91,8 @@ pub mod work;
 
 pub use cache::Cache;
 pub use error::{CommandError, Result};
+pub use run::Plan;
+pub use scenario::{Budget, Key, Scenario};
 
 #[cfg(test)]
 #[path = "../tests/unit/fuzz.rs"]

@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use haversack_devices::{Listing, load};
-use haversack_policies::entry::Entry;
-use haversack_policies::registry::{self, POLICIES};
+use haversack_policies::registry::{self};
+use haversack_policies::{Entry, POLICIES};
 use haversack_reports::table::three_digits;
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};

@@ -29,11 +29,11 @@ use serde::Deserialize;
 use quantity::Quantity;
 pub(crate) use subject::{Data, Subject, Target, Transfers, Window};
 
-use crate::error::CommandError;
 use crate::papers::reference::Role;
 use crate::run::Results;
-use crate::scenario::{Key, Kind as Written, Literal, Origin, Scenario, workload};
+use crate::scenario::{Kind as Written, Literal, Origin, workload};
 use crate::truth::{Embedded, FOLDER};
+use crate::{CommandError, Key, Scenario};
 
 /// What a row of training can ask for beside the figures of a run.
 pub(crate) const LARGEST_BATCH: &str = "largest_batch";

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use haversack_workloads::counts::{Counts, count};
-use haversack_workloads::lowering::{Variant, node_counts};
-use haversack_workloads::{Network, onnx};
+use haversack_workloads::lowering::node_counts;
+use haversack_workloads::{Network, Variant, onnx};
 use serde_json::{Map, Value, json};
 
-use crate::error::{CommandError, Result};
 use crate::output::{Format, note, print, print_json};
-use crate::scenario::{Fault, InputShape, Key, LARGEST_BATCH, Origin, ScenarioError, workload};
+use crate::scenario::{Fault, InputShape, LARGEST_BATCH, Origin, ScenarioError, workload};
+use crate::{CommandError, Key, Result};
 
 /// What `model` is asked for.
 #[derive(Clone, Debug, Args)]

@@ -1,15 +1,13 @@
 //! What memory a phone in use leaves to training at a moment of its user's day.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{Device, System};
+use haversack_devices::{Bytes, Device, Nanos, System};
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
 use haversack_policies::fedhybrid::predictor::{Parameters, Predictor};
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::{AppTimeline, UsageModel};
+use haversack_traces::{AppTimeline, FootprintTable, UsageModel};
 use haversack_training::{AtRest, watch};
 
-use crate::error::{CommandError, Result};
 use crate::scenario::{app_changes, phone_in_use};
+use crate::{CommandError, Result};
 
 /// A phone and what runs on it.
 pub(crate) struct Watched {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use haversack_reports::{Figure, write_atomically};
 use serde_json::Value;
 
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -20,8 +20,16 @@ pub mod status;
 pub mod summary;
 
 pub use answer::Answer;
+use cells::COLUMNS;
 pub use cells::{ComparedCell, Verdict};
+use frame::FigureFrame;
 pub(crate) use frame::spelled;
+use notes::{Facts, Note};
+use predicate::Predicate;
+use quantity::Quantities;
 pub(crate) use readings::{Account, accounts};
 pub use readings::{Reading, Readings};
+use reference::COMPARISON;
 pub use reference::{Claim, Reference, ReferenceRow, Role};
+use shown::{Shown, SweptCase};
+use status::{SCORING, SCORING_TEXT, Status};

@@ -2,10 +2,12 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use indicatif::{DecimalBytes, HumanCount, ProgressBar, ProgressStyle};
+
+use crate::cache::lock;
 
 /// No line follows another sooner.
 const SOONEST: Duration = Duration::from_secs(10);
@@ -69,7 +71,7 @@ impl Progress {
     /// Work of `all`, of which `done` was done before.
     pub fn new(amount: Amount, all: u64, done: u64) -> Self {
         let count = Count { amount, all, before: done, done };
-        let mut outermost = unpoisoned(&OUTERMOST);
+        let mut outermost = lock(&OUTERMOST);
         if let Some(told) = outermost.upgrade() {
             return Self { told, within: Some(Mutex::new(count)), begun: Instant::now() };
         }
@@ -91,7 +93,7 @@ impl Progress {
             self.told.bar.inc(more);
             return self.told.tell(more, |_| ());
         };
-        let mut count = unpoisoned(within);
+        let mut count = lock(within);
         count.done += more;
         let text = count.text(self.begun.elapsed());
         drop(count);
@@ -155,7 +157,7 @@ struct Told {
 impl Told {
     /// Tells that `more` is done and what `change` makes of the line.
     fn tell(&self, more: u64, change: impl FnOnce(&mut Lines)) {
-        let mut lines = unpoisoned(&self.lines);
+        let mut lines = lock(&self.lines);
         change(&mut lines);
         let line = lines.line(self.begun.elapsed(), more);
         if !self.hidden {
@@ -165,10 +167,6 @@ impl Told {
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
-}
-
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How much is done.

@@ -1,7 +1,7 @@
 //! Quantities as people read them: three significant digits, in a unit that leaves few zeros; and what several
 //! numbers come to.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_reports::table::three_digits;
 use statrs::statistics::{Data, OrderStatistics};
 

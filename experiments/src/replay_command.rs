@@ -6,11 +6,11 @@ use std::time::Instant;
 use clap::Args;
 use haversack_policies::{PolicyError, registry};
 use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, Status, replay};
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use serde_json::{Value, json};
 
-use crate::error::{CommandError, Result};
 use crate::output::Format;
+use crate::{CommandError, Result};
 
 /// The policy whose rules logs are replayed by.
 const POLICY: &str = "dtr";

@@ -36,12 +36,14 @@ pub use options::ReproduceOptions;
 pub use outcome::Outcome;
 pub use selection::Selection;
 
-use content::Sources;
+use content::{Content, Sources};
 use folder::Folder;
+use glance::Glance;
 use holdings::{Holdings, Part, Work};
 use kept::KEPT;
+use record::Calibrations;
 use stored::{MadeWith, Stored};
-use task::{Finished, TaskSetting, tasks};
+use task::{Finished, Task, TaskSetting, tasks};
 use whole::Whole;
 
 use crate::papers::left_out::Errors;

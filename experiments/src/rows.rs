@@ -1,6 +1,6 @@
 //! Rows of a kind as a data frame, a column at a time.
 
-use haversack_reports::frame::FrameError;
+use haversack_reports::FrameError;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
 /// Rows, and the columns that were made of them.

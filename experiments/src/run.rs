@@ -14,17 +14,16 @@ pub use results::{KillResults, PhoneResults, Results, StallResults, share};
 use std::fmt;
 use std::sync::Arc;
 
-use haversack_devices::units::{Bytes, Celsius, Nanos};
-use haversack_devices::{Form, Precision, System};
+use haversack_devices::{Bytes, Celsius, Form, Nanos, Precision, System};
 use haversack_policies::{Policy, PolicyError, original, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
-use haversack_workloads::autograd::{EagerRules, differentiate, forward_alone};
+use haversack_workloads::autograd::{differentiate, forward_alone};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::lower;
-use haversack_workloads::{Network, TrainingGraph, WorkloadError, mixed};
+use haversack_workloads::{EagerRules, Network, TrainingGraph, WorkloadError, mixed};
 
-use crate::cache::Cache;
-use crate::scenario::{BudgetBytes, BudgetWalls, DEFAULT_ITERATIONS, Fault, GraphKind, Key, Resolved, Scenario};
+use crate::scenario::{BudgetBytes, BudgetWalls, DEFAULT_ITERATIONS, Fault, GraphKind, Resolved};
+use crate::{Cache, Key, Scenario};
 
 /// A run that is ready to be simulated.
 #[derive(Clone, Debug)]

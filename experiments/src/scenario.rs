@@ -38,7 +38,7 @@ pub use world::{Holder, World, moved};
 
 use std::path::Path;
 
-use crate::cache::Cache;
+use crate::Cache;
 
 impl Scenario {
     /// Reads the scenario of the TOML file `file`, if there is one, with what a program gives over it in TOML, which errors

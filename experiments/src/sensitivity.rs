@@ -4,12 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use haversack_devices::ConstantEntry;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_reports::figure::{Axis, BarSeries, Bars};
+use haversack_devices::{Bytes, ConstantEntry, Nanos};
 use haversack_reports::table::three_digits;
-use haversack_reports::text_table::{Column, TextTable};
-use haversack_reports::{Figure, Panel};
+use haversack_reports::{Axis, BarSeries, Bars, Column, Figure, Panel, TextTable};
 use haversack_training::RunError;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -19,9 +16,9 @@ use crate::checked::doubt;
 use crate::output::{Format, Plot, note};
 use crate::progress::{Amount, Progress};
 use crate::quantities::{self, Unit, percent};
-use crate::run::{Plan, Results};
-use crate::scenario::{Holder, Scenario, ScenarioFlags, World, moved, workload};
-use crate::{Cache, Result};
+use crate::run::Results;
+use crate::scenario::{Holder, ScenarioFlags, World, moved, workload};
+use crate::{Cache, Plan, Result, Scenario};
 
 /// What `sensitivity` is asked for.
 #[derive(Clone, Debug, Args)]

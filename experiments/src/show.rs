@@ -10,13 +10,14 @@ pub(crate) use model::{parameter_json, parameters};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
+use haversack_devices::ensure;
 use haversack_devices::text::{alternatives, hint};
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use serde_json::Value;
 
-use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::show_table::{self, TableOptions};
+use crate::{CommandError, Result};
 
 /// What `show` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -77,9 +78,7 @@ pub fn run(options: &ShowOptions) -> Result<()> {
         Err(_) if folder.is_dir() => return show_table::show(folder, &options.table, options.format),
         thing => thing?,
     };
-    if options.table.is_given() {
-        return Err(CommandError::input("--sort and --limit are for the folder of a sweep"));
-    }
+    ensure!(!options.table.is_given(), CommandError::input("--sort and --limit are for the folder of a sweep"));
     let Some(id) = options.id.as_deref() else {
         let list = match thing {
             Thing::Policy => "policies".to_owned(),

@@ -10,18 +10,17 @@ use std::path::Path;
 
 use clap::Args;
 use haversack_devices::text::hint;
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, ensure};
 use haversack_reports::frame::{read_parquet, texts};
 use haversack_reports::table::three_digits;
 use haversack_reports::text_table::{self, TextTable};
 use polars::prelude::DataType;
 use serde_json::{Map, Value, json};
 
-use crate::error::{CommandError, Result};
 use crate::output::{Format, print};
-use crate::scenario::Key;
 use crate::sweep::{RESULTS, is_unfinished};
 use crate::work::command_of;
+use crate::{CommandError, Key, Result};
 
 /// Rows on a terminal if nothing is said.
 const ROWS: usize = 20;
@@ -151,9 +150,7 @@ fn words(cell: &Value) -> Cow<'_, str> {
 impl Table {
     fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(RESULTS);
-        if !path.is_file() {
-            return Err(CommandError::input(no_table(folder)));
-        }
+        ensure!(path.is_file(), CommandError::input(no_table(folder)));
         let frame = read_parquet(&path).map_err(CommandError::input)?;
         let columns = frame.columns().iter().map(Column::of).collect::<Result<_, _>>()?;
         Ok(Self { columns, height: frame.height() })
@@ -268,8 +265,6 @@ fn no_table(folder: &Path) -> String {
     if is_unfinished(folder) {
         return format!("{shown} holds an unfinished sweep; --resume finishes it");
     }
-    match command_of(folder) {
-        Some(command) => format!("{shown} holds the results of '{command}'; {expected}"),
-        None => format!("{shown} holds no {RESULTS}; {expected}"),
-    }
+    let Some(command) = command_of(folder) else { return format!("{shown} holds no {RESULTS}; {expected}") };
+    format!("{shown} holds the results of '{command}'; {expected}")
 }

@@ -6,10 +6,8 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::work::OperatorKind;
-use haversack_reports::text_table::{Column, TextTable};
-use haversack_reports::write_atomically;
+use haversack_devices::{Bytes, Nanos, OperatorKind};
+use haversack_reports::{Column, TextTable, write_atomically};
 use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, RunError, Wall};
 use haversack_workloads::TrainingGraph;
 use serde_json::{Map, Value, json};
@@ -17,9 +15,9 @@ use serde_json::{Map, Value, json};
 use crate::checked::doubt;
 use crate::output::{Format, Plot, note, print, print_json, warn};
 use crate::quantities::{self, Unit, percent};
-use crate::run::{Plan, PlanError, Results, share};
+use crate::run::{PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
-use crate::{Cache, CommandError};
+use crate::{Cache, CommandError, Plan};
 
 /// What `simulate` is asked for.
 #[derive(Clone, Debug, Args)]

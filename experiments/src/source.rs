@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::{CommandError, Result};
 use crate::progress::word;
+use crate::{CommandError, Result};
 
 /// Where a specification comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

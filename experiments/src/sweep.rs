@@ -21,8 +21,9 @@ use std::path::Path;
 
 use clap::Args;
 use found::Found;
+use haversack_devices::ensure;
 use haversack_devices::registry::digest;
-use haversack_reports::frame::{CsvFile, ParquetFile};
+use haversack_reports::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 
@@ -235,9 +236,7 @@ fn check(shards: &[Part<'_>]) -> Result<()> {
             let (path, runs) = (path.display(), runs.end - runs.start);
             return Err(CommandError::input(format!("{path}: the table has {number} rows; expected {runs}")));
         }
-        if columns.get_or_insert_with(|| names.clone()) != &names {
-            return Err(other_columns(folder));
-        }
+        ensure!(columns.get_or_insert_with(|| names.clone()) == &names, other_columns(folder));
     }
     Ok(())
 }

@@ -11,13 +11,14 @@ mod stats;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use haversack_devices::ensure;
 use haversack_traces::usage::{Population, UsageModel};
 use serde_json::json;
 
-use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Table};
+use crate::{CommandError, Result};
 use budgets::BudgetsOptions;
 use options::{ImportOptions, StatsOptions};
 use plot::PlotOptions;
@@ -87,9 +88,7 @@ struct GenerateOptions {
 /// A number of users or days that is zero; a usage model that cannot be read; a table that cannot be written.
 fn generate(asked: &GenerateOptions) -> Result<()> {
     for (flag, number) in [("--users", asked.users), ("--days", asked.days)] {
-        if number == 0 {
-            return Err(CommandError::input(format!("{flag}: expected at least 1, found 0")));
-        }
+        ensure!(number != 0, CommandError::input(format!("{flag}: expected at least 1, found 0")));
     }
     let model = asked.usage.as_deref().map_or_else(UsageModel::built_in, UsageModel::load);
     let model = model.map_err(|error| CommandError::input(format!("--usage: {error}")))?;

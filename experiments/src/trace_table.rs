@@ -16,8 +16,7 @@ pub(crate) use write::Table;
 
 use std::fmt::Display;
 
-use haversack_reports::FileError;
-use haversack_reports::frame::FrameError;
+use haversack_reports::{FileError, FrameError};
 use thiserror::Error;
 
 /// The columns of the table of apps.

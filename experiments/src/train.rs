@@ -17,20 +17,20 @@ mod table;
 use std::ops::Range;
 
 use clap::Args;
+use haversack_devices::ensure;
 use haversack_workloads::data::{DataSet, LoadOptions, load};
 use serde_json::{Map, Value};
 
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
 use crate::output::print;
 use crate::source::Source;
 use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, work_on};
+use crate::{Cache, CommandError, Result, interrupt};
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program, shape as input_of};
 pub use factors::{Factors, Made};
+use pace::{Augment, Pace, WrongPace};
 pub use saved::Row;
-use saved::{Saved, Shown};
+use saved::{Coded, Held, Saved, Shown, Values};
 use specification::Specification;
 pub use stand_in::StandIn;
 pub(crate) use stand_in::{apart, chance, learned};
@@ -185,9 +185,7 @@ impl Job for Training<'_> {
             course.restore(saved)?;
         }
         while !course.is_finished() {
-            if interrupt::came() {
-                return Err(CommandError::Interrupted);
-            }
+            ensure!(!interrupt::came(), CommandError::Interrupted);
             match course.epoch(run as u64) {
                 Err(error @ (CommandError::NoPlan(_) | CommandError::Failed(_))) => return Ok(Some(error)),
                 ended => ended?,

@@ -17,8 +17,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use haversack_devices::text::{alternatives, hint};
-use haversack_reports::table::Table;
-use haversack_reports::{Panel, write_atomically};
+use haversack_reports::{Panel, Table, write_atomically};
 use serde_json::{Map, Value, json};
 
 use answer::answers;

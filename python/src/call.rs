@@ -8,8 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use haversack::error::CommandError;
-use haversack::interrupt;
+use haversack::{CommandError, interrupt};
 use pyo3::prelude::*;
 
 use crate::error;

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haversack::artefacts::ARTEFACTS;
-use haversack::cache::Cache;
-use haversack::error::CommandError;
 use haversack::federate::FederateOptions;
 use haversack::reproduce::ReproduceOptions;
-use haversack::run::{Brought, Plan};
-use haversack::scenario::Scenario;
+use haversack::run::Brought;
 use haversack::simulate::{Asked, Remark};
 use haversack::source::Source;
 use haversack::sweep::SweepOptions;
 use haversack::train::{TrainOptions, Trained};
 use haversack::work::{Shard, WorkOptions};
+use haversack::{Cache, CommandError, Plan, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -1,6 +1,6 @@
 //! Errors of commands as exceptions of the package: the words are those of the command line.
 
-use haversack::error::CommandError;
+use haversack::CommandError;
 use haversack::run::{LeastBudget, PlanError};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use haversack_policies::{Form, MemoryView, Storage, TensorState};
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph};
 use pyo3::exceptions::PyIndexError;

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series};
+use haversack_reports::{Axis, BarSeries, Bars, Lines, Series};
 use indexmap::IndexMap;
 
 /// The name of a series, and its value of an item.

@@ -1,6 +1,6 @@
 //! What artefacts draw alike: values of subjects under methods, each beside the paper's own.
 
-use haversack_reports::figure::{BarSeries, Bars, Look};
+use haversack_reports::{BarSeries, Bars, Look};
 use indexmap::IndexSet;
 
 use crate::reproduce::{Context, Outcome};

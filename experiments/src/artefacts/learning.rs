@@ -5,17 +5,16 @@
 //! on from where that one ends. What they learned is committed, or learned now ([`Context::learn`]); what an iteration takes is
 //! simulated without data whenever a figure is drawn.
 
-use haversack_reports::pareto::Sense;
+use haversack_reports::Sense;
 
 use super::prelude::*;
-use crate::error::CommandError;
-use crate::interrupt;
 use crate::measured::{self, interval};
 use crate::papers::catalogue::Entry;
 use crate::papers::readings::{Reading, Value};
 use crate::progress::{Amount, Progress};
 use crate::quantities::counted;
 use crate::train::{StandIn, learned};
+use crate::{CommandError, interrupt};
 
 /// A scenario on a stand-in.
 #[derive(Clone, Debug)]

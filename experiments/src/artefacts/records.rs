@@ -2,8 +2,8 @@
 //! ([`crate::papers::shown`]).
 
 use anyhow::{Context as _, Result, ensure};
-use haversack_reports::figure::{Axis, Bars, Chart, Cloud, Front, Lines, Look, Series, Stack, Stroke};
-use haversack_reports::table::{Cell, Table};
+use haversack_reports::figure::{Cloud, Stack};
+use haversack_reports::{Axis, Bars, Cell, Chart, Front, Lines, Look, Series, Stroke, Table};
 use indexmap::{IndexMap, IndexSet};
 
 use super::chart::axis;

@@ -1,8 +1,8 @@
 //! What the artefacts of several papers share: variations of a scenario.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 
-use crate::scenario::Scenario;
+use crate::Scenario;
 
 /// Parameters of a policy by name.
 pub(super) type Set<'a> = &'a [(&'a str, &'a str)];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use haversack_reports::table::Cell;
+use haversack_reports::Cell;
 
 use super::records::{Records, declared, show};
 use crate::papers::shown::{Sweep, SweptCase, SweptKey};
@@ -110,8 +110,6 @@ fn scenario(context: &Context<'_>, sweep: &Sweep, cases: &[SweptCase]) -> Result
 /// A value as a scenario has it; between braces, that of a reading.
 fn text(context: &Context<'_>, value: &toml::Value) -> Result<String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-        Some(reading) => Ok(context.reading(reading)?.value.to_string()),
-        None => Ok(text),
-    }
+    let Some(reading) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Ok(text) };
+    Ok(context.reading(reading)?.value.to_string())
 }

@@ -5,25 +5,20 @@ mod parts;
 
 use std::collections::BTreeSet;
 
-use haversack_numerics::memory::Memory;
-use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::Pass;
-use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError, plain::Plain};
+use haversack_numerics::{Memory, Meter, Pass, Plain, Program, ProgramError, Rule, State};
 pub(super) use haversack_workloads::MapKind;
-use haversack_workloads::autograd::Optimiser;
-use haversack_workloads::data::{DataSet, LoadOptions, Part, epoch_order, load};
-use haversack_workloads::training_graph::Node;
+use haversack_workloads::data::{LoadOptions, Part, epoch_order, load};
+use haversack_workloads::{DataSet, Node, Optimiser};
 use indexmap::IndexMap;
 
 pub(super) use self::maps::SavedMap;
 pub(super) use self::parts::SplitGradient;
 use crate::artefacts::prelude::*;
-use crate::interrupt;
 use crate::measured::Measured;
 use crate::scenario::workload::network_with_values;
-use crate::scenario::{Key, Literal, Origin};
+use crate::scenario::{Literal, Origin};
 use crate::train::{input_of, mini_batch, program};
+use crate::{Key, interrupt};
 
 /// The device whose eager graph is trained; nothing measured depends on its speed.
 const DEVICE: &str = "jetson-agx-xavier";

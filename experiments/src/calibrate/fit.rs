@@ -11,14 +11,14 @@ mod leave_one_out;
 
 use argmin::core::{CostFunction, Error, Executor};
 use argmin::solver::neldermead::NelderMead;
-use haversack_devices::calibration::ConstantEntry;
+use haversack_devices::ConstantEntry;
 use haversack_engine::Stream;
 use rand::RngExt;
 use rayon::prelude::*;
 
 use super::observation::{self, Calibration, Constant, Observation};
-use crate::error::{CommandError, Result};
 use crate::scenario::{Holder, World};
+use crate::{CommandError, Result};
 
 /// What a logarithm outside its bounds costs, by its distance: more than any row could win.
 const OUTSIDE: f64 = 100.0;

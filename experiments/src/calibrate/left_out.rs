@@ -27,7 +27,7 @@ use std::path::Path;
 use haversack_devices::load;
 use haversack_devices::registry::digest;
 use haversack_devices::text::{hint, read_toml};
-use haversack_reports::files::{if_there, write_atomically};
+use haversack_reports::{if_there, write_atomically};
 use serde::{Deserialize, Serialize};
 
 use super::observation::{self, Calibration, Observations, title};

@@ -25,10 +25,9 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::processor::Usage;
 use haversack_devices::registry::digest;
 use haversack_devices::text::read_toml;
-use haversack_devices::units::Nanos;
+use haversack_devices::{Nanos, Usage};
 use haversack_training::Record;
 use haversack_workloads::Phase;
 use serde::{Deserialize, Serialize};
@@ -37,9 +36,8 @@ use super::papers;
 use crate::artefacts::daf::table2;
 use crate::measured_set::{Row, Set, Subject};
 use crate::papers::reference::{ReferenceRow, Role};
-use crate::run::Plan;
-use crate::scenario::{Holder, Scenario, World};
-use crate::{Cache, CommandError, Result, truth};
+use crate::scenario::{Holder, World};
+use crate::{Cache, CommandError, Plan, Result, Scenario, truth};
 
 /// The part of an iteration that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

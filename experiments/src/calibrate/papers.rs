@@ -1,7 +1,7 @@
 //! What the papers observed and constants may be fitted to, under the readings that are declared for it.
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_workloads::lowering::Variant;
+use haversack_devices::{Bytes, Nanos};
+use haversack_workloads::Variant;
 
 use super::observation::{Calibration, Measure, Observation, Part};
 use crate::artefacts::ARTEFACTS;
@@ -12,9 +12,8 @@ use crate::artefacts::mandheling::{figure10, operators, table4, table7, table8};
 use crate::papers::readings::{Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow, Role};
 use crate::reproduce::{Artefact, Context, Kept};
-use crate::run::Plan;
-use crate::scenario::{Scenario, World};
-use crate::{Cache, CommandError, Result};
+use crate::scenario::World;
+use crate::{Cache, CommandError, Plan, Result, Scenario};
 
 const MANDHELING: &str = "mandheling";
 const FEDHYBRID: &str = "fedhybrid";

@@ -18,8 +18,8 @@ use serde_json::json;
 
 use self::device_file::{DeviceFile, How};
 use self::reader::{Probe, Probed, fastest};
-use crate::error::{CommandError, Result};
 use crate::output::{Format, note, print, print_json};
+use crate::{CommandError, Result};
 
 /// What a device file begins with that this command may replace.
 const HEAD: &str = "written by haversack calibrate";

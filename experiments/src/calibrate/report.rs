@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use serde::Serialize;
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics};

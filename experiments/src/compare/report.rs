@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use haversack_reports::table::shortest;
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use serde_json::{Map, Value, json};
 
 use super::rows::{Change, Moved, RowChanges};

@@ -6,8 +6,7 @@ use std::path::Path;
 use haversack_reports::frame::{read_parquet, texts};
 use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 
-use crate::error::{CommandError, Result};
-use crate::scenario::Key;
+use crate::{CommandError, Key, Result};
 
 /// The column that identifies a cell.
 const ID: &str = "id";

@@ -1,12 +1,10 @@
 //! What a row is of: a run, transfers of storage, or a window of a recording.
 
-use haversack_devices::storage::Direction;
-use haversack_devices::units::Bytes;
+use haversack_devices::{Bytes, Direction};
 use haversack_memory::phone::Counters;
 
 use super::Cells;
-use crate::error::CommandError;
-use crate::scenario::Scenario;
+use crate::{CommandError, Scenario};
 
 /// What was measured.
 #[derive(Clone, Debug)]

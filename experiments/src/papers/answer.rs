@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::reference::{Claim, ReferenceRow};
+use super::{Claim, ReferenceRow};
 
 /// What an artefact answers to a row of the reference.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,8 @@ use haversack_reports::table::{Cell as TableCell, Table, WidthError, shortest};
 
 use serde::Serialize;
 
-use super::answer::{Answer, checked, rounded};
-use super::reference::{Claim, ReferenceRow, Role};
-use super::status::Status;
+use super::answer::{checked, rounded};
+use super::{Answer, Claim, ReferenceRow, Role, Status};
 
 /// The columns of `cells.csv`.
 pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"];

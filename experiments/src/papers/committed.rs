@@ -4,10 +4,10 @@
 //! `haversack compare`.
 
 use anyhow::{Result, anyhow};
+use haversack_devices::ensure;
 
-use super::answer::Answer;
-use super::cells::{COLUMNS, ComparedCell, Verdict, judge_differences, misses_its_baseline};
-use super::reference::Reference;
+use super::cells::{judge_differences, misses_its_baseline};
+use super::{Answer, COLUMNS, ComparedCell, Reference, Verdict};
 
 /// The path of the committed results in the project.
 pub const FILE: &str = "docs/results.csv";
@@ -35,9 +35,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
     let wrong = |line: usize, message: String| anyhow!("{file}:{line}: {message}");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| wrong(1, error.to_string()))?;
-    if !header.iter().eq(COLUMNS) {
-        return Err(wrong(1, format!("expected the columns {}", COLUMNS.join(","))));
-    }
+    ensure!(header.iter().eq(COLUMNS), wrong(1, format!("expected the columns {}", COLUMNS.join(","))));
     let (mut cells, mut rows, mut said) = (Vec::new(), Vec::new(), Vec::new());
     for record in reader.records() {
         let record = record.map_err(|error| wrong(cells.len() + 2, error.to_string()))?;

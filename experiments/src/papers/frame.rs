@@ -21,16 +21,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use haversack_devices::text::read_toml;
-use haversack_reports::figure::{Axis, BarSeries, Bars, Look, Meanings};
-use haversack_reports::{Figure, Panel};
+use haversack_reports::{Axis, BarSeries, Bars, Figure, Look, Meanings, Panel};
 use indexmap::IndexSet;
 use serde::Deserialize;
 
-use super::answer::Answer;
-use super::cells::ComparedCell;
-use super::notes::Facts;
-use super::reference::Claim;
-use super::status::Status;
+use super::{Answer, Claim, ComparedCell, Facts, Status};
 
 /// What stands around the panels of an artefact's figure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -27,10 +27,8 @@ use haversack_reports::page::Notes;
 use haversack_reports::table::three_digits;
 use serde::Deserialize;
 
-use super::answer::Answer;
-use super::cells::ComparedCell;
-use super::quantity::{Quantities, span, with_unit};
-use super::reference::{Claim, ReferenceRow};
+use super::quantity::{span, with_unit};
+use super::{Answer, Claim, ComparedCell, Quantities, ReferenceRow};
 use crate::quantities::median;
 
 /// A note of a file.

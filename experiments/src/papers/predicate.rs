@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::quantity::Quantities;
+use super::Quantities;
 
 /// What an `order` row claims, written before its first run.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

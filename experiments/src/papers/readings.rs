@@ -37,15 +37,12 @@ use std::fmt;
 
 use anyhow::{Result, anyhow, bail};
 use haversack_devices::ConstantEntry;
-use haversack_devices::text::read_toml;
+use haversack_devices::text::{on_lines, read_toml};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::catalogue::entry;
-use super::frame::FigureFrame;
-use super::notes::{Note, matches as matches_pattern, text_contradiction};
-use super::predicate::Predicate;
-use super::reference::{Claim, Reference, ReferenceRow};
-use super::shown::{Shown, SweptCase};
+use super::notes::{matches as matches_pattern, text_contradiction};
+use super::{Claim, FigureFrame, Note, Predicate, Reference, ReferenceRow, Shown, SweptCase};
 use crate::quantities::counted;
 
 const FILES: [(&str, &str, &str); 5] = [
@@ -230,7 +227,7 @@ impl Readings {
 
 fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<ReadingsFile> {
     let parsed: ReadingsFile = read_toml(file, text).map_err(|error| {
-        let others: String = error.others.iter().map(|other| format!("\n{other}")).collect();
+        let others = on_lines(&error.others);
         anyhow!("{file}:{}: `{}`: {}{others}", error.at.line, error.at.field, error.problem)
     })?;
     match contradiction(paper, &parsed, reference) {

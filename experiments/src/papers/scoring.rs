@@ -8,9 +8,7 @@ use serde::Deserialize;
 
 use self::contradiction::Contradiction;
 use self::product::Product;
-use super::cells::ComparedCell;
-use super::reference::Reference;
-use super::status::{SCORING, SCORING_TEXT};
+use super::{ComparedCell, Reference, SCORING, SCORING_TEXT};
 
 /// Numbers of a paper that contradict each other, and rows that are a base times a ratio.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -2,10 +2,11 @@
 //! rows that are no test any more and says why: somebody had them in view when a choice was made, or a constant was fitted to
 //! them alone.
 
+use haversack_devices::ensure;
 use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
-use super::reference::{ReferenceRow, Role};
+use super::{ReferenceRow, Role};
 
 /// The file, as errors name it.
 pub(crate) const FILE: &str = "experiments/readings/status.toml";
@@ -115,9 +116,7 @@ fn mark_with(text: &str, rows: &mut [ReferenceRow]) -> Result<(), String> {
             let row = rows.iter_mut().find(|row| row.id == id);
             let row = row.ok_or_else(|| format!("`status.rows`: no row of the papers is called `{id}`"))?;
             let (role, expected) = (row.role(), is.role());
-            if role != expected {
-                return Err(format!("`status.rows`: `{id}` is of role {role}, expected {expected}"));
-            }
+            ensure!(role == expected, format!("`status.rows`: `{id}` is of role {role}, expected {expected}"));
             row.status = is;
         }
     }

@@ -6,10 +6,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::cells::{ComparedCell, Verdict};
 use super::left_out::Errors as LeftOutErrors;
-use super::reference::{COMPARISON, Claim, Reference, Role};
-use super::status::Status;
+use super::{COMPARISON, Claim, ComparedCell, Reference, Role, Status, Verdict};
 use crate::quantities::{counted, median};
 
 pub use left_out::WithLeftOut;

@@ -6,19 +6,15 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_devices::units::Bytes;
-use haversack_devices::{Device, Stack, System};
+use haversack_devices::{Bytes, Device, Stack, System};
 use haversack_training::{Record, RunError};
 
-use super::kept::Kept;
-use super::outcome::Outcome;
+use super::{Kept, Outcome};
 use crate::measured::{self, Learned, Measured, Training};
 use crate::papers::catalogue::Entry;
 use crate::papers::readings::Value;
 use crate::papers::{Answer, Reading, Readings, Reference, ReferenceRow};
-use crate::run::Plan;
-use crate::scenario::{Budget, Key, Scenario};
-use crate::{Cache, CommandError, interrupt};
+use crate::{Budget, Cache, CommandError, Key, Plan, Scenario, interrupt};
 
 /// Why an artefact has no answers. Any error becomes one with `?`; words with [`anyhow::bail!`].
 pub type ArtefactError = anyhow::Error;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::outcome::Outcome;
+use haversack_devices::ensure;
+
+use super::Outcome;
 use crate::papers::answer::rounded;
 use crate::papers::cells;
 use crate::papers::{Answer, Claim, ComparedCell, Readings, ReferenceRow};
@@ -51,9 +53,7 @@ pub(super) fn cells(
 fn answered(row: &ReferenceRow, answer: Option<Answer>, readings: &Readings) -> Result<ComparedCell, String> {
     let Some(answer) = answer else { return Ok(ComparedCell::not_modelled(row, "the artefact gives no answer")) };
     let is_order = matches!(row.claim, Claim::Order(_)) && !matches!(answer, Answer::NotModelled(_));
-    if is_order && readings.predicate(&row.id).is_none() {
-        return Err(format!("{}: no predicate is declared", row.id));
-    }
+    ensure!(!is_order || readings.predicate(&row.id).is_some(), format!("{}: no predicate is declared", row.id));
     ComparedCell::new(row, answer).map_err(|error| error.to_string())
 }
 

@@ -1,10 +1,6 @@
 //! All that the page, the record and the report are made of.
 
-use super::artefact::Artefact;
-use super::options::ReproduceOptions;
-use super::record::Calibrations;
-use super::selection::Selection;
-use super::task::Finished;
+use super::{Artefact, Calibrations, Finished, ReproduceOptions, Selection};
 use crate::papers::left_out::Errors;
 use crate::papers::reference::COMPARISON;
 use crate::papers::summary::{Tally, tallies};

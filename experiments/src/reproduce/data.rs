@@ -1,6 +1,6 @@
 //! The data behind a figure, row by row: what fills the cells of a row.
 
-use haversack_reports::table::Cell;
+use haversack_reports::Cell;
 
 /// What fills cells of a row of data: a value, a list of values, or several of either in a tuple.
 pub trait Cells: Sized {

@@ -4,8 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haversack_reports::files::{create_folder, if_there, write_atomically};
-use haversack_reports::{FileError, Rendered};
+use haversack_reports::{FileError, Rendered, create_folder, if_there, write_atomically};
 
 use crate::measured::Measured;
 

@@ -2,13 +2,9 @@
 
 use std::path::Path;
 
-use super::content::Sources;
-use super::folder;
-use super::options::ReproduceOptions;
-use super::selection::Selection;
-use super::stored::{MadeWith, Stored};
-use super::task::{Finished, Task, tasks};
-use crate::error::{CommandError, Result};
+use super::task::tasks;
+use super::{Finished, MadeWith, ReproduceOptions, Selection, Sources, Stored, Task, folder};
+use crate::{CommandError, Result};
 
 /// An artefact of the folder.
 pub(super) struct Part<'r> {

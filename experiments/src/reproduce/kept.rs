@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Result;
+use crate::Result;
 use crate::work::Log;
 
 /// The name of the file in the folder; it is there until all artefacts are finished.

@@ -4,20 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::artefact::Artefact;
-use super::content::Sources;
-use super::folder::{self, Folder};
-use super::options::ReproduceOptions;
-use super::print;
-use super::record;
-use super::selection::Selection;
-use super::stored::{MadeWith, Stored};
-use super::task::{Finished, Task, tasks};
-use super::whole::{self, Whole};
-use crate::error::{CommandError, Result};
+use super::folder::{self};
+use super::task::tasks;
+use super::whole::{self};
+use super::{
+    Artefact, Finished, Folder, MadeWith, ReproduceOptions, Selection, Sources, Stored, Task, Whole, print, record,
+};
 use crate::papers::left_out::Errors;
 use crate::papers::{Readings, Reference};
 use crate::work::{MergeOptions, OutputFolder, RECORD, WorkOptions};
+use crate::{CommandError, Result};
 
 /// Merges the folders of all shards of one reproduction, to the same bytes as one run, and prints the report.
 ///

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::artefact::Artefact;
-use crate::error::{CommandError, Result};
+use super::Artefact;
 use crate::progress::word;
 use crate::trace_table::{Holds, Reader};
 use crate::work::{Shard, WorkOptions};
+use crate::{CommandError, Result};
 
 /// What `reproduce` is asked for.
 #[derive(Clone, Debug, Default, Args)]

@@ -1,10 +1,8 @@
 //! What an artefact found: answers to its rows, a figure, its data, and quantities for predicates and notes.
 
-use haversack_reports::Panel;
-use haversack_reports::figure::{Axis, Bars, Chart};
-use haversack_reports::table::{Table, WidthError};
+use haversack_reports::{Axis, Bars, Chart, Panel, Table, WidthError};
 
-use super::data::Cells;
+use super::Cells;
 use crate::papers::cells::Baseline;
 use crate::papers::quantity::Quantities;
 use crate::papers::{Answer, ReferenceRow, Role};

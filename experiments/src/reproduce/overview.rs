@@ -1,7 +1,7 @@
 //! All numbers of the papers at once: simulated against reported, each at its place by its paper.
 
-use haversack_reports::figure::{Axis, Figure, FigureError, Lines, Panel, Series, Stroke};
 use haversack_reports::page::Drawn;
+use haversack_reports::{Axis, Figure, FigureError, Lines, Panel, Series, Stroke};
 
 use crate::papers::cells::OK;
 use crate::papers::summary::NOT_IN_MEDIANS;

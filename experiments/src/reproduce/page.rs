@@ -4,17 +4,13 @@ use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
 use haversack_reports::table::shortest;
 
-use super::content::{Content, Sources};
-use super::folder::Folder;
-use super::glance::Glance;
-use super::overview;
-use super::task::Finished;
-use crate::error::{CommandError, Result};
+use super::{Content, Finished, Folder, Glance, Sources, overview};
 use crate::papers::left_out::Errors;
 use crate::papers::reference::COMPARISON;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, left_out_error};
 use crate::papers::{Account, ComparedCell, Reading, Readings, Reference, accounts};
+use crate::{CommandError, Result};
 
 /// The page, with the figures that stand in `folder`.
 ///

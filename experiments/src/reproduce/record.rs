@@ -3,14 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_devices::{ConstantEntry, Kind};
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::UsageModel;
+use haversack_traces::{FootprintTable, UsageModel};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::artefact::Artefact;
-use super::content::{Content, Sources};
-use super::options::ReproduceOptions;
+use super::{Artefact, Content, ReproduceOptions, Sources};
 use crate::papers::summary::Total;
 use crate::papers::{Reading, Role, accounts};
 use crate::{CommandError, Result, measured};

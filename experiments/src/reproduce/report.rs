@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use indexmap::IndexMap;
 
-use super::task::Finished;
+use super::Finished;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
 use crate::papers::{Answer, Claim, ComparedCell, Reference, Verdict};

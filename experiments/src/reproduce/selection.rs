@@ -6,7 +6,7 @@
 
 use anyhow::{Result, bail};
 
-use super::artefact::Artefact;
+use super::Artefact;
 use crate::papers::reference::{COMPARISON, Reference, ReferenceRow};
 use haversack_devices::text;
 

@@ -8,14 +8,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use haversack_devices::calibration::Digest;
+use haversack_devices::Digest;
 use haversack_reports::page::Notes;
 use serde::{Deserialize, Serialize};
 
-use super::artefact::Artefact;
-use super::options::ReproduceOptions;
-use super::record::Calibrations;
-use super::task::{Finished, Task};
+use super::{Artefact, Calibrations, Finished, ReproduceOptions, Task};
 use crate::papers::{Readings, Reference, cells, committed};
 use crate::{CommandError, Result};
 

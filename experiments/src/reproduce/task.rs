@@ -6,14 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haversack_reports::page::Notes;
 use haversack_reports::{Figure, Panel, Rendered};
 
-use super::artefact::{Artefact, ArtefactError, Context, Lacking, measured_key};
-use super::assemble;
-use super::folder::Folder;
-use super::glance::Glance;
-use super::kept::Kept;
-use super::options::ReproduceOptions;
-use super::outcome::Outcome;
-use super::selection::Selection;
+use super::artefact::measured_key;
+use super::{
+    Artefact, ArtefactError, Context, Folder, Glance, Kept, Lacking, Outcome, ReproduceOptions, Selection, assemble,
+};
 use crate::measured::{self, Measured, Training};
 use crate::papers::cells;
 use crate::papers::notes::Facts;

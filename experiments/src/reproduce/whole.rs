@@ -2,17 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::artefact::Artefact;
-use super::content::{Content, Sources};
-use super::folder::{self, Folder};
-use super::kept::KEPT;
-use super::record::{self, Calibrations};
-use super::selection::Selection;
-use super::task::Finished;
-use super::{CELLS, Reproduction, page, report};
-use crate::error::{CommandError, Result};
+use super::folder::{self};
+use super::record::{self};
+use super::{
+    Artefact, CELLS, Calibrations, Content, Finished, Folder, KEPT, Reproduction, Selection, Sources, page, report,
+};
 use crate::papers::cells;
 use crate::work::OutputFolder;
+use crate::{CommandError, Result};
 
 const PAGE: &str = "index.html";
 

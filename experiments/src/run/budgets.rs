@@ -2,12 +2,12 @@
 //!
 //! The least budget with which a plan works.
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_training::{Budgets, Job, Observe, RunError, Wall, least_memory, least_that_works, simulate};
 
 use super::{Plan, PlanError};
-use crate::cache::Cache;
-use crate::scenario::{Budget, BudgetReference, Key, Resolved, Scenario, Step, size_text};
+use crate::scenario::{BudgetReference, Resolved, Step, size_text};
+use crate::{Budget, Cache, Key, Scenario};
 
 /// What budgets in percent are of; `None` if none is given in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! How a run ended, whatever became of it: a row of a sweep, or a candidate of `advise`; and why a right scenario has no run.
 
+use haversack_devices::Bytes;
 use haversack_devices::text::aside;
-use haversack_devices::units::Bytes;
 use haversack_policies::PolicyError;
 use haversack_training::RunError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{LeastBudget, Plan, Results};
-use crate::cache::Cache;
+use crate::Cache;
 use crate::scenario::{ScenarioError, workload};
 
 /// How a run ended.

@@ -1,6 +1,6 @@
 //! The figures of a run as its JSON and a sweep's table name them.
 
-use haversack_devices::units::Nanos;
+use haversack_devices::Nanos;
 use haversack_memory::phone::PAGE;
 use haversack_training::{BoundBy, Breakdown, PhoneReport, Record, Stalls};
 use serde::{Deserialize, Serialize};

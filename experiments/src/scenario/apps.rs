@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use haversack_devices::stream::Stream;
-use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_devices::{CoreSelection, CpuCores, Device, Frequency, ScalarSpeed, System};
+use haversack_devices::{
+    Bytes, CoreSelection, CpuCores, Device, Fraction, Frequency, Nanos, ScalarSpeed, Stream, System,
+};
 use haversack_memory::phone::{Backing, Settings};
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::row::Confidence;
-use haversack_traces::usage::{AppEvent, AppTimeline, UsageModel, holdings};
+use haversack_traces::usage::{AppEvent, holdings};
+use haversack_traces::{AppTimeline, Confidence, FootprintTable, UsageModel};
 use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, Phone, SystemMemory, Trainer};
 use rand::RngExt;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use haversack_devices::text::on_lines;
 use haversack_devices::{CalibrationError, SelectionError};
 use haversack_policies::PolicyError;
 use haversack_training::MachineError;
@@ -138,11 +139,6 @@ impl ScenarioError {
     }
 }
 
-/// Each of `errors` on a line of its own, after a line.
-fn on_lines(errors: &[ScenarioError]) -> String {
-    errors.iter().map(|error| format!("\n{error}")).collect()
-}
-
 /// More mistakes than anybody mends at once.
 const MOST_MISTAKES: usize = 100;
 
@@ -196,10 +192,8 @@ impl Mistakes {
             Origin::Program | Origin::Flag => usize::MAX,
         });
         let mut errors = self.0.into_iter();
-        match errors.next() {
-            None => Ok(()),
-            Some(first) => Err(ScenarioError { others: errors.collect(), ..first }),
-        }
+        let Some(first) = errors.next() else { return Ok(()) };
+        Err(ScenarioError { others: errors.collect(), ..first })
     }
 }
 

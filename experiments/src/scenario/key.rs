@@ -8,12 +8,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use haversack_devices::calibration::Settings;
-use haversack_devices::units::Nanos;
-use haversack_devices::work::MemoryFormat;
-use haversack_devices::{CoreSelection, Device, Frequency, Precision, Stack, System};
+use haversack_devices::{CoreSelection, Device, Frequency, MemoryFormat, Nanos, Precision, Stack, System};
 use haversack_training::AllocatorKind;
-use haversack_workloads::autograd::{Attention, Optimiser};
-use haversack_workloads::lowering::{Gradients, Variant};
+use haversack_workloads::{Attention, Gradients, Optimiser, Variant};
 use serde_json::{Map, Value};
 
 use super::value::{

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use haversack_devices::text::{nearest, question};
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos, ensure};
 use thiserror::Error;
 
 /// Text that is not the quantity that was expected.
@@ -267,9 +267,7 @@ impl FromStr for BudgetWalls {
                 None => (&mut walls.memory, budget),
             };
             let step = Step { at: parse_time(at.trim())?, budget: budget.parse()? };
-            if kind.last().is_some_and(|last| last.at >= step.at) {
-                return Err(wrong());
-            }
+            ensure!(kind.last().is_none_or(|last| last.at < step.at), wrong());
             kind.push(step);
         }
         Ok(walls)

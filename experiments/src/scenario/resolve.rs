@@ -3,21 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haversack_devices::units::Celsius;
-use haversack_devices::work::{MemoryFormat, Precision};
 use haversack_devices::{
-    CoreSelection, Device, Fold, Frequency, Processor, ProcessorError, ProcessorKind, SelectionError, Stack,
-    StackGraph, System, stacks_that_fit,
+    Celsius, CoreSelection, Device, Fold, Frequency, MemoryFormat, Precision, Processor, ProcessorError, ProcessorKind,
+    SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
 };
 use haversack_policies::engines::ALGORITHM;
-use haversack_policies::entry::{Engine, EngineProcessor, Entry};
-use haversack_policies::{PolicyError, registry};
+use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, registry};
 use haversack_training::{Machine, MachineError, Phone, Trains};
-use haversack_workloads::autograd::Attention;
 use haversack_workloads::express::Version;
-use haversack_workloads::lowering::{Gradients, Variant};
 use haversack_workloads::prepared::Folds;
-use haversack_workloads::{Network, WorkloadError, mixed};
+use haversack_workloads::{Attention, Gradients, Network, Variant, WorkloadError, mixed};
 
 use super::apps::{self, InUse};
 use super::error::{Fault, Mistakes, Origin, Result};
@@ -25,7 +20,7 @@ use super::key::{DEFAULT_ITERATIONS, ITERATIONS_OF_LEARNERS, Key};
 use super::surroundings::Covered;
 use super::user_trace::Available;
 use super::{Budget, Scenario, Step, workload};
-use crate::cache::Cache;
+use crate::Cache;
 
 /// Which graph an iteration executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -267,9 +262,7 @@ impl Scenario {
                 stack.id
             ))
         };
-        if self.graph.is_some() {
-            return Err(self.error(Key::Graph, eager("there is no graph to optimise")));
-        }
+        ensure!(self.graph.is_none(), self.error(Key::Graph, eager("there is no graph to optimise")));
         if self.gradients == Gradients::Streamed {
             return Err(self.error(Key::Gradients, eager("gradients are kept until the update")));
         }

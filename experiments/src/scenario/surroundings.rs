@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haversack_devices::Device;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::usage::{AppTimeline, DataError, UsageModel};
+use haversack_devices::{Bytes, Device, Nanos};
+use haversack_traces::usage::DataError;
+use haversack_traces::{AppTimeline, FootprintTable, UsageModel};
 use haversack_training::phone::AppChange;
 use haversack_training::{Machine, Phone};
 
@@ -16,7 +15,7 @@ use super::key::Key;
 use super::trace_from::{DAY, TraceFrom};
 use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
 use super::{Budget, PhoneApps, QuantityError, Scenario, Step};
-use crate::cache::Cache;
+use crate::Cache;
 
 /// What a scenario says of its surroundings.
 #[derive(Default)]

@@ -3,12 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use haversack_devices::stream::Stream;
 use haversack_devices::text::{nearest, question};
-use haversack_devices::units::Nanos;
-use haversack_traces::clock::{UtcOffset, parse_calendar};
-use haversack_traces::row::UtcTime;
-use haversack_traces::usage::{AppTimeline, UsageModel};
+use haversack_devices::{Nanos, Stream};
+use haversack_traces::clock::parse_calendar;
+use haversack_traces::{AppTimeline, UsageModel, UtcOffset, UtcTime};
 use rand::RngExt;
 
 use super::quantity::{QuantityError, parse_span, time_text};

@@ -3,11 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_traces::clock::UtcOffset;
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::row::{INFERRED_AVAILABLE, UtcTime};
-use haversack_traces::usage::UsageModel;
+use haversack_devices::{Bytes, Nanos, ensure};
+use haversack_traces::{FootprintTable, INFERRED_AVAILABLE, UsageModel, UtcOffset, UtcTime};
 use haversack_training::phone::AppChange;
 
 use super::apps::{Event, app_changes, events};
@@ -135,9 +132,7 @@ impl UserTrace {
             let path = path.display();
             return Err(TableError::input(format!("{path}: there is no counter {AVAILABLE} of {user}")).into());
         }
-        if rows.is_empty() {
-            return Err(nobody(reader, path, &user).into());
-        }
+        ensure!(!rows.is_empty(), nobody(reader, path, &user).into());
         rows.sort_by_key(|(time, _)| *time);
         let span = span(&user, rows.iter().map(|(time, _)| *time));
         let start = span.start(from, window, draw(seed, &user), || None).map_err(UserTraceError::From)?;

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use haversack_devices::calibration::Settings;
 use haversack_devices::text::{alternatives, hint, question};
 use haversack_training::AllocatorKind;
-use haversack_workloads::autograd::{Attention, Optimiser};
-use haversack_workloads::lowering::Gradients;
+use haversack_workloads::{Attention, Gradients, Optimiser};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Fault, Mistakes, Result, ScenarioError};
 use super::user_trace::total_memory;
 use super::{Key, Placed, Resolved, Scenario, apps, workload};
-use crate::cache::Cache;
+use crate::Cache;
 
 /// Which calibration holds a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, strum::Display)]
@@ -139,10 +139,8 @@ impl Scenario {
     /// # Errors
     /// A device that there is not, or a value that it cannot have.
     pub(super) fn load_device(&self, cache: &Cache) -> Result<Arc<Device>> {
-        match &self.placed {
-            Some(placed) => Ok(Arc::clone(&placed.device)),
-            None => self.changed(cache, Key::Device, &self.device),
-        }
+        let Some(placed) = &self.placed else { return self.changed(cache, Key::Device, &self.device) };
+        Ok(Arc::clone(&placed.device))
     }
 
     /// The stack `id`, which is the scenario's own or what its device or policy brings along.

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::Kind;
-use haversack_devices::calibration::{Calibrated, ConstantEntry, Schema};
+use haversack_devices::{Calibrated, ConstantEntry, Kind, Schema};
 use haversack_reports::table::shortest;
 use serde_json::{Value, json};
 
 use super::{fact, paragraph, table};
 use crate::calibrate::{left_out, observation};
-use crate::error::{CommandError, Result};
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::summary::{COLUMNS, Tally, tallies};
 use crate::papers::{ComparedCell, Reference, committed};
+use crate::{CommandError, Result};
 
 /// How far the numbers of a calibration may be believed.
 pub(super) struct Belief {

@@ -2,16 +2,16 @@
 //!
 //! What a software stack or an operating system is.
 
-use haversack_devices::device::{ClusterConstants, DspConstants, GpuConstants};
-use haversack_devices::units::Bytes;
-use haversack_devices::{Device, Precision, load, load_stack, load_system};
+use haversack_devices::{
+    Bytes, ClusterConstants, Device, DspConstants, GpuConstants, Precision, load, load_stack, load_system,
+};
 use haversack_reports::table::{shortest, three_digits};
 use serde_json::{Value, json};
 
 use super::calibrated::{Belief, heading, place, processors};
 use super::{Shown, fact, table};
+use crate::Result;
 use crate::checked::checked;
-use crate::error::Result;
 
 /// The device `id`, or that of a file.
 pub(super) fn show(id: &str) -> Result<Shown> {

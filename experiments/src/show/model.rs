@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use haversack_policies::entry::{EngineProcessor, Entry, Parameter};
-use haversack_policies::registry;
+use haversack_policies::entry::Parameter;
+use haversack_policies::{EngineProcessor, Entry, registry};
 use haversack_reports::table::three_digits;
 use haversack_workloads::counts::count;
 use haversack_workloads::models::MODELS;
@@ -11,7 +11,7 @@ use haversack_workloads::{Network, StorageId};
 use serde_json::{Value, json};
 
 use super::{Shown, fact, paragraph, table};
-use crate::error::Result;
+use crate::Result;
 use crate::scenario::{InputShape, workload};
 
 /// Tensors that are shown.

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use haversack_devices::units::{Bytes, Nanos};
+use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::PAGE;
-use haversack_reports::figure::{Axis, Lines, Series, Stroke};
-use haversack_reports::{Figure, Panel};
+use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke};
 use haversack_training::{Happening, PhoneSample, PhoneTrack};
 use serde_json::{Value, json};
 

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::device::GpuConstants;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{ConstantEntry, Precision, Processor};
+use haversack_devices::{Bytes, ConstantEntry, GpuConstants, Nanos, Precision, Processor};
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
 use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
-use haversack_workloads::training_graph::Node;
+use haversack_workloads::Node;
 
 use super::{Simulated, longest_table};
 use crate::checked::doubt;

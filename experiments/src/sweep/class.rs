@@ -5,13 +5,11 @@
 use std::sync::Arc;
 
 use haversack_devices::text::{nearest, question};
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{CalibrationError, Form, list, load};
-use haversack_policies::registry::POLICIES;
+use haversack_devices::{Bytes, CalibrationError, Form, Nanos, list, load};
+use haversack_policies::POLICIES;
 
-use crate::scenario::{
-    Budget, Document, Fault, Item, Key, Kind, Literal, Origin, ScenarioError, parse_time, time_text,
-};
+use crate::scenario::{Document, Fault, Item, Kind, Literal, Origin, ScenarioError, parse_time, time_text};
+use crate::{Budget, Key};
 
 /// Every policy.
 const ALL: &str = "all";

@@ -7,15 +7,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
-use haversack_devices::units::Bytes;
+use haversack_devices::Bytes;
 use polars::prelude::{DataFrame, PolarsResult};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
 use super::Specification;
-use crate::cache::Cache;
-use crate::run::{Outcome, Plan, Results, Status};
-use crate::scenario::{BudgetBytes, Cell, Key, workload};
+use crate::run::{Outcome, Results, Status};
+use crate::scenario::{BudgetBytes, Cell, workload};
+use crate::{Cache, Key, Plan};
 
 /// What a sweep found.
 #[derive(Default)]

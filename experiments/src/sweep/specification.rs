@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::class::{self, Members, expand};
 use super::users;
-use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Mistakes, Resolved, Scenario, ScenarioError, Takes};
+use crate::scenario::{Document, Fault, Field, Item, Literal, Mistakes, Resolved, ScenarioError, Takes};
 use crate::source::Source;
 use crate::work::places;
-use crate::{Cache, Result};
+use crate::{Cache, Key, Result, Scenario};
 
 /// More runs than anybody would wait for.
 const MOST_RUNS: u64 = 10_000_000;

@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use haversack_reports::figure::{Axis, Front};
-use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front};
+use haversack_reports::pareto::front;
 use haversack_reports::table::three_digits;
-use haversack_reports::text_table::{Column, TextTable};
-use haversack_reports::{Figure, FigureError, Panel, Rendered};
+use haversack_reports::{
+    Axis, BOTH_MINIMISED, Column, Figure, FigureError, Front, Panel, Rendered, Sense, Senses, TextTable,
+};
 use indexmap::IndexSet;
 use indicatif::HumanCount;
 use rayon::prelude::*;
@@ -17,10 +17,10 @@ use strum::VariantArray;
 
 use super::found::{Cloud, Found, Reached, SETTINGS};
 use super::{CSV, RESULTS, Specification, SweepOptions};
+use crate::Key;
 use crate::progress::word;
 use crate::quantities::{cut, more, range};
 use crate::run::Status;
-use crate::scenario::Key;
 use crate::work::RECORD;
 
 /// Rows of the table, at most.

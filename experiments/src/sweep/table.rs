@@ -4,8 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use haversack_memory::phone::Counters;
-use haversack_reports::FileError;
-use haversack_reports::frame::FrameError;
+use haversack_reports::{FileError, FrameError};
 use polars::prelude::{
     Column, DataFrame, DataType, Float64Type, IntoColumn, IntoSeries, ListBuilderTrait, ListPrimitiveChunkedBuilder,
     ParquetReader, PolarsResult, SerReader, UInt64Type,
@@ -13,7 +12,7 @@ use polars::prelude::{
 use serde_json::{Map, Value, json};
 
 use super::Row;
-use crate::error::Result;
+use crate::Result;
 use crate::rows::{Rows, column};
 use crate::run::{PhoneResults, Results};
 use crate::scenario::Cell;

@@ -1,6 +1,6 @@
 //! The users of a trace that a sweep runs: all, those whose names match, or a sample of them.
 
-use haversack_devices::stream::Stream;
+use haversack_devices::Stream;
 use haversack_devices::text::{hint, nearest};
 use rand::RngExt;
 use std::path::Path;

@@ -5,13 +5,11 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::stream::Stream;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{load, load_system};
-use haversack_reports::figure::{Axis, Lines, Series as Line};
-use haversack_reports::frame::{FrameError, write_parquet};
-use haversack_reports::{Figure, Panel, write_atomically};
-use haversack_traces::row::UtcTime;
+use haversack_devices::{Bytes, Nanos, Stream, load, load_system};
+use haversack_reports::figure::Series as Line;
+use haversack_reports::frame::write_parquet;
+use haversack_reports::{Axis, Figure, FrameError, Lines, Panel, write_atomically};
+use haversack_traces::UtcTime;
 use polars::prelude::DataFrame;
 use rand::RngExt;
 use rayon::prelude::*;

@@ -4,16 +4,16 @@ use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use haversack_traces::import::{self, ImportError, Kind, Options, Report};
-use haversack_traces::row::Row;
+use haversack_traces::import::{self, Kind, Options, Report};
+use haversack_traces::{ImportError, Row};
 use serde_json::{Value, json};
 
 use super::options::ImportOptions;
 use super::report_text;
-use crate::error::{CommandError, Result};
 use crate::output::{Format, join, note, print, print_json, warn};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table, place_beside};
+use crate::{CommandError, Result};
 
 /// Which table is where.
 struct Places {

@@ -5,15 +5,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use haversack_devices::units::Nanos;
-use haversack_traces::footprint::FootprintTable;
-use haversack_traces::import::{CaratSemantics, Kind, Options, UtcOffset};
-use haversack_traces::row::UtcTime;
-use haversack_traces::usage::UsageModel;
+use haversack_devices::Nanos;
+use haversack_traces::import::{Kind, Options, UtcOffset};
+use haversack_traces::{CaratSemantics, FootprintTable, UsageModel, UtcTime};
 
-use crate::error::{CommandError, Result};
 use crate::output::Format;
 use crate::trace_table::{Holds, Reader};
+use crate::{CommandError, Result};
 
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../../help/trace-import.txt"))]

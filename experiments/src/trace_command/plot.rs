@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{load, load_system};
-use haversack_reports::figure::{Axis, Lines, Series, Stroke};
-use haversack_reports::{Figure, Panel};
+use haversack_devices::{Bytes, Nanos, load, load_system};
+use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke};
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
 use super::options::{Models, table_of_apps};

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use haversack_devices::units::Bytes;
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_devices::Bytes;
+use haversack_reports::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Kind, Report, Tally};
 
 use crate::quantities::more;

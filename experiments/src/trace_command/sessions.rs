@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use haversack_devices::units::{Fraction, Nanos};
+use haversack_devices::{Fraction, Nanos};
 use haversack_traces::usage::{Session, SessionStatistics, UserSessions};
 use serde_json::{Value, json};
 

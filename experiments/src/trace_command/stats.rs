@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use haversack_devices::units::Nanos;
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_devices::Nanos;
+use haversack_reports::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Order, Tracker};
-use haversack_traces::row::{AppRow, CounterRow, UtcTime};
 use haversack_traces::state::Availability;
-use haversack_traces::usage::{SessionReader, UsageModel, is_sampled};
+use haversack_traces::usage::{SessionReader, is_sampled};
+use haversack_traces::{AppRow, CounterRow, UsageModel, UtcTime};
 use serde_json::{Value, json};
 
 use super::options::StatsOptions;
 use super::report_text::{IN_JSON, coverage, from_to, gaps, shares};
 use super::sessions::Sessions;
-use crate::error::{CommandError, Result};
 use crate::output::{join, warn};
 use crate::quantities::more;
 use crate::trace_table::{Holds, Reader};
+use crate::{CommandError, Result};
 
 /// Prints the statistics of a table.
 ///

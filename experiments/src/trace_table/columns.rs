@@ -1,7 +1,7 @@
 //! Rows as columns, a batch at a time: names are kept once a batch, rows refer to them.
 
 use foldhash::fast::FixedState;
-use haversack_traces::row::{AppRow, Confidence, CounterRow, Source};
+use haversack_traces::{AppRow, Confidence, CounterRow, Source};
 use indexmap::IndexSet;
 use polars::prelude::{
     ChunkTake, Column, DataFrame, DataType, IdxCa, IdxSize, IntoColumn, NamedFrom, NewChunkedArray, PolarsResult,

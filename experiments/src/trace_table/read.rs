@@ -6,9 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haversack_reports::FileError;
-use haversack_reports::frame::FrameError;
-use haversack_traces::row::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
+use haversack_reports::{FileError, FrameError};
+use haversack_traces::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 use polars::prelude::{
     Column, DataFrame, DataType, FileMetadataRef, ParallelStrategy, ParquetReader, PolarsError, SerReader,
 };

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use haversack_devices::text::hint;
-use haversack_devices::units::Nanos;
-use haversack_traces::clock::UtcOffset;
-use haversack_traces::row::{AppRow, CounterRow, UtcTime};
+use haversack_devices::{Nanos, ensure};
 use haversack_traces::state::UTC_OFFSET;
-use haversack_traces::usage::{AppTimeline, UsageModel, Window, seems_opened};
+use haversack_traces::usage::{Window, seems_opened};
+use haversack_traces::{AppRow, AppTimeline, CounterRow, UsageModel, UtcOffset, UtcTime};
 
 use super::{Holds, Reader, TableError};
 
@@ -43,9 +42,7 @@ impl UserApps {
                 rows.push(AppRow { user: "", time, package: "", adj, source, confidence });
             })?;
         }
-        if rows.is_empty() {
-            return Err(nobody(reader, path, user));
-        }
+        ensure!(!rows.is_empty(), nobody(reader, path, user));
         let times = || rows.iter().map(|row| row.time);
         let first = times().min().unwrap_or_default();
         let (last, offset) = (times().max().unwrap_or(first), offset(path, user)?);

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use haversack_reports::files::create_folder;
-use haversack_reports::frame::{FrameError, ParquetFile};
+use haversack_reports::{FrameError, ParquetFile, create_folder};
 use polars::prelude::{DataFrame, IdxCa, IdxSize};
 
 use super::columns::ROWS;

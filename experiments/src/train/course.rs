@@ -1,27 +1,17 @@
 //! One scenario learned with one seed, an epoch at a time.
 
-use haversack_devices::units::Nanos;
-use haversack_devices::work::Precision;
-use haversack_numerics::batch::{MiniBatch, Samples};
-use haversack_numerics::memory::Contents;
-use haversack_numerics::optimiser::Rule;
-use haversack_numerics::program::Pass;
-use haversack_numerics::state::State;
-use haversack_numerics::{Meter, Program, ProgramError, plain::Plain};
+use haversack_devices::{Nanos, Precision, ensure};
+use haversack_numerics::batch::Samples;
+use haversack_numerics::{Contents, Meter, MiniBatch, Pass, Plain, Program, ProgramError, Rule, State};
 use haversack_training::{Lesson, RunError};
-use haversack_workloads::data::{self, DataSet, Inputs, Part, SampleForm, epoch_order};
-use haversack_workloads::{Network, Op, Role, mixed};
+use haversack_workloads::data::{self, Inputs, Part, epoch_order};
+use haversack_workloads::{DataSet, Network, Op, Role, SampleForm, mixed};
 use serde_json::Value;
 
-use super::factors::Factors;
-use super::pace::{Augment, Pace};
-use super::saved::{Coded, Held, Row, Saved, Values};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
-use crate::run::Plan;
+use super::{Augment, Coded, Factors, Held, Pace, Row, Saved, Values};
 use crate::scenario::workload::{self, network_with_values};
-use crate::scenario::{GraphKind, Key, Literal, Origin, Scenario};
+use crate::scenario::{GraphKind, Literal, Origin};
+use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
 
 /// A scenario that can be learned.
 pub(super) struct Subject {
@@ -251,9 +241,7 @@ impl<'a> Course<'a> {
                 !interrupt::came()
             });
         ran.map_err(|error| self.failure(error))?;
-        if interrupt::came() {
-            return Err(CommandError::Interrupted);
-        }
+        ensure!(!interrupt::came(), CommandError::Interrupted);
         (self.state, self.saved.update) = (lesson.state, lesson.update);
         (self.saved.importance, self.saved.factors) = (lesson.importance, lesson.factors);
         self.saved.learned = lesson.learned;
@@ -331,14 +319,10 @@ fn check(network: &Network, scenario: &Scenario, data: &DataSet) -> Result<(), S
     if let (SampleForm::Tokens { vocabulary, .. }, Some(table)) = (&data.form, rows(|op| matches!(op, Op::Embedding))) {
         let width = network.shape(table.output).elements().at(1) / takes.max(1);
         let known = network.parameters[table.parameters[0] as usize].elements / width.max(1);
-        if *vocabulary as u64 > known {
-            return Err(format!("`data`: {vocabulary} different tokens; {model} knows {known}"));
-        }
+        ensure!(*vocabulary as u64 <= known, format!("`data`: {vocabulary} different tokens; {model} knows {known}"));
     }
     let (batch, samples) = (scenario.batch, data.train.len());
-    if batch > samples as u64 {
-        return Err(format!("`batch`: {batch} samples; the train part of the data has {samples}"));
-    }
+    ensure!(batch <= samples as u64, format!("`batch`: {batch} samples; the train part of the data has {samples}"));
     match (data.validation.is_empty(), data.test.is_empty()) {
         (true, _) => Err("`data`: no sample to choose on; expected a larger `validation_share`".to_owned()),
         (_, true) => Err("`data`: no sample to test on".to_owned()),

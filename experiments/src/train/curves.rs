@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use haversack_reports::figure::{Axis, Front, Lines, Look, Meanings, Series};
-use haversack_reports::pareto::Sense;
-use haversack_reports::{Figure, Panel};
+use haversack_reports::{Axis, Figure, Front, Lines, Look, Meanings, Panel, Sense, Series};
 use haversack_workloads::data::Part;
 
-use super::course::Subject;
-use super::saved::Row;
-use super::specification::Specification;
 use super::table::last;
+use super::{Row, Specification, Subject};
 use crate::measured::interval;
 
 /// A quantity of a row.

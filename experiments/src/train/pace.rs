@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use haversack_devices::ensure;
 use haversack_devices::text::hint;
 use haversack_workloads::data::{Augmentation, SampleForm};
 
@@ -37,9 +38,7 @@ impl Pace {
         schedule: Option<String>,
     ) -> Result<Self, WrongPace> {
         let epochs = epochs.unwrap_or(EPOCHS);
-        if epochs == 0 {
-            return Err(WrongPace("epochs", "at least 1", "0".to_owned()));
-        }
+        ensure!(epochs != 0, WrongPace("epochs", "at least 1", "0".to_owned()));
         let learning_rate = learning_rate.unwrap_or(LEARNING_RATE);
         if !(learning_rate.is_finite() && learning_rate > 0.0) {
             return Err(WrongPace("learning_rate", "a number above 0", learning_rate.to_string()));
@@ -158,9 +157,7 @@ impl Augment {
                 _ => return Err(found(&place, word, &hint(name, WORDS))),
             }
         }
-        if shift == 0 && !flip {
-            return Err(found(&place, text, ""));
-        }
+        ensure!(shift != 0 || flip, found(&place, text, ""));
         Ok(Self { shift, flip, text: text.to_owned(), place })
     }
 

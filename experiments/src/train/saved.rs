@@ -1,9 +1,7 @@
 //! All that a course needs to go on: the row of its part in the log, and what its epochs have come to.
 
-use haversack_numerics::Meter;
-use haversack_numerics::eight::Eight;
-use haversack_numerics::memory::Contents;
-use haversack_policies::setting::Learned;
+use haversack_numerics::{Contents, Eight, Meter};
+use haversack_policies::Learned;
 use haversack_workloads::data::Part;
 use serde::{Deserialize, Serialize};
 

@@ -6,14 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
-use super::course::Subject;
-use super::pace::{Augment, Pace, WrongPace};
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
+use super::{Augment, Pace, Subject, WrongPace};
 use crate::output::join;
-use crate::scenario::{Key, Scenario};
-use crate::sweep;
 use crate::work::places;
+use crate::{Cache, CommandError, Key, Result, Scenario, sweep};
 
 /// The keys that a scenario has not got.
 const KEYS: [&str; 7] = ["augment", "data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];

@@ -2,26 +2,21 @@
 
 use std::sync::Arc;
 
+use haversack_devices::ensure;
 use haversack_devices::registry::digest;
 use haversack_training::Record;
-use haversack_workloads::data::{DataSet, LoadOptions, Part, load};
-use haversack_workloads::mixed;
+use haversack_workloads::data::{LoadOptions, Part, load};
+use haversack_workloads::{DataSet, mixed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::course::{Course, Subject, on_data};
-use super::factors::Factors;
-use super::pace::{Augment, Pace};
-use super::saved::{Held, Row, Saved};
-use super::specification::Specification;
-use crate::cache::Cache;
-use crate::error::{CommandError, Result};
-use crate::interrupt;
+use super::course::on_data;
+use super::{Augment, Course, Factors, Held, Pace, Row, Saved, Specification, Subject};
 use crate::measured::{self, Training};
 use crate::quantities::counted;
 use crate::reproduce::Kept;
-use crate::run::Plan;
-use crate::scenario::{GraphKind, Key, Scenario, workload};
+use crate::scenario::{GraphKind, workload};
+use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
 
 /// A network and data that stand in for a paper's own, and how they are learned.
 #[derive(Clone, Debug)]
@@ -280,9 +275,7 @@ pub(crate) fn learned(seed: u64, rows: &[Row]) -> measured::Learned {
 
 fn to_the_end(mut course: Course<'_>) -> Result<Learned> {
     while !course.is_finished() {
-        if interrupt::came() {
-            return Err(CommandError::Interrupted);
-        }
+        ensure!(!interrupt::came(), CommandError::Interrupted);
         course.epoch(0)?;
     }
     let factors = course.factors();

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use haversack_reports::frame::write_parquet;
-use haversack_reports::text_table::{Column, TextTable};
+use haversack_reports::{Column, TextTable};
 use haversack_workloads::data::Part;
 
-use super::course::Subject;
-use super::saved::Row;
-use crate::error::Result;
+use super::{Row, Subject};
+use crate::Result;
 use crate::measured::interval;
 use crate::progress::word;
 use crate::rows::Rows;

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::memory;
 use crate::measured_set::{LARGEST_BATCH, Row, Set, Subject};
 use crate::progress::{Amount, Progress};
-use crate::run::{Outcome, Plan, PlanError, Status};
-use crate::scenario::{Key, Scenario, ScenarioError};
-use crate::{Cache, CommandError};
+use crate::run::{Outcome, PlanError, Status};
+use crate::scenario::ScenarioError;
+use crate::{Cache, CommandError, Key, Plan, Scenario};
 
 /// A row's number in its unit, or why it has none.
 pub(super) type Answer = Result<f64, String>;

@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, Request, ScalarSpeed};
-use haversack_devices::system::PageCosts;
-use haversack_devices::units::{Bytes, Fraction, Nanos};
-use haversack_devices::{ClusterClass, CoreSelection, Device, Frequency, Schedutil, System, load, load_system};
+use haversack_devices::{
+    Bytes, ClusterClass, CoreSelection, Device, Direction, Driver, Flash, FlashQueue, Fraction, Frequency, Nanos,
+    PageCosts, Request, ScalarSpeed, Schedutil, System, load, load_system,
+};
 use haversack_memory::phone::{PAGE, Settings, Waits};
 use serde_json::{Map, Value, json};
 

@@ -1,9 +1,7 @@
 //! How far off the rows of a set are: by quantity and role, row by row, and as a picture.
 
-use haversack_reports::figure::{Axis, Lines, Series, Stroke};
-use haversack_reports::table::{Table, WidthError, three_digits};
-use haversack_reports::text_table::{Column, TextTable};
-use haversack_reports::{Figure, Panel};
+use haversack_reports::table::three_digits;
+use haversack_reports::{Axis, Column, Figure, Lines, Panel, Series, Stroke, Table, TextTable, WidthError};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};

@@ -8,11 +8,10 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use haversack_reports::FileError;
-use haversack_reports::files::{create_folder, if_there, write_atomically};
+use haversack_reports::{FileError, create_folder, if_there, write_atomically};
 use serde_json::{Map, Value};
 
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// The record of what a folder holds.
 pub const RECORD: &str = "run.json";

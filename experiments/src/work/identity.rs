@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::folder::{OUTPUTS, RECORD, outputs_of};
 use super::shard::Shard;
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// What results are of. Two pieces of work whose identities are equal have the same results.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use haversack_devices::ensure;
 use rayon::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -153,9 +154,7 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
     let amount = if is_uneven { Amount::Uneven(J::THINGS) } else { Amount::Number(J::THINGS) };
     let tally = Tally::new(J::THINGS, amount, [all, before], command);
     let run = |(part, before): (u64, u64)| {
-        if interrupt::came() {
-            return Err(CommandError::Interrupted);
-        }
+        ensure!(!interrupt::came(), CommandError::Interrupted);
         let _running = job.name(part).map(|name| tally.progress.runs(name));
         job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };

@@ -11,12 +11,13 @@ use std::ops::{Range, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use haversack_devices::ensure;
 use haversack_devices::registry::digest;
 use haversack_reports::write_atomically;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// Another number is another format.
 const FORMAT: &str = "haversack log 1";
@@ -210,9 +211,7 @@ fn read(path: &Path, head: &str) -> Result<State, String> {
         let is_whole = line.last() == Some(&b'\n');
         if state.end == 0 {
             let is_ours = if is_whole { line == head.as_bytes() } else { head.as_bytes().starts_with(&line) };
-            if !is_ours {
-                return Err("is of another specification, shard or version".to_owned());
-            }
+            ensure!(is_ours, "is of another specification, shard or version".to_owned());
         }
         if !is_whole {
             return Ok(state);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::folder::RECORD;
 use super::identity::Identity;
 use super::shard::Shard;
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// A folder, and the numbers of the parts that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rayon::ThreadPool;
 
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// Where long work goes, and how it is done.
 #[derive(Clone, Debug, Default, Args)]

@@ -1,10 +1,8 @@
 //! How sensitive gradients are to each kind of saved tensor, as ActNN and GACT measure it.
 
-use haversack_numerics::Meter;
-use haversack_numerics::optimiser::Rule;
+use haversack_numerics::{Meter, Rule};
 use haversack_policies::gact::{Gact, Level, Parameters};
-use haversack_policies::importance::Metric;
-use haversack_policies::setting::Learned;
+use haversack_policies::{Learned, Metric};
 use haversack_training::Lesson;
 use strum::IntoEnumIterator;
 

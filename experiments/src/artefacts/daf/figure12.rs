@@ -1,7 +1,7 @@
 //! Figure 12: the statistics of dynamic quantisation, DAF's way, the original way and by CUB; and how block-level
 //! atomics fare against a second launch as a GPU gets more units, which is the reason that section 3.2.2 gives.
 
-use haversack_devices::processor::KernelTime;
+use haversack_devices::KernelTime;
 use haversack_gpu::Plan;
 use haversack_gpu::baseline::{cub, framework};
 use haversack_gpu::profile::{CONTROL, block_against_passes, over_units};

@@ -4,9 +4,8 @@ use haversack_devices::{Frequency, Precision, ProgramCounts};
 use haversack_gpu::baseline::{framework, map_counts};
 use haversack_gpu::profile::CONTROL;
 use haversack_training::{Machine, Trains};
-use haversack_workloads::autograd::{EagerRules, differentiate};
-use haversack_workloads::operator::Window;
-use haversack_workloads::{Network, Phase, ValueId};
+use haversack_workloads::autograd::differentiate;
+use haversack_workloads::{EagerRules, Network, Phase, ValueId, Window};
 
 use super::reductions::{OPERATIONS, micros, profiler, stack};
 use super::setting::BOARD;

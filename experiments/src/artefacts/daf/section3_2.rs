@@ -11,8 +11,7 @@ use std::collections::BTreeSet;
 use haversack_gpu::Strategy;
 use haversack_gpu::profile::{CONTROL, Profiler, Setting, block_against_passes};
 use haversack_kernels::reduce::Statistic;
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{Phase, TrainingGraph};
+use haversack_workloads::{Need, Phase, TrainingGraph};
 
 use super::reductions::{OPERATIONS, Operation, profiler};
 use super::setting::{BOARD, NETWORKS, scenario};

@@ -1,7 +1,6 @@
 //! Table 3: the upkeep of the page table, by sorting and by two red-black trees.
 
-use haversack_devices::work::HostThread;
-use haversack_devices::{Device, Precision, Stack};
+use haversack_devices::{Device, HostThread, Precision, Stack};
 use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
 
 use super::setting::{BOARD, RESNET_CIFAR, scenario};

@@ -1,7 +1,6 @@
 //! What Mandheling's artefacts share: phones, and what a batch takes.
 
-use haversack_devices::Frequency;
-use haversack_devices::units::Joules;
+use haversack_devices::{Frequency, Joules};
 
 use crate::artefacts::prelude::*;
 

@@ -1,7 +1,6 @@
 //! Table 4: the gradient of a convolution's weight on the DSP, over batches and sizes of its map.
 
-use haversack_devices::units::Flops;
-use haversack_devices::{Device, OperatorKind, Precision, Product, ProductRole, Stack, Traffic, Work};
+use haversack_devices::{Device, Flops, OperatorKind, Precision, Product, ProductRole, Stack, Traffic, Work};
 
 use super::setting::XIAOMI_10;
 use crate::artefacts::prelude::*;

@@ -1,7 +1,6 @@
 //! Table 8: time and energy to convergence, by rounds that are taken from the table.
 
-use haversack_devices::Frequency;
-use haversack_devices::units::Flops;
+use haversack_devices::{Flops, Frequency};
 
 use super::setting::{XIAOMI_11_PRO, batch};
 use super::table7::{METHODS, chosen};

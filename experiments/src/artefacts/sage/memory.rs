@@ -1,8 +1,8 @@
 //! Figures 2 and 8, and table 1: what networks need of memory.
 
 use haversack_training::{Job, simulate};
-use haversack_workloads::lowering::{Variant, node_counts};
-use haversack_workloads::{Phase, Role, TrainingGraph};
+use haversack_workloads::lowering::node_counts;
+use haversack_workloads::{Phase, Role, TrainingGraph, Variant};
 
 use super::null::null;
 use super::setting::{RESNET, S10, is_fixed, scenario};

@@ -1,6 +1,6 @@
 //! The numbers of the introduction and of sections 3 and 5.
 
-use haversack_devices::work::Precision;
+use haversack_devices::Precision;
 use haversack_workloads::lowering::{Variant, distinct_kernels};
 
 use super::setting::{BERT, NETWORKS, RESNET, S10, STACK, scenario, unoptimised};

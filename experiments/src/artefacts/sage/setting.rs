@@ -1,7 +1,6 @@
 //! What Sage's artefacts share: machines, and the four networks as the readings declare them.
 
-use haversack_workloads::Role;
-use haversack_workloads::lowering::Variant;
+use haversack_workloads::{Role, Variant};
 
 use crate::artefacts::prelude::*;
 

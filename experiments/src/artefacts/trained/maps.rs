@@ -1,11 +1,8 @@
 //! The saved tensors of a mini-batch, and gradients from what a store would give back of them.
 
 use haversack_kernels::compress::FeatureMap;
-use haversack_numerics::ProgramError;
-use haversack_numerics::memory::{Contents, Memory};
-use haversack_numerics::program::Map;
-use haversack_workloads::training_graph::Need;
-use haversack_workloads::{MapKind, Phase, Role, TensorId};
+use haversack_numerics::{Contents, Map, Memory, ProgramError};
+use haversack_workloads::{MapKind, Need, Phase, Role, TensorId};
 
 use super::Trained;
 use crate::artefacts::prelude::*;

@@ -1,12 +1,8 @@
 //! Gradients of weights from parts of a mini-batch, each with a scale factor of its own, in integers.
 
-use haversack_devices::work::ProductRole;
-use haversack_numerics::eight::Eight;
-use haversack_numerics::memory::{Contents, Memory, Seen, SeenIntegers};
-use haversack_numerics::program::Pass;
-use haversack_numerics::{Meter, ProgramError};
-use haversack_workloads::TensorId;
-use haversack_workloads::training_graph::Node;
+use haversack_devices::ProductRole;
+use haversack_numerics::{Contents, Eight, Memory, Meter, Pass, ProgramError, Seen, SeenIntegers};
+use haversack_workloads::{Node, TensorId};
 
 use super::Trained;
 use crate::artefacts::prelude::*;

@@ -6,7 +6,7 @@
 //! is found again.
 
 use super::{Constant, Fit, Problem};
-use crate::error::Result;
+use crate::Result;
 
 /// By how much the logarithm of a constant moves for a slope: 5 %, which is more than the rounding of times.
 const MOVE: f64 = 0.05;

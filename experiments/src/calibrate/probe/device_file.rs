@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haversack_devices::units::Dimension;
-use haversack_devices::{CalibrationError, Device, Kind};
+use haversack_devices::{CalibrationError, Device, Dimension, Kind};
 use toml::{Table, Value};
 
 /// The keys of a constant, in the order of a file.
@@ -154,8 +153,5 @@ fn scale(unit: &str) -> f64 {
 
 /// Four digits: no probe knows more. Whole numbers are counted, not measured.
 fn rounded(value: f64) -> f64 {
-    if value.fract() == 0.0 || !value.is_finite() {
-        return value;
-    }
-    format!("{value:.3e}").parse().unwrap_or(value)
+    if value.fract() == 0.0 || !value.is_finite() { value } else { format!("{value:.3e}").parse().unwrap_or(value) }
 }

@@ -7,12 +7,12 @@
 use std::iter::Peekable;
 use std::str::{Chars, FromStr};
 
-use haversack_devices::Kind;
 use haversack_devices::text::{aside, nearest};
+use haversack_devices::{Kind, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::error::{CommandError, Result};
+use crate::{CommandError, Result};
 
 /// The only format that is read.
 const FORMAT: &str = "haversack-probe-1";
@@ -87,9 +87,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Probed> {
     check.keys = rows.collect::<Result<_, _>>().map_err(|error| CommandError::failed(format!("keys.csv: {error}")))?;
     check.keys.retain(|key| [Probe::Any, probe].contains(&key.probe));
     check.table("", "", &value);
-    if !check.wrong.is_empty() {
-        return Err(check.error());
-    }
+    ensure!(check.wrong.is_empty(), check.error());
     let (file, name, keys) = (file.to_owned(), name.to_owned(), check.keys);
     Ok(Probed { file, probe, name, keys, value })
 }
