@@ -1,12 +1,13 @@
 //! What the phones of a federation learn, for real, on a stand-in.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haversack_federation::federation::{Arrived, Learn, Learned, Step};
 use haversack_federation::learning::{
-    Contribution, Groups, Holding, LearningError, Narrowing, Server, ServerRule, Source, StandIn, Synthetic, Trainee,
-    Update, mean_change, train_all,
+    Contribution, Groups, Holding, Labels, LearningError, LocalSgd, Narrowing, Server, ServerRule, Source, StandIn,
+    Synthetic, Trainee, Turn, Update, mean_change, train_all,
 };
 use haversack_federation::population::Phone;
 use haversack_federation::selection::SelectorKind;
@@ -28,6 +29,8 @@ use crate::{Cache, CommandError, Result};
 
 /// Its α and β: the most that clients differ in its paper.
 const HETEROGENEITY: f64 = 1.0;
+/// Passes over all samples in one place, after which a target that was not reached is out of reach.
+const PASSES: u32 = 10;
 /// What has been learned is kept at most so often.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -108,6 +111,9 @@ impl<'a> Learner<'a> {
             None => Server::new(stand_in.initial(seed).map_err(CommandError::failed)?, learning.rule),
         };
         let test = source.test(seed, phones.len() as u32);
+        if let (Some(target), Some(_), 0) = (learning.target, steps, known.rounds()) {
+            say_out_of_reach(target, &source, &stand_in, &test, learning, seed)?;
+        }
         Ok(Some(Self {
             learning,
             phones,
@@ -263,6 +269,41 @@ fn source(learning: &Learning, phones: &[Phone], seed: u64, groups: &Groups, cac
         return Ok(Source::dealt(set, seed, &clients, learning.labels));
     }
     Ok(Source::of_set(set))
+}
+
+/// Says that a target is out of reach if what learns falls short of it even with all samples in one place, as an oracle would
+/// have them, after so many passes over them. Samples that are made for each client are in no place.
+///
+/// # Errors
+/// Samples that nothing can be trained with. A loss that is no number any more is no error: the federation's may stay one.
+fn say_out_of_reach(
+    target: f64,
+    source: &Source,
+    stand_in: &StandIn,
+    test: &MiniBatch,
+    learning: &Learning,
+    seed: u64,
+) -> Result<()> {
+    let (Source::Set { set, .. } | Source::Dealt { set, .. }) = source else { return Ok(()) };
+    let all = [(set.train.len() as u32, &[][..])];
+    let samples = Source::dealt(Arc::clone(set), seed, &all, Labels::Even).samples(seed, 0, &Holding(Vec::new()));
+    let how = LocalSgd { epochs: 1, steps: None, proximal: 0.0, ..learning.how };
+    let mut weights = stand_in.initial(seed).map_err(CommandError::failed)?;
+    let mut best = 0.0_f64;
+    for round in 0..PASSES {
+        let turn = Turn { seed, round, client: 0 };
+        let Ok(update) = stand_in.train(&weights, &samples, &how, turn, None) else { return Ok(()) };
+        weights.iter_mut().zip(update.change).for_each(|(weight, change)| *weight += change);
+        best = best.max(stand_in.score(&weights, test).map_err(CommandError::failed)?.accuracy);
+        if best >= target {
+            return Ok(());
+        }
+    }
+    let reached = format!("even with all samples in one place {} reaches {best:.3}", learning.stand_in);
+    note(&format!(
+        "`target_accuracy` is {target}, but {reached} in {PASSES} passes: hardly any federation will get there"
+    ));
+    Ok(())
 }
 
 /// The shape of a sample.
