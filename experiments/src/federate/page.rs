@@ -161,7 +161,8 @@ pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
         text += &format!("{} federations\n", last - first + 1.0);
     }
     let each = time(took / rounds.max(1) as f64);
-    text += &format!("{rounds} rounds in {} of simulated time, {each} each\n", time(took));
+    let rounds = quantities::counted(rounds, "round", "rounds");
+    text += &format!("{rounds} in {} of simulated time, {each} each\n", time(took));
     text += &format!(
         "{} parts of phones: {} completed, {} timed out, {} dropped, {} killed\n",
         all("selected"),

@@ -73,7 +73,7 @@ fn it_ends_once_the_accuracy_is_there() {
     assert!(federate(folder.path(), "--out out").starts_with("2 rounds in "));
     // No round begins a tenth of a second after the first.
     fs::write(folder.path().join("spec.toml"), format!("{SPEC}horizon = \"100ms\"\n")).unwrap();
-    assert!(federate(folder.path(), "--out short").starts_with("1 rounds in "));
+    assert!(federate(folder.path(), "--out short").starts_with("1 round in "));
 }
 
 #[test]

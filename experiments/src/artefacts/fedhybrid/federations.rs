@@ -130,7 +130,7 @@ impl Federation {
     }
 
     /// Hours and accuracy in percent of each measured round that all seeds have: of both the median.
-    fn curve(&self) -> Vec<(f64, f64)> {
+    pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let curves: Vec<Vec<(f64, f64)>> = self.courses.iter().map(|course| course.curve()).collect();
         let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
         let middle = |round: usize| {

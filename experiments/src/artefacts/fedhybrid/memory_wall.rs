@@ -63,12 +63,16 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
     for ((task, name, ..), federations) in TASKS.iter().zip(&found) {
         let mut drops = vec![(0.0, federations[1].accuracy() - federations[0].accuracy())];
         for &apart in context.reading_numbers("data-by-memory")? {
-            let of = |method: &'static str| {
+            let [practical, oracle] = [PRACTICAL, ORACLE].map(|(method, of)| {
                 let text = text(context, task, &[method, AGGREGATOR, AS_SOLD])?;
                 let courses = hold(context, &format!("{text}\ndata_by_memory = {apart}"), &seeds(context)?)?;
-                Ok::<_, anyhow::Error>(Federation { courses }.accuracy())
-            };
-            drops.push((apart, of(ORACLE.0)? - of(PRACTICAL.0)?));
+                let federation = Federation { courses };
+                for (time, accuracy) in federation.curve() {
+                    outcome.row((*name, format!("{of}, data by memory {apart}").as_str(), [time, accuracy]))?;
+                }
+                Ok::<_, anyhow::Error>(federation.accuracy())
+            });
+            drops.push((apart, oracle? - practical?));
         }
         lines = lines.series(Series::new(*name, drops));
     }

@@ -105,7 +105,7 @@ impl Group {
     }
 
     /// With each seed how many times as few rounds as the first method's a method takes to its best, and how many times as long as
-    /// the method's a round of the first takes: a speed-up is the product.
+    /// the method's a round of the first takes: a speed-up is the product. Where the method's never get there, of all its rounds.
     fn factors(&self, method: usize) -> [Vec<Option<f64>>; 2] {
         let targets = self.targets();
         let rounds = |of: &Federation| -> Vec<Option<f64>> {
@@ -115,7 +115,11 @@ impl Group {
         let (first, own) = (&self.federations[0], &self.federations[method]);
         let fewer: Vec<Option<f64>> =
             rounds(first).into_iter().zip(rounds(own)).map(|(first, own)| Some(first? / own?)).collect();
-        let shorter = self.speedups(method).into_iter().zip(&fewer).map(|(speedup, fewer)| Some(speedup? / (*fewer)?));
+        let to_target =
+            self.speedups(method).into_iter().zip(&fewer).map(|(speedup, fewer)| Some(speedup? / (*fewer)?));
+        let courses = first.courses.iter().zip(&own.courses);
+        let shorter =
+            to_target.zip(courses).map(|(found, (first, own))| found.or(Some(first.round_s() / own.round_s())));
         (shorter.collect(), fewer).into()
     }
 
@@ -135,7 +139,7 @@ impl Group {
         let [shorter, fewer] = self.factors(method).map(|factor| over_seeds(&factor, 2));
         let [by_time, by_rounds] = self.equal(method).map(|points| words(&points));
         format!(
-            "rounds {shorter} times as short, {fewer} times as few; {by_time} points at equal time, {by_rounds} after all rounds; {}{}",
+            "rounds {shorter} times as short, as few: {fewer}; {by_time} points at equal time, {by_rounds} after all rounds; {}{}",
             federation.words(),
             if method == 0 { self.doubts() } else { String::new() }
         )
@@ -201,6 +205,7 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
         }
     }
     outcome.words("stand-in", stand_ins(context, TASKS.map(|task| task.0), &groups[0].federations)?);
+    outcome.words("what the paper permits", permitted(context)?);
     offer(context, &mut outcome, comparison, &groups)?;
     outcome.panel("", grid.bars("speedup"), Axis::default(), from_zero("speed-up over random selection", ""));
     let mut bars = Bars::new(TASKS.map(|task| task.1));
@@ -218,6 +223,29 @@ pub(super) fn table(context: &Context<'_>, comparison: &Comparison) -> Result<Ou
         axis("accuracy above random selection's", "points"),
     );
     Ok(outcome)
+}
+
+/// Of two tasks what the paper's own figures permit of FedHybrid's speed-up with FedProx: Oort's, times its rounds over those of
+/// an oracle with memory enough (section 2.1), over what its plans cost beside an ideal one (figure 21).
+fn permitted(context: &Context<'_>) -> Result<String> {
+    let number = |id: &str| {
+        let id = format!("fedhybrid/{id}");
+        context.reference.row(&id).and_then(|row| row.number()).with_context(|| format!("no number is called `{id}`"))
+    };
+    let of = |task: &str, network: &str, name: &str| {
+        let [oort, own] = ["oort+fedprox", "fedhybrid+fedprox"].map(|method| format!("table3/{task}/{method}/speedup"));
+        let (oort, own) = (number(&oort)?, number(&own)?);
+        let wall = number(&format!("section2.1/{network}/oort-practical/oort-oracle/round-duration-ratio"))?;
+        let plans =
+            1.0 + number("figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase")? / 100.0;
+        let permitted = oort * wall / plans;
+        let rest = own / permitted;
+        Ok(format!(
+            "{name} {oort} × {wall} / {plans:.3} = {permitted:.1} of {own}, so that {rest:.1} is left for fewer rounds"
+        ))
+    };
+    let of_all = [(0, "mobilenetv2"), (4, "bert")].map(|(task, network)| of(TASKS[task].0, network, TASKS[task].1));
+    Ok(of_all.into_iter().collect::<Result<Vec<_>>>()?.join("; "))
 }
 
 /// Of a federation accuracy, the time of a round, rounds, updates in each, and shares of phones, samples and parts.
