@@ -4,14 +4,12 @@ mod chart;
 mod comparison;
 pub(crate) mod daf;
 pub(crate) mod fedhybrid;
-mod grid;
 mod learning;
 pub(crate) mod mandheling;
 mod prelude;
 mod records;
 mod sage;
 mod setting;
-mod sweep;
 mod trained;
 
 use std::sync::LazyLock;

@@ -14,9 +14,6 @@
 //! and a window of stalls are made of: [`subject`]), and `what, unit, value, role, note`; a cell that is empty was not given,
 //! and a value that is empty is predicted.
 
-mod quantity;
-mod subject;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -24,10 +21,9 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 use haversack_devices::text::{alternatives, hint, nearest, read_toml};
+use haversack_devices::{Bytes, Direction};
+use haversack_memory::phone::Counters;
 use serde::Deserialize;
-
-use quantity::Quantity;
-pub(crate) use subject::{Data, Subject, Target, Transfers, Window};
 
 use crate::papers::reference::Role;
 use crate::run::Results;
@@ -364,5 +360,176 @@ fn figures(kind: Kind) -> Vec<String> {
         }
         Kind::Storage => names(&Transfers::FIGURES),
         Kind::Stall => names(&Window::FIGURES),
+    }
+}
+
+/// The units that a quantity may be in, by how its name ends: each with what it is of the answer's own.
+const UNITS: [(&str, &[(&str, f64)]); 6] = [
+    (
+        "_bytes_per_s",
+        &[("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("KiB/s", KIB), ("MiB/s", MIB), ("GiB/s", GIB)],
+    ),
+    ("_per_s", &[("", 1.0), ("1/s", 1.0)]),
+    ("_bytes", &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", KIB), ("MiB", MIB), ("GiB", GIB)]),
+    ("_s", &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)]),
+    ("_w", &[("W", 1.0), ("mW", 1e-3)]),
+    ("_j", &[("J", 1.0), ("mJ", 1e-3), ("Wh", 3600.0)]),
+];
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+const GIB: f64 = 1024.0 * MIB;
+
+/// A key of an answer, in a unit.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Quantity {
+    /// The key.
+    pub(crate) name: String,
+    /// The unit; empty of a number.
+    pub(crate) unit: String,
+    /// One of the unit in the answer's own.
+    pub(crate) size: f64,
+}
+
+impl Quantity {
+    /// The key `name` in `unit`.
+    ///
+    /// # Errors
+    /// What was expected of the unit.
+    pub(crate) fn new(name: &str, unit: &str) -> Result<Self, String> {
+        let units =
+            UNITS.iter().find(|(ending, _)| name.ends_with(ending)).map_or(&[("", 1.0)][..], |(_, units)| units);
+        match units.iter().find(|(known, _)| *known == unit) {
+            Some((_, size)) => Ok(Self { name: name.to_owned(), unit: unit.to_owned(), size: *size }),
+            None if units == [("", 1.0)] => Err(format!("'{unit}', expected nothing: {name} is a number")),
+            None => Err(format!("'{unit}', expected {}", alternatives(units.iter().map(|(known, _)| *known)))),
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    /// A run; with the batches that were tried, where the largest of them is asked for.
+    Training {
+        /// What runs.
+        scenario: Box<Scenario>,
+        /// In the order of the file.
+        batches: Vec<u64>,
+    },
+    /// Transfers of a storage.
+    Storage(Transfers),
+    /// Counts of a window.
+    Stall(Window),
+}
+
+/// Where transfers go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A file in flash.
+    Flash,
+    /// Compressed memory.
+    Zram,
+}
+
+/// What compressed memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    /// Pages of apps.
+    Apps,
+    /// Pages that stay as they are.
+    Incompressible,
+}
+
+/// Threads that each have a number of transfers under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Transfers {
+    pub(crate) device: String,
+    pub(crate) target: Target,
+    pub(crate) direction: Direction,
+    pub(crate) block: Bytes,
+    pub(crate) threads: u64,
+    pub(crate) depth: u64,
+    pub(crate) data: Data,
+    /// Whether the write cache is full before.
+    pub(crate) behind_cache: bool,
+}
+
+impl Transfers {
+    pub(super) const COLUMNS: [&str; 8] =
+        ["device", "target", "operation", "block_kib", "threads", "depth", "data", "state"];
+    pub(super) const FIGURES: [&str; 3] = ["bandwidth_bytes_per_s", "latency_mean_s", "completion_p99_s"];
+
+    fn read(cells: &Cells<'_>) -> Result<Self, CommandError> {
+        let states = [("", false), ("cache", false), ("behind the cache", true)];
+        let data = [("", Data::Apps), ("app-pages", Data::Apps), ("incompressible", Data::Incompressible)];
+        Ok(Self {
+            device: cells.get("device").to_owned(),
+            target: cells.word("target", &[("ufs", Target::Flash), ("zram", Target::Zram)])?,
+            direction: cells.word("operation", &[("read", Direction::Read), ("write", Direction::Write)])?,
+            block: Bytes(cells.count("block_kib")? << 10),
+            threads: cells.count("threads")?,
+            depth: cells.count("depth")?,
+            data: cells.word("data", &data)?,
+            behind_cache: cells.word("state", &states)?,
+        })
+    }
+}
+
+/// What the kernel counted in a window, in pages of 4 KiB.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// The device that stands in.
+    pub(crate) device: String,
+    /// Seconds.
+    pub(crate) duration: f64,
+    pub(crate) counted: Counters,
+}
+
+impl Window {
+    pub(super) const COLUMNS: [&str; 7] = [
+        "duration_s",
+        "swap_ins_pages",
+        "other_refaults_pages",
+        "swap_outs_pages",
+        "direct_scans_pages",
+        "direct_steals_pages",
+        "allocation_stalls",
+    ];
+    pub(super) const FIGURES: [&str; 2] = ["some_s", "full_s"];
+
+    fn read(cells: &Cells<'_>, device: &str) -> Result<Self, CommandError> {
+        let mut numbers = [0.0; Self::COLUMNS.len()];
+        for (number, column) in numbers.iter_mut().zip(Self::COLUMNS) {
+            *number = cells.number(column)?;
+        }
+        let [duration, rest @ ..] = numbers;
+        // A float cast saturates: the kernel's shadow entries are not exact, and a difference may be negative.
+        let [pswpin, workingset_refault_file, pswpout, pgscan_direct, pgsteal_direct, allocstall] =
+            rest.map(|number| number as u64);
+        let counted = Counters {
+            pswpin,
+            pswpout,
+            workingset_refault_file,
+            pgscan_direct,
+            pgsteal_direct,
+            allocstall,
+            ..Counters::default()
+        };
+        Ok(Self { device: device.to_owned(), duration, counted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_fits_the_ending_of_a_name() {
+        assert_eq!(Quantity::new("iteration_time_s", "ms").unwrap().size, 1e-3);
+        assert_eq!(Quantity::new("peak_memory_bytes", "MiB").unwrap().size, 1_048_576.0);
+        assert_eq!(Quantity::new("bandwidth_bytes_per_s", "MB/s").unwrap().size, 1e6);
+        assert_eq!(Quantity::new("busy_cores", "").unwrap().size, 1.0);
+        assert_eq!(Quantity::new("iteration_time_s", "MiB").unwrap_err(), "'MiB', expected s, ms, us, µs or ns");
+        assert_eq!(Quantity::new("busy_cores", "s").unwrap_err(), "'s', expected nothing: busy_cores is a number");
     }
 }

@@ -3,7 +3,6 @@
 //!
 //! Nothing here simulates: [`crate::reproduce`] runs artefacts and hands their answers in.
 
-pub mod answer;
 pub mod catalogue;
 pub mod cells;
 pub mod committed;
@@ -11,7 +10,6 @@ pub(crate) mod frame;
 pub mod left_out;
 pub mod notes;
 pub mod predicate;
-pub(crate) mod quantity;
 pub mod readings;
 pub mod reference;
 pub(crate) mod scoring;
@@ -19,14 +17,12 @@ pub(crate) mod shown;
 pub mod status;
 pub mod summary;
 
-pub use answer::Answer;
 use cells::COLUMNS;
-pub use cells::{ComparedCell, Verdict};
+pub use cells::{Answer, ComparedCell, Verdict};
 use frame::FigureFrame;
 pub(crate) use frame::spelled;
-use notes::{Facts, Note};
+use notes::{Facts, Note, Quantities};
 use predicate::Predicate;
-use quantity::Quantities;
 pub(crate) use readings::{Account, accounts};
 pub use readings::{Reading, Readings};
 use reference::COMPARISON;

@@ -5,20 +5,12 @@
 //! knows a paper.
 
 mod artefact;
-mod assemble;
 mod content;
-mod data;
 mod folder;
-mod glance;
-mod holdings;
 mod kept;
-mod merge;
-mod options;
 mod outcome;
-mod overview;
 mod page;
 mod record;
-mod report;
 mod selection;
 mod stored;
 mod task;
@@ -29,20 +21,16 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 pub use artefact::{Artefact, ArtefactError, Context, Lacking, Run};
-pub use data::Cells;
 pub use kept::Kept;
-pub use merge::merge;
-pub use options::ReproduceOptions;
-pub use outcome::Outcome;
-pub use selection::Selection;
+pub use outcome::{Cells, Outcome};
+pub use selection::{ReproduceOptions, Selection};
+pub use whole::merge;
 
 use content::{Content, Sources};
 use folder::Folder;
-use glance::Glance;
-use holdings::{Holdings, Part, Work};
 use kept::KEPT;
 use record::Calibrations;
-use stored::{MadeWith, Stored};
+use stored::{Holdings, MadeWith, Part, Stored, Work};
 use task::{Finished, Task, TaskSetting, tasks};
 use whole::Whole;
 

@@ -5,7 +5,6 @@ mod import;
 mod options;
 mod plot;
 mod report_text;
-mod sessions;
 mod stats;
 
 use std::path::PathBuf;

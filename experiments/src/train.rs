@@ -6,8 +6,6 @@
 //! and see the same mini-batches.
 
 mod course;
-mod curves;
-mod factors;
 mod pace;
 mod saved;
 mod specification;
@@ -27,10 +25,9 @@ use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, w
 use crate::{Cache, CommandError, Result, interrupt};
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program, shape as input_of};
-pub use factors::{Factors, Made};
 use pace::{Augment, Pace, WrongPace};
-pub use saved::Row;
 use saved::{Coded, Held, Saved, Shown, Values};
+pub use saved::{Factors, Made, Row};
 use specification::Specification;
 pub use stand_in::StandIn;
 pub(crate) use stand_in::{apart, chance, learned};
@@ -135,7 +132,7 @@ impl<'a> Training<'a> {
     fn write(&self, folder: &OutputFolder, rows: &[Row]) -> Result<Vec<String>> {
         table::write(&folder.path(EPOCHS), rows, &self.subjects)?;
         let mut outputs = vec![EPOCHS.to_owned(), LOG.to_owned()];
-        for (name, figure) in curves::figures(rows, self.specification, &self.subjects) {
+        for (name, figure) in table::figures(rows, self.specification, &self.subjects) {
             figure.render()?.write(&folder.path(name))?;
             outputs.extend([format!("{name}.svg"), format!("{name}.png")]);
         }

@@ -14,18 +14,12 @@
 //! begins with.
 
 mod folder;
-mod identity;
 mod job;
 mod log;
-mod merge;
-mod options;
 mod shard;
 
-pub use folder::{OUTPUTS, OutputFolder, RECORD, command_of, outputs_of};
-pub(crate) use identity::Identity;
+pub use folder::{MergeOptions, OUTPUTS, OutputFolder, RECORD, WorkOptions, command_of, outputs_of};
 pub(crate) use job::{Job, Steps, Whose, go_on, work_on};
 pub(crate) use log::{Log, bits};
-pub(crate) use merge::{Part, shards_of};
-pub use options::{MergeOptions, WorkOptions};
 pub use shard::Shard;
-pub(crate) use shard::places;
+pub(crate) use shard::{Identity, Part, places, shards_of};

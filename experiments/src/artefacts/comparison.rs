@@ -5,15 +5,13 @@
 
 mod federation;
 mod fronts;
-mod runs;
 mod sensitivity;
-mod validation;
 
 use crate::reproduce::Run;
 
 /// What simulates each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
-    ("validation", validation::run),
+    ("validation", sensitivity::validation),
     ("galaxy-s22", fronts::run),
     ("xiaomi-10", fronts::run),
     ("federation", federation::run),

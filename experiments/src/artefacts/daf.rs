@@ -1,20 +1,10 @@
 //! DAF (Liu et al., MobiSys 2025): its tables, its figures and the numbers of its sections.
 
-mod accuracy;
 mod bits;
-mod equal_time;
-mod figure10;
-mod figure12;
-mod figure13;
-mod figure1b;
-mod figure2a;
+mod kernels;
 mod methods;
-mod null;
-mod reductions;
-mod section3_2;
 mod setting;
-pub(crate) mod table2;
-mod table3;
+pub(crate) mod store;
 
 use crate::reproduce::Run;
 
@@ -22,18 +12,18 @@ use crate::reproduce::Run;
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("abstract", methods::headlines),
     ("figure1a", methods::figure1a),
-    ("figure1b", figure1b::run),
-    ("figure2a", figure2a::run),
-    ("section3.2", section3_2::run),
+    ("figure1b", methods::figure1b),
+    ("figure2a", kernels::figure2a),
+    ("section3.2", kernels::section3_2),
     ("table1", methods::table1),
     ("bits", bits::run),
-    ("table2", table2::run),
-    ("table3", table3::run),
+    ("table2", store::table2),
+    ("table3", store::table3),
     ("figure8", methods::figure8),
     ("figure9", methods::figure9),
-    ("figure10", figure10::run),
+    ("figure10", methods::figure10),
     ("figure11", methods::figure11),
-    ("figure12", figure12::run),
-    ("figure13", figure13::run),
+    ("figure12", kernels::figure12),
+    ("figure13", store::figure13),
     ("figure14", methods::figure14),
 ];

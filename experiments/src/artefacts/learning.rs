@@ -373,7 +373,7 @@ mod tests {
         assert_eq!((&all[1].accuracy, &again[0].key), (&one[0].accuracy, &noted[0].key));
     }
 
-    /// Whoever changes what networks learn raises `NUMERICS` in `measured/training.rs`, writes what this finds below, and trains
+    /// Whoever changes what networks learn raises `NUMERICS` in `measured.rs`, writes what this finds below, and trains
     /// all artefacts again: `haversack reproduce --learn --full`.
     #[test]
     fn networks_learn_what_they_did_when_trainings_were_committed() {

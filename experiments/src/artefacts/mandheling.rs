@@ -1,21 +1,11 @@
 //! Mandheling (Xu et al., MobiCom 2022): its tables, its figures and the numbers of its sections.
 
-mod accuracy;
-mod batches;
-mod federated;
-pub(crate) mod figure10;
-mod figure4;
-mod figure8;
-mod figure9;
+pub(crate) mod batches;
+mod factors;
+mod learning;
 pub(crate) mod operators;
-mod published;
-mod rescaling;
-mod roofline;
-mod section3_5;
 pub(crate) mod setting;
-pub(crate) mod table4;
-pub(crate) mod table7;
-pub(crate) mod table8;
+pub(crate) mod tables;
 
 use crate::reproduce::Run;
 
@@ -27,25 +17,25 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("section2.3", batches::section2_3),
     ("table3", operators::table3),
     ("section3.3", operators::section3_3),
-    ("figure4a", figure4::of_a_layer),
-    ("figure4b", figure4::run),
+    ("figure4a", factors::figure4a),
+    ("figure4b", factors::figure4b),
     ("section3.4", batches::section3_4),
-    ("rescaling", rescaling::run),
-    ("table4", table4::run),
-    ("section3.5", section3_5::run),
+    ("rescaling", learning::rescaling),
+    ("table4", operators::table4),
+    ("section3.5", factors::section3_5),
     ("section3.6", operators::section3_6),
     ("table6", operators::table6),
     ("figure5", batches::costs),
     ("figure6", batches::costs),
     ("figure7", batches::costs),
-    ("table7", table7::run),
-    ("table8", table8::run),
-    ("figure8a", |context| figure8::of(context, "VGG-11", true)),
-    ("figure8b", |context| figure8::of(context, "ResNet-18", false)),
-    ("figure8c", |context| federated::figure(context, federated::SUBJECTS[0].0)),
-    ("figure8d", |context| federated::figure(context, federated::SUBJECTS[1].0)),
-    ("figure9", figure9::run),
-    ("figure10", figure10::run),
+    ("table7", tables::table7),
+    ("table8", tables::table8),
+    ("figure8a", |context| learning::figure8(context, "VGG-11", true)),
+    ("figure8b", |context| learning::figure8(context, "ResNet-18", false)),
+    ("figure8c", |context| learning::figure(context, learning::SUBJECTS[0].0)),
+    ("figure8d", |context| learning::figure(context, learning::SUBJECTS[1].0)),
+    ("figure9", batches::figure9),
+    ("figure10", batches::figure10),
     ("figure11", batches::costs),
     ("section5", batches::section5),
 ];

@@ -1,21 +1,23 @@
 //! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
 //! ([`crate::papers::shown`]).
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, ensure};
 use haversack_reports::figure::{Cloud, Stack};
 use haversack_reports::{Axis, Bars, Cell, Chart, Front, Lines, Look, Series, Stroke, Table};
 use indexmap::{IndexMap, IndexSet};
 
-use super::chart::axis;
-use super::grid::{Grid, beside};
+use super::chart::{Grid, axis, beside};
 use crate::papers::catalogue::Entry;
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
-    Shown, Take, WordsRule,
+    Shown, Sweep, SweptCase, SweptKey, Take, WordsRule,
 };
 use crate::papers::{Answer, Claim, ReferenceRow, spelled};
 use crate::quantities::{mean, range};
 use crate::reproduce::{Cells, Context, Outcome};
+use crate::scenario::{Key, Literal, Origin, Scenario};
 
 /// Rows of named columns.
 #[derive(Clone, Debug, Default)]
@@ -227,22 +229,16 @@ impl Records {
         if let Some(factor) = column.times {
             return Ok(Some(own * factor));
         }
-        let mut other = Some(row);
-        if !column.over.is_empty() {
-            let mut like: Filter =
-                column.over.iter().map(|(key, word)| (key.clone(), OneOrMany::One(word.clone()))).collect();
-            for key in &column.same {
-                like.insert(key.clone(), OneOrMany::One(self.text(row, key)?));
-            }
-            other = self.select(&like, &Filter::default())?.first().copied();
+        let mut like: Filter =
+            column.over.iter().map(|(key, word)| (key.clone(), OneOrMany::One(word.clone()))).collect();
+        for key in &column.same {
+            like.insert(key.clone(), OneOrMany::One(self.text(row, key)?));
         }
-        let Some(other) = other else { return Ok(None) };
-        let other = self.number(other, column.to.as_ref().unwrap_or(&column.of))?;
-        Ok(other.map(|other| match column.is {
+        let other = self.select(&like, &Filter::default())?.first().map(|&other| self.number(other, &column.of));
+        Ok(other.transpose()?.flatten().map(|other| match column.is {
             Relation::Ratio => own / other,
             Relation::SpeedUp => other / own,
             Relation::More => (own / other - 1.0) * 100.0,
-            Relation::Saved => (1.0 - own / other) * 100.0,
         }))
     }
 
@@ -309,16 +305,24 @@ impl Records {
                 ChartKind::Lines => self.lines(rule, &rows)?.into(),
                 ChartKind::Front => self.front(rule, &rows)?.into(),
             };
-            let mut x = drawn(&rule.x_axis);
+            let mut x = self.axis(&rule.x_axis, &rows)?;
             if rule.x_axis.ticks {
                 let mut ticks: Vec<f64> = self.numbers(&rows, &rule.x)?.into_iter().flatten().collect();
                 ticks.sort_by(f64::total_cmp);
                 ticks.dedup();
                 x = x.ticks_at(ticks);
             }
-            outcome.panel(&self.filled(&rule.title, &rows)?, chart, x, drawn(&rule.y_axis));
+            outcome.panel(&self.filled(&rule.title, &rows)?, chart, x, self.axis(&rule.y_axis, &rows)?);
         }
         Ok(())
+    }
+
+    /// An axis, whose label and unit may quote the records.
+    fn axis(&self, rule: &AxisRule, rows: &[usize]) -> Result<Axis> {
+        let axis = axis(&self.filled(&rule.label, rows)?, &self.filled(&rule.unit, rows)?);
+        let axis = if rule.log { axis.log() } else { axis };
+        let axis = if rule.ticks_at.is_empty() { axis } else { axis.ticks_at(rule.ticks_at.clone()) };
+        Ok(Axis { from_zero: rule.from_zero, range: rule.range, ..axis })
     }
 
     /// The series of a panel: the name, the records, and what is drawn of them.
@@ -465,11 +469,107 @@ fn taken(values: &[Option<f64>], take: Take) -> Option<f64> {
     }
 }
 
-fn drawn(rule: &AxisRule) -> Axis {
-    let drawn = axis(&rule.label, &rule.unit);
-    let drawn = if rule.log { drawn.log() } else { drawn };
-    let drawn = if rule.from_zero { drawn.from_zero() } else { drawn };
-    rule.range.map_or(drawn.clone(), |(lo, hi)| drawn.range(lo, hi))
+/// Simulates every case of the declared sweep by `measure`, which gives the columns of `header`, and shows them.
+///
+/// # Errors
+/// A scenario that is wrong, and whatever `measure` fails with.
+pub(super) fn swept<C: Cells>(
+    context: &Context<'_>,
+    header: &str,
+    measure: impl Fn(&Scenario, &[String]) -> Result<C>,
+) -> Result<Outcome> {
+    show(context, records(context, header, measure)?, Outcome::default())
+}
+
+/// The records alone.
+///
+/// # Errors
+/// As [`swept`].
+pub(super) fn records<C: Cells>(
+    context: &Context<'_>,
+    header: &str,
+    measure: impl Fn(&Scenario, &[String]) -> Result<C>,
+) -> Result<Records> {
+    let sweep = declared(context)?.sweep.as_ref().context("nothing is declared to be swept")?;
+    let combinations = combinations(context, sweep)?;
+    let columns = |(key, case): (&SweptKey, &SweptCase)| {
+        let also = case.also.keys().map(|word| format!("{}.{word},", key.name));
+        format!("{0},{0}.name,{1}", key.name, also.collect::<String>())
+    };
+    let first = combinations.first().context("nothing is swept")?;
+    let mut records = Records::of(&(sweep.keys.iter().zip(first).map(columns).collect::<String>() + header));
+    for cases in &combinations {
+        let ids: Vec<String> = cases.iter().map(|case| case.id.clone()).collect();
+        let words = |case: &SweptCase| {
+            [cell(&case.id), name(case).into()]
+                .into_iter()
+                .chain(case.also.values().map(|word| word.as_str().into()))
+                .collect::<Vec<Cell>>()
+        };
+        let words: Vec<Cell> = cases.iter().flat_map(words).collect();
+        records.row((words, measure(&scenario(context, sweep, cases)?, &ids)?))?;
+    }
+    Ok(records)
+}
+
+/// Numbers stay numbers.
+fn cell(id: &str) -> Cell {
+    id.parse::<f64>().map_or_else(|_| id.into(), Cell::Number)
+}
+
+fn name(case: &SweptCase) -> String {
+    case.name.clone().unwrap_or_else(|| spelled(&case.id))
+}
+
+/// Every combination of cases, the last key's first.
+fn combinations(context: &Context<'_>, sweep: &Sweep) -> Result<Vec<Vec<SweptCase>>> {
+    let mut combinations = vec![Vec::new()];
+    for key in &sweep.keys {
+        let cases = cases(context, key)?;
+        let with =
+            |before: Vec<SweptCase>| cases.iter().map(move |case| [&before[..], std::slice::from_ref(case)].concat());
+        combinations = combinations.into_iter().flat_map(with).collect();
+    }
+    Ok(combinations)
+}
+
+fn cases(context: &Context<'_>, key: &SweptKey) -> Result<Vec<SweptCase>> {
+    let SweptKey { name, cases, shared, only, numbers, more } = key;
+    let shared =
+        shared.as_ref().map_or(&[][..], |shared| context.readings.shared(context.artefact.entry.paper, shared));
+    let shared = shared.iter().filter(|case| only.is_empty() || only.contains(&case.id));
+    let numbers = numbers.as_ref().map_or(Ok(&[][..]), |numbers| context.reading_numbers(numbers))?;
+    let set = Key::named(name).map(Key::name);
+    let numbers = numbers.iter().map(|number| {
+        let with = set.map(|key| (key.to_owned(), number.to_string().into())).into_iter().collect();
+        SweptCase { id: number.to_string(), name: None, with, also: BTreeMap::new() }
+    });
+    Ok(cases.iter().chain(shared).cloned().chain(numbers).chain(more.iter().cloned()).collect())
+}
+
+/// The scenario of a combination: what all have, then what each case sets, the last key's last.
+fn scenario(context: &Context<'_>, sweep: &Sweep, cases: &[SweptCase]) -> Result<Scenario> {
+    let mut scenario = Scenario::new("", "");
+    for (name, value) in [&sweep.scenario].into_iter().chain(cases.iter().map(|case| &case.with)).flatten() {
+        let key = Key::named(name).with_context(|| format!("no scenario has a key `{name}`"))?;
+        match value {
+            toml::Value::Table(entries) if entries.is_empty() => scenario.set.clear(),
+            toml::Value::Table(entries) => {
+                for (name, value) in entries {
+                    scenario.set_entry(key, name, &Literal::text(text(context, value)?), Origin::default());
+                }
+            }
+            _ => scenario.set(key, &Literal::text(text(context, value)?), Origin::default())?,
+        }
+    }
+    Ok(scenario)
+}
+
+/// A value as a scenario has it; between braces, that of a reading.
+fn text(context: &Context<'_>, value: &toml::Value) -> Result<String> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let Some(reading) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Ok(text) };
+    Ok(context.reading(reading)?.value.to_string())
 }
 
 #[cfg(test)]
@@ -524,11 +624,10 @@ mod tests {
             ..DerivedColumn::default()
         };
         let found = |row, is| records.related(row, &column(is)).unwrap();
-        // 8 / 2, 2 / 8, (8 / 2 − 1) · 100 and (1 − 8 / 2) · 100.
+        // 8 / 2, 2 / 8 and (8 / 2 − 1) · 100.
         assert_eq!(found(0, Relation::Ratio), Some(4.0));
         assert_eq!(found(0, Relation::SpeedUp), Some(0.25));
         assert_eq!(found(0, Relation::More), Some(300.0));
-        assert_eq!(found(0, Relation::Saved), Some(-300.0));
         assert_eq!(found(2, Relation::Ratio), None);
     }
 

@@ -2,8 +2,6 @@
 
 mod figure12;
 mod memory;
-mod null;
-mod sections;
 mod setting;
 mod throughput;
 
@@ -11,10 +9,10 @@ use crate::reproduce::Run;
 
 /// What simulates each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
-    ("introduction", sections::introduction),
+    ("introduction", setting::introduction),
     ("figure2", memory::figure2),
-    ("section3.2.3", sections::section3_2_3),
-    ("section3.4.3", sections::section3_4_3),
+    ("section3.2.3", setting::section3_2_3),
+    ("section3.4.3", setting::section3_4_3),
     ("table1", memory::table1),
     ("figure8", memory::figure8),
     ("figure9", throughput::figure9),
@@ -24,5 +22,5 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("figure11", throughput::figure11),
     ("figure12", figure12::run),
     ("figure13", throughput::figure13),
-    ("section5", sections::section5),
+    ("section5", setting::section5),
 ];

@@ -195,7 +195,7 @@ pub(super) fn measured(
 ///
 /// # Errors
 /// What training or `measure` fails with; another set of ids with another seed.
-pub(super) fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
+fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
     let networks: Vec<&str> = recipes.iter().map(|recipe| recipe.model).collect();
     let data: BTreeSet<&str> = recipes.iter().map(|recipe| recipe.data).collect();
     let data: Vec<&str> = data.into_iter().collect();

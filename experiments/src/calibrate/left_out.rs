@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use super::observation::{self, Calibration, Observations, title};
 use super::report::{Report, Residual};
-use crate::papers::answer::rounded;
+use crate::papers::cells::rounded;
 use crate::papers::left_out::{Errors, Known};
 use crate::papers::reference::{Reference, Role};
 use crate::scenario::World;

@@ -33,7 +33,7 @@ use haversack_workloads::Phase;
 use serde::{Deserialize, Serialize};
 
 use super::papers;
-use crate::artefacts::daf::table2;
+use crate::artefacts::daf::store;
 use crate::measured_set::{Row, Set, Subject};
 use crate::papers::reference::{ReferenceRow, Role};
 use crate::scenario::{Holder, World};
@@ -119,7 +119,7 @@ impl Observation {
         let run = |plan: &Plan| -> Option<Record> { plan.run_on(&machine(plan).ok()?).ok() };
         let simulated = match &self.measure {
             Measure::Time(part @ (Part::BesidePacking | Part::Packing), plan) => run(plan).map(|record| {
-                let (beside, packing) = table2::parts(&record);
+                let (beside, packing) = store::parts(&record);
                 if *part == Part::Packing { packing.seconds() } else { beside.seconds() }
             }),
             Measure::Time(part, plan) => machine(plan).ok().map(|machine| {

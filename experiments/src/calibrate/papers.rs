@@ -5,10 +5,10 @@ use haversack_workloads::Variant;
 
 use super::observation::{Calibration, Measure, Observation, Part};
 use crate::artefacts::ARTEFACTS;
-use crate::artefacts::daf::table2;
+use crate::artefacts::daf::store;
 use crate::artefacts::fedhybrid::figure2;
 use crate::artefacts::mandheling::setting::timed;
-use crate::artefacts::mandheling::{figure10, operators, table4, table7, table8};
+use crate::artefacts::mandheling::{batches, operators, tables};
 use crate::papers::readings::{Readings, Value};
 use crate::papers::reference::{Reference, ReferenceRow, Role};
 use crate::reproduce::{Artefact, Context, Kept};
@@ -91,7 +91,7 @@ pub(super) fn daf_table2() -> Result<Vec<Observation>> {
             _ => continue,
         };
         let mut scenario =
-            table2::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
+            store::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
         // All iterations are alike: nothing is learned in the first.
         scenario.iterations = Some(1);
         let plan = paper.plan(&scenario)?;
@@ -128,9 +128,9 @@ pub(super) fn mandheling_operators() -> Result<Vec<Observation>> {
         }));
     }
     for (row, milliseconds) in paper.rows("table4") {
-        let Some((size, batch)) = table4::setting(&row.subject, &row.method) else { continue };
+        let Some((size, batch)) = operators::setting(&row.subject, &row.method) else { continue };
         observations.push(other(row, milliseconds, move |World { device, stack, .. }| {
-            table4::called_alone(device, stack, size, batch)
+            operators::called_alone(device, stack, size, batch)
         }));
     }
     for (row, milliseconds) in paper.rows("section3.3") {
@@ -146,7 +146,7 @@ pub(super) fn mandheling_steps() -> Result<Vec<Observation>> {
     let mut observations = Vec::new();
     let batch = paper.number("figure10", "batch")? as u64;
     for (row, seconds) in paper.rows("figure10") {
-        let Some(scenario) = figure10::of_step(&row.method, "resnet34", batch) else { continue };
+        let Some(scenario) = batches::of_step(&row.method, "resnet34", batch) else { continue };
         let plans = plans(&paper, "figure10", &scenario)?;
         observations.push(Observation::of(row, seconds, "s", Measure::Run(plans)));
     }
@@ -181,13 +181,15 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
     };
     let batch = paper.number("table7", "batch")? as u64;
     for (row, value) in paper.rows("table7").filter(|(row, _)| wanted(row)) {
-        let Some(scenario) = table7::of_row(&row.subject, &row.method, &row.metric, batch) else { continue };
+        let Some(scenario) = tables::of_cores(&row.subject, &row.method, &row.metric, batch) else { continue };
         observations.push(of_batch(row, value, times, plans(paper, "table7", &scenario)?));
     }
     let batches = paper.number("table8", "batches-per-round")?;
     for (row, value) in paper.rows("table8").filter(|(row, _)| wanted(row)) {
-        let rounds = table8::rounds(&paper.reference, row);
-        let Some((scenario, rounds)) = table8::of_row(&row.subject, &row.method, batch).zip(rounds) else { continue };
+        let rounds = tables::rounds(&paper.reference, row);
+        let Some((scenario, rounds)) = tables::of_training(&row.subject, &row.method, batch).zip(rounds) else {
+            continue;
+        };
         // Hours and watt-hours of all batches.
         let each = value * 3600.0 / (rounds * batches);
         observations.push(of_batch(row, each, times, plans(paper, "table8", &scenario)?));

@@ -186,7 +186,7 @@ fn rows(cell: &ComparedCell) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::quantity::Quantities;
+    use crate::papers::Quantities;
     use crate::papers::reference::{Role, example};
     use haversack_reports::figure::Chart;
 

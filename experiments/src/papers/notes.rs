@@ -17,7 +17,6 @@
 //! | `{paper:ROWS}` | the same of the paper |
 //! | `{errors:ROWS}` | the relative errors, likewise |
 //! | `{ratio:ROWS}` | simulated over the paper's, likewise |
-//! | `{median:METRIC:ROLE}` | the median of the absolute relative errors of the artefact's rows |
 //! | `{quantity:NAME}` | what the artefact offers under this name |
 //! | `{reading:ID}` | the value of a reading that is declared for the artefact |
 //!
@@ -27,9 +26,8 @@ use haversack_reports::page::Notes;
 use haversack_reports::table::three_digits;
 use serde::Deserialize;
 
-use super::quantity::{span, with_unit};
-use super::{Answer, Claim, ComparedCell, Quantities, ReferenceRow};
-use crate::quantities::median;
+use super::{Answer, Claim, ComparedCell, ReferenceRow};
+use crate::quantities::range;
 
 /// A note of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -84,27 +82,18 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
 
 /// Whether `name` is as `pattern` says, in which `*` stands for any characters and `?` for one.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut from) = (0, 0);
-    // Where the last star stood, and how much of the name it has taken.
-    let mut star: Option<(usize, usize)> = None;
-    while from < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(wanted) if *wanted == '?' || *wanted == name[from] => (at, from) = (at + 1, from + 1),
-            _ => match &mut star {
-                Some((place, taken)) => {
-                    *taken += 1;
-                    (at, from) = (*place + 1, *taken);
-                }
-                None => return false,
-            },
+    let (mut pattern, mut letters) = (pattern.chars(), name.chars());
+    match pattern.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let mut ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            ends.any(|from| matches(pattern.as_str(), &name[from..]))
+        }
+        Some(wanted) => {
+            let fits = letters.next().is_some_and(|letter| wanted == '?' || wanted == letter);
+            fits && matches(pattern.as_str(), letters.as_str())
         }
     }
-    pattern[at..].iter().all(|rest| *rest == '*')
 }
 
 impl Note {
@@ -131,20 +120,12 @@ pub(crate) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<S
             let known = rows.iter().any(|row| matches(ids, &row.id));
             (!known).then(|| format!("no row of its artefacts is called `{ids}`"))
         }
-        Piece::Placeholder("median", which) => {
-            let known = rows.iter().any(|row| is_of(row, which));
-            (!known).then(|| format!("`{which}` is not `METRIC:ROLE` of rows of its artefacts"))
-        }
         Piece::Placeholder("quantity" | "reading", _) => None,
         Piece::Placeholder(function, _) => {
-            Some(format!("expected simulated, paper, errors, ratio, median, quantity or reading, found `{function}`"))
+            Some(format!("expected simulated, paper, errors, ratio, quantity or reading, found `{function}`"))
         }
     };
     pieces.iter().find_map(wrong)
-}
-
-fn is_of(row: &ReferenceRow, metric_and_role: &str) -> bool {
-    metric_and_role == format!("{}:{}", row.metric, row.role())
 }
 
 /// A result in words that a run could contradict: a number before %, × or "times", or a fraction spelt out.
@@ -221,11 +202,6 @@ impl Facts<'_> {
             "paper" => of(paper).map(|(span, unit)| with_unit(&span, unit)),
             "errors" => of(|cell| cell.error.map(|error| [error * 100.0; 2])).map(|(span, _)| format!("{span} %")),
             "ratio" => of(|cell| cell.error.map(|error| [error + 1.0; 2])).map(|(span, _)| span),
-            "median" => {
-                let cells = self.cells.iter().filter(|cell| argument == format!("{}:{}", cell.metric, cell.role()));
-                let median = median(cells.filter_map(|cell| Some(cell.error?.abs() * 100.0)).collect())?;
-                Some(format!("{} %", three_digits(median)))
-            }
             "quantity" => self.quantities.quoted(argument),
             "reading" => (self.declared)(argument),
             _ => None,
@@ -250,6 +226,71 @@ fn paper(cell: &ComparedCell) -> Option<[f64; 2]> {
     }
 }
 
+/// Named quantities of one run of an artefact.
+#[derive(Clone, Debug, Default)]
+pub struct Quantities {
+    all: Vec<(String, OfferedQuantity)>,
+}
+
+/// A quantity.
+#[derive(Clone, Debug)]
+enum OfferedQuantity {
+    /// Values of one unit, in an order that the artefact gives them.
+    Values(String, Vec<f64>),
+    /// Words.
+    Words(String),
+}
+
+impl Quantities {
+    /// Offers `values` of `unit`; later ones of a name go before earlier ones.
+    pub(crate) fn offer(&mut self, name: &str, unit: &str, values: Vec<f64>) {
+        self.all.push((name.to_owned(), OfferedQuantity::Values(unit.to_owned(), values)));
+    }
+
+    /// Offers words.
+    pub(crate) fn offer_words(&mut self, name: &str, words: String) {
+        self.all.push((name.to_owned(), OfferedQuantity::Words(words)));
+    }
+
+    fn called(&self, name: &str) -> Option<&OfferedQuantity> {
+        self.all.iter().rev().find(|(known, _)| known == name).map(|(_, quantity)| quantity)
+    }
+
+    /// The values of a quantity.
+    pub(crate) fn values(&self, name: &str) -> Option<&[f64]> {
+        match self.called(name)? {
+            OfferedQuantity::Values(_, values) => Some(values),
+            OfferedQuantity::Words(_) => None,
+        }
+    }
+
+    /// A quantity as a sentence quotes it: its words, its value, or its least and its largest, with the unit.
+    pub(crate) fn quoted(&self, name: &str) -> Option<String> {
+        match self.called(name)? {
+            OfferedQuantity::Words(words) => Some(words.clone()),
+            OfferedQuantity::Values(unit, values) => span(values.iter().copied()).map(|span| with_unit(&span, unit)),
+        }
+    }
+
+    /// Whether a quantity is offered.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.called(name).is_some()
+    }
+}
+
+/// The least and the largest of `values`, or the one that they all are.
+pub(crate) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
+    let (least, largest) = range(values)?;
+    let (least, largest) = (three_digits(least), three_digits(largest));
+    Some(if least == largest { least } else { format!("{least} to {largest}") })
+}
+
+/// A number with its unit, if it has one.
+pub(crate) fn with_unit(number: &str, unit: &str) -> String {
+    let unit = if unit == "percent" { "%" } else { unit };
+    if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +306,7 @@ mod tests {
             ComparedCell::new(&example(metric, Claim::Value(Some(paper)), Role::Check), Answer::Number(simulated))
                 .unwrap()
         };
-        // Errors: (80 − 100) / 100 = −20 %, (95 − 100) / 100 = −5 %, their median (20 + 5) / 2 = 12.5 %.
+        // Errors: (80 − 100) / 100 = −20 %, (95 − 100) / 100 = −5 %.
         let cells = [cell("time", 100.0, 80.0), cell("time", 100.0, 95.0), cell("memory", 10.0, 15.0)];
         let mut quantities = Quantities::default();
         quantities.offer("share", "%", vec![44.4, 94.0]);
@@ -277,7 +318,7 @@ mod tests {
         assert_eq!(filled(&format!("{{paper:{row}}}, {{errors:{row}}}")), "100 ms, -20 to -5 %");
         // 15 / 10 = 1.5.
         assert_eq!(filled("{ratio:sage/table1/*/memory} times"), "1.5 times");
-        assert_eq!(filled("{median:time:check} and {quantity:share}"), "12.5 % and 44.4 to 94 %");
+        assert_eq!(filled("{quantity:share}"), "44.4 to 94 %");
         assert!(facts.text("{quantity:other}").unwrap_err().contains("`other`, which the artefact does not offer"));
         assert_eq!(filled("batch {reading:batch}"), "batch 32");
         assert!(facts.text("{reading:other}").unwrap_err().contains("no reading `other`"));
@@ -298,9 +339,7 @@ mod tests {
         {
             assert!(wrong(text).is_some_and(|message| message.contains("is typed")), "{text}");
         }
-        for text in
-            ["batch 64 of 8 by 8 maps", "at times 30 MB", "{errors:sage/*/time} or {median:time:check}", "others"]
-        {
+        for text in ["batch 64 of 8 by 8 maps", "at times 30 MB", "{errors:sage/*/time}", "others"] {
             assert_eq!(wrong(text), None, "{text}");
         }
     }
@@ -310,10 +349,24 @@ mod tests {
         let row = example("time", Claim::Value(Some(1.0)), Role::Check);
         let wrong = |text: &str| note(text).contradiction(&[&row]).unwrap();
         assert!(wrong("{simulated:sage/table1/net/method/memory}").contains("no row of its artefacts"));
-        assert!(wrong("{median:time:fit}").contains("`METRIC:ROLE`"));
         assert!(wrong("{mean:time}").contains("found `mean`"));
         assert!(wrong("{time}").contains("`{function:argument}`") && wrong("{time").contains("without its"));
         assert!(matches("a/*/c", "a/b/c") && matches("a*", "a") && !matches("a/*/c", "a/b/d") && !matches("a", "ab"));
         assert!(matches("*c", "abc") && matches("a*b*c", "axbyc"));
+    }
+
+    #[test]
+    fn a_quantity_is_quoted_with_its_unit() {
+        let mut quantities = Quantities::default();
+        quantities.offer("share", "%", vec![12.34]);
+        quantities.offer("speed-ups", "x", vec![3.0, 1.5, 2.0]);
+        quantities.offer("nothing", "x", Vec::new());
+        quantities.offer_words("absent", "DAF, Sage".to_owned());
+        let quoted = |name: &str| quantities.quoted(name);
+        assert_eq!(quoted("share").as_deref(), Some("12.3 %"));
+        assert_eq!(quoted("speed-ups").as_deref(), Some("1.5 to 3 x"));
+        assert_eq!((quoted("absent").as_deref(), quoted("nothing"), quoted("none")), (Some("DAF, Sage"), None, None));
+        assert_eq!(quantities.values("absent"), None);
+        assert!(quantities.has("nothing") && !quantities.has("none"));
     }
 }

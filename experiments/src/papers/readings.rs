@@ -10,7 +10,7 @@
 //! id = "table1-batch"             # what code and reports call it; once in a file
 //! artefacts = ["table1"]          # of this paper
 //! key = "batch"                   # what it sets
-//! value = 32                      # a number, words, a flag, or a list of numbers or words
+//! value = 32                      # a number, words, or a list of numbers
 //! unit = "samples"                # optional
 //! reason = "the mini-batch of the rest of the paper"
 //! source = "Sage, section 5.1"
@@ -23,9 +23,6 @@
 //! relations = [{ left = "throughput of DGC", is = ">=", right = "throughput of DGA", tolerance = 0.0 }]
 //! reason = "the paper's sentence, read over its axis"
 //! ```
-//!
-//! A reading whose `key` is `unit` and that names a `metric` declares the unit of that metric's rows: the value is
-//! the unit in which `simulated` and the paper's number are both read.
 //!
 //! How much was chosen: per paper, the constants that were fitted to its rows, and the readings.
 //!
@@ -53,23 +50,16 @@ const FILES: [(&str, &str, &str); 5] = [
     ("comparison", "experiments/readings/comparison.toml", include_str!("../../readings/comparison.toml")),
 ];
 
-/// The key of a reading that declares a unit.
-const UNIT: &str = "unit";
-
 /// What a reading or a setting holds.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(untagged, expecting = "expected a number, words, a flag, or a list of numbers or of words")]
+#[serde(untagged, expecting = "expected a number, words, or a list of numbers")]
 pub enum Value {
-    /// True or false.
-    Flag(bool),
     /// A number.
     Number(f64),
     /// Words, or the lines of a specification; where it is told, they stand in one line.
     Text(#[serde(serialize_with = "in_one_line")] String),
     /// A list of numbers.
     Numbers(Vec<f64>),
-    /// A list of words.
-    Texts(Vec<String>),
 }
 
 /// The lines of `text` as one.
@@ -83,13 +73,10 @@ fn in_one_line<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Err
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, items: &[String]| f.write_str(&items.join(", "));
         match self {
-            Self::Flag(flag) => write!(f, "{flag}"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => f.write_str(&one_line(text)),
-            Self::Numbers(numbers) => list(f, &numbers.iter().map(f64::to_string).collect::<Vec<_>>()),
-            Self::Texts(texts) => list(f, texts),
+            Self::Numbers(numbers) => f.write_str(&numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(", ")),
         }
     }
 }
@@ -214,12 +201,6 @@ impl Readings {
         self.files(paper).find_map(|file| file.cases.get(name)).map_or(&[], Vec::as_slice)
     }
 
-    /// The unit that a reading declares for the rows of a metric.
-    pub fn unit(&self, paper: &str, artefact: &str, metric: &str) -> Option<String> {
-        let mut declared = self.of(paper, artefact).filter(|reading| reading.key == UNIT);
-        declared.find(|reading| reading.metric.as_deref() == Some(metric)).map(|reading| reading.value.to_string())
-    }
-
     fn files(&self, paper: &str) -> impl Iterator<Item = &ReadingsFile> {
         self.papers.iter().filter(move |(name, _)| *name == paper).map(|(_, file)| file)
     }
@@ -249,7 +230,7 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
         unknown.map(|name| format!("{paper} has no artefact `{name}`"))
     };
     let mut seen = HashSet::new();
-    for Reading { id, artefacts, key, value, metric, reason, source, chosen_on, stated, .. } in &file.readings {
+    for Reading { id, artefacts, key, metric, reason, source, chosen_on, stated, .. } in &file.readings {
         let wrong = |message: String| Some((id.clone(), message));
         if !seen.insert(id) {
             return wrong("declared twice".to_owned());
@@ -272,9 +253,6 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
         }
         if *stated && !chosen_on.is_empty() {
             return wrong("what the paper states was not chosen on its rows".to_owned());
-        }
-        if key == UNIT && (metric.is_none() || !matches!(value, Value::Text(_))) {
-            return wrong("a unit needs a `metric`, and words as its value".to_owned());
         }
     }
     for predicate in &file.predicates {
@@ -414,16 +392,12 @@ mod tests {
 
     #[test]
     fn readings_and_predicates_are_found_by_name() {
-        let unit = READING.replace("id = \"batch\"", "id = \"mib\"\nmetric = \"memory\"");
-        let unit = unit.replace("key = \"batch\"\nvalue = 32", "key = \"unit\"\nvalue = \"MiB\"");
-        let readings = Readings { papers: vec![("sage", read(&format!("{READING}{unit}{PREDICATE}{NOTE}")).unwrap())] };
+        let readings = Readings { papers: vec![("sage", read(&format!("{READING}{PREDICATE}{NOTE}")).unwrap())] };
         let batch = readings.reading("sage", "table1", "batch").unwrap();
         assert_eq!((batch.value.clone(), batch.shown().as_str()), (Value::Number(32.0), "32"));
         assert!(readings.reading("sage", "figure8", "batch").is_none());
         let predicate = readings.predicate("sage/figure9b/infinite-cores/dgc>dga/throughput").unwrap();
         assert!(predicate.to_string().ends_with("holds where DGC > DGA, for every budget: as stated"));
-        assert_eq!(readings.unit("sage", "table1", "memory").as_deref(), Some("MiB"));
-        assert_eq!(readings.unit("sage", "table1", "latency"), None);
         assert_eq!((readings.notes("sage", "table1").count(), readings.notes("sage", "figure8").count()), (1, 0));
     }
 
@@ -441,7 +415,6 @@ mod tests {
         assert_eq!(elsewhere, "sage.toml:2: `batch`: sage has no artefact `table7`");
         assert!(refused(&format!("{READING}{READING}")).contains("`batch`: declared twice"));
         assert!(refused(&READING.replace("section 5", " ")).contains("must say something"));
-        assert!(refused(&READING.replace("key = \"batch\"", "key = \"unit\"")).contains("a unit needs a `metric`"));
         assert!(refused(&READING.replace("key =", "metric = \"colour\"\nkey =")).contains("has this metric"));
         let chosen = |pattern: &str| format!("{READING}chosen_on = [\"{pattern}\"]\n");
         assert_eq!(read(&chosen("sage/table1/resnet50/*/memory")).unwrap().readings[0].chosen_on.len(), 1);

@@ -18,8 +18,8 @@
 //! [[artefact.column]]                     # a column more: here the time under MNN over this record's
 //! name = "speed_up"
 //! of = "time_s"
-//! is = "speed-up"                         # or `ratio`, `more, %`, `saved, %`
-//! over = { method = "mnn-fp32" }          # the record that differs in this; without, the same record
+//! is = "speed-up"                         # or `ratio`, `more, %`
+//! over = { method = "mnn-fp32" }          # the record that differs in this
 //! same = ["network", "batch"]             # and has these in common
 //!
 //! [[artefact.answer]]                     # a row for each combination of the columns between braces
@@ -140,12 +140,10 @@ pub(crate) struct DerivedColumn {
     /// Of which column.
     pub of: String,
     pub is: Relation,
-    /// The record to which it is set in relation differs in these columns; in none, it is the same record.
+    /// The record to which it is set in relation differs in these columns.
     pub over: BTreeMap<String, String>,
     /// What the two have in common.
     pub same: Vec<String>,
-    /// The column of that record, where it is another.
-    pub to: Option<String>,
     /// The paper's number in this row.
     pub paper: Option<String>,
     /// Whether there need not be such a row.
@@ -170,9 +168,6 @@ pub(crate) enum Relation {
     /// By how many percent it is above the other.
     #[serde(rename = "more, %")]
     More,
-    /// By how many percent it is below the other.
-    #[serde(rename = "saved, %")]
-    Saved,
 }
 
 /// What is taken of the values of several records.
@@ -302,7 +297,7 @@ pub(crate) struct Plotted {
     pub hatched: bool,
 }
 
-/// An axis.
+/// An axis; its words may quote columns between braces.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AxisRule {
@@ -311,6 +306,7 @@ pub(crate) struct AxisRule {
     pub log: bool,
     pub from_zero: bool,
     pub range: Option<(f64, f64)>,
-    /// Ticks at the values of the panel's column `x`.
+    /// Ticks at the values of the panel's column `x`, or at these.
     pub ticks: bool,
+    pub ticks_at: Vec<f64>,
 }

@@ -1,17 +1,12 @@
 //! How the roles of each paper came out: medians of errors, and bounds that hold.
 
-mod left_out;
-
 use std::fmt;
 
 use serde::Serialize;
 
-use super::left_out::Errors as LeftOutErrors;
+use super::left_out::{Errors as LeftOutErrors, Known};
 use super::{COMPARISON, Claim, ComparedCell, Reference, Role, Status, Verdict};
 use crate::quantities::{counted, median};
-
-pub use left_out::WithLeftOut;
-pub(crate) use left_out::left_out_error;
 
 /// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
 /// the errors of times, memory and energy.
@@ -272,11 +267,121 @@ fn relative(value: f64, paper: f64) -> f64 {
     if paper == 0.0 { value.abs() } else { ((value - paper) / paper).abs() }
 }
 
+/// The errors of a role's numbers where each row to which constants were fitted stands with its error at the constants that
+/// all other rows decide. Rows that no calibration has, such as those by which a constant was solved, stand as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct WithLeftOut {
+    /// Numbers with an answer that were left out.
+    pub left_out_numbers: usize,
+    /// Those that would be, if what is stored of them were not older than the constants: they stand as they are.
+    pub stale_numbers: usize,
+    /// The median of all numbers, where one without an answer counts as 1; `None` of none.
+    pub median_error_left_out: Option<f64>,
+    /// The median of those with an answer; `None` of none.
+    pub median_of_answered_left_out: Option<f64>,
+}
+
+impl WithLeftOut {
+    pub(crate) fn new(numbers: &[(&ComparedCell, f64)], left_out: &LeftOutErrors) -> Self {
+        let known = |known: fn(Known) -> bool| {
+            let answered = numbers.iter().filter(|(cell, _)| cell.answered());
+            answered.filter(|(cell, _)| left_out.of(&cell.id).is_some_and(known)).count()
+        };
+        let distance = |cell: &ComparedCell| left_out_error(cell, left_out).map_or_else(|| distance(cell), f64::abs);
+        let answered = numbers.iter().filter(|(cell, _)| cell.answered());
+        Self {
+            left_out_numbers: known(|known| matches!(known, Known::LeftOut(_))),
+            stale_numbers: known(|known| known == Known::Stale),
+            median_error_left_out: median(numbers.iter().map(|(cell, _)| distance(cell)).collect()),
+            median_of_answered_left_out: median(answered.map(|(cell, _)| distance(cell)).collect()),
+        }
+    }
+}
+
+/// The error of a cell that was left out of the fit; `None` where it has none: other roles than *fit*, cells without an
+/// answer, rows that no calibration has, or what is older than the constants.
+pub(crate) fn left_out_error(cell: &ComparedCell, left_out: &LeftOutErrors) -> Option<f64> {
+    match left_out.of(&cell.id) {
+        Some(Known::LeftOut(error)) if cell.role() == Role::Fit && cell.answered() => Some(error),
+        _ => None,
+    }
+}
+
+/// The verdicts on rows, counted, and the errors of those that are numbers.
+pub(crate) struct Glance {
+    total: Total,
+    /// The absolute errors of the numbers that are judged, as fractions.
+    errors: Vec<f64>,
+}
+
+impl Glance {
+    /// Of these rows.
+    pub(crate) fn of<'c>(cells: impl Iterator<Item = &'c ComparedCell> + Clone) -> Self {
+        let is_judged = |cell: &&ComparedCell| {
+            matches!(cell.claim, Claim::Value(_)) && matches!(cell.verdict, Verdict::Ok | Verdict::Off) && cell.counts()
+        };
+        // Accuracies are judged by points, not by their errors.
+        let numbers = cells.clone().filter(is_judged).filter(|cell| cell.points.is_none());
+        Self { total: Total::of(cells.clone()), errors: numbers.filter_map(|cell| cell.error.map(f64::abs)).collect() }
+    }
+
+    /// "3 of 4 rows match, median error 8%"; `None` where nothing is judged.
+    pub(crate) fn corner(&self) -> Option<String> {
+        let Total { matched, missed, predicted, .. } = self.total;
+        let judged = matched + missed;
+        if judged == 0 {
+            return (predicted > 0).then(|| "predicted".to_owned());
+        }
+        let rows = if judged == 1 { "row" } else { "rows" };
+        let verb = if matched == 1 { "matches" } else { "match" };
+        let error = median(self.errors.clone()).map(|error| format!(", median error {:.0}%", error * 100.0));
+        Some(format!("{} of {judged} {rows} {verb}{}", matched, error.unwrap_or_default()))
+    }
+
+    /// The same as a sentence, with what is not judged; empty where the paper has no row.
+    pub(crate) fn sentence(&self) -> String {
+        let Total { rows, matched, missed, in_view, contradicted, predicted, not_modelled, inputs } = self.total;
+        let mut parts = Vec::new();
+        let judged = matched + missed;
+        if judged > 0 {
+            let verb = if matched == 1 { "matches" } else { "match" };
+            parts.push(format!(
+                "{} of {} that can be judged {verb} the paper",
+                matched,
+                counted(judged, "row", "rows")
+            ));
+        }
+        let largest = self.errors.iter().copied().max_by(f64::total_cmp);
+        match (self.errors.len(), median(self.errors.clone()), largest) {
+            (1, Some(error), _) => parts.push(format!("the number is {:.1}% off", error * 100.0)),
+            (numbers, Some(median), Some(largest)) => parts.push(format!(
+                "the median error of {numbers} numbers is {:.1}%, the largest {:.1}%",
+                median * 100.0,
+                largest * 100.0
+            )),
+            _ => {}
+        }
+        for (count, one, many) in [
+            (in_view, "matches in view of a choice", "match in view of a choice"),
+            (contradicted, "contradicts others of its paper", "contradict others of their paper"),
+            (predicted, "is predicted", "are predicted"),
+            (inputs, "was put in", "were put in"),
+            (not_modelled, "has no answer", "have no answer"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {}", if count == 1 { one } else { many }));
+            }
+        }
+        if rows == 0 || parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::answer::Answer;
-    use crate::papers::reference::example;
+    use crate::papers::Answer;
+    use crate::papers::reference::{Claim, example};
+    use crate::papers::summary::tallies;
 
     fn cell(metric: &str, claim: Claim, role: Role, answer: Answer) -> ComparedCell {
         ComparedCell::new(&example(metric, claim, role), answer).unwrap()
@@ -354,5 +459,64 @@ mod tests {
         assert_eq!(check.remarks().collect::<Vec<_>>(), words);
         let total = Total::of(&cells).to_string();
         assert_eq!(total, "6 rows: 3 miss, 2 match in view of a choice, 1 contradicts others of its paper");
+    }
+
+    #[test]
+    fn a_row_that_was_fitted_stands_with_its_error_if_it_is_left_out() {
+        let value = |id: &str, role, answer| ComparedCell {
+            id: id.to_owned(),
+            ..ComparedCell::new(&example("time", Claim::Value(Some(100.0)), role), answer).unwrap()
+        };
+        let cells = [
+            value("a", Role::Fit, Answer::Number(101.0)),
+            value("b", Role::Fit, Answer::Number(98.0)),
+            value("c", Role::Fit, Answer::Number(103.0)),
+            value("d", Role::Fit, Answer::NotModelled("later".into())),
+            // No row of role check is ever left out.
+            value("a", Role::Check, Answer::Number(104.0)),
+        ];
+        // 0.01 as fitted, 0.3 left out; 0.02 as fitted, and what is stored is stale; 0.03 by no calibration.
+        let known = [("a", Known::LeftOut(-0.3)), ("b", Known::Stale), ("d", Known::LeftOut(0.1))];
+        let tallies = tallies(&cells, &LeftOutErrors::of_rows(known));
+        let with = WithLeftOut {
+            left_out_numbers: 1,
+            stale_numbers: 1,
+            // 0.3, 0.02, 0.03 and 1 for the row without an answer: the middle of 0.03 and 0.3; without it 0.03.
+            median_error_left_out: Some((0.03 + 0.3) / 2.0),
+            median_of_answered_left_out: Some(0.03),
+        };
+        assert_eq!((tallies[0].left_out, tallies[1].left_out), (Some(with), None));
+        // As fitted: 0.01, 0.02, 0.03, and 1.
+        assert_eq!((tallies[0].errors.median_of_answered, tallies[0].errors.median_error), (Some(0.02), Some(0.025)));
+        let figures = tallies[0].figures();
+        assert_eq!(figures[4..7], ["3.0% (3 of 4)", "16.5%", "2.0% (1 left out, 1 stale)"]);
+        assert_eq!(tallies[1].figures()[4..7], ["4.0% (1 of 1)", "4.0%", "–"]);
+        assert_eq!(left_out_error(&cells[0], &LeftOutErrors::of_rows(known)), Some(-0.3));
+        assert_eq!(left_out_error(&cells[4], &LeftOutErrors::of_rows(known)), None);
+    }
+
+    #[test]
+    fn what_is_judged_comes_first_and_what_is_not_is_said() {
+        let cell = |claim, role, answer| ComparedCell::new(&example("time", claim, role), answer).unwrap();
+        let value = |answer| cell(Claim::Value(Some(100.0)), Role::Check, Answer::Number(answer));
+        let cells = [
+            value(110.0),
+            value(80.0),
+            value(190.0),
+            cell(Claim::Min(5.0), Role::Check, Answer::Number(6.0)),
+            cell(Claim::Value(None), Role::Withheld, Answer::Number(3.0)),
+        ];
+        // Errors of 10, 20 and 90%: the median is 20%. 110 and the bound match.
+        let glance = Glance::of(cells.iter());
+        assert_eq!(glance.corner().unwrap(), "2 of 4 rows match, median error 20%");
+        assert_eq!(
+            glance.sentence(),
+            "2 of 4 rows that can be judged match the paper; the median error of 3 numbers is 20.0%, the largest 90.0%; \
+             1 is predicted."
+        );
+        assert_eq!(Glance::of(cells[4..].iter()).corner().as_deref(), Some("predicted"));
+        assert_eq!((Glance::of([].iter()).corner(), Glance::of([].iter()).sentence().as_str()), (None, ""));
+        let one = Glance::of(cells[..1].iter());
+        assert_eq!(one.sentence(), "1 of 1 row that can be judged matches the paper; the number is 10.0% off.");
     }
 }

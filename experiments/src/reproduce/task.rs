@@ -1,19 +1,20 @@
 //! One artefact of a selection: run, judged, and its files written as soon as it is done.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haversack_devices::ensure;
 use haversack_reports::page::Notes;
 use haversack_reports::{Figure, Panel, Rendered};
 
 use super::artefact::measured_key;
-use super::{
-    Artefact, ArtefactError, Context, Folder, Glance, Kept, Lacking, Outcome, ReproduceOptions, Selection, assemble,
-};
+use super::{Artefact, ArtefactError, Context, Folder, Kept, Lacking, Outcome, ReproduceOptions, Selection};
 use crate::measured::{self, Measured, Training};
-use crate::papers::cells;
+use crate::papers::cells::rounded;
 use crate::papers::notes::Facts;
-use crate::papers::{ComparedCell, Readings, Reference, ReferenceRow};
+use crate::papers::summary::Glance;
+use crate::papers::{Answer, Claim, ComparedCell, Readings, Reference, ReferenceRow, cells};
 use crate::{Cache, CommandError, Result, interrupt};
 
 /// One artefact of the selection.
@@ -99,7 +100,7 @@ impl TaskSetting<'_> {
         let (mut measured, learned) = (None, Mutex::default());
         match self.simulate(task, &learned) {
             Ok(outcome) => {
-                (finished.cells, finished.faults) = assemble::cells(&task.rows, &outcome, self.readings);
+                (finished.cells, finished.faults) = assembled(&task.rows, &outcome, self.readings);
                 let trace = self.options.trace.as_ref().filter(|_| task.model.is_some_and(|model| model.takes_trace));
                 if let Some(trace) = trace {
                     finished.cells.iter_mut().for_each(|cell| cell.remark(&of_trace(trace)));
@@ -237,5 +238,113 @@ pub(super) struct Finished<'r> {
 impl Finished<'_> {
     pub(super) fn selected(&self) -> impl Iterator<Item = &ComparedCell> + Clone {
         self.cells.iter().zip(&self.selected).filter(|(_, selected)| **selected).map(|(cell, _)| cell)
+    }
+}
+
+/// One cell for each row, in their order, and what is wrong with the outcome.
+pub(super) fn assembled(
+    rows: &[&ReferenceRow],
+    outcome: &Outcome,
+    readings: &Readings,
+) -> (Vec<ComparedCell>, Vec<String>) {
+    let mut faults = Vec::new();
+    let answers = by_row(rows, &outcome.answers, "answer", &mut faults);
+    let nulls = by_row(rows, &outcome.nulls, "null baseline", &mut faults);
+    let remarks = by_row(rows, &outcome.remarks, "remark", &mut faults);
+    let cell = |row: &&ReferenceRow| {
+        let id = row.id.as_str();
+        let answer = answers.get(id).copied().cloned();
+        let mut cell = answered(row, answer, readings).unwrap_or_else(|fault| {
+            faults.push(fault.clone());
+            ComparedCell::not_modelled(row, fault)
+        });
+        cell.null = nulls.get(id).map(|null| rounded(**null)).filter(|null| null.is_finite());
+        if let Some(remark) = remarks.get(id) {
+            cell.remark(remark);
+        }
+        if let Some(remark) = row.status.remark(cell.answered()) {
+            cell.remark(remark);
+        }
+        if row.contradicted && cell.answered() {
+            cell.remark("contradicts another number of the paper");
+        }
+        if let Some(away) = cell.far_from_its_bound() {
+            cell.remark(&away);
+        }
+        cell
+    };
+    let mut cells: Vec<ComparedCell> = rows.iter().map(cell).collect();
+    cells::judge_differences(rows, &outcome.baselines, &mut cells);
+    (cells, faults)
+}
+
+/// The cell of a row, or what is wrong with its answer.
+fn answered(row: &ReferenceRow, answer: Option<Answer>, readings: &Readings) -> Result<ComparedCell, String> {
+    let Some(answer) = answer else { return Ok(ComparedCell::not_modelled(row, "the artefact gives no answer")) };
+    let is_order = matches!(row.claim, Claim::Order(_)) && !matches!(answer, Answer::NotModelled(_));
+    ensure!(!is_order || readings.predicate(&row.id).is_some(), format!("{}: no predicate is declared", row.id));
+    ComparedCell::new(row, answer).map_err(|error| error.to_string())
+}
+
+/// What was said of each row; what was said of no row of the artefact, or twice, is a fault.
+fn by_row<'o, T>(
+    rows: &[&ReferenceRow],
+    said: &'o [(String, T)],
+    what: &str,
+    faults: &mut Vec<String>,
+) -> BTreeMap<&'o str, &'o T> {
+    let mut found = BTreeMap::new();
+    for (id, value) in said {
+        if !rows.iter().any(|row| row.id == *id) {
+            faults.push(format!("{what} for `{id}`, which is no row of the artefact"));
+        } else if found.insert(id.as_str(), value).is_some() {
+            faults.push(format!("{what} for `{id}` is given twice"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::cells::Verdict;
+    use crate::papers::reference::Reference;
+
+    fn assembled_of(artefact: &str, outcome: &Outcome) -> (Vec<ComparedCell>, Vec<String>) {
+        let reference = Reference::load().unwrap();
+        let rows: Vec<&ReferenceRow> = reference.of("sage", artefact).collect();
+        assembled(&rows, outcome, &Readings::default())
+    }
+
+    #[test]
+    fn every_row_has_a_cell_and_a_missing_answer_a_reason() {
+        let id = "sage/figure2/mobilenetv2/training/memory";
+        let mut outcome = Outcome::default();
+        outcome.number(id, 1.1);
+        outcome.null(id, 2.0 / 3.0);
+        outcome.remark(id, "batch 16");
+        let (cells, faults) = assembled_of("figure2", &outcome);
+        assert!(faults.is_empty(), "{faults:?}");
+        let verdicts: Vec<Verdict> = cells.iter().map(|cell| cell.verdict).collect();
+        assert_eq!(verdicts, [Verdict::NotModelled, Verdict::Ok]);
+        assert_eq!(cells[0].reason, "the artefact gives no answer");
+        // 2 / 3 to six digits.
+        let reason = "batch 16; in view when a choice was made";
+        assert_eq!((cells[1].null, cells[1].reason.as_str()), (Some(0.666_667), reason));
+    }
+
+    #[test]
+    fn what_no_row_asked_for_is_a_fault_and_leaves_the_row_without_an_answer() {
+        let order = "sage/figure9a/single-core/dga>dgc/throughput";
+        let mut outcome = Outcome::default();
+        outcome.answer(order, Answer::Order(true));
+        outcome.number("sage/figure9b/nothing", 1.0);
+        let (cells, faults) = assembled_of("figure9a", &outcome);
+        let no_predicate = format!("{order}: no predicate is declared");
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        assert_eq!(faults[1], no_predicate);
+        assert_eq!((cells.len(), cells[0].answered(), &cells[0].reason), (1, false, &no_predicate));
+        outcome.answers = vec![(order.into(), Answer::Number(1.0)), (order.into(), Answer::Never)];
+        assert!(assembled_of("figure9a", &outcome).1.iter().any(|fault| fault.contains("given twice")));
     }
 }

@@ -10,9 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::folder::OutputFolder;
+use super::folder::{OutputFolder, WorkOptions};
 use super::log::Log;
-use super::options::WorkOptions;
 use crate::output::note;
 use crate::progress::{Amount, Progress, Stopped};
 use crate::{CommandError, Result, interrupt};

@@ -2,7 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use haversack_reports::FileError;
+use serde_json::{Map, Value, json};
+
+use super::folder::{OUTPUTS, RECORD, outputs_of};
+use crate::{CommandError, Result};
 
 /// The `part`-th of `parts` parts, from one: of a sweep a range of run numbers, of a reproduction artefacts by turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +62,178 @@ pub(crate) fn places(number: usize, lengths: impl DoubleEndedIterator<Item = usi
     places
 }
 
+/// A folder, and the numbers of the parts that it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part<'f> {
+    /// The numbers.
+    pub(crate) runs: Range<u64>,
+    /// The folder.
+    pub(crate) folder: &'f Path,
+    /// Whether it is a shard, and not all of the work.
+    pub(crate) is_shard: bool,
+}
+
+/// What the shards in `folders` are of together, and those that hold anything, in order. A part of it is a `thing`, and all
+/// of it a `whole`.
+///
+/// # Errors
+/// A folder that holds nothing finished, shards of different things, parts that are missing or there twice.
+pub(crate) fn shards_of<'f>(folders: &'f [PathBuf], thing: &str, whole: &str) -> Result<(Identity, Vec<Part<'f>>)> {
+    let identity = Identity::of_all(folders)?;
+    let runs = identity.runs().max(1);
+    let part = |folder: &'f PathBuf| {
+        let shard = Identity::read(&folder.join(RECORD))?.shard().and_then(|shard| shard.parse::<Shard>().ok());
+        Ok(Part { runs: shard.map_or(0..runs, |shard| shard.of(runs)), folder, is_shard: shard.is_some() })
+    };
+    let parts = folders.iter().map(part).collect::<Result<_>>()?;
+    Ok((identity, in_order(parts, runs, thing, whole)?))
+}
+
+/// The parts that hold anything, in order; together they hold `runs`.
+fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -> Result<Vec<Part<'f>>> {
+    parts.retain(|part| !part.runs.is_empty());
+    parts.sort_by_key(|part| part.runs.start);
+    let missing = |from: u64, to: u64| {
+        let message = format!("{thing}s {from} to {} are in none of the folders; expected every shard{whole}", to - 1);
+        Err(CommandError::input(message))
+    };
+    let mut next = 0;
+    for Part { runs, folder, .. } in &parts {
+        if runs.start > next {
+            return missing(next, runs.start);
+        }
+        if runs.start < next {
+            let message = format!("{thing} {} of {} is in another folder too", runs.start, folder.display());
+            return Err(CommandError::input(message));
+        }
+        next = runs.end;
+    }
+    if next < runs { missing(next, runs) } else { Ok(parts) }
+}
+
+/// What results are of. Two pieces of work whose identities are equal have the same results.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Identity {
+    /// All but the shard.
+    whole: Map<String, Value>,
+    shard: Option<String>,
+}
+
+const SHARD: &str = "shard";
+
+impl Identity {
+    /// The identity of `whole`, or of its part `shard`.
+    pub(crate) fn of(whole: Map<String, Value>, shard: Option<Shard>) -> Self {
+        Self { whole, shard: shard.map(|shard| shard.to_string()) }
+    }
+
+    /// What the shards in `folders` are of, all together.
+    ///
+    /// # Errors
+    /// A folder without a record, or shards of different sweeps.
+    pub(crate) fn of_all(folders: &[PathBuf]) -> Result<Self> {
+        let mut whole: Option<(Self, &Path)> = None;
+        for folder in folders {
+            let identity = Self { shard: None, ..Self::read_finished(folder)? };
+            match &whole {
+                Some((first, other)) if *first != identity => {
+                    let (other, folder, differs) = (other.display(), folder.display(), first.difference(&identity));
+                    return Err(CommandError::input(format!(
+                        "{other} and {folder} are of different sweeps or versions: {differs}; expected the shards of one \
+                         specification: run those that differ again, each in a folder of its own"
+                    )));
+                }
+                Some(_) => {}
+                None => whole = Some((identity, folder)),
+            }
+        }
+        let nothing = || CommandError::input("there is nothing to merge; expected the folders of a sweep's shards");
+        Ok(whole.ok_or_else(nothing)?.0)
+    }
+
+    /// The identity of a shard that has come to its end.
+    fn read_finished(folder: &Path) -> Result<Self> {
+        let path = folder.join(RECORD);
+        // What was cut off has no table yet; what has no runs has no files.
+        let outputs = outputs_of(folder);
+        let is_cut_off = !outputs.is_empty() && !outputs.iter().any(|name| name.ends_with(".parquet"));
+        if is_cut_off || folder.is_dir() && !path.exists() {
+            let message = "this shard has not come to its end; its command again, with --resume, goes on";
+            return Err(CommandError::input(format!("{}: {message}", folder.display())));
+        }
+        Self::read(&path)
+    }
+
+    /// The first thing that another identity has otherwise.
+    fn difference(&self, other: &Self) -> String {
+        let differs = |own: &Map<String, Value>, other: &Map<String, Value>| {
+            let mut keys = own.keys().chain(other.keys());
+            keys.find(|key| own.get(*key) != other.get(*key)).cloned()
+        };
+        let Some(key) = differs(&self.whole, &other.whole) else { return "nothing differs".to_owned() };
+        match (self.whole.get(&key), other.whole.get(&key)) {
+            (Some(Value::Object(own)), Some(Value::Object(other))) => {
+                format!("`{}` of the {key} differs", differs(own, other).unwrap_or_default())
+            }
+            _ => format!("the {key} differs"),
+        }
+    }
+
+    /// The identity in the JSON object `text`, if there is one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let Ok(Value::Object(mut whole)) = serde_json::from_str(text) else { return None };
+        whole.remove(OUTPUTS);
+        let shard = whole.remove(SHARD).and_then(|shard| shard.as_str().map(str::to_owned));
+        whole.contains_key("specification").then_some(Self { whole, shard })
+    }
+
+    /// The identity in the file at `path`.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let failed = |reason: String| CommandError::input(format!("{}: {reason}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        Self::parse(&text).ok_or_else(|| failed("not the record of a sweep".to_owned()))
+    }
+
+    /// Whether the file at `path` is there and says the same.
+    pub(crate) fn is_of(&self, path: &Path) -> Result<bool, FileError> {
+        Ok(std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self)))
+    }
+
+    /// The shard, as `I/N`; `None` for all.
+    pub(crate) fn shard(&self) -> Option<&str> {
+        self.shard.as_deref()
+    }
+
+    /// The number of runs of all shards.
+    pub(crate) fn runs(&self) -> u64 {
+        self.whole.get("runs").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// The record of the folder.
+    pub(crate) fn record(&self) -> Map<String, Value> {
+        let mut map = self.whole.clone();
+        if let Some(shard) = &self.shard {
+            map.insert(SHARD.to_owned(), json!(shard));
+        }
+        map
+    }
+
+    /// What of the record says whose the folder is.
+    pub(crate) fn owner(&self) -> Map<String, Value> {
+        let record = self.record();
+        let keys = ["command", "specification", SHARD];
+        keys.into_iter().map(|key| (key.to_owned(), record.get(key).cloned().unwrap_or_default())).collect()
+    }
+
+    /// The identity in one line.
+    pub(crate) fn to_line(&self) -> String {
+        Value::Object(self.record()).to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Shard;
+    use super::{Shard, *};
 
     #[test]
     fn shards_cover_every_run_once() {
@@ -76,5 +252,20 @@ mod tests {
     fn only_parts_that_exist_are_shards() {
         assert_eq!("2/4".parse::<Shard>().unwrap().to_string(), "2/4");
         assert!(["0/4", "5/4", "1/0", "4", "a/b", "1/4/2", "-1/4"].iter().all(|text| text.parse::<Shard>().is_err()));
+    }
+
+    fn order(parts: &[Range<u64>], runs: u64) -> Result<Vec<u64>, String> {
+        let parts =
+            parts.iter().map(|runs| Part { runs: runs.clone(), folder: Path::new("part"), is_shard: true }).collect();
+        let found = in_order(parts, runs, "run", " of the sweep").map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|part| part.runs.start).collect())
+    }
+
+    #[test]
+    fn every_run_is_there_once() {
+        assert_eq!(order(&[3..5, 0..0, 0..3], 5), Ok(vec![0, 3]));
+        assert!(order(&[0..0, 3..5], 5).unwrap_err().contains("runs 0 to 2 are in none"));
+        assert!(order(&[0..3, 5..5], 5).unwrap_err().contains("runs 3 to 4 are in none"));
+        assert!(order(&[0..3, 2..5], 5).unwrap_err().contains("run 2 of part is in another folder too"));
     }
 }

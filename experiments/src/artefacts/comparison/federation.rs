@@ -1,6 +1,6 @@
 //! The same federation with each paper's memory policy on its phones: whose data are reached, and how soon it learns.
 
-use super::runs::POLICIES;
+use super::fronts::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::prelude::*;
 use crate::reproduce::Lacking;

@@ -1,10 +1,107 @@
-//! Memory against time and against energy, with the fronts of each policy and of all.
+//! Every policy at every budget, on one engine for all and on the engine of its paper: memory against time and against
+//! energy, with the fronts of each policy and of all.
 
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
 
-use super::runs::{Engines, POLICIES, PolicyPoint, points};
-use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES};
+use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES, mean_batch, timed};
 use crate::artefacts::prelude::*;
+use crate::papers::readings::Value;
+
+/// The network, and pictures of a mini-batch.
+const MODEL: &str = "mobilenetv2";
+const BATCH: u64 = 32;
+/// The policies, and for people; those after the first four have no budget.
+pub(super) const POLICIES: [(&str, &str); 5] = [
+    ("daf", "DAF"),
+    ("sage", "Sage"),
+    ("fedhybrid", "FedHybrid"),
+    ("mandheling", "Mandheling"),
+    ("original", "no policy"),
+];
+/// Budgets in percent of what training needs on the same engine without a policy.
+const PERCENTS: [f64; 11] = [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0, 20.0, 15.0, 10.0];
+/// MNN's graph on four of the fastest cores, as `FedHybrid` has it.
+const MNN: (&str, &str) = ("mnn-2", "big:4");
+/// Sage's engine on the GPU, on which DAF's policy runs too.
+const SAGE: &str = "sage-opencl";
+
+/// On what policies are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engines {
+    /// One for all that it runs.
+    One,
+    /// Each policy's own.
+    Own,
+}
+
+impl Engines {
+    pub(super) const BOTH: [(Self, &'static str); 2] =
+        [(Self::One, "one engine: MNN on four big cores"), (Self::Own, "each on its paper's engine and processor")];
+
+    /// The stack and the cores of `policy`, a row each; Mandheling names its own, and runs on no other.
+    fn of(self, policy: &str) -> &'static [(Option<&'static str>, Option<&'static str>)] {
+        const ON_MNN: (Option<&str>, Option<&str>) = (Some(MNN.0), Some(MNN.1));
+        const ON_SAGE: (Option<&str>, Option<&str>) = (Some(SAGE), None);
+        match (self, policy) {
+            (Self::One, "mandheling") => &[],
+            (Self::Own, "mandheling") => &[(None, None)],
+            (Self::Own, "original") => &[ON_MNN, ON_SAGE],
+            (Self::Own, "daf" | "sage") => &[ON_SAGE],
+            _ => &[ON_MNN],
+        }
+    }
+}
+
+/// A policy at a budget.
+pub(super) struct PolicyPoint {
+    pub(super) engines: Engines,
+    pub(super) policy: (&'static str, &'static str),
+    /// The stack.
+    pub(super) stack: String,
+    /// The budget in percent of what is needed; `None` without one.
+    pub(super) percent: Option<f64>,
+    /// What an iteration takes above the idle phone, and all that the framework holds; `None` if no plan fits the budget.
+    pub(super) found: Option<(BatchCost, Bytes)>,
+}
+
+/// All points on the artefact's phone.
+pub(super) fn points(context: &Context<'_>) -> Result<Vec<PolicyPoint>> {
+    let mut wanted = Vec::new();
+    for (engines, _) in Engines::BOTH {
+        for policy in POLICIES {
+            for &(stack, cores) in engines.of(policy.0) {
+                let scenario = Scenario {
+                    seed: context.seed,
+                    stack: stack.map(str::to_owned),
+                    cores: cores.map(str::parse).transpose()?,
+                    ..trained(context.artefact.id, MODEL, policy.0, BATCH)
+                };
+                let budgets: Vec<Option<f64>> = match policy.0 {
+                    "mandheling" | "original" => vec![None],
+                    _ => PERCENTS.map(Some).to_vec(),
+                };
+                wanted.extend(budgets.into_iter().map(|percent| (engines, policy, percent, scenario.clone())));
+            }
+        }
+    }
+    let point = |(engines, policy, percent, mut scenario): (_, _, Option<f64>, Scenario)| {
+        scenario.memory_budget = percent.map(Budget::Percent);
+        let stack = context.plan(&scenario)?.machine().stack.id.clone();
+        // The mean over the batches by which Mandheling's artefacts time it, which for every other policy is one.
+        let found = mean_batch(context, &timed(&scenario, warm_up(context)?))?;
+        Ok(PolicyPoint { engines, policy, stack, percent, found })
+    };
+    wanted.into_par_iter().map(point).collect()
+}
+
+/// Batches after which Mandheling's scales have settled, as its own artefacts read it.
+fn warm_up(context: &Context<'_>) -> Result<u64> {
+    let settled = context.readings.reading("mandheling", "table7", "settled");
+    match settled.map(|reading| &reading.value) {
+        Some(Value::Number(batches)) => Ok(*batches as u64),
+        _ => bail!("Mandheling's reading `settled` is not a number"),
+    }
+}
 
 /// What memory is set against.
 const COSTS: [BatchQuantity; 2] = QUANTITIES;
@@ -16,19 +113,20 @@ fn place(batch: BatchCost, memory: Bytes, cost: BatchQuantity) -> (f64, f64) {
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
-    let mut outcome = Outcome::of("engines,policy,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts");
+    let header = "engines,title,policy,name,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts";
+    let (mut records, mut outcome) = (Records::of(header), Outcome::default());
     for point in &points {
-        let engines = if point.engines == Engines::One { "one" } else { "own" };
+        let place = usize::from(point.engines == Engines::Own);
+        let (engines, title) = (["one", "own"][place], Engines::BOTH[place].1);
         let memory = point.found.map(|(_, memory)| memory.as_f64() / 1e9);
         let costs = COSTS.map(|cost| point.found.map(|(batch, _)| (cost.of)(batch)));
         let is_best = |cost| best(&points, point.engines, cost).iter().any(|other| std::ptr::eq(*other, point));
         let fronts: Vec<&str> = COSTS.into_iter().filter(|cost| is_best(*cost)).map(|cost| cost.name).collect();
-        let case = (engines, point.policy.0, point.stack.as_str(), point.percent);
-        outcome.row((case, memory, costs, fronts.join(" and ")))?;
+        let case = ([engines, title, point.policy.0, point.policy.1, point.stack.as_str()], point.percent);
+        records.row((case, memory, costs, fronts.join(" and ")))?;
     }
-    draw(&mut outcome, &points);
     offer(&mut outcome, &points);
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// The points of the front over all policies, from the least memory on.
@@ -37,21 +135,6 @@ fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&P
     let (own, places): (Vec<&PolicyPoint>, Vec<(f64, f64)>) =
         own.filter_map(|point| point.found.map(|(batch, memory)| (point, place(batch, memory, cost)))).unzip();
     front(&places, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
-}
-
-fn draw(outcome: &mut Outcome, points: &[PolicyPoint]) {
-    for cost in COSTS {
-        for (engines, title) in Engines::BOTH {
-            let mut clouds = Front::new().overall();
-            for (policy, label) in POLICIES {
-                let own = points.iter().filter(|point| point.engines == engines && point.policy.0 == policy);
-                let places = own.filter_map(|point| point.found.map(|(batch, memory)| place(batch, memory, cost)));
-                clouds = clouds.cloud(label, places.collect::<Vec<_>>());
-            }
-            let memory = axis("memory that the framework holds", "GB").log();
-            outcome.panel(title, clouds, memory, axis(&format!("{} of an iteration", cost.name), cost.unit).log());
-        }
-    }
 }
 
 /// The policies of a front, each once where it is there several times in a row.

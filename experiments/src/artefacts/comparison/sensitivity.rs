@@ -8,6 +8,7 @@ use strum::IntoEnumIterator;
 
 use crate::artefacts::prelude::*;
 use crate::artefacts::trained::{MapKind, RECIPES, Trained, measured};
+use crate::validate;
 
 const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
 
@@ -74,4 +75,9 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
     let plan = &trained.plan;
     haversack_training::train(plan.machine(), &plan.job(), &mut gact, &mut lesson, batches, |_| true)?;
     Ok(lesson.importance)
+}
+
+pub(super) fn validation(context: &Context<'_>) -> Result<Outcome> {
+    let (table, panels) = validate::overview(context.cache)?;
+    Ok(Outcome { table: Some(table), panels, ..Outcome::default() })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::accuracy::KINDS;
+use super::setting::KINDS;
 use crate::artefacts::learning::{Taught, Training, learn, stand_ins};
 use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredValue};

@@ -1,13 +1,16 @@
-//! Memory, time and energy of the methods: figures 1a, 8, 9, 11 and 14, table 1 and the abstract.
+//! DAF's methods: what they need and take, and their accuracies on what stands in for the paper's networks and data sets.
 
 use haversack_workloads::Role;
 
-use super::accuracy::{self, KINDS};
-use super::figure10::speedups;
-use super::null::null;
-use super::setting::{BOARD, METHODS, NETWORKS, ROBERTA, of_method, reported, scenario, store};
-use crate::artefacts::learning::Training;
+use super::setting::{
+    BOARD, DafNetwork, GPT2, KINDS, METHODS, NETWORKS, PLATFORMS, RESNET_CIFAR, ROBERTA, of_method, reported, scenario,
+    store,
+};
+use crate::artefacts::learning::{
+    Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
+};
 use crate::artefacts::prelude::*;
+use crate::papers::reference::{Reference, Role as RowRole};
 use crate::train::StandIn;
 
 /// An iteration under `method`, DAF with the bits that were measured on what stands in for the network.
@@ -36,10 +39,10 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
         Ok([reported(&record), record.reserved].map(Bytes::megabytes))
     })?;
     let mut outcome = show(context, records, outcome)?;
-    let learned = accuracy::of_methods(context)?;
-    accuracy::answer(context, &mut outcome, &learned);
-    accuracy::bars(&mut outcome, &learned);
-    accuracy::draw(outcome, &learned)
+    let learned = of_methods(context)?;
+    answer(context, &mut outcome, &learned);
+    bars(&mut outcome, &learned);
+    draw(outcome, &learned)
 }
 
 /// Figure 1a: what the memory of RoBERTa-base's training consists of.
@@ -79,7 +82,7 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
     let header = "daf_store,daf_footprint,actnn_footprint";
     let outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
     let budgets = context.reading_numbers("activation-budgets")?;
-    let learned = accuracy::learned(context, |kind, stand_in| {
+    let learned = learned(context, |kind, stand_in| {
         let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
         let method = |(method, name): (&str, &str)| {
             Ok(way(name.to_owned(), of_method(context, kind, &stand_in.scenario, method)?))
@@ -93,7 +96,7 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    accuracy::draw(outcome, &learned)
+    draw(outcome, &learned)
 }
 
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
@@ -107,7 +110,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
         Ok([batch, original, held, original / held])
     })?;
     let batches = context.reading_numbers("figure9-batches")?;
-    let mut learned = accuracy::learned(context, |kind, stand_in| {
+    let mut learned = learned(context, |kind, stand_in| {
         let own = stand_in.scenario.batch;
         let mut ways = Vec::new();
         for batch in batches.iter().map(|&batch| batch as u64) {
@@ -121,7 +124,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     // Of each size DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
-    accuracy::draw(outcome, &learned)
+    draw(outcome, &learned)
 }
 
 /// `scenario` under `method`; those that know a time budget get the declared one.
@@ -154,14 +157,14 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         let times = [iteration, breakdown.control, breakdown.packing, training].map(milliseconds);
         Ok((memory, times, counted, iteration.seconds()))
     })?;
-    let learned = accuracy::learned(context, |kind, stand_in: &StandIn| {
+    let learned = learned(context, |kind, stand_in: &StandIn| {
         let way = |(method, name): (&str, &str)| {
             let scenario = timed(context, kind, &stand_in.scenario, method)?;
             Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
         };
         METHODS.into_iter().map(way).collect()
     })?;
-    accuracy::draw(outcome, &learned)
+    draw(outcome, &learned)
 }
 
 /// Figure 14: energy of an iteration under all methods.
@@ -170,4 +173,256 @@ pub(super) fn figure14(context: &Context<'_>) -> Result<Outcome> {
         let record = timed_iteration(context, scenario, &ids[0])?;
         Ok([record.energy.0, record.iteration.seconds() * 1e3])
     })
+}
+
+/// The method that every ratio is relative to.
+const ORIGINAL: &str = "original";
+
+/// The subject's own *Original* row times one ratio a method, the median over the method's `fit` rows.
+///
+/// `None` for Original rows and for accuracies.
+pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
+    if row.method == ORIGINAL || row.metric != "memory" {
+        return None;
+    }
+    let rows = || reference.of(row.paper, &row.artefact).filter(|other| other.metric == row.metric);
+    let original = |subject: &str| {
+        let same = |other: &&ReferenceRow| other.subject == subject && other.method == ORIGINAL;
+        rows().find(same).and_then(ReferenceRow::number)
+    };
+    let ratios = rows().filter(|other| other.role() == RowRole::Fit && other.method == row.method);
+    let ratios = ratios.filter_map(|other| Some(other.number()? / original(&other.subject)?)).collect();
+    Some(original(&row.subject)? * median(ratios)?)
+}
+
+/// The row about accuracy.
+const AT_EQUAL_TIME: &str = "daf/figure10/all/daf>elastictrainer,fixed8/accuracy-at-equal-time";
+
+/// The networks of the figure.
+const SHOWN: [DafNetwork; 3] = [RESNET_CIFAR, ROBERTA, GPT2];
+
+/// The original iteration over DAF's: the platform, the network's name, and the ratio.
+pub(super) type Speedup = (&'static str, &'static str, f64);
+
+/// Every network and platform.
+pub(super) fn speedups(context: &Context<'_>) -> Result<Vec<Speedup>> {
+    let share = context.reading_number("kept-importance")?.to_string();
+    let batches = context.reading_numbers("figure10-batches")?;
+    let mut found = Vec::new();
+    for (network, &batch) in SHOWN.into_iter().zip(batches) {
+        for &device in PLATFORMS {
+            let scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model) };
+            let original = context.run(&scenario)?.iteration.seconds();
+            let daf = under(&scenario, "daf", &[("bits", "32"), ("trained_share", &share)]);
+            found.push((device, network.name, original / context.run(&daf)?.iteration.seconds()));
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
+    let mut records = Records::of("device,network,speedup");
+    speedups(context)?.into_iter().try_for_each(|found| records.row(found))?;
+    let mut outcome = Outcome::default();
+    let learned = at_equal_time(context)?;
+    compare_at_equal_time(&mut outcome, AT_EQUAL_TIME, &learned);
+    let mut outcome = show(context, records, outcome)?;
+    draw_over_time(&mut outcome, &learned);
+    draw(outcome, &learned)
+}
+
+pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
+    let found = of_methods(context)?;
+    let mut records = Records::of("network,method,relative_time,relative_memory,points_lost,drawn_time");
+    for one in &found {
+        for (name, taught) in &one.ways {
+            let (Ok(taught), Some(original)) = (taught, one.first()) else { continue };
+            let (time, memory) = (taught.time_s() / original.time_s(), taught.memory_mb / original.memory_mb);
+            let lost = mean(&original.accuracies(Part::Test)).zip(mean(&taught.accuracies(Part::Test)));
+            let lost = lost.map(|(all, own)| all - own);
+            let drawn = taught.at_chance().is_none().then_some(time);
+            records.row(([one.title.as_str(), name.as_str()], [time, memory], lost, drawn))?;
+        }
+    }
+    draw(show(context, records, Outcome::default())?, &found)
+}
+
+/// For what each kind stands in.
+const STAND_FOR: [&str; 2] = ["ResNet-18", "RoBERTa-base and GPT-2 medium"];
+
+/// Every stand-in of the artefact, learned in the ways that `ways` names.
+pub(super) fn learned(
+    context: &Context<'_>,
+    ways: impl Fn(&str, &StandIn) -> Result<Vec<(String, Training)>>,
+) -> Result<Vec<Compared>> {
+    let (mut found, mut trainings) = (Vec::new(), Vec::new());
+    for kind in KINDS {
+        for stand_in in stand_ins(context, kind)? {
+            let (names, mut own): (Vec<_>, Vec<_>) = ways(kind, &stand_in)?.into_iter().unzip();
+            trainings.append(&mut own);
+            found.push((kind, stand_in, names));
+        }
+    }
+    ensure!(!found.is_empty(), "no stand-in is declared for the artefact");
+    let mut taught = learn(context, &trainings)?.into_iter();
+    let of = |(kind, stand_in, names): (_, _, Vec<String>)| {
+        let ways: Vec<_> = names.into_iter().zip(taught.by_ref()).collect();
+        let (group, stand_in) = (ways.len(), with_seeds(stand_in, ways.iter().map(|(_, taught)| taught)));
+        let stands_for = STAND_FOR[usize::from(kind != KINDS[0])];
+        let title = title(&stand_in.scenario.model, &stand_in.data, stands_for);
+        Compared { kind, stand_in, title, ways, group }
+    };
+    Ok(found.into_iter().map(of).collect())
+}
+
+/// Every stand-in of the artefact under every method, in their order.
+pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
+    let of = |kind: &str, stand_in: &StandIn, (method, name): (&str, &str)| {
+        let scenario = of_method(context, kind, &stand_in.scenario, method)?;
+        Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
+    };
+    learned(context, |kind, stand_in| METHODS.into_iter().map(|method| of(kind, stand_in, method)).collect())
+}
+
+/// Answers the accuracies of table 1: Original's is put in, the others are beside it.
+pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared]) {
+    for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
+        let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
+        let place = METHODS.iter().position(|(method, _)| *method == row.method);
+        let Some((one, place)) = found.iter().find(|one| one.kind == kind).zip(place) else { continue };
+        let of = format!("stand-in {}", stand_in_words(&one.stand_in));
+        let first = (METHODS[0].1, &one.ways[0].1);
+        answer_accuracy(outcome, &row.id, &one.ways[place].1, &of, &first, place == 0);
+    }
+}
+
+/// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
+pub(super) fn draw(mut outcome: Outcome, found: &[Compared]) -> Result<Outcome> {
+    let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
+    outcome.words("stand-ins", named.join("; "));
+    compare(&mut outcome, found)?;
+    Ok(outcome)
+}
+
+/// Draws the accuracies as bars, the mean over the seeds.
+pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
+    let series = |place: usize, name: &str| {
+        let of = |one: &Compared| {
+            one.ways.get(place)?.1.as_ref().ok().and_then(|taught| mean(&taught.accuracies(Part::Test)))
+        };
+        BarSeries::new(name, found.iter().map(of).collect::<Vec<_>>())
+    };
+    if found.iter().all(|one| one.first().is_none()) {
+        return;
+    }
+    let bars = Bars::new(found.iter().map(|one| one.title.as_str()));
+    let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
+    outcome.bars("", bars, test_accuracy());
+}
+
+/// The methods, and for people; those with a time budget have it. DAF keeps everything whole: memory is not short.
+const WAYS: [(&str, &str); 4] =
+    [("original", "Original"), ("fixed8", "Fixed 8 Bits"), ("elastictrainer", "ElasticTrainer"), ("daf", DAF)];
+const DAF: &str = "DAF";
+
+/// What DAF may lose until it is there, in points.
+const DROP: f64 = 1.0;
+
+/// Accuracies by time: one course for each seed.
+type Course = Vec<(f64, f64)>;
+
+/// Every stand-in learned by every method for as long as Original takes.
+pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
+    let share = context.reading_number("time-budget")? / 100.0;
+    learned(context, |_, stand_in| {
+        let original = context.run(&stand_in.scenario)?.iteration;
+        let way = |(method, name): (&str, &str)| {
+            let mut scenario = under(&stand_in.scenario, method, if method == "daf" { &[("bits", "32")] } else { &[] });
+            if matches!(method, "daf" | "elastictrainer") {
+                scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
+            }
+            let ratio = original.seconds() / context.run(&scenario)?.iteration.seconds();
+            // As many epochs, `ratio` times as fast as Original's, as fit into Original's time: as fast, as many.
+            let epochs = (f64::from(stand_in.epochs()) * ratio + 1e-6).floor().max(1.0);
+            Ok((name.to_owned(), Training { stand_in: stand_in.clone().for_epochs(epochs as u32), scenario }))
+        };
+        WAYS.into_iter().map(way).collect()
+    })
+}
+
+/// When each seed of DAF is first within a point of what Original has in the end, with its accuracy then; `None` if never.
+fn arrivals(one: &Compared) -> Vec<Option<(f64, f64)>> {
+    let (Some(original), Some(daf)) = (one.first(), one.way(DAF)) else { return Vec::new() };
+    let arrives = |(course, end): (Course, f64)| course.into_iter().find(|(_, accuracy)| *accuracy >= end - DROP);
+    daf.courses().into_iter().zip(original.accuracies(Part::Test)).map(arrives).collect()
+}
+
+/// The accuracy of a course at a time; `None` before its first epoch has ended.
+fn at(course: &Course, time: f64) -> Option<f64> {
+    course.iter().rfind(|(ended, _)| *ended <= time).map(|(_, accuracy)| *accuracy)
+}
+
+/// Offers what the predicate compares, stand-in by stand-in: in what share of the seeds DAF is above another method at the
+/// time that DAF needs. A seed in which DAF never is there, or the other diverges, speaks for nobody.
+pub(super) fn compare_at_equal_time(outcome: &mut Outcome, row: &str, found: &[Compared]) {
+    if let Some(why) = found.iter().find_map(Compared::failure) {
+        return outcome.not_modelled(row, format!("its stand-in: {why}"));
+    }
+    let mut said = Vec::new();
+    for other in ["ElasticTrainer", "Fixed 8 Bits"] {
+        let mut shares = Vec::new();
+        for one in found {
+            let (arrivals, courses) = (arrivals(one), one.way(other).map(|way| way.courses()).unwrap_or_default());
+            let above = arrivals.iter().zip(&courses).filter(|(arrival, course)| {
+                arrival.is_some_and(|(time, accuracy)| at(course, time).is_none_or(|own| accuracy > own))
+            });
+            let above = above.count();
+            shares.push(above as f64 / one.stand_in.seeds.len().max(1) as f64);
+            let there: Vec<f64> = arrivals.iter().flatten().map(|(time, _)| *time).collect();
+            let others: Vec<f64> =
+                arrivals.iter().flatten().zip(&courses).filter_map(|((time, _), course)| at(course, *time)).collect();
+            let seeds = one.stand_in.seeds.len();
+            let when = mean(&there).map_or_else(
+                || "DAF is never within a point of Original".to_owned(),
+                |time| format!("DAF is within a point of Original after {time:.1} s in {} of them", there.len()),
+            );
+            let then = mean(&others).map_or_else(String::new, |mean| format!(", when {other} is at {mean:.1} %"));
+            let of = stand_in_words(&one.stand_in);
+            said.push(format!("{of}: DAF above {other} in {above} of {seeds} seeds; {when}{then}"));
+        }
+        outcome.quantity(&format!("share of seeds in which DAF is above {other}"), "", shares);
+    }
+    outcome.remark(row, said.join("; "));
+}
+
+/// Draws accuracy by simulated time.
+pub(super) fn draw_over_time(outcome: &mut Outcome, found: &[Compared]) {
+    for one in found {
+        let series = |(name, taught): &(String, Result<Taught>)| {
+            let taught = taught.as_ref().ok()?;
+            Some(Series::new(name.as_str(), taught.curve()))
+        };
+        let series: Vec<Series> = one.ways.iter().filter_map(series).collect();
+        if !series.is_empty() {
+            let lines = series.into_iter().fold(Lines::new(), Lines::series);
+            outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_has_one_ratio() {
+        let reference = Reference::load().unwrap();
+        let null = |id: &str| null(&reference, reference.row(id)?);
+        // Fixed 8 Bits over Original on its fit rows: 670 / 1196 = 0.5602, 457 / 917 = 0.4984, 2390 / 3470 = 0.6888,
+        // 5928 / 8385 = 0.7070; their median is (0.5602 + 0.6888) / 2 = 0.6245, and 3472 times that 2168.2.
+        let fixed = null("daf/table1/roberta-base-mrpc/fixed8/memory").unwrap();
+        assert!((fixed - 2168.2).abs() < 0.5, "{fixed}");
+        assert_eq!(null("daf/table1/roberta-base-mrpc/original/memory"), None);
+        assert_eq!(null("daf/table1/roberta-base-mrpc/fixed8/accuracy"), None);
+    }
 }

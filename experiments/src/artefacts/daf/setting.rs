@@ -5,6 +5,8 @@ use haversack_training::AllocatorKind;
 use super::bits;
 use crate::artefacts::prelude::*;
 
+/// The kinds of stand-ins.
+pub(super) const KINDS: [&str; 2] = ["images", "tokens"];
 /// The board that most of the paper's numbers were taken on.
 pub(super) const BOARD: &str = "jetson-agx-xavier";
 /// The platforms of section 4.1.

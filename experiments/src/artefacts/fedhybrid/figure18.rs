@@ -1,19 +1,28 @@
 //! Figure 18: the local training engine, part by part. The paper prints no number of it.
 
-mod budget;
-mod codec;
+use haversack_devices::OperatorKind;
+use haversack_kernels::Isa;
+use haversack_kernels::compress::{Blocks, Bound, Codec, FeatureMap, Kind, Mode, Shape};
+use haversack_kernels::quantise::Bits;
+use haversack_policies::fedhybrid::survey;
+use haversack_policies::restore::Layouts;
+use haversack_training::{Job, Machine, with_setting};
+use haversack_workloads::autograd::Optimiser;
+use haversack_workloads::express::{Version, express};
+use haversack_workloads::operator::Window;
+use haversack_workloads::{Network, Phase, TrainingGraph, WorkloadError};
 
-use self::budget::{Phone, THRESHOLDS, phones};
-use self::codec::{Map, maps};
+use super::figure19::traces::{ROUNDS, Trace, synthetic, with_starts};
 use super::figure19::training;
+use super::figure19::training::train;
+use super::setting::{MOBILENET, S22, scenario};
 use crate::artefacts::prelude::*;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let (maps, phones) = (maps(context)?, phones(context)?);
-    let mut outcome = data(&maps, &phones)?;
-    draw(&mut outcome, &maps, &phones);
+    let mut outcome = Outcome::default();
     offer(&mut outcome, &maps, &phones);
-    Ok(outcome)
+    show(context, data(&maps, &phones)?, outcome)
 }
 
 /// C1 to C5.
@@ -31,10 +40,14 @@ fn total(phones: &[Phone], which: usize) -> Option<f64> {
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
-fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome> {
-    let mut outcome = Outcome::of("panel,subject,method,quantity,unit,value");
+/// What was found of each, and last the times that the figure's last panel draws.
+fn data(maps: &[Map], phones: &[Phone]) -> Result<Records> {
+    let mut records = Records::of("panel,subject,method,quantity,unit,value,short");
+    let mut row = |panel, subject: &str, method: &str, quantity, unit, value: Option<f64>| {
+        records.row(([panel, subject, method, quantity, unit], value, subject.trim_start_matches("synthetic-0000")))
+    };
     for map in maps {
-        let name = map.name();
+        let name = &map.name();
         let times = [
             ("quantisation", map.quantise),
             ("mixed compression", map.compress),
@@ -42,51 +55,26 @@ fn data(maps: &[Map], phones: &[Phone]) -> Result<Outcome> {
             ("convolution", map.convolution),
         ];
         for (method, time) in times {
-            outcome.row(("a", name.as_str(), method, "time", "ms", time.seconds() * 1e3))?;
+            row("a", name, method, "time", "ms", Some(time.seconds() * 1e3))?;
         }
         for (method, error) in [("quantisation", map.quantised), ("mixed compression", map.mixed)] {
-            outcome.row(("b", name.as_str(), method, "size", "B", error.bytes as f64))?;
-            outcome.row(("b", name.as_str(), method, "error variance over the map's", "", error.variance))?;
+            row("b", name, method, "size", "B", Some(error.bytes as f64))?;
+            row("b", name, method, "error variance over the map's", "", Some(error.variance))?;
         }
     }
-    for phone in phones {
-        let user = phone.user.as_str();
-        for (method, record) in [("direct measurement", &phone.measured), ("predictor", &phone.predicted[0])] {
-            outcome.row(("c", user, method, "page faults", "", record.as_ref().map(training::faults)))?;
+    for Phone { user, measured, predicted } in phones {
+        for (method, record) in [("direct measurement", measured), ("predictor", &predicted[0])] {
+            row("c", user, method, "page faults", "", record.as_ref().map(training::faults))?;
         }
-        for (name, record) in thresholds().zip(&phone.predicted) {
-            let record = record.as_ref();
-            outcome.row(("d", user, name.as_str(), "time of all rounds", "s", record.map(training::time)))?;
-            outcome.row(("d", user, name.as_str(), "budgets decided", "", record.map(training::budgets)))?;
+        for (name, record) in thresholds().zip(predicted) {
+            row("d", user, &name, "time of all rounds", "s", record.as_ref().map(training::time))?;
+            row("d", user, &name, "budgets decided", "", record.as_ref().map(training::budgets))?;
         }
     }
-    Ok(outcome)
-}
-
-fn draw(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
-    let names = || maps.iter().map(Map::name);
-    let times: [Quantity<Map>; 3] = [
-        ("quantisation", |map| map.quantise.seconds() * 1e3),
-        ("mixed compression", |map| map.compress.seconds() * 1e3),
-        ("convolution", |map| map.convolution.seconds() * 1e3),
-    ];
-    let time = axis("time", "ms").log();
-    outcome.panel("a: time of one map", columns(names(), maps, times), Axis::new("map"), time);
-    let errors: [Quantity<Map>; 2] =
-        [("quantisation", |map| map.quantised.variance), ("mixed compression", |map| map.mixed.variance)];
-    let variance = Axis::new("variance, over the map's").log();
-    outcome.panel("b: error within the same bytes", columns(names(), maps, errors), Axis::new("map"), variance);
-    let users = phones.iter().map(|phone| phone.user.trim_start_matches("synthetic-0000"));
-    let faults: [Quantity<Phone, Option<f64>>; 2] = [
-        ("direct measurement", |phone| phone.measured.as_ref().map(training::faults)),
-        ("predictor", |phone| phone.predicted[0].as_ref().map(training::faults)),
-    ];
-    let faults = columns(users, phones, faults).show_values();
-    outcome.panel("c: page faults in five rounds", faults, Axis::new("synthetic user"), from_zero("page faults", ""));
-    let totals = (0..THRESHOLDS.len()).map(|which| total(phones, which));
-    let totals = Bars::new(thresholds()).series(BarSeries::new("predictor", totals)).show_values();
-    let title = "d: time of all rounds by the thresholds";
-    outcome.panel(title, totals, Axis::new("(TP1, TP2)"), from_zero("time on five phones", "s"));
+    for (which, name) in thresholds().enumerate() {
+        row("all phones", "", &name, "time of all rounds", "s", total(phones, which))?;
+    }
+    Ok(records)
 }
 
 /// What the notes quote.
@@ -113,5 +101,218 @@ fn offer(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let never = runs.filter(|run| run.is_none()).count();
     if never > 0 {
         outcome.quantity("runs that never end", "", [never as f64]);
+    }
+}
+
+/// Phones in use: the first of figure 19b's.
+const TRACES: usize = 5;
+/// TP_1 in percent and TP_2 of the caption's C1 to C5.
+pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("300", "3"), ("200", "4"), ("200", "5")];
+
+/// What one phone in use made of training; `None` if it never ends.
+#[derive(Clone, Debug)]
+pub(super) struct Phone {
+    pub(super) user: String,
+    /// Memory is measured before every round, and taken for the budget.
+    pub(super) measured: Option<Record>,
+    /// With the predictor, by its thresholds.
+    pub(super) predicted: Vec<Option<Record>>,
+}
+
+pub(super) fn phones(context: &Context<'_>) -> Result<Vec<Phone>> {
+    let traces = with_starts(synthetic(context.seed, TRACES, ROUNDS)?, context.full);
+    traces.par_iter().map(|trace| phone(context, trace)).collect()
+}
+
+fn phone(context: &Context<'_>, trace: &Trace) -> Result<Phone> {
+    let under =
+        |(tp1, tp2): (&str, &str)| train(context, trace, &[("budget", "predicted"), ("tp1", tp1), ("tp2", tp2)]);
+    Ok(Phone {
+        user: trace.user.clone(),
+        measured: train(context, trace, &[("budget", "every-round")])?,
+        predicted: THRESHOLDS.into_iter().map(under).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The maps of the caption: channels, rows and columns.
+const MAPS: [[usize; 3]; 5] = [[64, 112, 112], [64, 56, 56], [128, 28, 28], [256, 14, 14], [512, 7, 7]];
+/// Bits of a quantised value: GACT's.
+const BITS: u8 = 4;
+const VALUE: u64 = 4;
+/// Halvings of the bound's logarithm until the sizes are alike.
+const STEPS: u32 = 14;
+/// Bounds of salient channels, as shares of a channel's range, between which the sizes are alike.
+const BOUNDS: (f32, f32) = (1e-6, 0.5);
+
+/// One of the maps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Map {
+    pub(super) shape: [usize; 3],
+    /// Quantising it, as the executor does: its bytes and those of its codes through DRAM.
+    pub(super) quantise: Nanos,
+    /// Compressing it, and getting it back.
+    pub(super) compress: Nanos,
+    pub(super) restore: Nanos,
+    /// Convolving it: 3 × 3, as many channels out as in.
+    pub(super) convolution: Nanos,
+    pub(super) quantised: Error,
+    pub(super) mixed: Error,
+}
+
+/// What a codec makes of a synthetic map.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Error {
+    pub(super) bytes: u64,
+    /// Of what is restored less the original, over the variance of the map.
+    pub(super) variance: f64,
+}
+
+impl Map {
+    /// Its shape for people.
+    pub(super) fn name(&self) -> String {
+        let [channels, height, width] = self.shape;
+        format!("{channels}×{height}×{width}")
+    }
+}
+
+/// All maps of one sample on the cores that the readings declare.
+pub(super) fn maps(context: &Context<'_>) -> Result<Vec<Map>> {
+    maps_on(&context.plan(&scenario(context, S22, MOBILENET.0, 1, "original")?)?)
+}
+
+/// All maps on the machine of `plan`.
+fn maps_on(plan: &Plan) -> Result<Vec<Map>> {
+    MAPS.into_par_iter().map(|shape| map(plan, shape)).collect()
+}
+
+fn map(plan: &Plan, shape: [usize; 3]) -> Result<Map> {
+    let machine = plan.machine();
+    let graph = express(&network(shape)?, Optimiser::default(), Version::V2)?;
+    let job = Job { graph: &graph, batch: 1, ..plan.job() };
+    let values = shape.iter().map(|&size| size as u64).product::<u64>();
+    let surveyed = with_setting(machine, &job, |setting| survey(setting, Layouts::Overlooked));
+    let compressed = surveyed.iter().filter(|found| graph.tensor(found.tensor).bytes.at(1) == values * VALUE);
+    let terms = compressed.filter_map(|found| found.compress).next();
+    let terms = terms.with_context(|| format!("the stack has no codec for a map of {values} values"))?;
+    let (quantised, mixed) = errors(shape)?;
+    Ok(Map {
+        shape,
+        quantise: quantising(machine, values),
+        compress: terms.purge,
+        restore: terms.regain,
+        convolution: convolving(machine, &graph),
+        quantised,
+        mixed,
+    })
+}
+
+/// A convolution whose input is the output of another, so that it is saved.
+fn network([channels, height, width]: [usize; 3]) -> Result<Network, WorkloadError> {
+    let [channels, height, width] = [channels, height, width].map(|size| size as u64);
+    let mut network = Network::new("map");
+    let input = network.input(&[1, height, width]);
+    let map = network.convolution("before", input, channels, Window::square(1, 1, 0), 1, false)?;
+    let after = network.convolution("convolution", map, channels, Window::square(3, 1, 1), 1, false)?;
+    let pooled = network.adaptive_average_pool("pool", after, 1)?;
+    let scores = network.flatten("flatten", pooled)?;
+    let target = network.target(1);
+    network.cross_entropy("loss", scores, target)?;
+    Ok(network)
+}
+
+/// The larger of the two convolutions, forward.
+fn convolving(machine: &Machine, graph: &TrainingGraph) -> Nanos {
+    let times = machine.times(graph, 1, haversack_devices::work::Precision::Fp32);
+    let forward = graph
+        .nodes
+        .iter()
+        .zip(times)
+        .filter(|(node, _)| node.phase == Phase::Forward && node.work.kind == OperatorKind::Convolution);
+    forward.map(|(_, time)| time).max().unwrap_or_default()
+}
+
+/// As the executor has it: cores stream the values and their codes.
+fn quantising(machine: &Machine, values: u64) -> Nanos {
+    let moved = Bytes(values * VALUE + (values * u64::from(BITS)).div_ceil(8));
+    Nanos::from_seconds(moved.as_f64() / machine.device.dram().bandwidth.0)
+}
+
+/// What plain quantisation adds to a synthetic map, and the mixed codec within as many bytes: normal channels have as
+/// many bits, and salient ones the smallest bound that leaves the whole no larger.
+fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error)> {
+    let values = Kind::Rectified.generate(Shape { channels, height, width });
+    let map = FeatureMap { values: &values, channels, height, width };
+    let (isa, bits) = (Isa::chosen()?, Bits::new(BITS)?);
+    let own = variance(&values);
+    let error = |mode: Mode| -> Result<Error> {
+        let codec = Codec::new(mode, isa)?;
+        let bytes = codec.compress(map, &mut Vec::new())?.bytes;
+        Ok(Error { bytes, variance: codec.error_variance(map)? / own })
+    };
+    let mixed = |bound: f32| Mode::Mixed { bits: Some(bits), bound: Bound::OfChannel(bound), blocks: Blocks::DEFAULT };
+    let quantised = error(Mode::Quantise { bits })?;
+    let (mut low, mut high) = BOUNDS;
+    for _ in 0..STEPS {
+        let middle = (low * high).sqrt();
+        let bytes = Codec::new(mixed(middle), isa)?.compress(map, &mut Vec::new())?.bytes;
+        if bytes > quantised.bytes {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok((quantised, error(mixed(high))?))
+}
+
+fn variance(values: &[f32]) -> f64 {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().map(|&value| f64::from(value)).sum::<f64>() / count;
+    values.iter().map(|&value| (f64::from(value) - mean).powi(2)).sum::<f64>() / count
+}
+
+#[cfg(test)]
+mod tests {
+    use haversack_devices::{Frequency, load, load_stack};
+
+    use super::super::setting::STACK;
+    use super::*;
+    use crate::cache::Cache;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-4, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn times_are_bytes_over_rates_and_errors_are_of_equal_bytes() {
+        let four = "big:4".parse().unwrap();
+        let scenario = Scenario { stack: Some(STACK.to_owned()), cores: Some(four), ..Scenario::new(S22, MOBILENET.0) };
+        let maps = maps_on(&Plan::new(&scenario, &Cache::new()).unwrap()).unwrap();
+        let of = |time: fn(&Map) -> Nanos| -> Vec<f64> { maps.iter().map(|map| time(map).seconds()).collect() };
+        // The first map has 64 × 112 × 112 values of four bytes.
+        let bytes = 4.0 * 64.0 * 112.0 * 112.0;
+        let cores = load(S22).unwrap().cpu().unwrap().choose(four, Frequency::Highest).unwrap();
+        let cycles: f64 = cores.cores().iter().map(|core| core.frequency.0).sum();
+        let stack = load_stack(STACK).unwrap();
+        let codec = stack.constants.codec.as_ref().unwrap();
+        let compress = of(|map| map.compress);
+        close(compress[0], bytes / (codec.compress_rate.value.0 * cycles));
+        close(of(|map| map.restore)[0], bytes / (codec.decompress_rate.value.0 * cycles));
+        // Codes of four bits: an eighth of the values moves on top of them.
+        close(of(|map| map.quantise)[0], bytes * 1.125 / load(S22).unwrap().dram().bandwidth.0);
+        // The second map has a quarter of the first's positions; each further has half of the values of the one before.
+        close(compress[0], 4.0 * compress[1]);
+        compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
+        // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
+        let convolution = of(|map| map.convolution);
+        // The first has four times the second's work, and the same preparation.
+        assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
+        // The same work, with weights that are more and more: they are read once.
+        assert!(convolution[1..].is_sorted() && convolution[4] < 3.5 * convolution[1], "{convolution:?}");
+
+        // Four bits of 32, and for each channel of so many values at least one group with its own scale.
+        let bytes_of = |map: &Map| [map.quantised, map.mixed].map(|error| error.bytes as f64);
+        assert!(maps.iter().map(bytes_of).all(|[plain, mixed]| mixed <= plain && plain * 8.0 > bytes / 64.0));
+        // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
+        assert!(maps.iter().take(2).all(|map| map.mixed.variance < map.quantised.variance / 2.0));
     }
 }

@@ -1,13 +1,19 @@
-//! Figure 20: time under a memory budget, and what new plans cost.
+//! Figures 20 and 21: what FedHybrid's plans, and budgets, cost.
 
-pub(super) mod regeneration;
-
+use haversack_devices::units::{Joules, Watts};
+use haversack_policies::fedhybrid::Parameters;
+use haversack_policies::fedhybrid::plan::{Operations, Plan as MemoryPlan, Planner};
+use haversack_policies::fedhybrid::profile::Profile;
+use haversack_policies::planning::Room;
 use haversack_reports::pareto::{BOTH_MINIMISED, front};
+use haversack_training::with_setting;
+use haversack_workloads::Role;
 
 use super::figure19::traces::{LENGTH, Trace, synthetic};
 use super::figure19::training;
-use super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
+use super::setting::{BERT, FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, TEXTS, on_phone, scenario};
 use crate::artefacts::prelude::*;
+use crate::federate::{Specification, planning};
 
 /// The policies as they are called, and for people.
 pub(super) const POLICIES: [(&str, &str); 6] = [
@@ -123,4 +129,225 @@ fn offer(outcome: &mut Outcome, points: &[BudgetedRun]) {
     outcome.words("front of the phone in use", best.join(", "));
     outcome.words("points that do not exist on the phone to itself", never(|point| &point.alone));
     outcome.words("points that do not exist on the phone in use", never(|point| &point.in_use));
+}
+
+const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
+const PLAN_RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
+/// Local rounds, and the new plans among them that the row asks for.
+const ROUNDS: u64 = 10;
+const PLANS: u64 = 5;
+/// Networks that plans are made for, and their samples.
+const NETWORKS: [((&str, &str), u64); 4] = [
+    (MOBILENET, PICTURES),
+    (("resnet34", "ResNet-34"), PICTURES),
+    (("resnet50", "ResNet-50"), PICTURES),
+    (BERT, TEXTS),
+];
+/// Budgets that plans are made for, in percent of what training needs.
+const PERCENTS: [u64; 5] = [90, 80, 70, 60, 50];
+
+/// What is sent for plans, beside training.
+struct Traffic {
+    /// The weights.
+    weights: Bytes,
+    /// The profile there and the plan back.
+    plan: Bytes,
+    /// Bytes a second.
+    link: f64,
+    /// An iteration that wants for nothing.
+    iteration: Nanos,
+    /// Iterations of a round.
+    iterations: u64,
+}
+
+impl Traffic {
+    /// Seconds for `plans` new plans, each with the weights there and back.
+    fn seconds(&self, plans: u64) -> f64 {
+        plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / self.link
+    }
+
+    /// Seconds of training where a round has this number of iterations.
+    fn training(&self, iterations: u64) -> f64 {
+        self.iteration.seconds() * (ROUNDS * iterations) as f64
+    }
+
+    /// The share of communication in all time, in percent.
+    fn share(&self, plans: u64, iterations: u64) -> f64 {
+        self.seconds(plans) / (self.seconds(plans) + self.training(iterations)) * 100.0
+    }
+}
+
+/// A plan that was made.
+struct Made {
+    name: &'static str,
+    percent: u64,
+    plan: MemoryPlan,
+    sent: Bytes,
+    /// On the server and on the phone.
+    times: [Option<Nanos>; 2],
+    treatments: String,
+}
+
+/// Plans of a network on the S22 within all budgets that have one.
+fn made(context: &Context<'_>, model: (&'static str, &'static str), batch: u64) -> Result<Vec<Made>> {
+    let plan = context.plan(&scenario(context, S22, model.0, batch, "original")?)?;
+    let needed = plan.run()?.peak_memory;
+    let (machine, job) = (plan.machine(), plan.job());
+    let profile = with_setting(machine, &job, |setting| Profile::new(setting, Parameters::default()));
+    let within = |percent: u64| {
+        let room = Room { memory: Some(Bytes(needed.0 / 100 * percent)), activations: None };
+        let found = profile.plan(&plan.graph, room).ok()?;
+        let time = |planner| machine.making_time(planner, found.operations());
+        let treatments = found.treatments(&plan.graph);
+        let (kept, compressed, recomputed) = (treatments.kept, treatments.compressed, treatments.recomputed);
+        Some(Made {
+            name: model.1,
+            percent,
+            sent: profile.bytes(),
+            times: [Planner::Server, Planner::Phone].map(time),
+            treatments: format!("{kept} kept, {compressed} compressed, {recomputed} computed again"),
+            plan: found,
+        })
+    };
+    Ok(PERCENTS.into_iter().filter_map(within).collect())
+}
+
+fn traffic(context: &Context<'_>, made: &[Made]) -> Result<Traffic> {
+    let plan = context.plan(&scenario(context, S22, MOBILENET.0, PICTURES, "original")?)?;
+    let weights = plan.graph.bytes_of(|role| matches!(role, Role::Parameter { .. })).at(PICTURES);
+    let largest = made.iter().filter(|made| made.name == MOBILENET.1).map(|made| made.plan.bytes() + made.sent).max();
+    let planning =
+        plan.machine().stack.constants.planning.as_ref().context("the stack does not say what plans cost")?;
+    Ok(Traffic {
+        weights: Bytes(weights),
+        plan: largest.context("no plan fits")?,
+        link: planning.link.value.0,
+        iteration: plan.unbounded_time(),
+        iterations: context.reading_number("plan")? as u64,
+    })
+}
+
+pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
+    let made = NETWORKS.into_iter().map(|(model, batch)| made(context, model, batch)).collect::<Result<Vec<_>>>()?;
+    let made: Vec<Made> = made.into_iter().flatten().collect();
+    let traffic = traffic(context, &made)?;
+    let mut records =
+        Records::of("network,budget_percent,scores,operators,plan_bytes,profile_bytes,server_ms,phone_ms,tensors");
+    for one in &made {
+        let Operations { scores, operators } = one.plan.operations();
+        let counts = [scores, operators, one.plan.bytes().0, one.sent.0];
+        let spent = one.times.map(|time| time.map(milliseconds));
+        records.row((one.name, one.percent, counts, spent, one.treatments.as_str()))?;
+    }
+    let mut outcome = show(context, records, Outcome::default())?;
+    answer_ratio(context, &mut outcome, &made)?;
+    outcome.number(SHARE, traffic.share(PLANS, traffic.iterations));
+    outcome.remark(
+        SHARE,
+        format!(
+            "{:.1} s of sending beside {:.0} s of training; in rounds of one iteration {:.0} %",
+            traffic.seconds(PLANS),
+            traffic.training(traffic.iterations),
+            traffic.share(PLANS, 1)
+        ),
+    );
+    draw_shares(context, &mut outcome, &traffic)?;
+    outcome.quantity("weights", "MB", [traffic.weights.megabytes()]);
+    outcome.quantity("size of a plan", "kB", [traffic.plan.as_f64() / 1e3]);
+    if let Some(bound) = context.paper(SHARE)?.filter(|bound| traffic.share(PLANS, traffic.iterations) > *bound) {
+        let least = (traffic.seconds(PLANS) * (100.0 / bound - 1.0) / traffic.training(1)).ceil();
+        outcome.quantity("iterations of a round below the bound", "", [least]);
+    }
+    Ok(outcome)
+}
+
+fn draw_shares(context: &Context<'_>, outcome: &mut Outcome, traffic: &Traffic) -> Result<()> {
+    let mut points = Vec::new();
+    let mut lengths = vec![traffic.iterations, 1];
+    lengths.dedup();
+    for iterations in lengths {
+        let name = match iterations {
+            1 => "rounds of one iteration".to_owned(),
+            more => format!("rounds of {more} iterations"),
+        };
+        points.extend((0..=ROUNDS).map(|plans| (name.clone(), plans as f64, traffic.share(plans, iterations))));
+    }
+    let mut lines = curves(&points, |point| point.0.as_str(), |point| Some((point.1, point.2)));
+    if let Some(paper) = context.paper(SHARE)? {
+        let bound = Series::new("at most, five new plans", [(0.0, paper), (PLANS as f64, paper)]);
+        lines = lines.series(bound.look(Look::Hatched).unmarked());
+    }
+    outcome.panel("sending", lines, Axis::new("new plans in ten rounds"), from_zero("share of communication", "%"));
+    Ok(())
+}
+
+/// A plan is one thread's scalar work: the same number of operations on either core.
+fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome, made: &[Made]) -> Result<()> {
+    let ratios: Vec<f64> = made
+        .iter()
+        .filter_map(|made| {
+            let [server, phone] = made.times;
+            Some(phone?.seconds() / server?.seconds())
+        })
+        .collect();
+    let Some(ratio) = median(ratios) else {
+        outcome.not_modelled(PLAN_RATIO, "what plans cost is not known, or the CoreMark of the phone's cores is not");
+        return Ok(());
+    };
+    outcome.number(PLAN_RATIO, ratio);
+    outcome.remark(PLAN_RATIO, "the same operations on one little core of the phone and on one core of the server");
+    if context.paper(PLAN_RATIO)?.is_some_and(|paper| ratio < paper / 1.5) {
+        outcome.quantity("a plan takes longer in the paper", "", [ratio]);
+    }
+    Ok(())
+}
+
+pub(super) fn plans(context: &Context<'_>) -> Result<Outcome> {
+    let text = context.reading_text("figure20b-federation")?;
+    let key = format!("plans of a federation, seed {}", context.seed);
+    let found = context.once(key, || {
+        Ok(planning(&Specification::parse("figure20b-federation", text, Some(context.seed))?, context.cache)?)
+    })?;
+    let mut records = Records::of("clients,one_by_one_s,clusters_s,plans_of_clusters,speedup");
+    for &clients in context.reading_numbers("clients")? {
+        let one_by_one: f64 = found.each_s.iter().take(clients as usize).sum();
+        let by_clusters = found.plans_s + found.clustering_s * clients;
+        let speedup = one_by_one / by_clusters.max(f64::MIN_POSITIVE);
+        records.row(([clients, one_by_one, by_clusters], found.plans as u64, speedup))?;
+    }
+    show(context, records, Outcome::default())
+}
+
+const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
+const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
+
+/// All that a power monitor in the battery's place measures: what training draws, and the idle phone beside it.
+fn energy(record: &Record, idle: Watts) -> Joules {
+    record.energy + idle * record.iteration
+}
+
+pub(super) fn figure21(context: &Context<'_>) -> Result<Outcome> {
+    let idle = context.device(OP10P)?.constants.power.idle.value;
+    let records = records(context, "time_s,energy_j,energy_over_ideal,increase_percent", |_, ids| {
+        let of = |policy: &str| scenario(context, OP10P, &ids[0], FEW_PICTURES, policy);
+        let ideal = energy(&context.run(&of("original")?)?, idle);
+        let record = context.within(&of(&ids[1])?, Budget::Percent(ids[2].parse()?))?;
+        let energy = record.as_ref().map(|record| energy(record, idle).0);
+        let over = energy.map(|energy| energy / ideal.0);
+        Ok([record.map(|record| record.iteration.seconds()), energy, over, over.map(|over| (over - 1.0) * 100.0)])
+    })?;
+    let most = records.most("increase_percent", "policy", "fedhybrid")?;
+    let mut outcome = show(context, records, Outcome::default())?;
+    // What the notes quote.
+    if let (Some(most), Some(paper)) = (most, context.paper(INCREASE)?)
+        && most < paper
+    {
+        outcome.quantity("largest increase of energy", "%", [most]);
+    }
+    let ratio = outcome.answers.iter().find(|(id, _)| id == RATIO);
+    let least = ratio.and_then(|(_, answer)| if let Answer::Range(least, _) = answer { Some(*least) } else { None });
+    if let Some(least) = least.filter(|least| *least < 1.0) {
+        outcome.quantity("least energy over FedHybrid's", "", [least]);
+    }
+    Ok(outcome)
 }

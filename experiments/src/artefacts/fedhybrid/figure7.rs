@@ -12,7 +12,6 @@ use haversack_workloads::{TensorId, TrainingGraph};
 use super::setting::{MOBILENET, S22, scenario};
 use crate::artefacts::prelude::*;
 
-const SWAPPING: &str = "fedhybrid/figure7/mobilenetv2-tensors/swapping-lowest-mps-on-every-tensor/mps";
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
 /// The number of tensors, by the reading `reward`.
 const TENSORS: usize = 12;
@@ -109,7 +108,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = plan(context)?;
     let tensors = selected(&plan);
     ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());
-    let mut outcome = data(&tensors)?;
+    let mut outcome = Outcome::default();
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
     for (technique, name) in TECHNIQUES.into_iter().enumerate() {
         // What the run cannot offer is no number, which stands in no relation.
@@ -121,8 +120,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             products.iter().map(|tensor| mps(tensor)),
         );
     }
-    context.judge(&mut outcome, SWAPPING)?;
-    context.judge(&mut outcome, COMPRESSION)?;
     let above = |tensor: &&&Candidate| {
         let [_, recompute, compress] = tensor.mps();
         recompute.zip(compress).is_some_and(|(recompute, compress)| recompute < compress)
@@ -136,13 +133,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         outcome.words("a tensor that compression is not worth", miss);
     }
     outcome.quantity("samples of the batch", "", [plan.scenario().batch as f64]);
-    let labels = tensors.iter().map(|tensor| format!("{} {}", tensor.operator, tensor.shape));
-    let mps = |tensor: &Candidate, which: usize| tensor.mps()[which].map(|mps| mps / 1e6);
-    let bars = TECHNIQUES.into_iter().enumerate().fold(Bars::new(labels), |bars, (which, name)| {
-        bars.series(BarSeries::new(name, tensors.iter().map(|tensor| mps(tensor, which)).collect::<Vec<_>>()))
-    });
-    outcome.panel("", bars, Axis::new("tensor of a sample"), axis("MPS", "MB·s per s").log());
-    Ok(outcome)
+    show(context, data(&tensors)?, outcome)
 }
 
 /// Why compression is not above recomputation for a tensor.
@@ -157,16 +148,16 @@ fn miss(tensor: &Candidate) -> Option<String> {
     ))
 }
 
-fn data(tensors: &[Candidate]) -> Result<Outcome> {
-    let mut outcome =
-        Outcome::of("tensor,operator,shape,mb,unused_ms,technique,saved_mb,purge_ms,regain_ms,mps_mb_s_per_s");
+fn data(tensors: &[Candidate]) -> Result<Records> {
+    let mut records =
+        Records::of("tensor,operator,shape,mb,unused_ms,technique,saved_mb,purge_ms,regain_ms,mps_mb_s_per_s");
     for (index, tensor) in (1_u64..).zip(tensors) {
         for (technique, terms) in TECHNIQUES.into_iter().zip(tensor.terms()) {
             let Some(terms) = terms else { continue };
             let [lifetime, purge, regain] = [terms.lifetime, terms.purge, terms.regain].map(milliseconds);
             let head = (index, tensor.operator.as_str(), tensor.shape.as_str(), tensor.bytes.megabytes(), lifetime);
-            outcome.row((head, technique, [terms.saved.megabytes(), purge, regain, terms.mps() / 1e6]))?;
+            records.row((head, technique, [terms.saved.megabytes(), purge, regain, terms.mps() / 1e6]))?;
         }
     }
-    Ok(outcome)
+    Ok(records)
 }

@@ -1,5 +1,7 @@
-//! Artefacts that are a batch in every case of a declared sweep, or of one case.
+//! Artefacts that are batches: in every case of a declared sweep, of one case, with one technique after the other, and in the heat.
 
+use haversack_devices::Frequency;
+use haversack_training::HeatPoint;
 use haversack_workloads::Phase;
 use haversack_workloads::counts::count;
 
@@ -102,4 +104,132 @@ pub(super) fn section5(context: &Context<'_>) -> Result<Outcome> {
         let size = scenario.input.as_ref().map(|input| input.0.iter().product::<u64>() as f64 / PICTURE);
         Ok((batches, [of_batch.time.seconds(), time, of_idle, energy, of_battery], told, size))
     })
+}
+
+/// Samples of a batch, by the reading `figure9-run`.
+const BATCH: u64 = 64;
+/// How much faster a batch may get on the way, as far as the number of batches is concerned.
+const SPARE: f64 = 1.2;
+
+/// A method as the policies name it, for people, and the minutes that the reading `figure9-run` gives it.
+const RUNS: [(&str, &str, f64); 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandheling", 18.0)];
+
+/// The device after each batch until the minutes are over.
+fn curve(context: &Context<'_>, method: &str, minutes: f64) -> Result<Vec<HeatPoint>> {
+    let mut scenario = trained(XIAOMI_10, "vgg16-cifar", method, BATCH);
+    scenario.frequency = Frequency::Governor;
+    scenario.ambient_c = Some(context.reading_number("figure9-ambient")?);
+    let cool = context.run(&scenario)?.iteration;
+    let end = Nanos::from_seconds(minutes * 60.0);
+    scenario.iterations = Some((end.seconds() / cool.seconds() * SPARE).ceil() as u32);
+    let mut heat = context.run(&scenario)?.heat;
+    heat.retain(|point| point.at <= end);
+    Ok(heat)
+}
+
+pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
+    let start = context.reading_number("figure9-ambient")?;
+    let mut outcome = Outcome::of("method,time_s,die_c,chassis_c,battery_c,cpu_ghz");
+    let (mut temperatures, mut frequencies) = (Lines::new(), Lines::new());
+    for (method, name, minutes_of_run) in RUNS {
+        let curve = curve(context, method, minutes_of_run)?;
+        for point in &curve {
+            let heat = [point.die, point.chassis, point.battery].map(|part| part.0);
+            outcome.row((method, point.at.seconds(), heat, gigahertz(point)))?;
+        }
+        let id = format!("mandheling/figure9/{XIAOMI_10}/{method}/temperature");
+        if let Some(last) = curve.last() {
+            outcome.answer(id.clone(), Answer::Range(start.min(last.die.0), last.die.0));
+            let highest = curve.iter().map(|point| point.die.0).fold(start, f64::max);
+            outcome.remark(id.clone(), format!("at most {highest:.1} C, and {:.2} GHz at the end", gigahertz(last)));
+        }
+        let minutes = |point: &HeatPoint| point.at.seconds() / 60.0;
+        let die = curve.iter().map(|point| (minutes(point), point.die.0));
+        let die: Vec<_> = [(0.0, start)].into_iter().chain(die).collect();
+        let clock: Vec<_> = curve.iter().map(|point| (minutes(point), gigahertz(point))).collect();
+        temperatures = temperatures.series(Series::new(name, die).unmarked());
+        frequencies = frequencies.series(Series::new(name, clock).stroke(Stroke::Step).unmarked());
+        if let Claim::Range { lo, hi } = context.row(&id)?.claim {
+            // The paper's first and last value.
+            let ends = Series::new(name, [(0.0, lo), (minutes_of_run, hi)]);
+            temperatures = temperatures.series(ends.stroke(Stroke::None).look(Look::Hatched));
+        }
+    }
+    let stated = &context.row(&format!("mandheling/figure9/{XIAOMI_10}/mnn-fp32/temperature"))?.conditions;
+    outcome.words("what the paper says of MNN-FP32", stated);
+    let time = || axis("time", "min");
+    outcome.panel("temperature of the die", temperatures, time(), axis("temperature", "°C"));
+    outcome.panel("frequency of the CPU", frequencies, time(), from_zero("frequency", "GHz"));
+    Ok(outcome)
+}
+
+fn gigahertz(point: &HeatPoint) -> f64 {
+    point.frequency.0 / 1e9
+}
+
+/// The networks of the figure.
+const NETWORKS: [(&str, &str); 3] = [("vgg11", "VGG-11"), ("vgg16", "VGG-16"), ("resnet34", "ResNet-34")];
+
+/// The steps as the reference names them, for people, and what each sets.
+pub(crate) const STEPS: [(&str, &str, &str, &str); 5] = [
+    ("none", "none", "", ""),
+    ("+self-adaptive-rescaling", "+ rescaling", "rescaling", "adaptive"),
+    ("+subgraph-reuse", "+ reuse", "reuse", "on"),
+    ("+batch-splitting", "+ splitting", "splitting", "on"),
+    ("+co-scheduling", "+ co-scheduling", "coscheduling", "on"),
+];
+
+/// The scenario in which all techniques up to `step` are at work, on the Xiaomi 10.
+pub(crate) fn of_step(step: &str, network: &str, batch: u64) -> Option<Scenario> {
+    let last = STEPS.iter().position(|(id, ..)| *id == step)?;
+    let scenario = Scenario::new(XIAOMI_10, format!("{network}-cifar"));
+    let scenario = Scenario { batch, frequency: Frequency::Governor, ..scenario };
+    let mut set = vec![("rescaling", "dynamic"), ("reuse", "off"), ("splitting", "off"), ("coscheduling", "off")];
+    set.extend(STEPS[1..=last].iter().map(|&(.., key, value)| (key, value)));
+    Some(under(&scenario, "mandheling", &set))
+}
+
+/// The share of the time that `step` saves of the step before it, in a network's `seconds` by step.
+fn saved(seconds: &[f64], step: &str) -> Option<f64> {
+    let place = STEPS.iter().position(|(id, ..)| *id == step)?;
+    let (before, after) = (seconds.get(place.checked_sub(1)?)?, seconds.get(place)?);
+    Some(1.0 - after / before)
+}
+
+pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
+    let samples = context.reading_number("batch")? as u64;
+    let mut records = Records::of("network,name,step,step_name,time_s,saved,saved_percent,energy_j,paper_s");
+    for (network, name) in NETWORKS {
+        let (mut seconds, mut before): (Vec<f64>, Option<f64>) = Default::default();
+        for (step, step_name, ..) in STEPS {
+            let Some(scenario) = of_step(step, network, samples) else { continue };
+            let batch = batch(context, &scenario)?;
+            seconds.push(batch.time.seconds());
+            let saved = saved(&seconds, step);
+            let stated = ["time", "time-saved"].map(|metric| {
+                context.paper(&format!("mandheling/figure10/{network}-on-xiaomi-10/{step}/{metric}")).ok().flatten()
+            });
+            // Where the paper gives a share alone, its seconds follow from those of the step before.
+            let from_share = before.zip(stated[1]).map(|(before, percent)| before * (1.0 - percent / 100.0));
+            before = stated[0].or(from_share);
+            let shares = [saved, saved.map(|share| share * 100.0)];
+            let case = (network, name, step, step_name);
+            records.row((case, batch.time.seconds(), shares, batch.energy.0, before))?;
+        }
+    }
+    show(context, records, Outcome::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_saves_of_the_step_before() {
+        // (8 − 6) / 8 = 0.25, and nothing comes before the first step.
+        let seconds = [10.0, 8.0, 6.0];
+        assert_eq!(saved(&seconds, "+subgraph-reuse"), Some(0.25));
+        assert_eq!(saved(&seconds, "none"), None);
+        assert_eq!(saved(&seconds, "+co-scheduling"), None);
+    }
 }

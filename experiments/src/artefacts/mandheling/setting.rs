@@ -19,14 +19,13 @@ pub(crate) struct BatchCost {
 #[derive(Clone, Copy)]
 pub(crate) struct BatchQuantity {
     pub(crate) name: &'static str,
-    pub(crate) unit: &'static str,
     pub(crate) of: fn(BatchCost) -> f64,
 }
 
 /// What is shown of every batch.
 pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
-    BatchQuantity { name: "time", unit: "s", of: |batch| batch.time.seconds() },
-    BatchQuantity { name: "energy", unit: "J", of: |batch| batch.energy.0 },
+    BatchQuantity { name: "time", of: |batch| batch.time.seconds() },
+    BatchQuantity { name: "energy", of: |batch| batch.energy.0 },
 ];
 
 /// Batches that a mean is of where they differ ...

@@ -4,12 +4,12 @@
 //! measured is null, and `reasons` says why. The columns: the probe, the dotted key, in which `*` stands for the place in a
 //! list, the values that make sense, and for those that become a constant as they are its name, unit, kind and note.
 
-use std::iter::Peekable;
-use std::str::{Chars, FromStr};
+use std::str::FromStr;
 
 use haversack_devices::text::{aside, nearest};
 use haversack_devices::{Kind, ensure};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use crate::{CommandError, Result};
@@ -278,80 +278,30 @@ pub(super) fn fastest(copies: &[Copied], at_least: f64, at_most: f64) -> Option<
     within.map(|copied| copied.rate).reduce(f64::max)
 }
 
-/// The line of the key at the dotted `path` in `text`, from 1 on; where it is missing, that of the innermost table on the
-/// way to it. The text has been parsed before: it is JSON, and not nested deeper than a parser allows.
+/// The line of what is at a path, or of the innermost around it that there is; the text is JSON.
 fn line_of(text: &str, path: &str) -> usize {
-    let wanted = path.split('.').filter(|part| !part.is_empty()).collect();
-    let mut walk = Walk { letters: text.chars().peekable(), line: 1, wanted, found: (0, 1) };
-    walk.value(Some(0));
-    walk.found.1
-}
-
-struct Walk<'a> {
-    letters: Peekable<Chars<'a>>,
-    line: usize,
-    wanted: Vec<&'a str>,
-    /// How much of what is wanted was met, and where.
-    found: (usize, usize),
-}
-
-impl Walk<'_> {
-    fn next(&mut self) -> Option<char> {
-        let letter = self.letters.next();
-        self.line += usize::from(letter == Some('\n'));
-        letter
+    fn read<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
+        let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter();
+        let value = values.next()?.ok()?;
+        Some((value, at + values.byte_offset()))
     }
-
-    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
-        while self.letters.peek().is_some_and(|&letter| is_skipped(letter)) {
-            self.next();
-        }
-    }
-
-    /// A value; `met` is how much of what is wanted its path is, if it is the beginning of that.
-    fn value(&mut self, met: Option<usize>) {
-        self.skip(char::is_whitespace);
-        if let Some(met) = met.filter(|&met| met > self.found.0) {
-            self.found = (met, self.line);
-        }
-        match self.letters.peek() {
-            Some('{') => self.all('}', met),
-            Some('[') => self.all(']', met),
-            Some('"') => {
-                self.text();
-            }
-            _ => self.skip(|letter| !letter.is_whitespace() && !",]}".contains(letter)),
-        }
-    }
-
-    /// All of a table or a list.
-    fn all(&mut self, end: char, met: Option<usize>) {
-        self.next();
+    let next = |at: usize| text.len() - text[at..].trim_start_matches([' ', '\t', '\r', '\n', ',', ':']).len();
+    // The value that is called so among those of the table or the list that begins there.
+    let below = |from: usize, name: &str| {
+        let (is_table, mut at) = (text[from..].starts_with('{'), next(from + 1));
         for place in 0_usize.. {
-            self.skip(|letter| letter.is_whitespace() || letter == ',');
-            if self.letters.peek().is_none_or(|&letter| letter == end) {
-                break;
+            let (key, value) = if is_table { read(text, at)? } else { (place.to_string(), at) };
+            let value = next(value);
+            if key == name {
+                return Some(value);
             }
-            let key = if end == '}' { self.text() } else { place.to_string() };
-            self.skip(|letter| letter.is_whitespace() || letter == ':');
-            self.value(met.filter(|&met| self.wanted.get(met) == Some(&key.as_str())).map(|met| met + 1));
+            at = next(read::<IgnoredAny>(text, value)?.1);
         }
-        self.next();
-    }
-
-    /// A text in quotation marks.
-    fn text(&mut self) -> String {
-        let mut text = String::new();
-        self.next();
-        while let Some(letter) = self.next() {
-            match letter {
-                '"' => break,
-                '\\' => text.extend(self.next()),
-                _ => text.push(letter),
-            }
-        }
-        text
-    }
+        None
+    };
+    let parts = path.split('.').filter(|part| !part.is_empty());
+    let found = parts.scan(next(0), |at, part| below(*at, part).inspect(|found| *at = *found)).last();
+    text[..found.unwrap_or_default()].matches('\n').count() + 1
 }
 
 #[cfg(test)]

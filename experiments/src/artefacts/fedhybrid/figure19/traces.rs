@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use haversack_traces::usage::{Population, Session, UsageModel};
 
-use super::super::real_users;
 use super::super::setting::STARTS;
+use super::super::users;
 use crate::artefacts::prelude::*;
 use crate::scenario::{PhoneApps, TraceFrom};
 
@@ -63,7 +63,7 @@ fn lasts(session: &Session, length: Nanos) -> bool {
 /// A trace without evenings; too few synthetic users.
 pub(crate) fn traces(context: &Context<'_>, count: usize, length: Nanos) -> Result<Vec<Trace>> {
     let Some(path) = context.trace else { return synthetic(context.seed, count, length) };
-    let users = real_users::with_evening(path, count)?;
+    let users = users::with_evening(path, count)?;
     let apps = |user: &str| PhoneApps::Table(PathBuf::from(format!("{}#{user}", path.display())));
     Ok(users.into_iter().map(|user| Trace { apps: apps(&user), user }).collect())
 }

@@ -1,9 +1,18 @@
-//! Figure 11: how long users look at their phones, and how many apps are behind the one in front.
+//! Users: how long they look at their phones, how many apps are behind the one in front, and what one of them does in ten minutes.
 
-use haversack_traces::usage::{Population, SessionStatistics, UsageModel, UserSessions, sessions as statistics};
+use std::path::Path;
 
-use super::real_users;
+use haversack_traces::footprint::FootprintTable;
+use haversack_traces::usage::{
+    AppEventKind, AppTimeline, Population, Session, SessionReader, SessionStatistics, UsageModel, UserSessions, demand,
+    sessions as statistics,
+};
+
+use super::setting::S22;
 use crate::artefacts::prelude::*;
+use crate::scenario::{TraceFrom, beginning};
+use crate::trace_command::fronts;
+use crate::trace_table::{Reader, UserApps};
 
 const MEAN: &str = "fedhybrid/figure11a/carat/sessions/mean-duration";
 const SHARE: &str = "fedhybrid/figure11a/carat/sessions/share-between-126-and-412-s";
@@ -41,7 +50,7 @@ fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
 /// The sessions of the users of the trace, or of those that the reading declares.
 fn of_all(context: &Context<'_>) -> Result<SessionStatistics> {
     if let Some(trace) = context.trace {
-        return real_users::sessions(trace);
+        return sessions_of_table(trace);
     }
     let [users, days] = users_and_days(context)?;
     let model = UsageModel::built_in()?;
@@ -164,6 +173,136 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let bars = Bars::new(counts).series(BarSeries::new("sessions", shares)).show_values();
     outcome.panel("", bars, Axis::new("apps in the background"), from_zero("share of sessions", "%"));
     Ok(outcome)
+}
+
+/// The window that is shown.
+const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
+/// Sessions that are to lie in it, and the quiet time before the first.
+const SESSIONS: usize = 3;
+const BEFORE: Nanos = Nanos(20 * 1_000_000_000);
+/// Launches in front, and returns from behind, that are to lie in it at least.
+const CHANGES: usize = 3;
+/// Users and days among which the window is looked for.
+const USERS: usize = 100;
+const DAYS: u64 = 2;
+
+/// The first window of the first user that has this number of sessions and in which apps are launched in front and returned
+/// to as well.
+fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline> {
+    let users = Population::new(model, USERS, DAYS, seed);
+    for name in users.names() {
+        let sessions: Vec<Session> = users.sessions(name).collect();
+        for some in sessions.windows(SESSIONS) {
+            let from = some[0].start.saturating_sub(BEFORE);
+            if some[SESSIONS - 1].end() > from + LENGTH {
+                continue;
+            }
+            let timeline = AppTimeline::generated(model, seed, name, from, LENGTH);
+            if changes(&timeline, true) >= CHANGES && changes(&timeline, false) >= CHANGES {
+                return Ok(timeline);
+            }
+        }
+    }
+    bail!("none of {USERS} users has {SESSIONS} sessions within {} s", LENGTH.seconds())
+}
+
+/// How often an app comes in front: by a launch, or from behind.
+fn changes(timeline: &AppTimeline, launched: bool) -> usize {
+    let front = timeline.events.iter().filter(|event| event.is_to_front());
+    front.filter(|event| matches!(event.kind, AppEventKind::Launch(_)) == launched).count()
+}
+
+/// The last word of a package's name that is not its maker's.
+fn short(package: &str) -> String {
+    let word = package.rsplit('.').find(|word| !matches!(*word, "android" | "app" | "apps")).unwrap_or(package);
+    word.to_owned()
+}
+
+pub(super) fn figure12(context: &Context<'_>) -> Result<Outcome> {
+    let (device, system) = (context.device(S22)?, context.system(context.reading_text("system")?)?);
+    let (model, footprints) = (UsageModel::built_in()?, FootprintTable::built_in()?);
+    let timeline = match context.trace {
+        Some(trace) => first_evening(trace, &model, context.seed, LENGTH)?,
+        None => window(&model, context.seed)?,
+    };
+    let series = demand(&timeline, &footprints, |package| model.category(package), context.seed);
+    let own = system.resident(&device).total();
+    let gigabytes = |bytes: Bytes| bytes.as_f64() / 1e9;
+    let mut outcome = Outcome::of("time_s,front,apps,app_anonymous_mb,app_file_mb,in_use_gb");
+    let (mut memory, mut anonymous, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for step in &series.demand {
+        let front = step.front.map_or("", |app| timeline.package(app));
+        let (of_apps, in_use) = ([step.anonymous, step.file].map(Bytes::megabytes), gigabytes(own + step.total()));
+        outcome.row((step.time.seconds(), front, step.apps as u64, of_apps, in_use))?;
+        let minutes = step.time.seconds() / 60.0;
+        memory.push((minutes, in_use));
+        anonymous.push((minutes, of_apps[0]));
+        files.push((minutes, of_apps[1]));
+    }
+    let managed = gigabytes(system.managed(&device));
+    let mut trace = Trace::new("memory in use", memory).wall("memory that the kernel manages", [(0.0, managed)]);
+    for (from, to, front) in fronts(&series.demand) {
+        let package = front.map_or("", |app| timeline.package(app));
+        if !package.is_empty() && package != model.launcher.package {
+            trace = trace.phase(from.seconds() / 60.0, to.seconds() / 60.0, short(package));
+        }
+    }
+    let steps = |name, points: Vec<(f64, f64)>| Series::new(name, points).stroke(Stroke::Step).unmarked();
+    let apps = Lines::new().series(steps("apps, anonymous", anonymous)).series(steps("apps, files", files));
+    let minutes = || axis("time", "min").range(0.0, LENGTH.seconds() / 60.0);
+    outcome.panel("", trace, minutes(), axis("whole phone", "GB"));
+    outcome.panel("", apps, minutes(), from_zero("apps alone", "MB"));
+    let [launches, returns] = [true, false].map(|launched| changes(&timeline, launched));
+    let who = format!("User {}, seed {}: {launches} launches, {returns} returns", timeline.user, context.seed);
+    outcome.words("whose apps", who);
+    Ok(outcome)
+}
+
+/// The sessions of all users.
+///
+/// # Errors
+/// A file that is no table of apps; rows that say nothing of sessions.
+pub(super) fn sessions_of_table(path: &Path) -> Result<SessionStatistics> {
+    let reader = Reader::open(path)?;
+    let mut sessions = SessionReader::default();
+    for group in reader.groups() {
+        reader.apps(&group?, |row| sessions.push(&row))?;
+    }
+    let found = sessions.finish();
+    ensure!(found.count() > 0, "{}: its rows are samples, which say nothing of sessions", path.display());
+    Ok(found)
+}
+
+/// The first users whose traces have an evening, at most `count`, at least one.
+///
+/// # Errors
+/// A file that is no table of apps; nobody has an evening.
+pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
+    let (reader, model) = (Reader::open(path)?, UsageModel::built_in()?);
+    let mut found = Vec::new();
+    for user in reader.users()? {
+        let apps = UserApps::read(&reader, path, &user)?;
+        if beginning(&apps, &TraceFrom::Evening, Nanos(0), 0, &model).is_ok() {
+            found.push(user);
+        }
+        if found.len() == count {
+            break;
+        }
+    }
+    ensure!(!found.is_empty(), "{}: nobody's trace has an evening", path.display());
+    Ok(found)
+}
+
+/// What the apps of the first user with an evening do from then on.
+///
+/// # Errors
+/// As [`with_evening`].
+pub(super) fn first_evening(path: &Path, model: &UsageModel, seed: u64, length: Nanos) -> Result<AppTimeline> {
+    let users = with_evening(path, 1)?;
+    let user = users.first().context("nobody has an evening")?;
+    let apps = UserApps::read(&Reader::open(path)?, path, user)?;
+    let (start, _) = beginning(&apps, &TraceFrom::Evening, length, seed, model).map_err(anyhow::Error::msg)?;
+    Ok(apps.timeline(model, seed, start, length))
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
-//! Figures 4a and 4b: a layer's scale factor while a network trains in integers, and the batches between its changes.
-//!
-//! What stands in for VGG-11 is trained under `mnn-int8`, which takes every factor anew in every batch. From the shares of
-//! batches with a change in the last epoch follows how far mini-batches scatter: the stack `mandheling-measured`.
+//! Scale factors in training: how often they change, and those of parts of a mini-batch.
 
 use strum::IntoEnumIterator;
 
 use crate::artefacts::learning::stand_ins;
 use crate::artefacts::prelude::*;
+use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measured};
 use crate::measured::{Measured, MeasuredSeries};
 use crate::train::{Factors, Made, StandIn, apart};
 
@@ -104,7 +102,7 @@ fn interval(percent: f64) -> Option<f64> {
 }
 
 /// Figure 4a: the first convolution's factor with the first seed, batch by batch.
-pub(super) fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn figure4a(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("network,kind,tensor,seed,batch,factor");
     outcome.words("stand-ins", measured.trained_on());
@@ -122,7 +120,7 @@ pub(super) fn of_a_layer(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
+pub(super) fn figure4b(context: &Context<'_>) -> Result<Outcome> {
     let measured = context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)?;
     let mut outcome = Outcome::of("network,kind,tensor,quantity,value,lo,hi,unit");
     outcome.words("stand-ins", measured.trained_on());
@@ -181,12 +179,69 @@ fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, mod
     Ok(())
 }
 
+const ABOUT_PARTS: &str =
+    "Gradients of weights from parts of a mini-batch with scale factors of their own, merged by equation 4";
+
+/// Parts of a mini-batch of 64.
+const PARTS: [usize; 4] = [2, 4, 8, 16];
+/// Mini-batches of which gradients are split.
+const BATCHES: usize = 20;
+
+/// What is measured for each number of parts: by its id, for people, and its unit.
+const OF_PARTS: [(&str, &str); 4] = [
+    ("same-factor", "parts whose factor is the largest of the parts"),
+    ("whole-factor", "gradients whose largest factor is the whole mini-batch's"),
+    ("error-merged", "error of the merged gradient"),
+    ("error-whole", "error of the whole mini-batch's gradient"),
+];
+
+pub(super) fn section3_5(context: &Context<'_>) -> Result<Outcome> {
+    let (measured, outcome) = measured(context, ABOUT_PARTS, &[IN_INTEGERS], split)?;
+    let mut records = Records::of("network,parts,quantity,label,percent,lo,hi");
+    for (id, label) in OF_PARTS {
+        for parts in PARTS {
+            let value = measured.value(&format!("{}/{id}/{parts}", IN_INTEGERS.model))?;
+            records.row((IN_INTEGERS.model, parts as u64, id, label, [value.value, value.lo, value.hi]))?;
+        }
+    }
+    show(context, records, outcome)
+}
+
+/// The shares and mean errors over the gradients of all layers.
+fn split(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
+    let mut found = Vec::new();
+    for parts in PARTS {
+        let all = trained.split_gradients(BATCHES, parts)?;
+        let of =
+            |value: fn(&SplitGradient) -> f64| mean(&all.iter().map(value).collect::<Vec<_>>()).unwrap_or_default();
+        let percents =
+            [of(same_factor), of(whole_factor), of(SplitGradient::error_of_merged), of(SplitGradient::error_of_whole)];
+        for ((id, _), share) in OF_PARTS.into_iter().zip(percents) {
+            found.push((format!("{id}/{parts}"), "%", share * 100.0));
+        }
+    }
+    Ok(found)
+}
+
+/// The share of parts whose factor is that of equation 4, the largest.
+fn same_factor(of: &SplitGradient) -> f64 {
+    let largest = of.factors.iter().max();
+    of.factors.iter().filter(|factor| Some(*factor) == largest).count() as f64 / of.factors.len().max(1) as f64
+}
+
+/// One if the largest factor of the parts is that of the whole mini-batch.
+fn whole_factor(of: &SplitGradient) -> f64 {
+    if of.factors.iter().max() == Some(&of.whole_factor) { 1.0 } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use haversack_devices::registry::load_stack;
     use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
     use super::*;
+    use crate::artefacts::trained::tests::trained_again;
+    use crate::measured::committed;
 
     /// E min(1, |D|) where two logarithms scatter by `sigma` bits each, and D is their difference.
     fn share_of_changes(sigma: f64) -> f64 {
@@ -241,5 +296,29 @@ mod tests {
         // Of 3, 4, 3 and 3 the mean is 3.25, the variance (3 · 0.0625 + 0.5625) / 4 = 0.1875.
         assert_eq!(moments(ends[0]), (3.25, 0.1875_f64.sqrt()));
         assert_eq!((interval(25.0), interval(0.0)), (Some(4.0), None));
+    }
+
+    #[test]
+    fn parts_are_merged_by_equation_4_as_they_were_measured_to_be() {
+        let trained = trained_again("mandheling/section3.5", IN_INTEGERS, 2);
+        // One part is the whole.
+        for one in trained.split_gradients(1, 1).unwrap() {
+            assert_eq!((&one.factors[..], one.error_of_merged()), (&[one.whole_factor][..], one.error_of_whole()));
+        }
+        let four = trained.split_gradients(BATCHES, 4).unwrap();
+        // Five layers in each mini-batch.
+        assert_eq!(four.len(), 5 * BATCHES);
+        for one in &four {
+            // The sum of four parts is at most four times the largest: two bits more.
+            assert!(one.factors.len() == 4 && one.whole_factor <= one.factors.iter().max().unwrap() + 2);
+        }
+        // The third seed is 2; it was measured before sums had one order on every machine.
+        let measured = committed("mandheling/section3.5").unwrap();
+        let mean = |value: fn(&SplitGradient) -> f64| four.iter().map(value).sum::<f64>() / four.len() as f64 * 100.0;
+        for (id, found) in [("same-factor", mean(same_factor)), ("error-merged", mean(SplitGradient::error_of_merged))]
+        {
+            let before = measured.value(&format!("lenet5/{id}/4")).unwrap();
+            assert!((found / before.each[2] - 1.0).abs() < 0.05, "{id}: {found} for {before:?}");
+        }
     }
 }

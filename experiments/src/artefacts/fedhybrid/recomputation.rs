@@ -1,0 +1,210 @@
+//! What recomputation costs under Melon: table 1 and figure 5.
+
+use haversack_workloads::Role;
+
+use super::setting::{BERT, MELON, MOBILENET, PICTURES, S22, TEXTS, run_if_it_fits, scenario};
+use crate::artefacts::prelude::*;
+use crate::papers::reference::{Reference, Role as RowRole};
+
+/// The budget of the reading `table1-share`, in percent of what saved tensors take, and those around it.
+const HALF: f64 = 50.0;
+const BAND: [f64; 6] = [80.0, 70.0, 60.0, HALF, 40.0, 30.0];
+
+/// What a sample is, which decides the batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sample {
+    Picture,
+    Text,
+}
+
+/// The networks of the table as the reference names them, for people, and as models.
+const NETWORKS: [(&str, &str, &str, Sample); 5] = [
+    ("resnet34", "ResNet-34", "resnet34", Sample::Picture),
+    ("mobilenetv2", "MobileNetV2", "mobilenetv2", Sample::Picture),
+    ("resnet50", "ResNet-50", "resnet50", Sample::Picture),
+    ("bert", "BERT", "bert-base", Sample::Text),
+    ("swin-finetune", "Swin-T", "swin-t", Sample::Picture),
+];
+
+/// Milliseconds of layout transformations and of all else that is computed again.
+fn parts(record: &Record) -> [f64; 2] {
+    let layout = record.recomputed_layout;
+    [layout, record.breakdown.recompute.saturating_sub(layout)].map(|time| time.seconds() * 1e3)
+}
+
+/// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
+fn share(record: &Record) -> Option<f64> {
+    let [layout, other] = parts(record);
+    (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
+}
+
+/// The batch of the reading.
+fn batch(context: &Context<'_>, sample: Sample) -> Result<u64> {
+    let batches = context.reading_numbers("table1-batch")?;
+    let [pictures, texts] = batches else { bail!("the reading `table1-batch` is not two numbers") };
+    Ok(if sample == Sample::Picture { *pictures } else { *texts } as u64)
+}
+
+fn plan(context: &Context<'_>, model: &str, batch: u64, percent: f64) -> Result<Plan> {
+    let mut scenario = scenario(context, S22, model, batch, MELON)?;
+    scenario.activation_budget = Some(Budget::Percent(percent));
+    context.plan(&scenario)
+}
+
+pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
+    let mut records = Records::of("network,name,batch,budget_percent,budget_mb,layout_ms,other_ms,layout_percent");
+    let mut outcome = Outcome::default();
+    for (subject, name, model, sample) in NETWORKS {
+        let batch = batch(context, sample)?;
+        for percent in BAND {
+            let plan = plan(context, model, batch, percent)?;
+            let ran = run_if_it_fits(context, &plan)?;
+            let parts = ran.as_ref().map_or([0.0; 2], parts);
+            let share = ran.as_ref().ok().and_then(share);
+            let budget = plan.budgets.activations.map(Bytes::megabytes);
+            records.row((subject, name, batch, percent, budget, parts, share))?;
+            if percent == HALF && share.is_none() {
+                let why = ran.err().unwrap_or_else(|| "nothing is computed again".to_owned());
+                let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
+                outcome.not_modelled(id, why);
+            }
+        }
+    }
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    show(context, records, outcome)
+}
+
+/// The lines: network and samples, and as the reference names them.
+const LINES: [((&str, &str), u64, &str); 2] =
+    [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
+/// Steps from enough memory down to the reading's budget.
+const STEPS: u64 = 8;
+
+/// One network on one phone.
+struct Line {
+    scenario: Scenario,
+    /// What the optimiser keeps of the weights, which is beside every budget.
+    state: Bytes,
+    /// An iteration that wants for nothing.
+    enough: Record,
+}
+
+impl Line {
+    fn new(context: &Context<'_>, phone: &str, model: &str, batch: u64) -> Result<Self> {
+        let stack = Some(context.reading_text("stack")?.to_owned());
+        let scenario = Scenario { stack, ..scenario(context, phone, model, batch, MELON)? };
+        let plan = context.plan(&scenario)?;
+        let state = Bytes(plan.graph.bytes_of(|role| role == Role::OptimiserState).at(batch));
+        Ok(Self { enough: plan.run()?, scenario, state })
+    }
+
+    /// An iteration within `budget` beside the optimiser's state, or why there is none.
+    fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>> {
+        let memory_budget = Some(Budget::Bytes(budget + self.state));
+        run_if_it_fits(context, &context.plan(&Scenario { memory_budget, ..self.scenario.clone() })?)
+    }
+
+    fn overhead(&self, record: &Record) -> f64 {
+        record.iteration.seconds() / self.enough.iteration.seconds()
+    }
+
+    /// Budgets from what training needs down to `least`, which comes last.
+    fn budgets(&self, least: Bytes) -> impl Iterator<Item = Bytes> + use<> {
+        let spare = self.enough.reserved.saturating_sub(self.state).saturating_sub(least);
+        (0..=STEPS).rev().map(move |step| least + Bytes(spare.0 * step / STEPS))
+    }
+}
+
+pub(super) fn figure5(context: &Context<'_>, phone: &'static str) -> Result<Outcome> {
+    let artefact = context.artefact.id;
+    let least = Bytes((context.reading_number("budget")? * 1e6) as u64);
+    let subject_phone = if phone == S22 { "s22" } else { phone };
+    let mut records = Records::of(
+        "network,name,batch,row,budget_mb,budget_with_state_mb,time_s,recomputed_s,micro_batches,overhead,overhead_in_the_end",
+    );
+    let mut outcome = Outcome::default();
+    for ((model, name), batch, subject) in LINES {
+        let row = format!("{artefact}/{subject_phone}-{subject}/melon/latency-overhead");
+        let line = Line::new(context, phone, model, batch)?;
+        let mut last = Err(String::new());
+        for budget in line.budgets(least) {
+            last = line.within(context, budget)?;
+            let Ok(record) = &last else { continue };
+            let budgets = [budget, budget + line.state].map(Bytes::megabytes);
+            let times = [record.iteration, record.breakdown.recompute].map(Nanos::seconds);
+            let overhead = line.overhead(record);
+            let overheads = [Some(overhead), (budget == least).then_some(overhead)];
+            let case = (model, name, batch, row.as_str());
+            records.row((case, budgets, times, record.micro_batches.len() as u64, overheads))?;
+        }
+        outcome.number_or(format!("fedhybrid/{row}"), last.map(|record| line.overhead(&record)));
+    }
+    outcome.nulls_of(&context.rows, |row| null(context.reference, row));
+    show(context, records, outcome)
+}
+
+/// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
+/// metric; figure 5's two parts are one.
+///
+/// `None` if the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows of one
+/// method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and the memory in
+/// use of figure 2b and the counts of figure 2c are all `check`.
+pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
+    let together: &[&str] = match row.artefact.as_str() {
+        "table1" => &["table1"],
+        "figure5a" | "figure5b" => &["figure5a", "figure5b"],
+        _ => return None,
+    };
+    let alike = |other: &&ReferenceRow| {
+        other.method == row.method && other.metric == row.metric && other.role() == RowRole::Fit
+    };
+    let known = together.iter().flat_map(|artefact| reference.of(row.paper, artefact)).filter(alike);
+    let known: Vec<&ReferenceRow> = known.collect();
+    if known.iter().all(|other| other.id == row.id) {
+        return None;
+    }
+    median(known.into_iter().filter_map(ReferenceRow::number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::reference::parse;
+
+    #[test]
+    fn a_row_is_no_baseline_of_its_own() {
+        let column = "id,artefact,subject,method,metric,unit,kind,value,lo,hi,role,conditions\n";
+        let row = |subject: &str, value: &str, role: &str| {
+            let cells = format!("table1,{subject},recomputation,share,percent,value,{value},,,{role},");
+            format!("fedhybrid/table1/{subject}/recomputation/share,{cells}\n")
+        };
+        let null_of_a = |rows: &[String]| {
+            let text = format!("{column}{}", rows.concat());
+            let reference = Reference::of_rows(parse("fedhybrid", "f.csv", &text).unwrap());
+            null(&reference, reference.row("fedhybrid/table1/a/recomputation/share").unwrap())
+        };
+        // The only fit row says nothing of itself, and a check row is no source; a row of another role has the source.
+        assert_eq!(null_of_a(&[row("a", "20", "fit")]), None);
+        assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "check")]), None);
+        assert_eq!(null_of_a(&[row("a", "20", "check"), row("b", "30", "fit")]), Some(30.0));
+        // Beside another the median of both: (20 + 30) / 2 = 25.
+        assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "fit")]), Some(25.0));
+    }
+
+    #[test]
+    fn a_method_of_fedhybrids_has_one_number() {
+        let reference = Reference::load().unwrap();
+        let null = |id: &str| null(&reference, reference.row(id)?);
+        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the middle one stands for all, a withheld row too.
+        for subject in ["resnet34", "bert", "swin-finetune"] {
+            let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
+            assert_eq!(null(&id), Some(19.7), "{id}");
+        }
+        // Figure 5 has two fit rows, 2.3 and 4.8, whose mean stands for all four.
+        let overhead = |place: &str| null(&format!("fedhybrid/{place}/melon/latency-overhead"));
+        for place in ["figure5a/s22-bert-batch-8", "figure5b/redmi-note10-mobilenetv2-batch-32"] {
+            assert_eq!(overhead(place), Some(3.55), "{place}");
+        }
+        assert_eq!(null("fedhybrid/figure2b/s22-batch-32/system/memory-used"), None);
+    }
+}
