@@ -8,7 +8,7 @@
 //! look-up, and a class without members is used again. A candidate's sum over the classes around it
 //! is kept until one of them changes; each class knows which candidates to tell.
 
-use crate::program::{Op, Program};
+use crate::program::{CHILDREN, Op, PARENTS, Program};
 use crate::runtime::{Bookkeeping, State};
 
 const NONE: u32 = u32::MAX;
@@ -155,7 +155,7 @@ fn watch(watchers: &mut Vec<u32>, storage: u32) {
 
 fn neighbours<'p>(state: &State<'p>, storage: u32) -> impl Iterator<Item = u32> + use<'p> {
     let (program, created) = (state.program, state.created);
-    program.parents(storage, created).chain(program.children(storage, created))
+    [PARENTS, CHILDREN].into_iter().flat_map(move |direction| program.neighbours(direction, storage, created))
 }
 
 impl Bookkeeping for Classes {
@@ -173,15 +173,15 @@ impl Bookkeeping for Classes {
 
     fn created(&mut self, state: &mut State<'_>, op: &Op) {
         let program = state.program;
-        for tensor in op.outputs.0..op.outputs.1 {
+        for tensor in op.outputs.clone() {
             let storage = program.tensor_storage[tensor as usize];
             if program.roots[storage as usize] == tensor {
                 self.join_new(storage, 0);
             }
         }
         // A view changes its base's compute, and the arguments have new neighbours.
-        let args = program.args(op).iter().map(|&arg| program.tensor_storage[arg as usize]);
-        for storage in args.chain(program.output_storages(op).iter().copied()) {
+        let args = op.args.iter().map(|&arg| program.tensor_storage[arg as usize]);
+        for storage in args.chain(op.stores.iter().copied()) {
             self.stale.mark(storage, state.pool.contains(storage));
         }
     }

@@ -107,7 +107,7 @@ impl Bookkeeping for Local {
     }
 
     fn created(&mut self, state: &mut State<'_>, op: &Op) {
-        for &s in state.program.output_storages(op) {
+        for &s in &op.stores {
             state.cost[s as usize] = state.compute[s as usize] as f64;
         }
     }

@@ -4,10 +4,12 @@
 //! are consecutive tensors. Everything that does not depend on the budget is laid out here once:
 //! who aliases whom, which storages are neighbours from which operator on, and the baseline.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::ops::Range;
 
 use haversack_devices::ensure;
 use haversack_devices::text::nearest;
+use indexmap::IndexMap;
 
 /// Sizes are added up below 2^53, where a float holds every whole number.
 const MOST_BYTES: u64 = 1 << 53;
@@ -27,17 +29,16 @@ pub(crate) enum Event {
     Pin(u32),
 }
 
-/// Half-open range into one of the program's lists.
-type Span = (u32, u32);
-
 /// An operator.
 pub(crate) struct Op {
     pub(crate) cost: u64,
     /// Bytes of all outputs.
     pub(crate) need: u64,
-    args: Span,
-    pub(crate) outputs: Span,
-    stores: Span,
+    /// The tensors that it reads, as often as it names them.
+    pub(crate) args: Vec<u32>,
+    pub(crate) outputs: Range<u32>,
+    /// The distinct storages of its outputs.
+    pub(crate) stores: Vec<u32>,
 }
 
 /// A neighbour in one direction, and the operator whose creation made it one.
@@ -47,40 +48,10 @@ struct Link {
     storage: u32,
 }
 
-/// Neighbours by storage, each list in order of creation.
-#[derive(Default)]
-struct Links {
-    starts: Vec<u32>,
-    links: Vec<Link>,
-}
-
-impl Links {
-    /// Groups `(from, link)` by `from`, keeping the order within a group.
-    fn new(storages: usize, edges: impl Iterator<Item = (u32, Link)> + Clone) -> Self {
-        let mut starts = vec![0u32; storages + 1];
-        for (from, _) in edges.clone() {
-            starts[from as usize + 1] += 1;
-        }
-        for i in 0..storages {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut links = vec![Link { op: 0, storage: 0 }; starts[storages] as usize];
-        for (from, link) in edges {
-            links[next[from as usize] as usize] = link;
-            next[from as usize] += 1;
-        }
-        Self { starts, links }
-    }
-
-    /// The neighbours that exist once `created` operators have been created.
-    #[inline]
-    fn of(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
-        let (start, end) = (self.starts[storage as usize], self.starts[storage as usize + 1]);
-        let list = &self.links[start as usize..end as usize];
-        list.iter().take_while(move |link| link.op < created).map(|link| link.storage)
-    }
-}
+/// The direction of storages from which one was computed.
+pub(crate) const PARENTS: usize = 0;
+/// The direction of storages computed from one.
+pub(crate) const CHILDREN: usize = 1;
 
 /// A compiled log.
 #[derive(Default)]
@@ -97,46 +68,18 @@ pub(crate) struct Program {
     pub(crate) sizes: Vec<f64>,
     pub(crate) baseline_compute: u64,
     pub(crate) baseline_memory: u64,
-    args: Vec<u32>,
-    stores: Vec<u32>,
-    members: Vec<Vec<u32>>,
-    children: Links,
-    parents: Links,
-}
-
-fn slice(list: &[u32], span: Span) -> &[u32] {
-    &list[span.0 as usize..span.1 as usize]
+    /// By storage: the tensors that share it, the root first.
+    pub(crate) members: Vec<Vec<u32>>,
+    /// By direction and storage: its neighbours, in order of creation.
+    links: [Vec<Vec<Link>>; 2],
 }
 
 impl Program {
-    /// The tensors an operator reads, as often as it names them.
+    /// The neighbours of `storage` in a direction, of the first `created` operators.
     #[inline]
-    pub(crate) fn args(&self, op: &Op) -> &[u32] {
-        slice(&self.args, op.args)
-    }
-
-    /// The distinct storages of an operator's outputs.
-    #[inline]
-    pub(crate) fn output_storages(&self, op: &Op) -> &[u32] {
-        slice(&self.stores, op.stores)
-    }
-
-    /// The tensors that share a storage, the root first.
-    #[inline]
-    pub(crate) fn members(&self, storage: u32) -> &[u32] {
-        &self.members[storage as usize]
-    }
-
-    /// Storages computed from `storage` by the first `created` operators.
-    #[inline]
-    pub(crate) fn children(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
-        self.children.of(storage, created)
-    }
-
-    /// Storages from which the first `created` operators computed `storage`.
-    #[inline]
-    pub(crate) fn parents(&self, storage: u32, created: u32) -> impl Iterator<Item = u32> {
-        self.parents.of(storage, created)
+    pub(crate) fn neighbours(&self, direction: usize, storage: u32, created: u32) -> impl Iterator<Item = u32> {
+        let links = &self.links[direction][storage as usize];
+        links.iter().take_while(move |link| link.op < created).map(|link| link.storage)
     }
 }
 
@@ -152,9 +95,8 @@ pub(crate) struct Output {
 #[derive(Default)]
 pub(crate) struct Builder {
     program: Program,
-    /// Each name's place among `bound`, which keeps the order of first appearance.
-    names: HashMap<String, usize>,
-    bound: Vec<u32>,
+    /// The tensor of each name, in order of first appearance.
+    names: IndexMap<String, u32>,
     /// By tensor: the names that hold it. Signed, as a log may release one twice.
     holders: Vec<i64>,
     /// By storage, for the baseline.
@@ -162,7 +104,6 @@ pub(crate) struct Builder {
     resident: Vec<bool>,
     memory: u64,
     total_bytes: u64,
-    edges: Vec<(u32, u32, u32)>,
     known_edges: HashSet<(u32, u32)>,
 }
 
@@ -222,22 +163,16 @@ impl Builder {
 
     /// Names that nothing has bound are ignored: a log starts in the middle of a program's life.
     pub(crate) fn release(&mut self, name: &str) {
-        if let Some(&place) = self.names.get(name) {
-            self.drop_reference(self.bound[place]);
+        if let Some(&tensor) = self.names.get(name) {
+            self.drop_reference(tensor);
         }
     }
 
     /// Ends the log: whatever a name still holds must be resident.
     pub(crate) fn finish(mut self) -> Program {
-        for &tensor in self.bound.iter().filter(|&&tensor| self.holders[tensor as usize] > 0) {
+        for &tensor in self.names.values().filter(|&&tensor| self.holders[tensor as usize] > 0) {
             self.program.events.push(Event::Pin(tensor));
         }
-        let storages = self.program.roots.len();
-        let edges = self.edges.iter();
-        let down = edges.clone().map(|&(parent, child, op)| (parent, Link { op, storage: child }));
-        self.program.children = Links::new(storages, down);
-        let up = edges.map(|&(parent, child, op)| (child, Link { op, storage: parent }));
-        self.program.parents = Links::new(storages, up);
         self.program
     }
 
@@ -249,8 +184,7 @@ impl Builder {
         ensure!(p.baseline_compute <= MOST_NANOS, too_large("TIME", MOST_NANOS));
         let first = index(p.tensor_op.len())?;
         let op = index(p.ops.len())?;
-        let (args_start, stores_start) = (index(p.args.len())?, index(p.stores.len())?);
-        p.args.extend_from_slice(args);
+        let mut stores = Vec::new();
         let mut need = 0;
         for &(bytes, alias) in outputs {
             let tensor = index(p.tensor_op.len())?;
@@ -265,6 +199,7 @@ impl Builder {
                 p.bytes.push(own);
                 p.sizes.push(own as f64);
                 p.members.push(Vec::new());
+                p.links.iter_mut().for_each(|links| links.push(Vec::new()));
                 self.references.push(0);
                 self.resident.push(true);
                 index(p.roots.len() - 1)?
@@ -275,27 +210,21 @@ impl Builder {
             p.members[storage as usize].push(tensor);
             self.holders.push(0);
             self.references[storage as usize] += 1;
-            if !p.stores[stores_start as usize..].contains(&storage) {
-                p.stores.push(storage);
+            if !stores.contains(&storage) {
+                stores.push(storage);
             }
         }
-        for &storage in &p.stores[stores_start as usize..] {
+        for &storage in &stores {
             for &arg in args {
                 let parent = p.tensor_storage[arg as usize];
                 if parent != storage && self.known_edges.insert((parent, storage)) {
-                    self.edges.push((parent, storage, op));
+                    p.links[CHILDREN][parent as usize].push(Link { op, storage });
+                    p.links[PARENTS][storage as usize].push(Link { op, storage: parent });
                 }
             }
         }
-        let end = index(p.tensor_op.len())?;
-        let (args_end, stores_end) = (index(p.args.len())?, index(p.stores.len())?);
-        p.ops.push(Op {
-            cost,
-            need,
-            args: (args_start, args_end),
-            outputs: (first, end),
-            stores: (stores_start, stores_end),
-        });
+        let outputs = first..index(p.tensor_op.len())?;
+        p.ops.push(Op { cost, need, args: args.to_vec(), outputs, stores });
         p.events.push(Event::Compute(op));
         self.memory += need;
         p.baseline_memory = p.baseline_memory.max(self.memory);
@@ -322,12 +251,7 @@ impl Builder {
     }
 
     fn bind(&mut self, name: &str, tensor: u32) {
-        if let Some(&place) = self.names.get(name) {
-            self.bound[place] = tensor;
-        } else {
-            self.names.insert(name.to_owned(), self.bound.len());
-            self.bound.push(tensor);
-        }
+        self.names.insert(name.to_owned(), tensor);
     }
 
     fn lookup_all(&self, field: &'static str, names: &[String]) -> Result<Vec<u32>, String> {
@@ -335,12 +259,11 @@ impl Builder {
     }
 
     fn lookup(&self, field: &'static str, name: &str) -> Result<u32, String> {
-        let place = self.names.get(name).ok_or_else(|| {
+        self.names.get(name).copied().ok_or_else(|| {
             let nearest = nearest(name, self.names.keys().map(String::as_str));
             let guess = nearest.map_or_else(String::new, |nearest| format!(" (did you mean '{nearest}'?)"));
             format!("field {field}: unknown tensor '{name}'{guess}; expected the name of a CONSTANT, a RESULT or a DST")
-        })?;
-        Ok(self.bound[*place])
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! (the interior), the resident ones at which that stops (the frontier), and the interior's cost.
 //! The cost is cached when a storage joins: it does not follow later changes, and that is the rule.
 
-use crate::program::{Op, Program};
+use crate::program::{CHILDREN, Op, PARENTS, Program};
 use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
 use crate::spanset::SpanSet;
 
@@ -38,58 +38,35 @@ impl Region {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Children,
-    Parents,
-}
-
 /// The regions of every storage.
 #[derive(Default)]
 struct Regions {
-    forward: Vec<Region>,
-    reverse: Vec<Region>,
+    /// By direction and storage.
+    of: [Vec<Region>; 2],
     stack: Vec<u32>,
-    above: SpanSet,
-    below: SpanSet,
+    beyond: [SpanSet; 2],
 }
 
 impl Regions {
     fn new(program: &Program) -> Self {
-        let storages = program.roots.len();
-        Self {
-            forward: vec![Region::default(); storages],
-            reverse: vec![Region::default(); storages],
-            ..Self::default()
-        }
+        let regions = vec![Region::default(); program.roots.len()];
+        Self { of: [regions.clone(), regions], ..Self::default() }
     }
 
     /// Explores anew from `base`.
-    fn rebuild(&mut self, state: &State<'_>, base: u32, direction: Direction) {
-        let region = match direction {
-            Direction::Children => &mut self.forward[base as usize],
-            Direction::Parents => &mut self.reverse[base as usize],
-        };
+    fn rebuild(&mut self, state: &State<'_>, base: u32, direction: usize) {
+        let region = &mut self.of[direction][base as usize];
         region.clear();
-        let stack = &mut self.stack;
-        let mut visit = |stack: &mut Vec<u32>, storage: u32| {
-            if state.material[storage as usize] {
-                if storage != base {
-                    region.frontier.insert(storage);
-                }
-            } else if region.interior.insert(storage) {
-                region.compute = region.compute.saturating_add(state.compute[storage as usize]);
-                stack.push(storage);
-            }
-        };
-        stack.push(base);
-        while let Some(storage) = stack.pop() {
-            match direction {
-                Direction::Children => {
-                    state.program.children(storage, state.created).for_each(|next| visit(stack, next));
-                }
-                Direction::Parents => {
-                    state.program.parents(storage, state.created).for_each(|next| visit(stack, next));
+        self.stack.push(base);
+        while let Some(storage) = self.stack.pop() {
+            for next in state.program.neighbours(direction, storage, state.created) {
+                if state.material[next as usize] {
+                    if next != base {
+                        region.frontier.insert(next);
+                    }
+                } else if region.interior.insert(next) {
+                    region.compute = region.compute.saturating_add(state.compute[next as usize]);
+                    self.stack.push(next);
                 }
             }
         }
@@ -97,42 +74,35 @@ impl Regions {
 
     /// `changed` hears of every storage whose regions are not what they were.
     fn evicted(&mut self, state: &State<'_>, storage: u32, mut changed: impl FnMut(&Self, usize)) {
-        let forward = std::mem::take(&mut self.forward[storage as usize]);
-        let reverse = std::mem::take(&mut self.reverse[storage as usize]);
-        // What is pinned never goes, so nobody asks for its neighbourhood.
-        for parent in reverse.frontier.iter().map(|s| s as usize).filter(|&s| !state.pinned[s]) {
-            self.forward[parent].absorb(storage, &forward, &state.compute);
-            changed(self, parent);
-        }
-        for child in forward.frontier.iter().map(|s| s as usize).filter(|&s| !state.pinned[s]) {
-            self.reverse[child].absorb(storage, &reverse, &state.compute);
-            changed(self, child);
+        let gone = self.of.each_mut().map(|regions| std::mem::take(&mut regions[storage as usize]));
+        for (from, direction) in [(PARENTS, CHILDREN), (CHILDREN, PARENTS)] {
+            // What is pinned never goes, so nobody asks for its neighbourhood.
+            for next in gone[from].frontier.iter().map(|s| s as usize).filter(|&s| !state.pinned[s]) {
+                self.of[direction][next].absorb(storage, &gone[direction], &state.compute);
+                changed(self, next);
+            }
         }
         // Views can make a storage its own neighbour: what it absorbed of itself goes too.
-        self.forward[storage as usize].clear();
-        self.reverse[storage as usize].clear();
+        self.of.iter_mut().for_each(|regions| regions[storage as usize].clear());
     }
 
     fn materialised(&mut self, state: &State<'_>, storages: &[u32], mut changed: impl FnMut(&Self, usize)) {
-        let (mut above, mut below) = (std::mem::take(&mut self.above), std::mem::take(&mut self.below));
-        above.clear();
-        below.clear();
+        let mut beyond = std::mem::take(&mut self.beyond);
+        beyond.iter_mut().for_each(SpanSet::clear);
         for &storage in storages {
-            self.rebuild(state, storage, Direction::Children);
-            self.rebuild(state, storage, Direction::Parents);
-            above.union(&self.reverse[storage as usize].frontier, |_| {});
-            below.union(&self.forward[storage as usize].frontier, |_| {});
+            for direction in [CHILDREN, PARENTS] {
+                self.rebuild(state, storage, direction);
+                beyond[direction].union(&self.of[direction][storage as usize].frontier, |_| {});
+            }
             changed(self, storage as usize);
         }
-        for storage in above.iter().filter(|&s| !state.pinned[s as usize]) {
-            self.rebuild(state, storage, Direction::Children);
-            changed(self, storage as usize);
+        for (from, direction) in [(PARENTS, CHILDREN), (CHILDREN, PARENTS)] {
+            for storage in beyond[from].iter().filter(|&s| !state.pinned[s as usize]) {
+                self.rebuild(state, storage, direction);
+                changed(self, storage as usize);
+            }
         }
-        for storage in below.iter().filter(|&s| !state.pinned[s as usize]) {
-            self.rebuild(state, storage, Direction::Parents);
-            changed(self, storage as usize);
-        }
-        (self.above, self.below) = (above, below);
+        self.beyond = beyond;
     }
 }
 
@@ -147,8 +117,8 @@ pub(crate) type Ancestors = Regional<false>;
 
 impl<const BOTH: bool> Regional<BOTH> {
     fn update(regions: &Regions, compute: &[u64], cost: &mut [f64], s: usize) {
-        let forward = if BOTH { regions.forward[s].compute } else { 0 };
-        let neighbourhood = forward.saturating_add(regions.reverse[s].compute);
+        let forward = if BOTH { regions.of[CHILDREN][s].compute } else { 0 };
+        let neighbourhood = forward.saturating_add(regions.of[PARENTS][s].compute);
         cost[s] = compute[s].saturating_add(neighbourhood) as f64;
     }
 }
@@ -159,7 +129,7 @@ impl<const BOTH: bool> Bookkeeping for Regional<BOTH> {
     }
 
     fn created(&mut self, state: &mut State<'_>, op: &Op) {
-        for &s in state.program.output_storages(op) {
+        for &s in &op.stores {
             Self::update(&self.0, &state.compute, &mut state.cost, s as usize);
         }
     }

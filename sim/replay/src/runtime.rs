@@ -170,17 +170,17 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
     fn compute(&mut self, op: u32) -> Result<(), Status> {
         let program = self.state.program;
         let operator = &program.ops[op as usize];
-        for &storage in program.output_storages(operator) {
+        for &storage in &operator.stores {
             self.state.compute[storage as usize] += operator.cost;
         }
-        for tensor in operator.outputs.0..operator.outputs.1 {
+        for tensor in operator.outputs.clone() {
             self.state.references[program.tensor_storage[tensor as usize] as usize] += 1;
         }
         self.state.created = op + 1;
         self.books.created(&mut self.state, operator);
-        self.materialise(operator.outputs.0, false)?;
+        self.materialise(operator.outputs.start, false)?;
         let now = self.state.clock as f64;
-        for &storage in program.output_storages(operator) {
+        for &storage in &operator.stores {
             self.state.last_access[storage as usize] = now;
         }
         Ok(())
@@ -235,7 +235,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         let op = &program.ops[program.tensor_op[tensor as usize] as usize];
         let now = self.state.clock as f64;
         let start = self.awaited.len();
-        for &arg in program.args(op) {
+        for &arg in &op.args {
             let storage = program.tensor_storage[arg as usize];
             self.state.last_access[storage as usize] = now;
             if self.state.defined[arg as usize] {
@@ -269,7 +269,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         }
         let mut fresh = std::mem::take(&mut self.fresh);
         fresh.clear();
-        for sibling in op.outputs.0..op.outputs.1 {
+        for sibling in op.outputs.clone() {
             if self.state.defined[sibling as usize] {
                 // The second copy of what was there is dropped, after it has been made.
                 self.state.memory -= program.tensor_bytes[sibling as usize];
@@ -283,7 +283,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         }
         self.books.materialised(&mut self.state, &fresh);
         self.fresh = fresh;
-        for &arg in program.args(op) {
+        for &arg in &op.args {
             self.unlock(program.tensor_storage[arg as usize]);
         }
         ensure!(self.outcome.rematerialised_compute.0 <= self.limits.rematerialised, Status::Thrash);
@@ -314,7 +314,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         self.state.material[s] = false;
         self.state.memory -= self.state.program.bytes[s];
         self.state.pool.remove(storage);
-        for &tensor in self.state.program.members(storage) {
+        for &tensor in &self.state.program.members[storage as usize] {
             self.state.defined[tensor as usize] = false;
         }
         for word in [u64::from(self.state.program.roots[s]), self.state.clock] {
