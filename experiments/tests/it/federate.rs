@@ -68,6 +68,17 @@ fn a_federation_is_the_same_on_any_number_of_threads_and_goes_on_where_it_was() 
 }
 
 #[test]
+fn a_target_that_all_samples_in_one_place_fall_short_of_is_said() {
+    let spec = SPEC.replace("data = \"synthetic\"", "data = \"linear\"").replace("split = \"natural\"\n", "");
+    let said = |target: f64| {
+        let folder = folder(&format!("{spec}target_accuracy = {target}\n"));
+        stderr(&call_in(folder.path(), &["federate", "spec.toml"]))
+    };
+    assert!(said(1.0).contains("`target_accuracy` is 1, but even with all samples in one place logistic reaches 0."));
+    assert!(!said(0.1).contains("in one place"));
+}
+
+#[test]
 fn it_ends_once_the_accuracy_is_there() {
     let folder = folder(&format!("{SPEC}target_accuracy = 0.01\n"));
     assert!(federate(folder.path(), "--out out").starts_with("2 rounds in "));
