@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_policies::planning::{Operations, PlanAhead, Planning, Room};
+use haversack_policies::planning::{Operations, Oracle, PlanAhead, Planning, Room};
 use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
 };
@@ -92,7 +92,12 @@ struct Budgets {
 }
 
 impl PlanAhead for Budgets {
-    fn plan_within(&mut self, _graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+    fn plan_within(
+        &mut self,
+        _graph: &TrainingGraph,
+        room: Room,
+        _oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError> {
         if self.room.replace(room) != Some(room) {
             self.asker.ask("budget_changed", |object| {
                 let budgets = PyDict::new(object.py());

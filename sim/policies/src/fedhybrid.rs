@@ -39,7 +39,7 @@ pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
 use self::plan::Plan;
 pub use self::predictor::Rule;
 use self::profile::Profile;
-use crate::planning::{Operations, PlanAhead, Planner, Planning, Room};
+use crate::planning::{Operations, Oracle, PlanAhead, Planner, Planning, Room};
 use crate::restore::Technique;
 use crate::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorSet, Want};
 
@@ -85,7 +85,12 @@ struct Ahead {
 }
 
 impl PlanAhead for Ahead {
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+    fn plan_within(
+        &mut self,
+        graph: &TrainingGraph,
+        room: Room,
+        _oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError> {
         let mut in_force = locked(&self.in_force);
         in_force.begun += 1;
         if std::mem::replace(&mut self.room, room) == room {

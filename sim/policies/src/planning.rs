@@ -2,24 +2,50 @@
 
 use std::fmt;
 
-use haversack_devices::Bytes;
+use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::TrainingGraph;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::PolicyError;
+use crate::{Policy, PolicyError};
 
 /// Plans ahead what gives way; part of the [`Schedule`](crate::Schedule) of a policy that does.
 pub trait PlanAhead: fmt::Debug + Send {
-    /// Before each iteration, and when a process that was ended has started again: sees to the plan for the memory that it
+    /// Before each iteration, of which nothing is fixed yet, and when a process that was ended has started again: sees to the plan for the memory that it
     /// may take of. Returns what that took, nothing where the plan in force holds.
     ///
     /// # Errors
     /// A policy that can decide nothing any more.
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError>;
+    fn plan_within(
+        &mut self,
+        graph: &TrainingGraph,
+        room: Room,
+        oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError>;
+}
+
+/// The executor, as whoever looks for a plan asks it.
+pub trait Oracle {
+    /// What an iteration under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
+    /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
+    ///
+    /// # Errors
+    /// Why there is none, such as memory that nothing frees.
+    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError>;
+}
+
+/// What an iteration took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// How long it was.
+    pub time: Nanos,
+    /// The most that was in memory.
+    pub peak: Bytes,
+    /// Operators that ran again.
+    pub recomputed: u64,
 }
 
 /// The memory that an iteration may take; `None` where it is not bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Room {
     /// Of everything.
     pub memory: Option<Bytes>,
@@ -39,7 +65,7 @@ impl fmt::Display for Room {
 }
 
 /// What having a new plan took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planning {
     /// Who made it.
     pub planner: Planner,
@@ -56,7 +82,8 @@ pub struct Planning {
 }
 
 /// Where plans are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Planner {
     /// By a server, which is sent the profile and sends the plan (section 4.3.2).
     #[default]
@@ -66,7 +93,7 @@ pub enum Planner {
 }
 
 /// Operations of making a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operations {
     /// Tensors that were scored.
     pub scores: u64,
@@ -89,7 +116,7 @@ impl Operations {
 }
 
 /// How many saved tensors go which way; one that goes several times counts by its first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatments {
     /// Kept whole.
     pub kept: u64,

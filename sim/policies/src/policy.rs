@@ -7,6 +7,7 @@
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
+use serde::{Deserialize, Serialize};
 
 use crate::{BudgetRule, Learned, MemoryView, Operations, PlanAhead, PolicyError, Quantisation, Setting, TensorSet};
 
@@ -109,7 +110,8 @@ impl Schedule {
 }
 
 /// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ComputingBudget {
     /// So many percent of it.
     Percent(u64),
@@ -141,7 +143,8 @@ impl ComputingBudget {
 }
 
 /// Whose statistics a batch normalisation takes where a mini-batch is trained in parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum BatchStatistics {
     /// Each part's own, as frameworks do it.
     #[default]
@@ -152,7 +155,7 @@ pub enum BatchStatistics {
 }
 
 /// What a policy runs on the DSP, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offload {
     /// Whether each node runs there.
     pub on_dsp: Vec<bool>,
@@ -194,6 +197,11 @@ impl IterationPlan {
         self.kept_scales.insert(tensor);
     }
 
+    /// The tensors that keep theirs.
+    pub fn kept_scales(&self) -> impl Iterator<Item = TensorId> {
+        self.kept_scales.iter()
+    }
+
     /// Whether the scale of `tensor` is taken anew.
     pub fn rescales(&self, tensor: TensorId) -> bool {
         !self.kept_scales.contains(tensor)
@@ -201,7 +209,8 @@ impl IterationPlan {
 }
 
 /// How a tensor with a later backward use is to be held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Holding {
     /// Whole, in memory.
     Keep,
@@ -236,7 +245,8 @@ impl Want {
 }
 
 /// How a policy gives memory back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Relief {
     /// Drop the tensor; it is computed again at its use.
     Rematerialise(TensorId),
@@ -245,12 +255,29 @@ pub enum Relief {
     ShrinkMicroBatch(u64),
     /// Store a quantised tensor with fewer bits, in place.
     Requantise(TensorId, u8),
+    /// Quantise a tensor that is whole in memory, as the schedule says.
+    Quantise(TensorId, u8),
     /// Give up the weight gradients that need the tensor, for this iteration.
     Skip(TensorId),
     /// Compress the tensor; it is decompressed at its use.
     Compress(TensorId),
     /// Write the tensor to flash; it is read at its use.
     Swap(TensorId),
+}
+
+impl Relief {
+    /// The tensor that gives way; `None` if samples do.
+    pub const fn tensor(&self) -> Option<TensorId> {
+        match *self {
+            Self::ShrinkMicroBatch(_) => None,
+            Self::Rematerialise(tensor)
+            | Self::Requantise(tensor, _)
+            | Self::Quantise(tensor, _)
+            | Self::Skip(tensor)
+            | Self::Compress(tensor)
+            | Self::Swap(tensor) => Some(tensor),
+        }
+    }
 }
 
 /// What a policy learns from an iteration.

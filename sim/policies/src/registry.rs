@@ -4,10 +4,10 @@ use haversack_devices::text::nearest;
 
 use crate::{
     Entry, Policy, PolicyError, actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact,
-    mandheling, melon, original, sage, sga, sgc,
+    mandheling, melon, original, plan, sage, sga, sgc,
 };
 
-/// All policies, in the order in which they are listed.
+/// All policies that decide by themselves, in the order in which they are listed.
 pub static POLICIES: [&Entry; 20] = [
     &original::ENTRY,
     &sgc::ENTRY,
@@ -31,14 +31,19 @@ pub static POLICIES: [&Entry; 20] = [
     &mandheling::ENTRY,
 ];
 
+/// The same, and that which carries out what was decided before.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    POLICIES.into_iter().chain([&plan::ENTRY])
+}
+
 /// The entry of the policy `id`.
 ///
 /// # Errors
 /// An unknown policy, with the nearest name.
 pub fn find(id: &str) -> Result<&'static Entry, PolicyError> {
-    POLICIES.into_iter().find(|entry| entry.id == id).ok_or_else(|| PolicyError::Unknown {
+    all().find(|entry| entry.id == id).ok_or_else(|| PolicyError::Unknown {
         found: id.to_owned(),
-        nearest: nearest(id, POLICIES.iter().map(|entry| entry.id)).map(str::to_owned),
+        nearest: nearest(id, all().map(|entry| entry.id)).map(str::to_owned),
     })
 }
 

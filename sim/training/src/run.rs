@@ -3,7 +3,7 @@
 
 use haversack_devices::{Bytes, ensure};
 use haversack_numerics::{MiniBatch, Rule};
-use haversack_policies::{Policy, PolicyError};
+use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Tried};
 
 use crate::error::Result;
 use crate::executor::Executor;
@@ -11,7 +11,7 @@ use crate::governors::Governors;
 use crate::machine::packing::CodecProfile;
 use crate::record::Taken;
 use crate::setting::{Told, with_codec};
-use crate::{Job, Lesson, Machine, Observe, Record, RunError};
+use crate::{Budgets, Job, Lesson, Machine, Observe, Record, RunError};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;
@@ -55,7 +55,7 @@ fn run<T>(
     ensure!(job.batch != 0, RunError::EmptyBatch);
     let on_phone = job.phone.map(|_| machine.clone().faulted_by_a_kernel());
     let machine = on_phone.as_ref().unwrap_or(machine);
-    let codec = CodecProfile::new(machine, job.graph);
+    let codec = CodecProfile::new(machine, job.graph, job.precision);
     let before = || job.measured.first().map(Vec::as_slice);
     let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);
     let importance = importance.filter(|measured| !measured.is_empty());
@@ -93,6 +93,32 @@ fn run<T>(
     record.iterations = times;
     executor.into_end(&mut record);
     Ok(record)
+}
+
+/// A job on a machine, as planners try what they find.
+pub(crate) struct Tries<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) job: &'a Job<'a>,
+}
+
+impl Oracle for Tries<'_> {
+    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError> {
+        let Room { memory, activations } = room;
+        let budgets = Budgets { memory, activations, time: self.job.budgets.time, ..Budgets::default() };
+        let job = Job { budgets, iterations: 1, ambient: None, phone: None, ..self.job.clone() };
+        let job = Job { observe: Observe::default(), ..job };
+        let record = simulate(self.machine, &job, policy).map_err(|error| PolicyError::Plan(error.to_string()))?;
+        Ok(Tried { time: record.iteration, peak: record.peak_memory, recomputed: record.recomputed })
+    }
+}
+
+/// One iteration of `job` by `plan`: what it takes is what whoever looks for a plan asks.
+///
+/// # Errors
+/// As [`simulate`]: memory that the plan does not fit, and a plan for something else.
+pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> {
+    let job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
+    simulate(machine, &job, &mut Planned::new(plan))
 }
 
 /// The smallest feasible memory budget of `job`, whatever its own budget, to a thousandth, rounded up.

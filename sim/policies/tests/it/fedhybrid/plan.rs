@@ -5,7 +5,7 @@ use haversack_policies::fedhybrid::plan::{Operations, Plan, PlanError, Planner, 
 use haversack_policies::fedhybrid::profile::Profile;
 use haversack_policies::fedhybrid::{FedHybrid, Parameters};
 use haversack_policies::original::Original;
-use haversack_policies::planning::Room;
+use haversack_policies::planning::{Oracle, Room, Tried};
 use haversack_policies::restore::Technique;
 use haversack_policies::setting::Compression;
 use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
@@ -59,12 +59,21 @@ fn three_operators_by_hand() {
     assert!(error.to_string().contains("no plan fits"), "{error}");
 }
 
+/// Nobody is asked for what a plan takes.
+struct Nobody;
+
+impl Oracle for Nobody {
+    fn run(&self, _: &mut dyn Policy, _: Room) -> Result<Tried, PolicyError> {
+        Err(PolicyError::Plan("nobody tries it".to_owned()))
+    }
+}
+
 #[test]
 fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     let scene = three_operators();
     let planner = |parameters| FedHybrid::new(parameters).prepare(&scene.setting()).unwrap().planner.unwrap();
     let mut server = planner(Parameters::default());
-    let mut plan_within = |room| server.plan_within(&scene.graph, room).unwrap();
+    let mut plan_within = |room| server.plan_within(&scene.graph, room, &Nobody).unwrap();
     let first = plan_within(room(60)).unwrap();
     assert_eq!((first.planner, first.room), (Planner::Server, room(60)));
     assert!(first.operations.operators > 0 && first.sent > Bytes::ZERO);
@@ -81,7 +90,7 @@ fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     assert_eq!(plan_within(Room::default()), None);
     // The device sends itself nothing.
     let mut own = planner(Parameters { planner: Planner::Phone, ..Parameters::default() });
-    let made = own.plan_within(&scene.graph, room(60)).unwrap().unwrap();
+    let made = own.plan_within(&scene.graph, room(60), &Nobody).unwrap().unwrap();
     assert_eq!((made.operations, made.sent, made.received), (first.operations, Bytes::ZERO, Bytes::ZERO));
 }
 
