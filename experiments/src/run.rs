@@ -177,7 +177,7 @@ impl Plan {
             Ok(record)
         })?;
         let scenario = self.scenario();
-        let (entry, set) = policies::Plan::origin(registry::find(&scenario.policy)?, &scenario.set)?;
+        let (entry, set) = registry::origin(registry::find(&scenario.policy)?, &scenario.set)?;
         let mut plan = recorded.ok_or_else(|| PolicyError::Plan("nothing ran".to_owned()))?;
         (plan.policy, plan.set) = (entry.id.to_owned(), set);
         Ok((record, plan))

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_policies::planning::{Operations, Oracle, PlanAhead, Planning, Room};
+use haversack_policies::planning::{Operations, Planning, Room};
 use haversack_policies::{
-    Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
+    Holding, IterationPlan, IterationSummary, MemoryView, Oracle, PlanAhead, Policy, PolicyError, Relief, Schedule,
+    Setting, Want,
 };
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};

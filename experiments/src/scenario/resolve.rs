@@ -8,7 +8,7 @@ use haversack_devices::{
     SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
 };
 use haversack_policies::engines::ALGORITHM;
-use haversack_policies::{self as policies, Engine, EngineProcessor, Entry, PolicyError, plan, registry};
+use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, planned, registry};
 use haversack_training::{Machine, MachineError, Phone, Trains};
 use haversack_workloads::express::Version;
 use haversack_workloads::prepared::Folds;
@@ -194,10 +194,10 @@ impl Scenario {
 
     /// The policy whose engine and number format the run has: that of a plan, with its parameters, where one is carried out.
     fn decided_by(&self, policy: &'static Entry) -> Result<(&'static Entry, Option<BTreeMap<String, String>>)> {
-        if policy.id != plan::ENTRY.id {
+        if policy.id != planned::ENTRY.id {
             return Ok((policy, None));
         }
-        let origin = policies::Plan::origin(policy, &self.parameters(policy)?);
+        let origin = registry::origin(policy, &self.parameters(policy)?);
         origin.map(|(entry, set)| (entry, Some(set))).map_err(|error| self.error(Key::Set, error))
     }
 

@@ -58,6 +58,7 @@ pub mod mandheling;
 pub mod melon;
 pub mod original;
 pub mod plan;
+pub mod planned;
 pub mod planning;
 pub mod policy;
 pub mod quantised;
@@ -76,9 +77,10 @@ pub use entry::{Engine, EngineProcessor, Entry};
 pub use error::PolicyError;
 pub use importance::Metric;
 pub use plan::{Plan, Planned, Recorder};
-pub use planning::{Operations, Oracle, PlanAhead, Planner, Planning, Room, Tried};
+pub use planning::{Operations, Planner, Planning, Room};
 pub use policy::{
-    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Policy, Relief, Schedule, Want,
+    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Oracle, PlanAhead, Policy,
+    Relief, Schedule, Tried, Want,
 };
 pub use quantised::{ArenaPlan, Control, ElementBytes, Packing, Quantisation, Quantised, Rounding, StoredParts, WHOLE};
 pub use ranking::{Ranking, Scored};

@@ -19,58 +19,20 @@ use haversack_devices::{Nanos, ensure};
 use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Parameter;
 use crate::fixed8::Fixed8;
-use crate::planning::{Operations, Oracle, PlanAhead, Planning, Room};
+use crate::planning::{Operations, Planning, Room};
 use crate::{
-    BatchStatistics, ComputingBudget, Entry, Holding, IterationPlan, IterationSummary, MemoryView, Offload, Policy,
-    PolicyError, Quantisation, Relief, Schedule, Setting, Want,
+    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, MemoryView, Offload, Oracle, PlanAhead,
+    Policy, PolicyError, Quantisation, Relief, Schedule, Setting, Want,
 };
 
-/// How scenarios name it, and what can be set.
-pub static ENTRY: Entry = Entry {
-    id: "planned",
-    about: "a plan from a file: what `simulate --plan` has written, or a solver",
-    description: "Carries out a plan that `simulate --plan FILE.json` has written, or that a solver has: the same micro-batches, and the same treatment of every saved tensor. It runs as the policy that was recorded does, on its stack and processor, and refuses another network, batch or machine.",
-    citation: "no paper",
-    parameters: &[&PLAN],
-    ..Entry::built_by(|settings| {
-        let file = settings.text(PLAN.name()).ok_or_else(|| failed("not set; expected --set plan=FILE.json"))?;
-        Ok(Box::new(Planned::new(Plan::read(file)?)))
-    })
-};
-
-static PLAN: PlanFile = PlanFile;
-
-/// The file that a plan is in.
-struct PlanFile;
-
-impl Parameter for PlanFile {
-    fn name(&self) -> &'static str {
-        "plan"
-    }
-
-    fn about(&self) -> &'static str {
-        "the plan, as `simulate --plan FILE.json` writes it"
-    }
-
-    fn values(&self) -> String {
-        "a file".to_owned()
-    }
-
-    fn default_text(&self) -> Option<String> {
-        None
-    }
-
-    fn is_of_a_phone(&self) -> bool {
-        false
-    }
-}
+/// The policy that carries plans out; whoever has solved for one goes by this name too.
+pub const PLANNED: &str = "planned";
 
 /// The form of a plan that this program reads and writes.
 const VERSION: u32 = 1;
 
-fn failed(reason: impl Into<String>) -> PolicyError {
+pub(crate) fn failed(reason: impl Into<String>) -> PolicyError {
     PolicyError::Plan(reason.into())
 }
 
@@ -190,7 +152,7 @@ impl Plan {
         let micro_batch = setting.batch;
         Self {
             version: VERSION,
-            policy: ENTRY.id.to_owned(),
+            policy: PLANNED.to_owned(),
             set: BTreeMap::new(),
             batch: setting.batch,
             room: setting.room,
@@ -222,24 +184,6 @@ impl Plan {
         ensure!(found == VERSION, failed(format!("version is {found}; expected {VERSION}")));
         ensure!(!plan.iterations.is_empty(), failed("iterations is empty; expected one at least"));
         Ok(plan)
-    }
-
-    /// The policy that a run under `entry` with the parameters `set` stands for, and its own: of `planned` the one whose plan it
-    /// carries out.
-    ///
-    /// # Errors
-    /// As [`Plan::read`], and a plan of a policy that there is not.
-    pub fn origin(
-        entry: &'static Entry,
-        set: &BTreeMap<String, String>,
-    ) -> Result<(&'static Entry, BTreeMap<String, String>), PolicyError> {
-        match set.get(PLAN.name()).filter(|_| entry.id == ENTRY.id) {
-            None => Ok((entry, set.clone())),
-            Some(file) => {
-                let plan = Self::read(file)?;
-                Ok((crate::registry::find(&plan.policy)?, plan.set))
-            }
-        }
     }
 
     /// The text of a file with it.

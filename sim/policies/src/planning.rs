@@ -2,47 +2,8 @@
 
 use std::fmt;
 
-use haversack_devices::{Bytes, Nanos};
-use haversack_workloads::TrainingGraph;
+use haversack_devices::Bytes;
 use serde::{Deserialize, Serialize};
-
-use crate::{Policy, PolicyError};
-
-/// Plans ahead what gives way; part of the [`Schedule`](crate::Schedule) of a policy that does.
-pub trait PlanAhead: fmt::Debug + Send {
-    /// Before each iteration, of which nothing is fixed yet, and when a process that was ended has started again: sees to the plan for the memory that it
-    /// may take of. Returns what that took, nothing where the plan in force holds.
-    ///
-    /// # Errors
-    /// A policy that can decide nothing any more.
-    fn plan_within(
-        &mut self,
-        graph: &TrainingGraph,
-        room: Room,
-        oracle: &dyn Oracle,
-    ) -> Result<Option<Planning>, PolicyError>;
-}
-
-/// The executor, as whoever looks for a plan asks it.
-pub trait Oracle {
-    /// What an iteration under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
-    /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
-    ///
-    /// # Errors
-    /// Why there is none, such as memory that nothing frees.
-    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError>;
-}
-
-/// What an iteration took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tried {
-    /// How long it was.
-    pub time: Nanos,
-    /// The most that was in memory.
-    pub peak: Bytes,
-    /// Operators that ran again.
-    pub recomputed: u64,
-}
 
 /// The memory that an iteration may take; `None` where it is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -9,7 +9,8 @@ use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
-use crate::{BudgetRule, Learned, MemoryView, Operations, PlanAhead, PolicyError, Quantisation, Setting, TensorSet};
+use crate::planning::{Planning, Room};
+use crate::{BudgetRule, Learned, MemoryView, Operations, PolicyError, Quantisation, Setting, TensorSet};
 
 /// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
 pub trait Policy: Send {
@@ -107,6 +108,42 @@ impl Schedule {
             && self.budget_rule.is_none()
             && self.round.is_none()
     }
+}
+
+/// Plans ahead what gives way; part of the [`Schedule`] of a policy that does.
+pub trait PlanAhead: std::fmt::Debug + Send {
+    /// Before each iteration, of which nothing is fixed yet, and when a process that was ended has started again: sees to the plan for the memory that it
+    /// may take of. Returns what that took, nothing where the plan in force holds.
+    ///
+    /// # Errors
+    /// A policy that can decide nothing any more.
+    fn plan_within(
+        &mut self,
+        graph: &TrainingGraph,
+        room: Room,
+        oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError>;
+}
+
+/// The executor, as whoever looks for a plan asks it.
+pub trait Oracle {
+    /// What an iteration under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
+    /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
+    ///
+    /// # Errors
+    /// Why there is none, such as memory that nothing frees.
+    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError>;
+}
+
+/// What an iteration took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// How long it was.
+    pub time: Nanos,
+    /// The most that was in memory.
+    pub peak: Bytes,
+    /// Operators that ran again.
+    pub recomputed: u64,
 }
 
 /// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.

@@ -19,7 +19,7 @@ use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator, PoolAllocator};
 use haversack_numerics::{MiniBatch, Rule};
 use haversack_policies::{
-    IterationPlan, IterationSummary, Operations, PlanAhead, Policy, Quantised, Schedule, Storage, WHOLE,
+    IterationPlan, IterationSummary, Operations, Oracle, PlanAhead, Policy, Quantised, Schedule, Storage, WHOLE,
 };
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 use statistics::Statistics;
@@ -53,6 +53,8 @@ pub(crate) struct Executor<'a> {
     policy: &'a mut dyn Policy,
     /// What plans ahead; `None` if the policy decides everything as memory runs short.
     planner: Option<Box<dyn PlanAhead>>,
+    /// What it tries plans on.
+    oracle: &'a dyn Oracle,
     /// What the policy had decided by itself when that was last charged.
     decided: Operations,
     /// What the policy has fixed for the iteration under way.
@@ -91,6 +93,7 @@ impl<'a> Executor<'a> {
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
         lesson: Option<&Lesson<'a>>,
+        oracle: &'a dyn Oracle,
     ) -> Result<Self> {
         let (rule, planner) = (schedule.budget_rule.take(), schedule.planner.take());
         let schedule: &Schedule = schedule;
@@ -139,6 +142,7 @@ impl<'a> Executor<'a> {
             job,
             policy,
             planner,
+            oracle,
             decided: Operations::default(),
             plan: IterationPlan::new(schedule.micro_batch),
             costs: RunCosts::new(machine, graph, precision, rules, codec),
@@ -154,7 +158,7 @@ impl<'a> Executor<'a> {
             statistics: Statistics::new(schedule.batch_statistics, graph),
             learning,
             done: 0,
-            fidelity: [Fidelity::of(job, graph, precision); 2],
+            fidelity: [Fidelity::of(job.graph, graph, precision); 2],
             iterations: 0,
             plans: Vec::new(),
             record: Record::default(),

@@ -1,7 +1,7 @@
 //! A run: its iterations, one after the other, and what heat leaves between them; and the smallest memory budget with which
 //! a policy gets through one.
 
-use haversack_devices::{Bytes, ensure};
+use haversack_devices::{AllocatorKind, Bytes, ensure};
 use haversack_numerics::{MiniBatch, Rule};
 use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Tried};
 
@@ -65,7 +65,8 @@ fn run<T>(
     let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let micro_batch = schedule.micro_batch;
-    let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref())?;
+    let oracle = Tries { machine, job };
+    let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref(), &oracle)?;
     executor.start()?;
     if let Some(lesson) = &mut lesson {
         executor.learn_from(lesson);
@@ -95,10 +96,13 @@ fn run<T>(
     Ok(record)
 }
 
-/// A job on a machine, as planners try what they find.
-pub(crate) struct Tries<'a> {
-    pub(crate) machine: &'a Machine,
-    pub(crate) job: &'a Job<'a>,
+/// A job on a machine, as planners try what they find: one iteration, every tensor in its own exact piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Tries<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The job, whose budgets are the planner's.
+    pub job: &'a Job<'a>,
 }
 
 impl Oracle for Tries<'_> {
@@ -106,7 +110,8 @@ impl Oracle for Tries<'_> {
         let Room { memory, activations } = room;
         let budgets = Budgets { memory, activations, time: self.job.budgets.time, ..Budgets::default() };
         let job = Job { budgets, iterations: 1, ambient: None, phone: None, ..self.job.clone() };
-        let job = Job { observe: Observe::default(), ..job };
+        let job =
+            Job { observe: Observe::default(), allocator: AllocatorKind::Exact, measured: &[], factors: &[], ..job };
         let record = simulate(self.machine, &job, policy).map_err(|error| PolicyError::Plan(error.to_string()))?;
         Ok(Tried { time: record.iteration, peak: record.peak_memory, recomputed: record.recomputed })
     }

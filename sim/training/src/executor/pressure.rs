@@ -11,7 +11,6 @@ use super::Executor;
 use super::walk::streams;
 use crate::error::{Result, Stop};
 use crate::phone::PhoneInUse;
-use crate::run::Tries;
 use crate::tensors::NoPlace;
 use crate::{PlanReport, RunError, SpanKind};
 
@@ -20,8 +19,7 @@ impl Executor<'_> {
     pub(super) fn plan(&mut self) -> Result {
         let room = self.room();
         let Some(planner) = &mut self.planner else { return Ok(()) };
-        let oracle = Tries { machine: &self.costs.machine, job: self.job };
-        let Some(planning) = planner.plan_within(self.tensors.graph, room, &oracle)? else { return Ok(()) };
+        let Some(planning) = planner.plan_within(self.tensors.graph, room, self.oracle)? else { return Ok(()) };
         let time = self.costs.machine.planning_time(&planning);
         let began = self.clock.now();
         if !self.plans.is_empty() && time.is_some_and(|time| time > Nanos::ZERO) {

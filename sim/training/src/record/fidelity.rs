@@ -8,7 +8,6 @@ use haversack_policies::{BatchStatistics, WHOLE};
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
-use crate::job::Job;
 use crate::machine::packing::BOUND;
 
 /// What a run's gradients are, in a word; the worst of what applies to it.
@@ -62,17 +61,17 @@ impl Default for Fidelity {
 }
 
 impl Fidelity {
-    /// Of a run of `graph` for `job` in `precision`, before anything is held.
-    pub(crate) fn of(job: &Job<'_>, graph: &TrainingGraph, precision: Precision) -> Self {
+    /// Of a run in `precision`, before anything is held: of `graph` where `whole` was asked for.
+    pub(crate) fn of(whole: &TrainingGraph, graph: &TrainingGraph, precision: Precision) -> Self {
         let applied = |graph: &TrainingGraph| {
             let updates = graph.nodes.iter().filter(|node| node.phase == Phase::Update);
             let read = updates.flat_map(|node| node.inputs.iter().copied());
             read.filter(|&id| graph.tensor(id).role == Role::ParameterGradient).collect::<BTreeSet<_>>().len()
         };
-        let size = |graph: &TrainingGraph, id: TensorId| graph.tensor(id).bytes.at(job.batch);
-        let bits = |id: &TensorId| u64::from(WHOLE) * size(graph, *id) / size(job.graph, *id).max(1);
+        let size = |graph: &TrainingGraph, id: TensorId| graph.tensor(id).bytes.at(1);
+        let bits = |id: &TensorId| u64::from(WHOLE) * size(graph, *id) / size(whole, *id).max(1);
         let is_weight = |id: &TensorId| matches!(graph.tensor(*id).role, Role::Parameter { .. });
-        let least = graph.saved().iter().filter(|&&id| size(job.graph, id) > 0).map(bits).min();
+        let least = graph.saved().iter().filter(|&&id| size(whole, id) > 0).map(bits).min();
         let of_precision = match precision {
             Precision::Fp32 | Precision::Int32 => WHOLE,
             Precision::Fp16 | Precision::Int16 => 16,
@@ -80,9 +79,9 @@ impl Fidelity {
         };
         let mut weights = (0..graph.tensors.len() as TensorId).filter(is_weight);
         Self {
-            gradients_given_up: applied(job.graph).saturating_sub(applied(graph)) as u64,
+            gradients_given_up: applied(whole).saturating_sub(applied(graph)) as u64,
             least_bits: least.map_or(WHOLE, |least| least.min(u64::from(WHOLE)) as u8).min(of_precision),
-            integer: !precision.is_float() || weights.any(|id| size(graph, id) < size(job.graph, id)),
+            integer: !precision.is_float() || weights.any(|id| size(graph, id) < size(whole, id)),
             ..Self::default()
         }
     }
