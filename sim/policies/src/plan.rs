@@ -544,6 +544,10 @@ impl Policy for Recorder<'_> {
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let reliefs = self.policy.relieve(want, memory)?;
+        if reliefs.is_empty() && self.iteration().is_err() {
+            // Memory is short before the first iteration.
+            return Ok(reliefs);
+        }
         self.progress.come_to(memory.at);
         self.progress.relieved(&reliefs);
         let step = self.progress.step(Action::Relieve(reliefs.clone()));
