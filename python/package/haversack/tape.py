@@ -163,7 +163,7 @@ class Saving:
 
     def __init__(self, tape: "Tape", tensor: torch.Tensor, value: Value) -> None:
         self.tape, self.value, self.version, self.geometry = tape, value, value.version, _geometry(tensor)
-        #: Until it is known who has saved it.
+        #: Until it is known who has saved it; and from then on if it is always kept.
         self.tensor: Optional[torch.Tensor] = tensor
         self.by: Optional[Operation] = None
         value.pending += 1
@@ -185,6 +185,8 @@ class Carried:
     holds: Dict[int, Any]
     #: What gives way in backward: the node before which, the tensor, how it is held from then on.
     steps: List[Tuple[int, int, Any]]
+    #: The tensors of these steps.
+    given_way: Set[int]
     #: The first node of backward that comes from each node of forward.
     backward_of: Dict[int, int]
     stochastic: bool
@@ -344,7 +346,12 @@ class Tape(TorchDispatchMode):
             value.kept = tensor
             return
         self.of_tensor[planned] = value
-        self._hold(value, tensor, saving.by, self.plan.holds.get(planned, "keep"))
+        hold = self.plan.holds.get(planned, "keep")
+        if hold == "keep" and planned not in self.plan.given_way:
+            # Nothing will ever happen to it.
+            value.kept = saving.tensor = tensor
+            return
+        self._hold(value, tensor, saving.by, hold)
 
     def _hold(self, value: Value, tensor: torch.Tensor, by: Optional[Operation], hold: Any) -> None:
         if hold == "keep":
@@ -399,6 +406,10 @@ class Tape(TorchDispatchMode):
     def unpack(self, held: Any) -> torch.Tensor:
         if isinstance(held, torch.Tensor):
             return held
+        if held.tensor is not None:
+            self._come_to(self.plan.backward_of.get(held.by.node) if held.by else None)
+            self._give_way({held.value})
+            return held.tensor
         return self._alone(lambda: self._bring_back(held))
 
     def _bring_back(self, saving: Saving) -> torch.Tensor:
@@ -445,7 +456,7 @@ class Tape(TorchDispatchMode):
 
     def _give_way(self, needed: Set[Value]) -> None:
         """Drops what is due and not needed."""
-        for value in self.due - needed:
+        for value in self.due - needed if self.due else ():
             value.kept = None
 
     def _sources(self, value: Value, version: int) -> Set[Value]:

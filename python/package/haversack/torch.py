@@ -278,6 +278,7 @@ class Plan(Carried):
                 treatments[of[0]] = _hold(of[1])
         self.holds = graph.after_forward(treatments, [step for step in steps if step[0] < graph.first_backward])
         self.steps = [step for step in steps if step[0] >= graph.first_backward]
+        self.given_way = {tensor for _, tensor, _ in self.steps}
         self.given_up = {graph.weight(gradient) for gradient in fixed["given_up"]}
         for tensor, hold in self.holds.items():
             if hold == "skip":
