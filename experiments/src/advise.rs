@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use clap::Args;
 use haversack_devices::{Bytes, Nanos};
 use haversack_policies::{Entry, POLICIES};
-use haversack_reports::pareto::front;
+use haversack_reports::pareto::fair_front;
 use haversack_reports::table::three_digits;
 use haversack_reports::{Axis, BOTH_MINIMISED, Column, Figure, Front, Panel, TextTable};
+use haversack_training::FidelityClass;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -146,14 +147,15 @@ impl Advice {
         json!({"scenario": scenario, "by": self.by.word(), "candidates": candidates})
     }
 
-    /// A point for every policy that fits, and the front of all of them.
+    /// A point for every policy that fits, and the front of each class.
     fn figure(&self) -> Figure {
         let points = self.fitting().filter_map(|candidate| {
             let results = candidate.fits()?;
             let megabytes = Bytes(results.peak_memory_bytes).megabytes();
-            Some((candidate.policy.id, vec![(megabytes, results.iteration_time_s)]))
+            Some((candidate.policy.id, results.fidelity.word(), vec![(megabytes, results.iteration_time_s)]))
         });
-        let front = points.fold(Front::new().overall(), |front, (policy, point)| front.cloud(policy, point));
+        let add = |front: Front, (policy, class, point)| front.cloud_of(class, policy, point);
+        let front = points.fold(Front::new().overall(), add);
         let panel = Panel::new(front)
             .x(Axis::new("peak memory").unit("MB").from_zero())
             .y(Axis::new("iteration").unit("s").from_zero());
@@ -167,8 +169,8 @@ impl Advice {
         // Writing to a text cannot fail.
         if self.fitting().next().is_some() {
             let _ = write!(text, "\nthese policies fit, by {}\n{}", self.by.word(), self.table());
-            text += "* no other that fits is both faster and smaller\n";
-            text += "Time, energy and memory are simulated, accuracy is not: fewer bits and integers may cost some.\n";
+            text += "* no other that fits and is as faithful is both faster and smaller\n";
+            text += "Time, energy and memory are simulated, accuracy is not: what is not exact may cost some.\n";
         }
         let others = |refused: bool| self.candidates.iter().filter(move |candidate| is_other(candidate, refused));
         for (refused, title) in [(false, "these do not"), (true, "these do not run here at all")] {
@@ -219,10 +221,11 @@ impl Advice {
         let largest = results().map(|results| results.peak_memory_bytes).max().unwrap_or_default();
         let (times, sizes) = (Unit::of_times(longest), Unit::of_sizes(Bytes(largest)));
         let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
-        let columns = [words, words.after(1), numbers, numbers, numbers, numbers, words.after(2), words.after(2)];
+        let [first, last] = [words.after(1), words.after(2)];
+        let columns = [words, first, numbers, numbers, numbers, numbers, last, last, last];
         let mut table = TextTable::new(columns);
         let memory = format!("peak {}", sizes.symbol);
-        table.row(["", "policy", times.symbol, "samples/s", "J", &memory, "stack", "format"]);
+        table.row(["", "policy", times.symbol, "samples/s", "J", &memory, "stack", "format", "gradients"]);
         for candidate in self.fitting() {
             let (Some(results), Some((stack, precision))) = (candidate.fits(), &candidate.runs_as) else { continue };
             table.row([
@@ -234,6 +237,7 @@ impl Advice {
                 &sizes.number(results.peak_memory_bytes as f64),
                 stack,
                 precision,
+                &gradients(results),
             ]);
         }
         table.to_string()
@@ -253,6 +257,16 @@ impl Advice {
     }
 }
 
+/// How faithful gradients are, in words.
+fn gradients(results: &Results) -> String {
+    let class = results.fidelity.word();
+    match results.fidelity {
+        FidelityClass::Stored => format!("{class}, {} bits", results.least_bits),
+        FidelityClass::WeightsSkipped => format!("{class}, {}", results.gradients_given_up),
+        _ => class.to_owned(),
+    }
+}
+
 /// Whether it does not fit, and its scenario cannot be at all, or its run came to nothing.
 fn is_other(candidate: &Candidate, refused: bool) -> bool {
     let status = candidate.outcome.status;
@@ -269,7 +283,7 @@ struct Candidate {
     memory_budget: Option<Bytes>,
     /// What the user may not expect of its run, a sentence each.
     notes: Vec<String>,
-    /// Whether no other that fits is both faster and smaller.
+    /// Whether no other that fits and is as faithful is both faster and smaller.
     is_best: bool,
 }
 
@@ -320,6 +334,9 @@ impl Candidate {
             "samples_per_s": of(|results| json!(results.samples_per_s)),
             "energy_j": of(|results| json!(results.energy_j)),
             "peak_memory_bytes": of(|results| json!(results.peak_memory_bytes)),
+            "fidelity": of(|results| json!(results.fidelity)),
+            "gradients_given_up": of(|results| json!(results.gradients_given_up)),
+            "least_bits": of(|results| json!(results.least_bits)),
             "memory_budget_bytes": self.memory_budget.map(|bytes| bytes.0),
             "least_memory_bytes": self.outcome.least_memory.map(|bytes| bytes.0),
             "reason": self.outcome.reason,
@@ -327,17 +344,19 @@ impl Candidate {
     }
 }
 
-/// Marks those that fit and that none which fits beats both in time and in memory.
+/// Marks those that fit and that none which fits, and gives up no more of the gradients, beats both in time and in memory.
 fn mark_best(candidates: &mut [Candidate]) {
     let place = |candidate: &Candidate| {
         let results = candidate.fits();
         results.map_or((f64::NAN, f64::NAN), |r| (r.peak_memory_bytes as f64, r.iteration_time_s))
     };
     let points: Vec<(f64, f64)> = candidates.iter().map(place).collect();
-    let best = front(&points, BOTH_MINIMISED);
+    let losses: Vec<[u64; 4]> =
+        candidates.iter().map(|candidate| candidate.fits().map(Results::losses).unwrap_or_default()).collect();
     // Of equal points the front has one; all of them are as good.
-    let best: Vec<(f64, f64)> = best.into_iter().filter_map(|place| points.get(place).copied()).collect();
-    for (candidate, point) in candidates.iter_mut().zip(&points) {
-        candidate.is_best = best.contains(point);
+    let best = fair_front(&points, &losses, BOTH_MINIMISED);
+    let best: Vec<_> = best.into_iter().map(|place| (points[place], losses[place])).collect();
+    for (candidate, point) in candidates.iter_mut().zip(points.into_iter().zip(losses)) {
+        candidate.is_best = best.contains(&point);
     }
 }

@@ -2,8 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use haversack_devices::{Listing, load};
-use haversack_policies::registry::{self};
-use haversack_policies::{Entry, POLICIES};
+use haversack_policies::{Entry, registry};
 use haversack_reports::table::three_digits;
 use haversack_reports::{Column, TextTable};
 use haversack_workloads::models::{MODELS, Model, Sample};
@@ -82,7 +81,7 @@ pub fn run(options: &ListOptions) -> Result<()> {
         Listed::Stacks => calibrations(haversack_devices::list_stacks()?),
         Listed::Systems => calibrations(haversack_devices::list_systems()?),
         Listed::Models => MODELS.iter().map(model).collect(),
-        Listed::Policies => POLICIES.iter().map(|entry| policy(entry)).collect(),
+        Listed::Policies => registry::all().map(policy).collect(),
         Listed::Artefacts => artefacts()?,
         Listed::Operators => onnx::operators().map(operator).collect(),
     };

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use haversack_devices::{Bytes, Celsius, Form, Nanos, Precision, System};
-use haversack_policies::{Policy, PolicyError, original, registry};
+use haversack_policies::{self as policies, Policy, PolicyError, Recorder, original, registry};
 use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
 use haversack_workloads::autograd::{differentiate, forward_alone};
 use haversack_workloads::express::express;
@@ -160,13 +160,37 @@ impl Plan {
     /// # Errors
     /// [`RunError`], as the executor has it; one that says that memory is short where no plan fits the device.
     pub fn run_within_device(&self) -> Result<Record, RunError> {
-        let record = self.run()?;
+        self.within_device(|job| simulate(self.machine(), job, self.policy()?.as_mut()))
+    }
+
+    /// The same with what the policy did, as a plan by which it can be done again.
+    ///
+    /// # Errors
+    /// As [`Plan::run_within_device`], and a policy whose answers no plan can say.
+    pub fn run_recorded(&self) -> Result<(Record, policies::Plan), RunError> {
+        let mut recorded = None;
+        let record = self.within_device(|job| {
+            let mut policy = self.policy()?;
+            let mut recorder = Recorder::new(policy.as_mut());
+            let record = simulate(self.machine(), job, &mut recorder)?;
+            recorded = Some(recorder.into_plan()?);
+            Ok(record)
+        })?;
+        let scenario = self.scenario();
+        let (entry, set) = registry::origin(registry::find(&scenario.policy)?, &scenario.set)?;
+        let mut plan = recorded.ok_or_else(|| PolicyError::Plan("nothing ran".to_owned()))?;
+        (plan.policy, plan.set) = (entry.id.to_owned(), set);
+        Ok((record, plan))
+    }
+
+    fn within_device(&self, mut run: impl FnMut(&Job<'_>) -> Result<Record, RunError>) -> Result<Record, RunError> {
+        let mut job = self.job();
+        let record = run(&job)?;
         let Some(memory) = self.device_memory().filter(|memory| record.peak_memory > *memory) else {
             return Ok(record);
         };
-        let mut job = self.job();
         job.budgets.bound(memory);
-        simulate(self.machine(), &job, self.policy()?.as_mut())
+        run(&job)
     }
 
     /// The same run on another machine.

@@ -46,6 +46,9 @@ pub struct Asked {
     /// Draws the memory of a phone in use over time, its stalls, launches and kills: a file that ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Plot>,
+    /// Writes what the policy did to FILE, which `--policy planned --set plan=FILE` does again
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
     /// Lists the ten largest tensors at the peak, and the operator there
     #[arg(long)]
     pub explain: bool,
@@ -127,8 +130,16 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
         ));
     }
     plan.observe = Observe { timeline, phone: true, peak: asked.explain, operators: true, stored: false };
+    let mut recorded = None;
     // What is needed is asked without the limit of the device.
-    let record = if asked.least_memory { plan.run() } else { plan.run_within_device() };
+    let record = match &asked.plan {
+        Some(file) => plan.run_recorded().and_then(|(record, plan)| {
+            recorded = Some((file, plan));
+            Ok(record)
+        }),
+        None if asked.least_memory => plan.run(),
+        None => plan.run_within_device(),
+    };
     let record = match record {
         Ok(record) => record,
         Err(error @ RunError::Killed { .. }) => {
@@ -139,6 +150,9 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
         }
         Err(error) => return Err(plan.explain_failure(error, cache).into()),
     };
+    if let Some((file, plan)) = recorded {
+        write_atomically(file, plan.to_text().as_bytes())?;
+    }
     let mut remarks = Vec::new();
     let budgets = &plan.budgets;
     let changing = [&budgets.walls, &budgets.activation_walls, &budgets.traced];

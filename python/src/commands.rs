@@ -27,22 +27,22 @@ const KEYWORDS: &str = "<keywords>";
 
 /// One run; see `haversack.simulate`.
 #[pyfunction]
-#[pyo3(signature = (file, given, policy, timeline, explain, least_memory))]
+#[pyo3(signature = (file, given, policy, files, explain, least_memory))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     file: Option<PathBuf>,
     given: &Bound<'py, PyDict>,
     policy: Option<Written>,
-    timeline: Option<PathBuf>,
+    files: (Option<PathBuf>, Option<PathBuf>),
     explain: bool,
     least_memory: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (given, failure) = (to_toml(given)?, Failure::default());
+    let (given, failure, (timeline, plan)) = (to_toml(given)?, Failure::default(), files);
     let brought = policy.map(|written| {
         let (name, written, failure) = (written.name.clone(), Arc::new(written), failure.clone());
         Brought::new(name, move || Box::new(Hooks::new(Arc::clone(&written), failure.clone())))
     });
-    let asked = Asked { timeline, explain, least_memory, ..Asked::default() };
+    let asked = Asked { timeline, plan, explain, least_memory, ..Asked::default() };
     let work = move || {
         let (scenario, cache) = (Scenario::with(file.as_deref(), KEYWORDS, &given)?, Cache::new());
         let plan = Plan::new(&scenario, &cache)?;

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haversack_policies::planning::{Operations, PlanAhead, Planning, Room};
+use haversack_policies::planning::{Operations, Planning, Room};
 use haversack_policies::{
-    Holding, IterationPlan, IterationSummary, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want,
+    Holding, IterationPlan, IterationSummary, MemoryView, Oracle, PlanAhead, Policy, PolicyError, Relief, Schedule,
+    Setting, Want,
 };
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
@@ -92,7 +93,12 @@ struct Budgets {
 }
 
 impl PlanAhead for Budgets {
-    fn plan_within(&mut self, _graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+    fn plan_within(
+        &mut self,
+        _graph: &TrainingGraph,
+        room: Room,
+        _oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError> {
         if self.room.replace(room) != Some(room) {
             self.asker.ask("budget_changed", |object| {
                 let budgets = PyDict::new(object.py());

@@ -78,3 +78,9 @@ fn the_cells_of_the_notebook_run() {
 fn what_the_page_shows_runs() {
     run("cells.py", &[&home().join("../docs/python.md")]);
 }
+
+#[test]
+fn plans_are_carried_out_in_pytorch() {
+    let Some(said) = run("planned.py", &[]) else { return };
+    assert!(said.contains("OK") || said.contains("skipped"), "{said}");
+}

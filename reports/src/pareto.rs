@@ -56,6 +56,34 @@ pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
     order
 }
 
+/// The same where points also give something up, a number a kind: one dominates only those that give up as much or more of
+/// every kind. Of equal points the one that gives up least is kept.
+///
+/// ```
+/// use haversack_reports::pareto::{BOTH_MINIMISED, fair_front};
+/// let points = [(1.0, 9.0), (2.0, 4.0), (1.0, 3.0)];
+/// assert_eq!(fair_front(&points, &[[0], [0], [1]], BOTH_MINIMISED), [2, 0, 1]);
+/// assert_eq!(fair_front(&points, &[[1], [0], [0]], BOTH_MINIMISED), [2]);
+/// ```
+pub fn fair_front<const N: usize>(points: &[(f64, f64)], losses: &[[u64; N]], senses: Senses) -> Vec<usize> {
+    let mut kinds: Vec<&[u64; N]> = losses.iter().collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let all = || points.iter().zip(losses).enumerate();
+    let mut found = Vec::new();
+    for kind in kinds {
+        let rivals = all().filter(|(_, (_, own))| own.iter().zip(kind).all(|(own, other)| own <= other));
+        let mut rivals: Vec<(usize, (f64, f64), bool)> =
+            rivals.map(|(index, (point, own))| (index, *point, own == kind)).collect();
+        rivals.sort_by_key(|(_, _, is_own)| *is_own);
+        let places: Vec<(f64, f64)> = rivals.iter().map(|(_, point, _)| *point).collect();
+        let kept = front(&places, senses).into_iter().map(|place| rivals[place]);
+        found.extend(kept.filter(|(_, _, is_own)| *is_own).map(|(index, point, _)| (index, cost(point, senses))));
+    }
+    found.sort_by(|a, b| compare(a.1, b.1).then(a.0.cmp(&b.0)));
+    found.into_iter().map(|(index, _)| index).collect()
+}
+
 fn cost(point: (f64, f64), senses: Senses) -> (f64, f64) {
     let [first, second] = senses;
     (first.cost(point.0), second.cost(point.1))

@@ -432,7 +432,7 @@ impl Records {
             let (points, _) = self.points(rule, &rows, &value.of)?;
             let look = if value.hatched { Look::Hatched } else { Look::Solid };
             if !points.is_empty() {
-                front.clouds.push(Cloud { name, points, look });
+                front.clouds.push(Cloud { name, class: String::new(), points, look });
             }
         }
         Ok(Front { overall: rule.overall, ..front })

@@ -2,7 +2,8 @@
 
 use haversack_devices::Nanos;
 use haversack_memory::phone::PAGE;
-use haversack_training::{BoundBy, Breakdown, PhoneReport, Record, Stalls};
+use haversack_policies::BatchStatistics;
+use haversack_training::{BoundBy, Breakdown, Fidelity, FidelityClass, PhoneReport, Record, Stalls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -91,6 +92,8 @@ figures! {
     evicted_bytes: u64 = pages(run.phone.run.evicted());
     /// What faults have read from flash.
     flash_read_bytes: u64 = pages(run.phone.run.read_from_flash());
+    /// What the run writes to flash: swapped tensors, and what the kernel of a phone in use evicts to it.
+    flash_written_bytes: u64 = run.record.flash_written.0 + pages(run.phone.run.written_to_flash());
     /// How often the low-memory killer has ended the process that trains.
     kills: u64 = run.phone.kills.len() as u64;
     /// How often it has ended apps.
@@ -112,6 +115,18 @@ figures! {
     minor_faults: u64 = run.record.minor_faults;
     /// The share of the time spent computing again.
     recompute_share: f64 = run.record.recompute_share();
+    /// How faithful the gradients are.
+    #[serde(default)]
+    fidelity: FidelityClass = run.record.fidelity.class();
+    /// Gradients of weights that are not computed.
+    #[serde(default)]
+    gradients_given_up: u64 = run.record.fidelity.gradients_given_up;
+    /// The fewest bits a value with which backward finds a saved tensor.
+    #[serde(default)]
+    least_bits: u64 = run.record.fidelity.least_bits.into();
+    /// Whose statistics batch normalisations take: `part` where each micro-batch its own, else `whole`.
+    #[serde(default)]
+    batch_statistics: BatchStatistics = run.record.fidelity.batch_statistics.unwrap_or(BatchStatistics::Whole);
     /// Samples of each micro-batch.
     micro_batches: Vec<u64> = run.record.micro_batches.clone();
     /// Seconds by part, in the order of [`Results::parts`].
@@ -124,6 +139,19 @@ impl Results {
     /// The figures of `record`, a run of `plan`.
     pub fn new(plan: &Plan, record: &Record) -> Self {
         Self::of(&Ended { plan, record, phone: record.phone.clone().unwrap_or_default() })
+    }
+
+    /// What is given up of the gradients, a number a kind: see [`Fidelity::losses`].
+    pub fn losses(&self) -> [u64; 4] {
+        let is_of_parts =
+            self.batch_statistics == BatchStatistics::Part || self.fidelity == FidelityClass::BatchStatistics;
+        let fidelity = Fidelity {
+            gradients_given_up: self.gradients_given_up,
+            least_bits: u8::try_from(self.least_bits).unwrap_or(u8::MAX),
+            batch_statistics: is_of_parts.then_some(self.batch_statistics),
+            integer: self.fidelity == FidelityClass::Integer,
+        };
+        fidelity.losses()
     }
 
     /// Figures of nothing, which have every name.

@@ -8,7 +8,7 @@ use haversack_devices::{
     SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
 };
 use haversack_policies::engines::ALGORITHM;
-use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, registry};
+use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, planned, registry};
 use haversack_training::{Machine, MachineError, Phone, Trains};
 use haversack_workloads::express::Version;
 use haversack_workloads::prepared::Folds;
@@ -112,7 +112,8 @@ impl Scenario {
         let mut scenario = self.clone();
         let device = self.load_device(cache)?;
         let policy = registry::find(&self.policy).map_err(|error| self.error(Key::Policy, error))?;
-        let engine = policy.engine;
+        let (decided, of_decided) = self.decided_by(policy)?;
+        let engine = decided.engine;
         let own_stack = || engine.map_or(device.constants.default_stack.clone(), |engine| engine.stack.to_owned());
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
         let stack = self.load_stack(cache, &stack_id)?;
@@ -125,7 +126,7 @@ impl Scenario {
         })?;
         scenario.input = self.input.clone().or_else(|| workload::own_input(&self.model));
         scenario.set = self.parameters(policy)?;
-        let algorithm = self.algorithm(policy, &scenario.set)?;
+        let algorithm = self.algorithm(decided, of_decided.as_ref().unwrap_or(&scenario.set))?;
         if algorithm.is_some() {
             scenario.precision = Precision::Int8;
         }
@@ -189,6 +190,15 @@ impl Scenario {
         let pairs: Vec<_> = parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         entry.build(&pairs).map_err(|error: PolicyError| self.error(Key::Set, error))?;
         Ok(parameters)
+    }
+
+    /// The policy whose engine and number format the run has: that of a plan, with its parameters, where one is carried out.
+    fn decided_by(&self, policy: &'static Entry) -> Result<(&'static Entry, Option<BTreeMap<String, String>>)> {
+        if policy.id != planned::ENTRY.id {
+            return Ok((policy, None));
+        }
+        let origin = registry::origin(policy, &self.parameters(policy)?);
+        origin.map(|(entry, set)| (entry, Some(set))).map_err(|error| self.error(Key::Set, error))
     }
 
     /// The algorithm of integer training: of an engine that trains in integers, or where `int8` was asked for.

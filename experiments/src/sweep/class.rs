@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haversack_devices::text::{nearest, question};
 use haversack_devices::{Bytes, CalibrationError, Form, Nanos, list, load};
-use haversack_policies::POLICIES;
+use haversack_policies::{POLICIES, registry};
 
 use crate::scenario::{Document, Fault, Item, Kind, Literal, Origin, ScenarioError, parse_time, time_text};
 use crate::{Budget, Key};
@@ -81,7 +81,7 @@ fn members(key: Key, word: &str) -> Result<Option<Vec<String>>, Fault> {
     let calibration = |error: CalibrationError| Fault::from(Box::new(error));
     match key {
         Key::Policy if word == ALL => Ok(Some(POLICIES.iter().map(|entry| entry.id.to_owned()).collect())),
-        Key::Policy => itself(word, &[ALL], || Ok(POLICIES.iter().map(|entry| entry.id).collect())),
+        Key::Policy => itself(word, &[ALL], || Ok(registry::all().map(|entry| entry.id).collect())),
         Key::Device => {
             let devices = || list().map_err(calibration);
             let Some((_, form)) = FORMS.into_iter().find(|(name, _)| *name == word) else {

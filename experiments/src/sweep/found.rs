@@ -8,7 +8,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 use haversack_devices::Bytes;
+use haversack_policies::{BatchStatistics, WHOLE};
+use haversack_training::FidelityClass;
 use polars::prelude::{DataFrame, PolarsResult};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 
@@ -52,6 +55,8 @@ pub(super) struct Reached {
     pub(super) points: Vec<(f64, f64)>,
     /// Memory and joules a sample of those of them whose energy is known.
     pub(super) energies: Vec<(f64, f64)>,
+    /// How faithful each of them is: its class, and what it gives up.
+    pub(super) fidelities: Vec<(FidelityClass, [u64; 4])>,
     /// The one of them with most samples a second, the first of equals.
     pub(super) fastest: Option<Fastest>,
     /// The least memory that was enough for a run, or that a run which did not fit would have needed.
@@ -81,6 +86,20 @@ impl Found {
         let (batches, settings) = (whole(BATCH)?, [text(stack)?, text(precision)?]);
         let (energies, rates, times) = (real("energy_j")?, real("samples_per_s")?, real("iteration_time_s")?);
         let (memories, leasts) = (whole("peak_memory_bytes")?, whole("least_memory_bytes")?);
+        let (classes, statistics) = (text("fidelity").ok(), text("batch_statistics").ok());
+        let (bits, given_up) = (whole("least_bits").ok(), whole("gradients_given_up").ok());
+        let faithful = |row: usize| {
+            let results = Results {
+                fidelity: classes.and_then(|texts| of_word(texts.get(row)?)).unwrap_or_default(),
+                batch_statistics: statistics
+                    .and_then(|texts| of_word(texts.get(row)?))
+                    .unwrap_or(BatchStatistics::Whole),
+                least_bits: bits.and_then(|numbers| numbers.get(row)).unwrap_or(WHOLE.into()),
+                gradients_given_up: given_up.and_then(|numbers| numbers.get(row)).unwrap_or_default(),
+                ..Results::default()
+            };
+            (results.fidelity, results.losses())
+        };
         for row in 0..table.height() {
             let [Some(device), Some(model), Some(policy), Some(status)] = telling.map(|texts| texts.get(row)) else {
                 continue;
@@ -103,6 +122,7 @@ impl Found {
             let mut least = leasts.get(row).map(Bytes);
             if let (true, Some(memory), Some(rate)) = (status == Status::Ok.word(), memory, rate) {
                 reached.points.push((memory.megabytes(), rate));
+                reached.fidelities.push(faithful(row));
                 if let (Some(energy), Some(batch)) = (energies.get(row), batch) {
                     reached.energies.push((memory.megabytes(), energy / batch as f64));
                 }
@@ -149,6 +169,11 @@ impl Cloud {
         let nothing = || Reached { policy: policy.to_owned(), ..Reached::default() };
         place(&mut self.policies, |reached| reached.policy == policy, nothing)
     }
+}
+
+/// The value that a word stands for.
+fn of_word<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(word.into()).ok()
 }
 
 /// The item that `is_it` finds, made and put at the end if there is none.

@@ -2,14 +2,15 @@
 //!
 //! Memory against throughput and against energy: Pareto fronts of a device and a model, one cloud a policy.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
-use haversack_reports::pareto::front;
+use haversack_reports::pareto::{fair_front, front};
 use haversack_reports::table::three_digits;
 use haversack_reports::{
     Axis, BOTH_MINIMISED, Column, Figure, FigureError, Front, Panel, Rendered, Sense, Senses, TextTable,
 };
+use haversack_training::FidelityClass;
 use indexmap::IndexSet;
 use indicatif::HumanCount;
 use rayon::prelude::*;
@@ -57,7 +58,9 @@ pub(super) fn statuses(found: &Found) -> String {
 fn ranked(cloud: &Cloud) -> Vec<(&Reached, usize)> {
     let of_points = |reached: &Reached| reached.points.len();
     let points: Vec<(f64, f64)> = cloud.policies.iter().flat_map(|reached| reached.points.iter().copied()).collect();
-    let mut on_front = front(&points, SENSES);
+    let fidelities = cloud.policies.iter().flat_map(|reached| &reached.fidelities);
+    let losses: Vec<[u64; 4]> = fidelities.map(|(_, losses)| *losses).collect();
+    let mut on_front = fair_front(&points, &losses, SENSES);
     on_front.sort_unstable();
     let mut start = 0;
     let mut ranked = Vec::new();
@@ -117,22 +120,42 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
 /// Where the fronts begin and end.
 fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
     for (place, (cloud, _)) in clouds.iter().enumerate().take(TOLD) {
-        let points: Vec<((f64, f64), &str)> = cloud
+        let points: Vec<((f64, f64), FidelityClass, &str)> = cloud
             .policies
             .iter()
-            .flat_map(|reached| reached.points.iter().map(|point| (*point, reached.policy.as_str())))
+            .flat_map(|reached| {
+                of_classes(&reached.points, reached).map(|(point, class)| (point, class, &*reached.policy))
+            })
             .collect();
-        let plain: Vec<(f64, f64)> = points.iter().map(|(point, _)| *point).collect();
-        let on_front = front(&plain, SENSES);
-        let end = |index: Option<&usize>| {
-            let ((memory, rate), policy) = points.get(*index?)?;
-            Some(format!("{} MB and {} samples/s ({policy})", three_digits(*memory), three_digits(*rate)))
-        };
-        let (Some(least), Some(most)) = (end(on_front.first()), end(on_front.last())) else { continue };
-        let before = if place == 0 { "\n" } else { "" };
-        let runs = if least == most { least } else { format!("{} runs from {least} to {most}", on_front.len()) };
-        let _ = writeln!(text, "{before}the front of {}: {runs}", cloud.title());
+        let classes: BTreeSet<FidelityClass> = points.iter().map(|(_, class, _)| *class).collect();
+        for (line, class) in classes.iter().enumerate() {
+            let own: Vec<_> = points.iter().filter(|(_, of, _)| of == class).collect();
+            let plain: Vec<(f64, f64)> = own.iter().map(|(point, ..)| *point).collect();
+            let on_front = front(&plain, SENSES);
+            let end = |index: Option<&usize>| {
+                let ((memory, rate), _, policy) = own.get(*index?)?;
+                Some(format!("{} MB and {} samples/s ({policy})", three_digits(*memory), three_digits(*rate)))
+            };
+            let (Some(least), Some(most)) = (end(on_front.first()), end(on_front.last())) else { continue };
+            let before = if (place, line) == (0, 0) { "\n" } else { "" };
+            let runs = if least == most { least } else { format!("{} runs from {least} to {most}", on_front.len()) };
+            let of_class = if classes.len() > 1 { format!(", {}", class.word()) } else { String::new() };
+            let _ = writeln!(text, "{before}the front of {}{of_class}: {runs}", cloud.title());
+        }
     }
+}
+
+/// Points of a policy, each with the class of its run.
+fn of_classes<'a>(
+    points: &'a [(f64, f64)],
+    reached: &'a Reached,
+) -> impl Iterator<Item = ((f64, f64), FidelityClass)> + 'a {
+    points.iter().copied().zip(reached.fidelities.iter().map(|(class, _)| *class))
+}
+
+/// What a picture calls the runs of a policy that are of a class.
+fn called(policy: &str, class: FidelityClass) -> String {
+    if class == FidelityClass::Exact { policy.to_owned() } else { format!("{policy}, {}", class.word()) }
 }
 
 /// Values of a key that are written out, at most.
@@ -206,12 +229,14 @@ const RASTER: f64 = 700.0;
 pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError> {
     // Names take their colours in one order, so that a policy looks the same in every picture.
     let policies = found.clouds.iter().flat_map(|cloud| &cloud.policies);
-    let order: IndexSet<&str> = policies.map(|reached| reached.policy.as_str()).collect();
+    let names =
+        policies.flat_map(|reached| reached.fidelities.iter().map(|(class, _)| called(&reached.policy, *class)));
+    let order: IndexSet<String> = names.collect();
     let draw = |cloud: &Cloud| Ok((cloud.name.clone(), figure(cloud, &order).render()?));
     found.clouds.par_iter().map(draw).collect()
 }
 
-fn figure(cloud: &Cloud, order: &IndexSet<&str>) -> Figure {
+fn figure(cloud: &Cloud, order: &IndexSet<String>) -> Figure {
     // A device by the sweep's own changes may have another memory.
     let ram = haversack_devices::load(&cloud.device).ok().map(|device| device.ram().megabytes());
     let panel = |points: fn(&Reached) -> &[(f64, f64)], senses, axis| {
@@ -220,13 +245,18 @@ fn figure(cloud: &Cloud, order: &IndexSet<&str>) -> Figure {
         let start = Front::new().senses(senses).overall();
         let start = ram.into_iter().fold(start, |front, ram| front.wall(ram, "the device's RAM"));
         let add = |front: Front, reached: &Reached| {
-            front.cloud(reached.policy.as_str(), drawn(points(reached), memory, value))
+            let classes: BTreeSet<FidelityClass> = reached.fidelities.iter().map(|(class, _)| *class).collect();
+            classes.into_iter().fold(front, |front, class| {
+                let own = of_classes(points(reached), reached).filter(|(_, of)| *of == class);
+                let own: Vec<(f64, f64)> = own.map(|(point, _)| point).collect();
+                front.cloud_of(class.word(), called(&reached.policy, class), drawn(&own, memory, value))
+            })
         };
         Panel::new(cloud.policies.iter().fold(start, add)).x(Axis::new("peak memory").unit("MB")).y(axis)
     };
     let throughput = panel(|reached| &reached.points, SENSES, Axis::new("throughput").unit("samples/s"));
     let energy = panel(|reached| &reached.energies, BOTH_MINIMISED, Axis::new("energy of a sample").unit("J"));
-    let figure = Figure::new(cloud.title()).order(order.iter().copied());
+    let figure = Figure::new(cloud.title()).order(order.iter().map(String::as_str));
     let figure = Figure { note: Some(settings(cloud)), ..figure }.panel(throughput);
     if cloud.policies.iter().any(|reached| !reached.energies.is_empty()) { figure.panel(energy) } else { figure }
 }
@@ -276,8 +306,9 @@ mod tests {
             iteration_time_s: 8.0 / rate,
             memory: Bytes((memory * 1e6) as u64),
         });
+        let fidelities = vec![(FidelityClass::Exact, [0; 4]); points.len()];
         let (points, energies) = (points.to_vec(), Vec::new());
-        Reached { policy: policy.into(), runs, points, energies, fastest, least: Some(Bytes(least)) }
+        Reached { policy: policy.into(), runs, points, energies, fidelities, fastest, least: Some(Bytes(least)) }
     }
 
     fn cloud(model: &str, policies: Vec<Reached>) -> Cloud {
@@ -314,6 +345,20 @@ the front of net on phone: 3 runs from 50 MB and 10 samples/s (a) to 300 MB and 
 wrote out/results.parquet
 ";
         assert_eq!(text(&found, "out/results.parquet"), expected);
+    }
+
+    #[test]
+    fn a_run_that_gives_something_up_stands_in_nobodys_way() {
+        // Stored with four bits, b is faster in less memory than a, which stays on its own front; c gives up more than b.
+        let [a, mut b, mut c] = [("a", 100.0, 10.0), ("b", 50.0, 20.0), ("c", 60.0, 15.0)]
+            .map(|(policy, memory, rate)| reached(policy, &[(memory, rate)], 1, 1));
+        b.fidelities = vec![(FidelityClass::Stored, [0, 0, 28, 0])];
+        c.fidelities = vec![(FidelityClass::Stored, [0, 0, 30, 0])];
+        let found = cloud("net", vec![a, b, c]);
+        assert_eq!(ranked(&found).iter().map(|(_, on_front)| *on_front).collect::<Vec<_>>(), [1, 0, 1]);
+        let text = text(&Found { clouds: vec![found], ..Found::default() }, "it");
+        assert!(text.contains("net on phone, exact: 100 MB and 10 samples/s (a)\n"), "{text}");
+        assert!(text.contains("net on phone, stored: 50 MB and 20 samples/s (b)\n"), "{text}");
     }
 
     #[test]

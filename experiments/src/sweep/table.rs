@@ -82,7 +82,11 @@ fn figures(rows: &[Row]) -> Vec<Column> {
         match zero {
             Value::Array(_) => list(&name, cells()),
             Value::Bool(_) => column(&name, cells().map(|cell| Some(cell?.to_string())).collect::<Vec<_>>()),
-            _ if is_real(&name) => column(&name, cells().map(|cell| cell?.as_f64()).collect::<Vec<_>>()),
+            Value::String(_) => column(&name, cells().map(|cell| Some(cell?.as_str()?.to_owned())).collect::<Vec<_>>()),
+            Value::Null => column(&name, cells().map(|cell| cell?.as_f64()).collect::<Vec<_>>()),
+            Value::Number(number) if number.is_f64() => {
+                column(&name, cells().map(|cell| cell?.as_f64()).collect::<Vec<_>>())
+            }
             _ => column(&name, cells().map(|cell| cell?.as_u64()).collect::<Vec<_>>()),
         }
     };

@@ -22,6 +22,7 @@ mod mistakes;
 mod monotone;
 mod parity;
 mod peak_memory;
+mod planned;
 mod probe;
 mod questions;
 mod reproduce;

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._native import Memory, Tensor
+    from .torch import Plan
     from .types import FederationKeys, RunKeys, Simulation, SweepKeys, TrainingKeys
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Training",
     "federate",
     "from_torch",
+    "plan",
     "reproduce",
     "simulate",
     "sweep",
@@ -67,6 +69,7 @@ def simulate(
     *,
     policy: Any = None,
     timeline: Optional[Union[str, "os.PathLike[str]"]] = None,
+    plan: Optional[Union[str, "os.PathLike[str]"]] = None,
     explain: bool = False,
     least_memory: bool = False,
     **keys: Unpack[RunKeys],
@@ -74,7 +77,8 @@ def simulate(
     """Simulates one run: what `haversack simulate --format json` prints, and under `notes` what it says beside.
 
     `scenario` is a file or a dictionary; keywords win over it. `policy` is the name of a policy or one of one's own
-    (`Policy`); `timeline` a file for Perfetto; `explain` adds `peak`, `least_memory` adds `least_memory_bytes`.
+    (`Policy`); `timeline` a file for Perfetto, `plan` one for what the policy did; `explain` adds `peak`, `least_memory` adds
+    `least_memory_bytes`.
 
     Raises InputError, NoPlanError (with the least budget that works) or RunError, what a hook of the policy raises, and
     KeyboardInterrupt.
@@ -87,7 +91,19 @@ def simulate(
         given["policy"] = "original"
     elif policy is not None:
         given["policy"] = policy
-    return _native.simulate(file, given, own, timeline, explain, least_memory)
+    return _native.simulate(file, given, own, (timeline, plan), explain, least_memory)
+
+
+def plan(module: Any, sample: Any, *, device: Any, policy: Any, memory_budget: Any = None, **keys: Any) -> Plan:
+    """Plans what becomes of the saved tensors of a PyTorch module within a budget; the plan's `apply` carries it out.
+
+    See `haversack.torch.plan`, and docs/run-a-plan-in-pytorch.md.
+    """
+    try:
+        from .torch import plan as planned
+    except ModuleNotFoundError as missing:
+        raise InputError(f"plan needs PyTorch: pip install torch onnx ({missing})") from missing
+    return planned(module, sample, device=device, policy=policy, memory_budget=memory_budget, **keys)
 
 
 def _into(

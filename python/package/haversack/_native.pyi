@@ -14,7 +14,7 @@ def simulate(
     file: Optional[_Path],
     given: Dict[str, Any],
     policy: Optional[Written],
-    timeline: Optional[_Path],
+    files: Tuple[Optional[_Path], Optional[_Path]],
     explain: bool,
     least_memory: bool,
 ) -> Simulation: ...

@@ -60,6 +60,8 @@ def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_ve
     try:
         module.train()
         with warnings.catch_warnings():
+            # Of the two exporters it is the older one.
+            warnings.simplefilter("ignore", DeprecationWarning)
             # The count of batches that a batch normalisation has seen is no part of training.
             warnings.filterwarnings("ignore", message="ONNX Preprocess - Removing mutation .*num_batches_tracked")
             torch.onnx.export(module, samples, str(path), **options)

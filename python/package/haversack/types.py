@@ -278,6 +278,7 @@ class Simulation(TypedDict, total=False):
     system_used_bytes: int
     evicted_bytes: int
     flash_read_bytes: int
+    flash_written_bytes: int
     kills: int
     apps_killed: int
     phone: Dict[str, Any]
@@ -288,6 +289,10 @@ class Simulation(TypedDict, total=False):
     kernel_share: float
     minor_faults: int
     recompute_share: float
+    fidelity: str
+    gradients_given_up: int
+    least_bits: int
+    batch_statistics: str
     micro_batches: List[int]
     breakdown: Breakdown
     bound_by: BoundBy

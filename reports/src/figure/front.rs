@@ -36,7 +36,7 @@ pub struct Front {
     pub clouds: Vec<Cloud>,
     /// Which way is better on the horizontal and the vertical axis.
     pub senses: Senses,
-    /// Whether the front over all clouds is drawn beneath theirs.
+    /// Whether the front over all clouds of each class is drawn beneath theirs.
     pub overall: bool,
     /// A value of the horizontal axis beyond which nothing is possible, and what it is; drawn where the axis reaches it.
     pub wall: Option<(f64, String)>,
@@ -55,9 +55,28 @@ impl Front {
     }
 
     /// With one more cloud.
-    pub fn cloud(mut self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
-        self.clouds.push(Cloud { name: name.into(), points: points.into(), look: Look::Solid });
+    pub fn cloud(self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
+        self.cloud_of("", name, points)
+    }
+
+    /// With one more cloud of a class, within which points are compared.
+    pub fn cloud_of(
+        mut self,
+        class: impl Into<String>,
+        name: impl Into<String>,
+        points: impl Into<Vec<(f64, f64)>>,
+    ) -> Self {
+        let (class, name, points) = (class.into(), name.into(), points.into());
+        self.clouds.push(Cloud { name, class, points, look: Look::Solid });
         self
+    }
+
+    /// The classes of clouds, each once.
+    fn classes(&self) -> Vec<&str> {
+        let mut classes: Vec<&str> = self.clouds.iter().map(|cloud| cloud.class.as_str()).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
     }
 
     /// With these senses.
@@ -65,7 +84,7 @@ impl Front {
         Self { senses, ..self }
     }
 
-    /// With the front over all clouds.
+    /// With the front over all clouds of each class.
     pub fn overall(self) -> Self {
         Self { overall: true, ..self }
     }
@@ -110,6 +129,8 @@ impl Front {
 pub struct Cloud {
     /// The name.
     pub name: String,
+    /// The class within which it is compared with others.
+    pub class: String,
     /// Points in data units; the dominated ones are drawn small.
     pub points: Vec<(f64, f64)>,
     /// Full line and filled markers, or dashed with open ones.
@@ -126,8 +147,9 @@ impl Plot for Front {
     }
 
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
-        if self.overall {
-            let all: Vec<(f64, f64)> = self.clouds.iter().flat_map(|c| c.points.iter().copied()).collect();
+        for class in self.classes().into_iter().filter(|_| self.overall) {
+            let own = self.clouds.iter().filter(|cloud| cloud.class == class);
+            let all: Vec<(f64, f64)> = own.flat_map(|c| c.points.iter().copied()).collect();
             for piece in frame.clip(&self.boundary(&all)) {
                 canvas.line(&piece, Self::overall_pen())?;
             }
@@ -172,7 +194,8 @@ impl Plot for Front {
             keys.push(Entry { key, label: cloud.name.clone() });
         }
         if self.overall {
-            keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: "front over all".into() });
+            let label = if self.classes().len() > 1 { "front of each class" } else { "front over all" };
+            keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: label.into() });
         }
         if self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len()) {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });

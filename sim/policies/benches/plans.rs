@@ -12,7 +12,7 @@ use haversack_policies::fedhybrid::Parameters;
 use haversack_policies::fedhybrid::profile::Profile;
 use haversack_policies::original::Original;
 use haversack_policies::planning::Room;
-use haversack_training::{Job, simulate, with_setting};
+use haversack_training::{Job, Tries, simulate, with_setting};
 use haversack_workloads::TrainingGraph;
 use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::express::{Version, express};
@@ -39,10 +39,11 @@ fn main() {
         let profile = with_setting(&machine, &job, |setting| Profile::new(setting, Parameters::default()));
         for percent in [90, 75, 60] {
             let room = Room { memory: Some(Bytes(whole.0 / 100 * percent)), activations: None };
-            let Ok(plan) = profile.plan(graph, room) else { continue };
+            let oracle = Tries { machine: &machine, job: &job };
+            let Ok(plan) = profile.plan(graph, room, &oracle) else { continue };
             let time = |_| {
                 let start = Instant::now();
-                let made = profile.plan(graph, room);
+                let made = profile.plan(graph, room, &oracle);
                 let taken = start.elapsed().as_nanos() as f64;
                 drop(std::hint::black_box(made));
                 taken

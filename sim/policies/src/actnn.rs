@@ -29,6 +29,8 @@ pub const RULES: Quantisation = Quantisation {
     reach: Reach::Modules,
     copies: Copies::PerModule,
     redraw_masks: false,
+    // Its layers replace the framework's (Chen et al., section 5).
+    writes_signs: true,
     control: Control::OwnKernels,
     packing: Packing::Gpu,
     rounding: Rounding::Stochastic,

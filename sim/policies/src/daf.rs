@@ -184,6 +184,7 @@ impl Daf {
             reach: Reach::Everything,
             copies: Copies::PerModule,
             redraw_masks: true,
+            writes_signs: true,
             control: self.parameters.control,
             packing: self.parameters.packing,
             rounding: Rounding::Nearest,

@@ -225,14 +225,18 @@ impl Settings<'_> {
     /// # Errors
     /// A value that the parameter cannot have.
     pub fn get<V: Copy, K: Values<V>>(&self, parameter: &Typed<V, K>) -> Result<V, PolicyError> {
-        let set = self.values.iter().rev().find(|(name, _)| name == parameter.name);
-        let Some((_, found)) = set else { return Ok(parameter.default) };
+        let Some(found) = self.text(parameter.name) else { return Ok(parameter.default) };
         parameter.among.parse(found).map_err(|expected| PolicyError::BadValue {
             policy: self.policy,
             parameter: parameter.name,
-            found: found.clone(),
+            found: found.to_owned(),
             expected,
         })
+    }
+
+    /// What was set last of the parameter `name`, as it is written; `None` if nothing was.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.values.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.as_str())
     }
 
     /// Checks that none of `parameters`, which do nothing without `other`, is set where that is not so.

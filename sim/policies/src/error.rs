@@ -35,6 +35,9 @@ pub enum PolicyError {
         /// Why.
         reason: String,
     },
+    /// A plan cannot be read, written or carried out.
+    #[error("plan: {0}")]
+    Plan(String),
     /// The policy can decide nothing any more.
     #[error("the policy failed: {0}")]
     Failed(String),

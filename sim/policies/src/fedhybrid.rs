@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! Profile (graph, times) ─┐
-//! Room (budget) ──────────┴─► planner: algorithm 1 ─► Plan ─► carried out where memory is short
+//! Room (budget) ──────────┴─► executor: algorithm 1 ─► Plan ─► carried out where memory is short
 //!                                     │ chooser                     │ shorter than the plan: the chooser, as it runs short
 //! ```
 //!
@@ -23,7 +23,6 @@
 mod choice;
 mod parameters;
 pub mod plan;
-mod planner;
 pub mod predictor;
 pub mod profile;
 
@@ -39,9 +38,9 @@ pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
 use self::plan::Plan;
 pub use self::predictor::Rule;
 use self::profile::Profile;
-use crate::planning::{Operations, PlanAhead, Planner, Planning, Room};
+use crate::planning::{Operations, Planner, Planning, Room};
 use crate::restore::Technique;
-use crate::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorSet, Want};
+use crate::{MemoryView, Oracle, PlanAhead, Policy, PolicyError, Relief, Schedule, Setting, TensorSet, Want};
 
 /// Hybrid tensor management.
 #[derive(Clone, Debug)]
@@ -85,7 +84,12 @@ struct Ahead {
 }
 
 impl PlanAhead for Ahead {
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError> {
+    fn plan_within(
+        &mut self,
+        graph: &TrainingGraph,
+        room: Room,
+        oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError> {
         let mut in_force = locked(&self.in_force);
         in_force.begun += 1;
         if std::mem::replace(&mut self.room, room) == room {
@@ -105,7 +109,7 @@ impl PlanAhead for Ahead {
             treatments: None,
         };
         if !self.made.contains_key(&room)
-            && let Ok(plan) = self.profile.plan(graph, room)
+            && let Ok(plan) = self.profile.plan(graph, room, oracle)
         {
             planning.operations = plan.operations();
             self.made.insert(room, plan);

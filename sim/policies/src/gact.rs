@@ -43,8 +43,8 @@ static LEVEL: Choice<Level> = Choice::new(
 static MEAN_BITS: Number =
     Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits of a value, under L2 in the mean over all");
 
-/// GACT's rules of storage: ActNN's, but for what autograd saves.
-pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, ..actnn::RULES };
+/// GACT's rules of storage: ActNN's, but for what autograd saves, which operators of the framework write.
+pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, writes_signs: false, ..actnn::RULES };
 
 /// The bits that adaptation chooses from, from the most.
 pub const BITS: [u8; 3] = [8, 4, 2];

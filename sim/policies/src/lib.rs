@@ -17,7 +17,7 @@
 //! What several policies share: [`entry`] (how a policy is listed and what can be set), [`ranking`] (which tensor goes
 //! first, without scoring all of them at every question), [`restore`] (what it costs to get a tensor back),
 //! [`quantised`] (what it takes with fewer bits), [`importance`] (what it is worth without data), [`budget`] (who decides
-//! the memory budget on a phone in use). The scores of `dtr` are those of `haversack-replay`.
+//! the memory budget on a phone in use), [`plan`] (what a run did, to be done again). The scores of `dtr` are those of `haversack-replay`.
 //!
 //! ```
 //! use haversack_policies::{Holding, MemoryView, Policy, PolicyError, registry};
@@ -57,6 +57,8 @@ pub mod importance;
 pub mod mandheling;
 pub mod melon;
 pub mod original;
+pub mod plan;
+pub mod planned;
 pub mod planning;
 pub mod policy;
 pub mod quantised;
@@ -74,13 +76,15 @@ pub use budget::{BudgetRule, SwapKind};
 pub use entry::{Engine, EngineProcessor, Entry};
 pub use error::PolicyError;
 pub use importance::Metric;
-pub use planning::{Operations, PlanAhead, Planner, Planning, Room};
+pub use plan::{Plan, Planned, Recorder};
+pub use planning::{Operations, Planner, Planning, Room};
 pub use policy::{
-    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Policy, Relief, Schedule, Want,
+    BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Oracle, PlanAhead, Policy,
+    Relief, Schedule, Tried, Want,
 };
-pub use quantised::{ArenaPlan, Control, Packing, Quantisation, Quantised, Rounding, StoredParts, WHOLE};
+pub use quantised::{ArenaPlan, Control, ElementBytes, Packing, Quantisation, Quantised, Rounding, StoredParts, WHOLE};
 pub use ranking::{Ranking, Scored};
 pub use register::Register;
 pub use registry::POLICIES;
-pub use setting::{Compression, DspProfile, ElementBytes, Learned, NodeTimes, RestoreProfile, Setting, Swapping};
+pub use setting::{Compression, DspProfile, Learned, NodeTimes, RestoreProfile, Setting, Swapping};
 pub use view::{Form, MemoryView, Storage, TensorSet, TensorState};

@@ -3,23 +3,10 @@
 use std::fmt;
 
 use haversack_devices::Bytes;
-use haversack_workloads::TrainingGraph;
-use serde::Serialize;
-
-use crate::PolicyError;
-
-/// Plans ahead what gives way; part of the [`Schedule`](crate::Schedule) of a policy that does.
-pub trait PlanAhead: fmt::Debug + Send {
-    /// Before each iteration, and when a process that was ended has started again: sees to the plan for the memory that it
-    /// may take of. Returns what that took, nothing where the plan in force holds.
-    ///
-    /// # Errors
-    /// A policy that can decide nothing any more.
-    fn plan_within(&mut self, graph: &TrainingGraph, room: Room) -> Result<Option<Planning>, PolicyError>;
-}
+use serde::{Deserialize, Serialize};
 
 /// The memory that an iteration may take; `None` where it is not bounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Room {
     /// Of everything.
     pub memory: Option<Bytes>,
@@ -39,7 +26,7 @@ impl fmt::Display for Room {
 }
 
 /// What having a new plan took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planning {
     /// Who made it.
     pub planner: Planner,
@@ -56,7 +43,8 @@ pub struct Planning {
 }
 
 /// Where plans are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Planner {
     /// By a server, which is sent the profile and sends the plan (section 4.3.2).
     #[default]
@@ -66,7 +54,7 @@ pub enum Planner {
 }
 
 /// Operations of making a plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operations {
     /// Tensors that were scored.
     pub scores: u64,
@@ -89,7 +77,7 @@ impl Operations {
 }
 
 /// How many saved tensors go which way; one that goes several times counts by its first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatments {
     /// Kept whole.
     pub kept: u64,

@@ -7,8 +7,10 @@
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_workloads::{Extent, TensorId, TrainingGraph};
+use serde::{Deserialize, Serialize};
 
-use crate::{BudgetRule, Learned, MemoryView, Operations, PlanAhead, PolicyError, Quantisation, Setting, TensorSet};
+use crate::planning::{Planning, Room};
+use crate::{BudgetRule, Learned, MemoryView, Operations, PolicyError, Quantisation, Setting, TensorSet};
 
 /// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
 pub trait Policy: Send {
@@ -108,8 +110,45 @@ impl Schedule {
     }
 }
 
+/// Plans ahead what gives way; part of the [`Schedule`] of a policy that does.
+pub trait PlanAhead: std::fmt::Debug + Send {
+    /// Before each iteration, of which nothing is fixed yet, and when a process that was ended has started again: sees to the plan for the memory that it
+    /// may take of. Returns what that took, nothing where the plan in force holds.
+    ///
+    /// # Errors
+    /// A policy that can decide nothing any more.
+    fn plan_within(
+        &mut self,
+        graph: &TrainingGraph,
+        room: Room,
+        oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError>;
+}
+
+/// The executor, as whoever looks for a plan asks it.
+pub trait Oracle {
+    /// What an iteration under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
+    /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
+    ///
+    /// # Errors
+    /// Why there is none, such as memory that nothing frees.
+    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError>;
+}
+
+/// What an iteration took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// How long it was.
+    pub time: Nanos,
+    /// The most that was in memory.
+    pub peak: Bytes,
+    /// Operators that ran again.
+    pub recomputed: u64,
+}
+
 /// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ComputingBudget {
     /// So many percent of it.
     Percent(u64),
@@ -141,7 +180,8 @@ impl ComputingBudget {
 }
 
 /// Whose statistics a batch normalisation takes where a mini-batch is trained in parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum BatchStatistics {
     /// Each part's own, as frameworks do it.
     #[default]
@@ -152,7 +192,7 @@ pub enum BatchStatistics {
 }
 
 /// What a policy runs on the DSP, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offload {
     /// Whether each node runs there.
     pub on_dsp: Vec<bool>,
@@ -194,6 +234,11 @@ impl IterationPlan {
         self.kept_scales.insert(tensor);
     }
 
+    /// The tensors that keep theirs.
+    pub fn kept_scales(&self) -> impl Iterator<Item = TensorId> {
+        self.kept_scales.iter()
+    }
+
     /// Whether the scale of `tensor` is taken anew.
     pub fn rescales(&self, tensor: TensorId) -> bool {
         !self.kept_scales.contains(tensor)
@@ -201,7 +246,8 @@ impl IterationPlan {
 }
 
 /// How a tensor with a later backward use is to be held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Holding {
     /// Whole, in memory.
     Keep,
@@ -236,7 +282,8 @@ impl Want {
 }
 
 /// How a policy gives memory back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Relief {
     /// Drop the tensor; it is computed again at its use.
     Rematerialise(TensorId),
@@ -245,12 +292,29 @@ pub enum Relief {
     ShrinkMicroBatch(u64),
     /// Store a quantised tensor with fewer bits, in place.
     Requantise(TensorId, u8),
+    /// Quantise a tensor that is whole in memory, as the schedule says.
+    Quantise(TensorId, u8),
     /// Give up the weight gradients that need the tensor, for this iteration.
     Skip(TensorId),
     /// Compress the tensor; it is decompressed at its use.
     Compress(TensorId),
     /// Write the tensor to flash; it is read at its use.
     Swap(TensorId),
+}
+
+impl Relief {
+    /// The tensor that gives way; `None` if samples do.
+    pub const fn tensor(&self) -> Option<TensorId> {
+        match *self {
+            Self::ShrinkMicroBatch(_) => None,
+            Self::Rematerialise(tensor)
+            | Self::Requantise(tensor, _)
+            | Self::Quantise(tensor, _)
+            | Self::Skip(tensor)
+            | Self::Compress(tensor)
+            | Self::Swap(tensor) => Some(tensor),
+        }
+    }
 }
 
 /// What a policy learns from an iteration.

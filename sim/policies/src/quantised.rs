@@ -6,11 +6,11 @@
 use haversack_devices::Bytes;
 use haversack_kernels::quantise::{Bits, Grouping, Layout, packed_bytes};
 use haversack_workloads::{Element, Extent, Need, Phase, Role, TensorId, TrainingGraph};
-
-use crate::ElementBytes;
+use serde::{Deserialize, Serialize};
 
 /// Which saved tensors a policy can reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// Those that modules keep: a framework's hooks do not see what functional code saves.
     Modules,
@@ -19,7 +19,8 @@ pub enum Reach {
 }
 
 /// How often a tensor is stored that several operators keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Copies {
     /// Once for each module that keeps it, since modules know nothing of each other.
     PerModule,
@@ -28,7 +29,8 @@ pub enum Copies {
 }
 
 /// Where the minimum, the maximum and the importance of a tensor are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Control {
     /// In kernels of their own that read the tensor again, one statistic at a time.
     OwnKernels,
@@ -38,7 +40,8 @@ pub enum Control {
 }
 
 /// Who packs in forward and unpacks in backward (DAF, section 3.3 and table 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Packing {
     /// The GPU does both.
     Gpu,
@@ -61,7 +64,8 @@ impl Packing {
 }
 
 /// How values become codes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rounding {
     /// To the nearest (DAF, equation 1).
     #[default]
@@ -71,7 +75,7 @@ pub enum Rounding {
 }
 
 /// An arena of pages for quantised tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArenaPlan {
     /// Bytes of a page.
     pub page: Bytes,
@@ -80,7 +84,7 @@ pub struct ArenaPlan {
 }
 
 /// The rules by which a policy stores quantised tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantisation {
     /// Which tensors.
     pub reach: Reach,
@@ -88,6 +92,8 @@ pub struct Quantisation {
     pub copies: Copies,
     /// Whether dropout's masks are drawn again from their seed instead of being kept.
     pub redraw_masks: bool,
+    /// Whether operators of the policy's own write signs and masks as bits while they run; otherwise a kernel packs them.
+    pub writes_signs: bool,
     /// Who computes statistics.
     pub control: Control,
     /// Who packs.
@@ -96,6 +102,15 @@ pub struct Quantisation {
     pub rounding: Rounding,
     /// Where: in an arena of their own, or wherever the framework's allocator puts them.
     pub arena: Option<ArenaPlan>,
+}
+
+/// The sizes of elements in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElementBytes {
+    /// Of a value that mixed precision may make smaller.
+    pub value: u64,
+    /// Of a dropout mask.
+    pub mask: u64,
 }
 
 /// The bits of a tensor that is stored as it was made.

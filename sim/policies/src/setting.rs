@@ -5,6 +5,8 @@ use std::cell::LazyCell;
 use haversack_devices::{Bytes, FactorConstants, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
+use crate::{ElementBytes, Room};
+
 /// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.
 pub type Learned = serde_json::Value;
 
@@ -25,6 +27,8 @@ pub struct Setting<'a> {
     pub beside: Bytes,
     /// The most that an operator borrows beside tensors while it runs.
     pub workspace: Bytes,
+    /// The memory that an iteration may take.
+    pub room: Room,
     /// Bytes that saved tensors may take.
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
@@ -55,6 +59,7 @@ impl<'a> Setting<'a> {
             elements: ElementBytes { value: 4, mask: 1 },
             beside: Bytes::ZERO,
             workspace: Bytes::ZERO,
+            room: Room::default(),
             activation_budget: None,
             time_budget: None,
             dsp: None,
@@ -91,21 +96,20 @@ impl<'a> NodeTimes<'a> {
     }
 }
 
-/// The sizes of elements in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElementBytes {
-    /// Of a value that mixed precision may make smaller.
-    pub value: u64,
-    /// Of a dropout mask.
-    pub mask: u64,
-}
-
-/// What compressing and swapping tensors costs, as profiled before the first iteration.
+/// What compressing, swapping and packing tensors and running smaller parts costs, as profiled before the first iteration.
 pub trait RestoreProfile {
     /// `tensor` compressed, at `samples` samples; `None` if no codec reaches it.
     fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression>;
     /// `bytes` swapped to flash; `None` if the device has none.
     fn swapping(&self, bytes: Bytes) -> Option<Swapping>;
+    /// Packing `values` values to `bits` bits each on the processor that trains, and unpacking them.
+    fn packing(&self, _values: u64, _bits: u8) -> Swapping {
+        Swapping::default()
+    }
+    /// What each node takes alone with `samples` samples; nothing where that is not known.
+    fn times_at(&self, _samples: u64) -> Vec<Nanos> {
+        Vec::new()
+    }
 }
 
 /// A tensor compressed.

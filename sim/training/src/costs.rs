@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::{Bytes, Cost, CpuCores, Nanos, Precision, ProcessorKind};
-use haversack_policies::{Compression, Control, ElementBytes, Packing, Quantisation, Quantised, RestoreProfile, WHOLE};
+use haversack_policies::{
+    Compression, Control, ElementBytes, Packing, Quantisation, Quantised, RestoreProfile, Storage, WHOLE,
+};
 use haversack_workloads::{Need, NodeId, Phase, TensorId, TrainingGraph};
 
 use crate::error::{Result, Stop};
@@ -110,6 +112,15 @@ impl<'a> RunCosts<'a> {
         self.quantiser.as_ref().ok_or_else(|| Stop::illegal("quantise a tensor".to_owned(), reason))
     }
 
+    /// Bytes of `tensor` with `bits` bits a value, and the number of its values.
+    ///
+    /// # Errors
+    /// As [`RunCosts::quantiser`].
+    pub(crate) fn stored(&self, tensor: TensorId, bits: u8, samples: u64) -> Result<(Bytes, u64), Stop> {
+        let stored = &self.quantiser()?.stored;
+        Ok((stored.bytes(tensor, bits, samples), stored.values(tensor, samples)))
+    }
+
     /// Bytes of what stays of a tensor that is given up: what a ReLU needs of it.
     pub(crate) fn signs(&self, tensor: TensorId, samples: u64) -> Bytes {
         self.quantiser.as_ref().map_or(Bytes::ZERO, |quantiser| quantiser.stored.bytes(tensor, 0, samples))
@@ -125,11 +136,18 @@ impl<'a> RunCosts<'a> {
         Ok(cost)
     }
 
+    /// Whether what is stored of a tensor is enough for `node`: signs do not serve an operator that runs again on values.
+    pub(crate) fn serves(&self, node: NodeId, tensor: TensorId, tensors: &Tensors<'_>) -> bool {
+        let Some(Storage::Quantised(bits)) = tensors.storage(tensor) else { return true };
+        let has_values = bits == WHOLE || (bits > 0 && self.values(tensor, tensors).1 > 0);
+        has_values || self.graph.nodes[node as usize].need_of(tensor) != Need::Values
+    }
+
     /// Whether `node` needs the values of a tensor in memory that is stored otherwise.
     pub(crate) fn reads_values(&self, node: NodeId, tensor: TensorId, tensors: &Tensors<'_>) -> bool {
         let node = &self.graph.nodes[node as usize];
         match tensors.storage(tensor) {
-            Some(haversack_policies::Storage::Quantised(bits)) => {
+            Some(Storage::Quantised(bits)) => {
                 let within = node.phase == Phase::Backward && self.unpacked_within(tensor);
                 !within && bits != WHOLE && node.need_of(tensor) == Need::Values
             }

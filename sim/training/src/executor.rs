@@ -19,7 +19,7 @@ use haversack_kernels::KernelError;
 use haversack_memory::{Allocator, CachingAllocator, ExactAllocator, PoolAllocator};
 use haversack_numerics::{MiniBatch, Rule};
 use haversack_policies::{
-    IterationPlan, IterationSummary, Operations, PlanAhead, Policy, Quantised, Schedule, Storage, WHOLE,
+    IterationPlan, IterationSummary, Operations, Oracle, PlanAhead, Policy, Quantised, Schedule, Storage, WHOLE,
 };
 use haversack_workloads::{NodeId, Phase, Role, TensorId};
 use statistics::Statistics;
@@ -38,7 +38,8 @@ use crate::phone::{PhoneInUse, SECOND, Threads};
 use crate::setting::{activation_budget, element_bytes, memory_budget};
 use crate::tensors::{Limits, Tensors, Values};
 use crate::{
-    AllocatorKind, Held, Job, Lesson, Machine, Observe, PeakReport, PlanReport, Record, RunError, SpanKind, StoreError,
+    AllocatorKind, Fidelity, Held, Job, Lesson, Machine, Observe, PeakReport, PlanReport, Record, RunError, SpanKind,
+    StoreError,
 };
 
 /// Tensors listed at the peak.
@@ -52,6 +53,8 @@ pub(crate) struct Executor<'a> {
     policy: &'a mut dyn Policy,
     /// What plans ahead; `None` if the policy decides everything as memory runs short.
     planner: Option<Box<dyn PlanAhead>>,
+    /// What it tries plans on.
+    oracle: &'a dyn Oracle,
     /// What the policy had decided by itself when that was last charged.
     decided: Operations,
     /// What the policy has fixed for the iteration under way.
@@ -72,6 +75,8 @@ pub(crate) struct Executor<'a> {
     learning: Option<Learning<'a>>,
     /// Samples of the mini-batch that micro-batches have ended with.
     done: u64,
+    /// What the run has given up of its gradients: before anything was held, and so far.
+    fidelity: [Fidelity; 2],
     /// The number of iterations that have begun.
     iterations: usize,
     /// The plans that the policy had, and what they took.
@@ -88,6 +93,7 @@ impl<'a> Executor<'a> {
         policy: &'a mut dyn Policy,
         codec: &'a CodecProfile<'a>,
         lesson: Option<&Lesson<'a>>,
+        oracle: &'a dyn Oracle,
     ) -> Result<Self> {
         let (rule, planner) = (schedule.budget_rule.take(), schedule.planner.take());
         let schedule: &Schedule = schedule;
@@ -97,6 +103,7 @@ impl<'a> Executor<'a> {
             AllocatorKind::Caching => Box::new(CachingAllocator::new(Bytes::MAX)),
             AllocatorKind::Pool => Box::new(PoolAllocator::new(Bytes::MAX)),
         };
+        let precision = schedule.precision.unwrap_or(job.precision);
         let limits = Limits {
             memory: memory_budget(machine, job, Nanos::ZERO),
             activations: job.budgets.activations,
@@ -135,9 +142,10 @@ impl<'a> Executor<'a> {
             job,
             policy,
             planner,
+            oracle,
             decided: Operations::default(),
             plan: IterationPlan::new(schedule.micro_batch),
-            costs: RunCosts::new(machine, graph, schedule.precision.unwrap_or(job.precision), rules, codec),
+            costs: RunCosts::new(machine, graph, precision, rules, codec),
             clock: Clock::new(machine.device.dram().bandwidth, machine.workers())?,
             tensors,
             lanes: Lanes::new(
@@ -150,6 +158,7 @@ impl<'a> Executor<'a> {
             statistics: Statistics::new(schedule.batch_statistics, graph),
             learning,
             done: 0,
+            fidelity: [Fidelity::of(job.graph, graph, precision); 2],
             iterations: 0,
             plans: Vec::new(),
             record: Record::default(),
@@ -202,6 +211,7 @@ impl<'a> Executor<'a> {
     /// them.
     pub(crate) fn into_end(self, record: &mut Record) {
         (record.ended, record.plans) = (self.clock.now(), self.plans);
+        (record.fidelity, record.flash_written) = (self.fidelity[1], self.lanes.flash.written);
         if let Some(mut phone) = self.phone {
             record.track = phone.track(record.ended).filter(|_| self.job.observe.phone);
             record.planned = phone.planned;
@@ -217,20 +227,20 @@ impl<'a> Executor<'a> {
 
     /// One iteration, from a micro-batch of `first` samples if the policy does not want another.
     pub(crate) fn iteration(&mut self, first: u64) -> Result<Record> {
+        self.iterations += 1;
+        self.begin_iteration()?;
         self.plan = IterationPlan::new(first);
         let importance = self.learning.as_ref().and_then(|learning| learning.importance.as_ref());
-        match (importance, self.job.measured.get(self.iterations)) {
+        match (importance, self.job.measured.get(self.iterations - 1)) {
             (Some(importance), _) => self.plan.importance.extend(importance.averages()),
             (None, Some(measured)) => self.plan.importance.clone_from(measured),
             (None, None) => {}
         }
         self.tell_factors();
-        self.iterations += 1;
         let (measured, factors) = (self.plan.importance.clone(), self.plan.factors.clone());
         self.policy.begin_iteration(&mut self.plan)?;
         self.keep_factors();
         let first = self.plan.micro_batch;
-        self.begin_iteration()?;
         if first == 0 || first > self.job.batch {
             return Err(RunError::IllegalAction {
                 action: format!("begin with a micro-batch of {first}"),
@@ -326,6 +336,12 @@ impl<'a> Executor<'a> {
         let record = &mut self.record;
         record.peak_growth = record.peak_memory.saturating_sub(self.tensors.take_baseline());
         record.given_up = self.tensors.given_up();
+        let [before, fidelity] = &mut self.fidelity;
+        let given_up = before.gradients_given_up + record.given_up;
+        fidelity.gradients_given_up = fidelity.gradients_given_up.max(given_up);
+        if record.micro_batches.len() > 1 && self.statistics.are_taken() {
+            fidelity.batch_statistics = Some(self.statistics.of);
+        }
         if let Some(packer) = &mut self.lanes.packer {
             record.peak_staging = packer.take_peak_staging();
         }

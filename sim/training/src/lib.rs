@@ -73,10 +73,10 @@ pub use machine::packing::{BOUND as CODEC_BOUND, ratio_of as codec_ratio_of};
 pub use machine::{Machine, MachineError, Trains};
 pub use phone::{AtRest, Phone, WatchedSample, watch};
 pub use record::{
-    BoundBy, Breakdown, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan, PlanReport, Record, Stalls,
-    StoredForms, ThreadStates, ThreadTime, TrainerKill,
+    BoundBy, Breakdown, Fidelity, FidelityClass, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan,
+    PlanReport, Record, Stalls, StoredForms, ThreadStates, ThreadTime, TrainerKill,
 };
-pub use run::{least_memory, least_that_works, simulate, train};
+pub use run::{Tries, least_memory, least_that_works, simulate, train, try_plan};
 pub use setting::with_setting;
 pub use tensors::{GivesBack, StoreError};
 pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Pressure, Span, SpanKind, Timeline};

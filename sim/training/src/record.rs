@@ -3,10 +3,12 @@
 //! What an iteration takes once the first is over: the mean of those after it.
 
 mod bound;
+mod fidelity;
 mod phone;
 
 pub(crate) use bound::OperatorTimes;
 pub use bound::{BoundBy, OperatorTime};
+pub use fidelity::{Fidelity, FidelityClass};
 pub(crate) use phone::Watch;
 pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};
 
@@ -190,6 +192,10 @@ pub struct Record {
     pub saved_after_cut: Option<Bytes>,
     /// Weight gradients that were given up.
     pub given_up: u64,
+    /// What the run gives up of its gradients, over all its iterations.
+    pub fidelity: Fidelity,
+    /// Bytes of tensors that the run has swapped to flash, over all its iterations.
+    pub flash_written: Bytes,
     /// Energy of the iteration, above the idle device.
     pub energy: Joules,
     /// The sizes of the micro-batches, in order.

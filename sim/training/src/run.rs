@@ -1,9 +1,9 @@
 //! A run: its iterations, one after the other, and what heat leaves between them; and the smallest memory budget with which
 //! a policy gets through one.
 
-use haversack_devices::{Bytes, ensure};
+use haversack_devices::{AllocatorKind, Bytes, ensure};
 use haversack_numerics::{MiniBatch, Rule};
-use haversack_policies::{Policy, PolicyError};
+use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Tried};
 
 use crate::error::Result;
 use crate::executor::Executor;
@@ -11,7 +11,7 @@ use crate::governors::Governors;
 use crate::machine::packing::CodecProfile;
 use crate::record::Taken;
 use crate::setting::{Told, with_codec};
-use crate::{Job, Lesson, Machine, Observe, Record, RunError};
+use crate::{Budgets, Job, Lesson, Machine, Observe, Record, RunError};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;
@@ -55,7 +55,7 @@ fn run<T>(
     ensure!(job.batch != 0, RunError::EmptyBatch);
     let on_phone = job.phone.map(|_| machine.clone().faulted_by_a_kernel());
     let machine = on_phone.as_ref().unwrap_or(machine);
-    let codec = CodecProfile::new(machine, job.graph);
+    let codec = CodecProfile::new(machine, job.graph, job.precision);
     let before = || job.measured.first().map(Vec::as_slice);
     let importance = lesson.as_ref().map(|lesson| &lesson.importance[..]).or_else(before);
     let importance = importance.filter(|measured| !measured.is_empty());
@@ -65,7 +65,8 @@ fn run<T>(
     let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let micro_batch = schedule.micro_batch;
-    let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref())?;
+    let oracle = Tries { machine, job };
+    let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref(), &oracle)?;
     executor.start()?;
     if let Some(lesson) = &mut lesson {
         executor.learn_from(lesson);
@@ -93,6 +94,36 @@ fn run<T>(
     record.iterations = times;
     executor.into_end(&mut record);
     Ok(record)
+}
+
+/// A job on a machine, as planners try what they find: one iteration, every tensor in its own exact piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Tries<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The job, whose budgets are the planner's.
+    pub job: &'a Job<'a>,
+}
+
+impl Oracle for Tries<'_> {
+    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError> {
+        let Room { memory, activations } = room;
+        let budgets = Budgets { memory, activations, time: self.job.budgets.time, ..Budgets::default() };
+        let job = Job { budgets, iterations: 1, ambient: None, phone: None, ..self.job.clone() };
+        let job =
+            Job { observe: Observe::default(), allocator: AllocatorKind::Exact, measured: &[], factors: &[], ..job };
+        let record = simulate(self.machine, &job, policy).map_err(|error| PolicyError::Plan(error.to_string()))?;
+        Ok(Tried { time: record.iteration, peak: record.peak_memory, recomputed: record.recomputed })
+    }
+}
+
+/// One iteration of `job` by `plan`: what it takes is what whoever looks for a plan asks.
+///
+/// # Errors
+/// As [`simulate`]: memory that the plan does not fit, and a plan for something else.
+pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> {
+    let job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
+    simulate(machine, &job, &mut Planned::new(plan))
 }
 
 /// The smallest feasible memory budget of `job`, whatever its own budget, to a thousandth, rounded up.

@@ -2,7 +2,7 @@
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_policies::quantised::working_memory;
-use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Setting};
+use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Room, Setting};
 use haversack_workloads::NodeId;
 
 use crate::machine::packing::CodecProfile;
@@ -21,7 +21,7 @@ pub(crate) struct Told<'a> {
 
 /// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
 pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
-    with_codec(machine, job, &CodecProfile::new(machine, job.graph), Told::default(), ask)
+    with_codec(machine, job, &CodecProfile::new(machine, job.graph, job.precision), Told::default(), ask)
 }
 
 /// The same where the codec is profiled already, and data may have told more.
@@ -47,6 +47,7 @@ pub(crate) fn with_codec<T>(
         elements: element_bytes(machine, job),
         beside: machine.library_workspace(),
         workspace: (0..job.graph.nodes.len()).map(workspace).max().unwrap_or_default(),
+        room: Room { memory: memory_budget(machine, job, Nanos::ZERO), activations: job.budgets.activations },
         activation_budget: activation_budget(machine, job, Nanos::ZERO),
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),

@@ -8,7 +8,7 @@ use super::parameters::Parameters;
 use super::plan::Operations;
 use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
-use crate::{MemoryView, Setting};
+use crate::{MemoryView, Policy, PolicyError, Relief, Setting, Want};
 
 /// Chooses what gives way.
 #[derive(Clone, Debug)]
@@ -66,6 +66,14 @@ impl Chooser {
     pub(super) fn freed(&self, tensor: TensorId, bytes: Bytes, technique: Technique, samples: u64) -> Bytes {
         let compressed = || self.costs.compression(tensor, samples).map_or(bytes, |found| found.bytes);
         if technique == Technique::Compress { bytes.saturating_sub(compressed()) } else { bytes }
+    }
+}
+
+/// Decides by itself as memory runs short, which is how plans are made.
+impl Policy for Chooser {
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        let chosen = self.choose(want.bytes(), memory);
+        Ok(chosen.into_iter().map(|(tensor, technique)| technique.relief(tensor)).collect())
     }
 }
 

@@ -8,7 +8,6 @@ use haversack_devices::calibration::Digest;
 use haversack_devices::units::Bytes;
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::planning::Room;
 pub use crate::planning::{Operations, Planner, Treatments};
@@ -42,39 +41,6 @@ pub struct Plan {
     steps: Vec<Step>,
     /// Of all before it.
     checksum: Digest,
-}
-
-/// Why a plan cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PlanError {
-    /// No choice of tensors makes room.
-    #[error("no plan fits {room}: {shortfall} are missing before {node}")]
-    Infeasible {
-        /// The operator.
-        node: String,
-        /// What is missing.
-        shortfall: Bytes,
-        /// The budget.
-        room: Room,
-    },
-    /// Operators are computed again and again.
-    #[error("no plan fits {room}: before {node} {recomputed} operators were computed again")]
-    Thrashing {
-        /// The operator.
-        node: String,
-        /// How many were.
-        recomputed: u64,
-        /// The budget.
-        room: Room,
-    },
-    /// It is for another graph or another batch.
-    #[error("the plan is for another graph or batch ({found}); expected one for {expected}")]
-    OtherGraph {
-        /// Of what it is for.
-        found: Digest,
-        /// Of the graph at hand.
-        expected: Digest,
-    },
 }
 
 impl Plan {

@@ -6,11 +6,11 @@ use haversack_workloads::{TensorId, TrainingGraph};
 
 use super::choice::Chooser;
 use super::parameters::Parameters;
-use super::plan::{Plan, PlanError};
-use super::planner::Walk;
-use crate::planning::Room;
+use super::plan::{Plan, Step};
+use crate::planning::{Operations, Room};
 use crate::restore::Technique;
 use crate::setting::Setting;
+use crate::{Oracle, PolicyError, Recorder, Relief, plan};
 
 /// Bytes of a number of the profile, as a client sends it.
 const NUMBER: u64 = 4;
@@ -20,9 +20,6 @@ const NUMBER: u64 = 4;
 #[must_use]
 pub struct Profile {
     pub(super) chooser: Chooser,
-    batch: u64,
-    /// What is in memory beside tensors.
-    beside: Bytes,
     graph: Digest,
     digest: Digest,
     /// Operators of the graph.
@@ -39,19 +36,23 @@ impl Profile {
         let beside = setting.beside;
         let own = allowed.chain(switches).chain([beside.0]).chain(chooser.costs.numbers());
         let (digest, operators) = (Digest::of(own), setting.graph.nodes.len() as u64);
-        Self { batch: setting.batch, beside, graph, digest, operators, chooser }
+        Self { graph, digest, operators, chooser }
     }
 
-    /// A plan for `graph`, of which this is the profile, within `room`.
+    /// A plan for `graph`, of which this is the profile, within `room`: what the chooser gives up where a run of `oracle` is
+    /// short of memory.
     ///
     /// # Errors
-    /// A room that no choice of tensors fits, and another graph than the profile's.
-    pub fn plan(&self, graph: &TrainingGraph, room: Room) -> Result<Plan, PlanError> {
-        let (found, expected) = (digest_of(graph, self.batch), self.graph);
-        if found != expected {
-            return Err(PlanError::OtherGraph { found: expected, expected: found });
-        }
-        let (steps, operations) = Walk::new(graph, self.batch, self.beside, room, self.chooser.clone()).run()?;
+    /// A room that no choice of tensors fits.
+    pub fn plan(&self, graph: &TrainingGraph, room: Room, oracle: &dyn Oracle) -> Result<Plan, PolicyError> {
+        let mut chooser = self.chooser.clone();
+        let mut recorder = Recorder::new(&mut chooser);
+        let tried = oracle.run(&mut recorder, room)?;
+        let recorded = recorder.into_plan()?;
+        let steps = recorded.iterations.iter().flat_map(|iteration| &iteration.steps).flat_map(steps).collect();
+        let chosen = chooser.operations();
+        let ran = graph.nodes.len() as u64 + tried.recomputed;
+        let operations = Operations { operators: chosen.operators + ran, ..chosen };
         Ok(Plan::new(self.graph, self.digest, room, operations, steps))
     }
 
@@ -64,6 +65,21 @@ impl Profile {
     pub fn bytes(&self) -> Bytes {
         Bytes(NUMBER * (self.operators + 2) + size_of::<u64>() as u64)
     }
+}
+
+/// What gives way by a step of a recorded run.
+fn steps(step: &plan::Step) -> Vec<Step> {
+    let plan::Action::Relieve(reliefs) = &step.action else { return Vec::new() };
+    let of = |relief: &Relief| {
+        let (tensor, technique) = match *relief {
+            Relief::Rematerialise(tensor) => (tensor, Technique::Recompute),
+            Relief::Compress(tensor) => (tensor, Technique::Compress),
+            Relief::Swap(tensor) => (tensor, Technique::Swap),
+            _ => return None,
+        };
+        Some(Step { before: step.before, tensor, technique })
+    };
+    reliefs.iter().filter_map(of).collect()
 }
 
 /// Of all that a plan depends on in a graph: who reads and writes what, of which size.

@@ -2,11 +2,11 @@
 
 use crate::setting::setting;
 use haversack_devices::units::{Bytes, Nanos};
+use haversack_policies::ElementBytes;
 use haversack_policies::daf::{BITS, Daf, Parameters};
 use haversack_policies::elastictrainer::ElasticTrainer;
 use haversack_policies::importance::{Metric, Worth, of_saved, skippable};
 use haversack_policies::quantised::{ArenaPlan, Control, Packing, Quantisation, Quantised};
-use haversack_policies::setting::ElementBytes;
 use haversack_policies::{
     Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Setting, TensorState, Want, registry,
 };

@@ -2,11 +2,11 @@
 
 use crate::setting::setting;
 use haversack_devices::units::Bytes;
+use haversack_policies::ElementBytes;
 use haversack_policies::actnn::{ActNn, RULES};
 use haversack_policies::fixed8::Fixed8;
 use haversack_policies::importance::{Metric, Worth, gradients_in_order, of_gradients, of_saved, skippable};
 use haversack_policies::quantised::{Control, Copies, Packing, Quantisation, Quantised, Reach, working_memory};
-use haversack_policies::setting::ElementBytes;
 use haversack_policies::{Holding, MemoryView, Policy, registry};
 use haversack_testing::GraphBuilder;
 use haversack_workloads::training_graph::{Element, Need};
@@ -19,6 +19,7 @@ const EVERYTHING: Quantisation = Quantisation {
     reach: Reach::Everything,
     copies: Copies::PerTensor,
     redraw_masks: true,
+    writes_signs: true,
     control: Control::Fused,
     packing: Packing::Unified,
     rounding: haversack_policies::quantised::Rounding::Nearest,

@@ -81,7 +81,7 @@ impl Executor<'_> {
 
     /// What the policy is told of scale factors before an iteration: as the one before left them.
     pub(super) fn tell_factors(&mut self) {
-        if let Some(told) = self.job.factors.get(self.iterations) {
+        if let Some(told) = self.job.factors.get(self.iterations - 1) {
             self.plan.factors.clone_from(told);
         } else if self.learning.as_ref().is_some_and(|learning| learning.program.is_in_integers())
             && let Some(values) = self.tensors.values()

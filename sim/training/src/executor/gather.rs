@@ -112,7 +112,7 @@ impl Executor<'_> {
             if self.stack.holds(input) {
                 continue;
             }
-            if self.tensors.storage(input).is_some() {
+            if self.tensors.storage(input).is_some() && self.costs.serves(node, input, &self.tensors) {
                 stored.push(input);
             } else if self.tensors.is_whole(input) {
                 self.stack.lock(input, &mut self.tensors);

@@ -47,11 +47,8 @@ impl Executor<'_> {
                 Holding::Skip => return self.give_up(tensor, node),
                 Holding::Compress => return self.compress(tensor, node),
                 Holding::Swap => return self.swap_out(tensor),
-                Holding::Quantise(bits) if !matches!(bits, 1..=8 | 16 | WHOLE) => {
-                    let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
-                    return Err(Stop::illegal(action, "it has 1 to 8, 16 or 32"));
-                }
                 Holding::Quantise(bits) => {
+                    self.check_bits(tensor, bits)?;
                     if self.place(tensor, bits, node)? {
                         return self.pack(tensor, bits);
                     }
@@ -71,7 +68,7 @@ impl Executor<'_> {
     /// Finds room for a tensor with `bits` bits a value; `false` if others had to give way first, since the policy may
     /// by then want it otherwise.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
-        let bytes = self.costs.quantiser()?.stored.bytes(tensor, bits, self.tensors.samples);
+        let (bytes, values) = self.costs.stored(tensor, bits, self.tensors.samples)?;
         let within = self.tensors.limits.activations.unwrap_or(Bytes::MAX);
         // What was held whole can only get smaller.
         let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
@@ -79,6 +76,7 @@ impl Executor<'_> {
         if shortfall == Bytes::ZERO {
             match self.tensors.pack(tensor, bits, bytes) {
                 Ok(effects) => {
+                    self.note_bits(bits, values);
                     self.charge_paging(effects)?;
                     self.note_memory(node);
                     return Ok(true);
@@ -97,8 +95,13 @@ impl Executor<'_> {
         let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let control = quantiser.rules.control;
         let (values, all) = (quantiser.stored.values(tensor, samples), quantiser.stored.packed_values(tensor, samples));
+        let signs = quantiser.stored.parts(tensor, samples).map_or(0, |parts| parts.bits);
+        if bits != WHOLE && signs > 0 && !quantiser.rules.writes_signs {
+            let cost = self.costs.machine.signs_cost(self.tensors.size(tensor), signs);
+            self.spend(&cost, SpanKind::Packing)?;
+        }
         if values == 0 || bits == WHOLE {
-            // Signs and masks are written by the operator itself, and so is a tensor that is not packed.
+            // A tensor that is not packed is written where it lies by the operator itself.
             self.tensors.drop_whole(tensor);
             return Ok(());
         }
@@ -135,6 +138,7 @@ impl Executor<'_> {
         let Some(compression) = self.costs.compression(tensor, self.tensors.samples) else {
             return Err(self.refused("compress", tensor, "the stack has no codec"));
         };
+        self.fidelity[1].note_codec();
         let bytes = self.tensors.compress(tensor).map_err(|error| self.lost(tensor, error))?;
         let bytes = bytes.unwrap_or(compression.bytes);
         let moved = self.tensors.size(tensor) + bytes;
@@ -189,6 +193,29 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn check_bits(&self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
+        let action = || format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
+        ensure!(matches!(bits, 1..=8 | 16 | WHOLE), Stop::illegal(action(), "it has 1 to 8, 16 or 32"));
+        Ok(())
+    }
+
+    /// Quantises a tensor that is whole in memory, group after group, so that it leaves as its codes arrive.
+    pub(super) fn quantise(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<(), Stop> {
+        self.check_candidate(tensor, "quantise")?;
+        self.check_bits(tensor, bits)?;
+        let (bytes, values) = self.costs.stored(tensor, bits, self.tensors.samples)?;
+        self.note_bits(bits, values);
+        let cost = self.costs.machine.packing_cost(values, bits);
+        self.spend(&cost, SpanKind::Packing)?;
+        match self.tensors.quantise_in_place(tensor, bits, bytes) {
+            Ok(effects) => self.charge_paging(effects)?,
+            Err(NoPlace::Lost(error)) => return Err(self.lost(tensor, error)),
+            Err(_) => return Err(self.refused("quantise", tensor, "its codes have no room")),
+        }
+        self.note_memory(node);
+        Ok(())
+    }
+
     /// Stores a tensor with fewer bits; one that was held whole is packed soon, one that is not held yet will be asked
     /// about again.
     pub(super) fn requantise(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
@@ -197,8 +224,8 @@ impl Executor<'_> {
             return Ok(());
         }
         self.await_packer(|packer| !packer.works_on(tensor))?;
-        let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
-        let (bytes, values) = (quantiser.stored.bytes(tensor, bits, samples), quantiser.stored.values(tensor, samples));
+        let (bytes, values) = self.costs.stored(tensor, bits, self.tensors.samples)?;
+        self.note_bits(bits, values);
         let held = self.tensors.bits(tensor);
         if bits > held {
             let action = format!("store {} with {bits} bits a value", self.tensors.graph.tensor(tensor).name);
@@ -208,6 +235,13 @@ impl Executor<'_> {
         let moved = Bytes((values * u64::from(held + bits)).div_ceil(8));
         let cost = self.costs.machine.copying(Bytes(moved.0 / 2));
         Ok(self.spend(&cost, SpanKind::Packing)?)
+    }
+
+    /// Of `values` values backward finds so many bits each; what has none of them is given up, and not stored.
+    fn note_bits(&mut self, bits: u8, values: u64) {
+        if values > 0 && bits > 0 {
+            self.fidelity[1].note_bits(bits);
+        }
     }
 
     /// System calls and copying of the arena take time.

@@ -8,17 +8,18 @@ use haversack_policies::{Holding, Operations, Planner, Planning, Relief, Room, W
 use haversack_workloads::{Extent, Need, NodeId, Phase, Role, TensorId};
 
 use super::Executor;
+use super::walk::streams;
 use crate::error::{Result, Stop};
 use crate::phone::PhoneInUse;
 use crate::tensors::NoPlace;
 use crate::{PlanReport, RunError, SpanKind};
 
 impl Executor<'_> {
-    /// Has the planner see to its plan. The first comes with the model, before the first iteration, so that nobody waits.
+    /// Has the planner see to its plan, before anything is fixed for the iteration. The first comes with the model, before the first iteration, so that nobody waits.
     pub(super) fn plan(&mut self) -> Result {
         let room = self.room();
         let Some(planner) = &mut self.planner else { return Ok(()) };
-        let Some(planning) = planner.plan_within(self.tensors.graph, room)? else { return Ok(()) };
+        let Some(planning) = planner.plan_within(self.tensors.graph, room, self.oracle)? else { return Ok(()) };
         let time = self.costs.machine.planning_time(&planning);
         let began = self.clock.now();
         if !self.plans.is_empty() && time.is_some_and(|time| time > Nanos::ZERO) {
@@ -193,11 +194,14 @@ impl Executor<'_> {
     fn apply(&mut self, reliefs: Vec<Relief>, node: NodeId) -> Result<(), Stop> {
         for relief in reliefs {
             match relief {
-                Relief::Requantise(tensor, _) | Relief::Skip(tensor) if !self.tensors.uses.is_saved(tensor) => {
+                Relief::Requantise(tensor, _) | Relief::Quantise(tensor, _) | Relief::Skip(tensor)
+                    if !self.tensors.uses.is_saved(tensor) =>
+                {
                     let action = format!("make tensor {tensor} smaller");
                     return Err(Stop::illegal(action, "forward does not save it for backward"));
                 }
                 Relief::Requantise(tensor, bits) => self.requantise(tensor, bits)?,
+                Relief::Quantise(tensor, bits) => self.quantise(tensor, bits, node)?,
                 Relief::Skip(tensor) => self.give_up(tensor, node)?,
                 Relief::Compress(tensor) => self.compress(tensor, node)?,
                 Relief::Swap(tensor) => self.swap_out(tensor)?,
@@ -221,6 +225,11 @@ impl Executor<'_> {
         if samples == 0 || samples >= current {
             let action = format!("shrink the micro-batch of {current} to {samples}");
             return Err(Stop::illegal(action, "a micro-batch shrinks to at least one sample and fewer than it has"));
+        }
+        let (graph, at) = (self.tensors.graph, self.tensors.at as usize);
+        if self.done + current == self.job.batch && graph.nodes[..at].iter().any(|node| streams(graph, node)) {
+            let action = format!("shrink the micro-batch of {current} to {samples}");
+            return Err(Stop::illegal(action, "weights have taken its gradients already, which are streamed"));
         }
         ensure!(self.clock.phase() == Phase::Forward, Stop::Restart(samples));
         self.clock.discard(current - samples, current);

@@ -4,7 +4,7 @@
 //! each normalisation's mean and deviation, which the parts are normalised by then. In backward a part counts for
 //! itself: the two sums that its normalisations take of gradients are over its own samples.
 
-use haversack_devices::Bytes;
+use haversack_devices::{Bytes, OperatorKind};
 use haversack_memory::Allocation;
 use haversack_policies::BatchStatistics;
 use haversack_workloads::{Element, Node, NodeId, Phase, Role, TensorId, TrainingGraph};
@@ -14,27 +14,38 @@ use crate::error::{RunError, Stop};
 use crate::timeline::SpanKind;
 
 /// The statistics that an iteration normalises by.
-#[derive(Default)]
 pub(super) struct Statistics {
-    /// Batch normalisations, in order; empty if each part takes its own statistics.
+    pub(super) of: BatchStatistics,
+    /// Batch normalisations, in order; of those that are composed of several nodes, the ones that average over samples.
     normalisations: Vec<NodeId>,
     /// Where their statistics lie from the beginning of an iteration to its end.
     block: Option<Allocation>,
 }
 
 impl Statistics {
-    /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance.
+    /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance, or,
+    /// where the graph is composed of smaller operations, that reduce samples to what no longer depends on their number.
+    /// Of these the last is the loss.
     pub(super) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
         let is_average = |&id: &TensorId| {
             let tensor = graph.tensor(id);
             tensor.role == Role::Buffer && tensor.element != Element::Whole
         };
         let moves = |node: &Node| node.inputs.iter().filter(|&id| is_average(id)).count() == 2;
-        let all = (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Forward && moves(node));
-        match of {
-            BatchStatistics::Part => Self::default(),
-            BatchStatistics::Whole => Self { normalisations: all.map(|(id, _)| id).collect(), block: None },
-        }
+        let grows = |&id: &TensorId| graph.tensor(id).bytes.per_sample > 0;
+        let reduces = |node: &Node| {
+            let is_composed = node.step.is_none() && node.work.kind == OperatorKind::Reduction;
+            is_composed && node.inputs.iter().any(grows) && !node.outputs.iter().any(grows)
+        };
+        let forward = || (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Forward);
+        let loss = forward().last().map(|(id, _)| id);
+        let all = forward().filter(|(id, node)| moves(node) || (Some(*id) != loss && reduces(node)));
+        Self { of, normalisations: all.map(|(id, _)| id).collect(), block: None }
+    }
+
+    /// Whether there is any normalisation by statistics of samples.
+    pub(super) const fn are_taken(&self) -> bool {
+        !self.normalisations.is_empty()
     }
 
     fn are_of(&self, node: NodeId) -> bool {
@@ -45,7 +56,8 @@ impl Statistics {
 impl Executor<'_> {
     /// Takes the statistics of the whole mini-batch, if it is normalised by them.
     pub(super) fn take_statistics(&mut self) -> Result<(), Stop> {
-        let Some(&last) = self.statistics.normalisations.last() else { return Ok(()) };
+        let is_whole = self.statistics.of == BatchStatistics::Whole;
+        let Some(&last) = self.statistics.normalisations.last().filter(|_| is_whole) else { return Ok(()) };
         self.give_statistics_back();
         self.in_phase(Phase::Forward, Self::admit_all_samples)?;
         for id in 0..=last {
@@ -72,12 +84,15 @@ impl Executor<'_> {
         self.statistics.block.is_some() && self.statistics.are_of(id)
     }
 
-    /// The tensors that hold the statistics of a batch normalisation: what it makes for backward beside its output.
+    /// The tensors that hold the statistics of a batch normalisation: what it makes that does not grow with samples.
     pub(super) fn statistics_of(&self, id: NodeId) -> impl Iterator<Item = TensorId> + use<> {
-        let (graph, uses) = (self.tensors.graph, &self.tensors.uses);
+        let graph = self.tensors.graph;
+        let is_fixed = |&output: &TensorId| {
+            let tensor = graph.tensor(output);
+            tensor.role == Role::Activation && tensor.bytes.per_sample == 0
+        };
         let outputs = graph.nodes[id as usize].outputs.iter().copied();
-        let aside = outputs.skip(1).filter(|&output| uses.is_saved(output));
-        aside.collect::<Vec<_>>().into_iter()
+        outputs.filter(is_fixed).collect::<Vec<_>>().into_iter()
     }
 
     /// The whole mini-batch comes in.

@@ -1,12 +1,18 @@
 //! The story of a micro-batch: node after node of forward and backward; then the update.
 
 use haversack_devices::{Bytes, Cost, Nanos, ProcessorKind};
-use haversack_workloads::{NodeId, Phase, Role, TensorId};
+use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 
 use super::Executor;
 use crate::error::{Result, Stop};
 use crate::governors::LoadGovernor;
 use crate::{SpanKind, StoredForms};
+
+/// Whether a node applies a gradient to its weight within backward.
+pub(super) fn streams(graph: &TrainingGraph, node: &Node) -> bool {
+    let is_weight = |&id: &TensorId| matches!(graph.tensor(id).role, Role::Parameter { .. });
+    node.phase == Phase::Backward && node.outputs.iter().any(is_weight)
+}
 
 impl Executor<'_> {
     /// Forward and backward of one micro-batch; returns how many samples it ended with.
@@ -79,7 +85,8 @@ impl Executor<'_> {
     }
 
     fn walk(&mut self) -> Result<(), Stop> {
-        for (id, node) in (0..).zip(&self.tensors.graph.nodes) {
+        let graph = self.tensors.graph;
+        for (id, node) in (0..).zip(&graph.nodes) {
             if node.phase == Phase::Update {
                 break;
             }
@@ -90,6 +97,9 @@ impl Executor<'_> {
             if self.is_given_up(id) {
                 self.clock.enter(node.phase);
                 self.pass_over(id);
+            } else if streams(graph, node) && self.done + self.tensors.samples < self.job.batch {
+                // Its gradient is not whole before the last part, and is summed until then.
+                self.tensors.advance(id, self.clock.now());
             } else {
                 self.in_phase(node.phase, |run| run.run_scheduled(id))?;
             }
@@ -142,10 +152,12 @@ impl Executor<'_> {
         for tensor in node.uses() {
             if self.tensors.is_dead(tensor) {
                 self.tensors.evict(tensor, false);
+            } else if self.tensors.storage(tensor).is_some() {
+                if !self.tensors.is_locked(tensor) {
+                    self.tensors.drop_whole(tensor);
+                }
             } else if node.phase == Phase::Forward {
                 self.hold(tensor, id)?;
-            } else if self.tensors.storage(tensor).is_some() && !self.tensors.is_locked(tensor) {
-                self.tensors.drop_whole(tensor);
             }
         }
         Ok(())

@@ -106,6 +106,8 @@ pub(crate) struct FlashLane {
     until: Nanos,
     /// Whether the run has swapped anything.
     pub(crate) used: bool,
+    /// Bytes that it has written.
+    pub(crate) written: Bytes,
 }
 
 impl FlashLane {
@@ -129,6 +131,7 @@ impl FlashLane {
     /// Begins to write a tensor that is whole in memory, which takes `taken`; it leaves memory when it is written.
     pub(crate) fn write(&mut self, tensor: TensorId, taken: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) {
         self.used = true;
+        self.written += tensors.size(tensor);
         tensors.lock(tensor);
         self.writing.push((tensor, clock.schedule_in(taken, Event::Written(tensor))));
     }

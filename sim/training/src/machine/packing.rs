@@ -10,7 +10,7 @@
 
 use haversack_devices::{
     Bytes, BytesPerCycle, BytesPerSecond, CodecConstants, CodecRatios, CoreSelection, Cost, CpuCores, Frequency, Gpu,
-    Nanos, OperatorKind, Processor, StackOnGpu, Stalls,
+    Nanos, OperatorKind, Precision, Processor, StackOnGpu, Stalls,
 };
 use haversack_gpu::Machine as Simt;
 use haversack_gpu::baseline::framework;
@@ -53,7 +53,12 @@ impl Machine {
         self.stream(packing_traffic(values, bits), 1)
     }
 
-    /// Unpacking them likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for every row of a
+    /// Packing `signs` signs or masks of a tensor of `whole` bytes likewise, to a bit each.
+    pub(crate) fn signs_cost(&self, whole: Bytes, signs: u64) -> Cost {
+        self.stream(whole + code_bytes(signs, 1), 1)
+    }
+
+    /// Unpacking packed values likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for every row of a
     /// tile, all words over which that row is spread.
     pub(crate) fn unpacking_cost(&self, values: u64, bits: u8, packing: Packing) -> Cost {
         let row = self.product_tile();
@@ -168,6 +173,7 @@ pub const BOUND: f32 = 0.01;
 /// How many times smaller the tensors of a graph become, and how fast a machine compresses and swaps them.
 pub(crate) struct CodecProfile<'a> {
     graph: &'a TrainingGraph,
+    precision: Precision,
     /// What compressing comes to; `None` if the stack has no codec.
     codec: Option<Codec>,
     machine: &'a Machine,
@@ -182,8 +188,8 @@ struct Codec {
 }
 
 impl<'a> CodecProfile<'a> {
-    pub(crate) fn new(machine: &'a Machine, graph: &'a TrainingGraph) -> Self {
-        Self { graph, codec: Codec::new(machine, graph), machine }
+    pub(crate) fn new(machine: &'a Machine, graph: &'a TrainingGraph, precision: Precision) -> Self {
+        Self { graph, precision, codec: Codec::new(machine, graph), machine }
     }
 }
 
@@ -200,6 +206,16 @@ impl RestoreProfile for CodecProfile<'_> {
 
     fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
         self.machine.swapping(bytes)
+    }
+
+    fn packing(&self, values: u64, bits: u8) -> Swapping {
+        let [out, back] =
+            [self.machine.packing_cost(values, bits), self.machine.unpacking_cost(values, bits, Packing::Gpu)];
+        Swapping { out: out.alone(), back: back.alone() }
+    }
+
+    fn times_at(&self, samples: u64) -> Vec<Nanos> {
+        self.machine.times(self.graph, samples, self.precision)
     }
 }
 

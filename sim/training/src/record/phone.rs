@@ -80,6 +80,11 @@ impl PhoneSpan {
         self.counters.workingset_refault_anon + self.counters.workingset_refault_file
     }
 
+    /// Pages that were written to flash by reclaim.
+    pub const fn written_to_flash(&self) -> u64 {
+        self.counters.pswpout - self.counters.zram_out + self.counters.file_out
+    }
+
     /// Pages that were read from flash, for faults.
     pub const fn read_from_flash(&self) -> u64 {
         self.counters.pswpin - self.counters.zram_in + self.counters.file_in

@@ -1,6 +1,7 @@
 //! From one form of a tensor to another.
 
 use haversack_devices::Bytes;
+use haversack_memory::Allocation;
 use haversack_memory::pages::{Effects, PageError};
 use haversack_policies::{Form, Storage};
 use haversack_workloads::{Extent, Role, TensorId};
@@ -101,16 +102,7 @@ impl Tensors<'_> {
 
     /// Stores a tensor with `bits` bits a value, in the arena if there is one.
     pub(crate) fn pack(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
-        let (block, effects) = match &mut self.arena {
-            Some(arena) => {
-                let effects = arena.insert(tensor, bytes).map_err(|error| match error {
-                    PageError::Full { missing, .. } => NoPlace::Short(missing),
-                    other => NoPlace::Refused(other),
-                })?;
-                (None, effects)
-            }
-            None => (Some(self.allocator.allocate(bytes)?), Effects::default()),
-        };
+        let (block, effects) = self.place(tensor, bytes)?;
         if let Some(values) = &mut self.values {
             let bytes = values.pack(tensor, bits, self.register.samples, self.arena.is_some())?;
             if let Some(arena) = &mut self.arena {
@@ -122,6 +114,32 @@ impl Tensors<'_> {
         }
         self.stored(tensor, Stored { storage: Storage::Quantised(bits), bytes, block });
         Ok(effects)
+    }
+
+    /// The same of a tensor that leaves as its codes arrive.
+    pub(crate) fn quantise_in_place(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
+        let in_pages = self.arena.is_some();
+        let values = self.values.as_mut();
+        let codes = values.map(|values| values.pack(tensor, bits, self.register.samples, in_pages)).transpose()?;
+        self.drop_whole(tensor);
+        let (block, effects) = self.place(tensor, bytes)?;
+        if let Some((arena, codes)) = self.arena.as_mut().zip(codes) {
+            arena.write(tensor, &codes).map_err(NoPlace::Refused)?;
+        }
+        self.stored(tensor, Stored { storage: Storage::Quantised(bits), bytes, block });
+        Ok(effects)
+    }
+
+    /// Room for a tensor's codes: in the arena, or else a block.
+    fn place(&mut self, tensor: TensorId, bytes: Bytes) -> Result<(Option<Allocation>, Effects), NoPlace> {
+        let Some(arena) = &mut self.arena else {
+            return Ok((Some(self.allocator.allocate(bytes)?), Effects::default()));
+        };
+        let effects = arena.insert(tensor, bytes).map_err(|error| match error {
+            PageError::Full { missing, .. } => NoPlace::Short(missing),
+            other => NoPlace::Refused(other),
+        })?;
+        Ok((None, effects))
     }
 
     fn stored(&mut self, tensor: TensorId, stored: Stored) {

@@ -4,10 +4,12 @@
 mod by_hand;
 mod common;
 mod daf_store;
+mod fidelity;
 mod invariants;
 mod learning;
 mod offloading;
 mod phone;
+mod planned;
 mod pressure;
 mod quantised;
 mod restoring;

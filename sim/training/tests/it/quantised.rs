@@ -292,6 +292,7 @@ const RULES: Quantisation = Quantisation {
     reach: Reach::Everything,
     copies: Copies::PerTensor,
     redraw_masks: true,
+    writes_signs: true,
     control: Control::Fused,
     packing: Packing::Gpu,
     rounding: haversack_policies::quantised::Rounding::Nearest,

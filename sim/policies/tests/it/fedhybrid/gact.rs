@@ -1,10 +1,10 @@
 //! `gact`: bits of every tensor, and their mean.
 
 use haversack_devices::units::Bytes;
+use haversack_policies::ElementBytes;
 use haversack_policies::gact::{Gact, Level, Parameters, RULES, adapted};
 use haversack_policies::importance::Metric;
 use haversack_policies::quantised::Quantised;
-use haversack_policies::setting::ElementBytes;
 use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, registry};
 use haversack_workloads::training_graph::Need;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};

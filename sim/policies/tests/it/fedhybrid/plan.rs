@@ -1,7 +1,7 @@
 //! FedHybrid's plan: made by hand, sent, cached, stale, refused, and carried out.
 
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_policies::fedhybrid::plan::{Operations, Plan, PlanError, Planner, Step, Treatments};
+use haversack_policies::fedhybrid::plan::{Operations, Plan, Planner, Step, Treatments};
 use haversack_policies::fedhybrid::profile::Profile;
 use haversack_policies::fedhybrid::{FedHybrid, Parameters};
 use haversack_policies::original::Original;
@@ -9,7 +9,7 @@ use haversack_policies::planning::Room;
 use haversack_policies::restore::Technique;
 use haversack_policies::setting::Compression;
 use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
-use haversack_training::{Budgets, Job, Record, Wall, simulate, with_setting};
+use haversack_training::{Budgets, Job, Record, Tries, Wall, simulate, with_setting};
 use haversack_workloads::TensorId;
 
 use super::scene::Scene;
@@ -26,8 +26,10 @@ fn three_operators() -> Scene {
     Scene::new(&forward, &[&[3], &[2], &[1]], &[1, 10, 20, 30])
 }
 
-fn plan(scene: &Scene, memory: u64) -> Result<Plan, PlanError> {
-    Profile::new(&scene.setting(), Parameters::default()).plan(&scene.graph, room(memory))
+fn plan(scene: &Scene, memory: u64) -> Result<Plan, PolicyError> {
+    let (machine, job) = (chains::phone(), Job::plain(&scene.graph, 1));
+    let oracle = Tries { machine: &machine, job: &job };
+    Profile::new(&scene.setting(), Parameters::default()).plan(&scene.graph, room(memory), &oracle)
 }
 
 #[test]
@@ -55,16 +57,17 @@ fn three_operators_by_hand() {
     assert_eq!(plan(&scene, 60).unwrap().steps(), short.steps());
     // Operator 2 cannot run without 1 + 20 + 30 B.
     let error = plan(&scene, 50).unwrap_err();
-    assert!(matches!(error, PlanError::Infeasible { shortfall: Bytes(1), .. }), "{error}");
-    assert!(error.to_string().contains("no plan fits"), "{error}");
+    assert!(error.to_string().contains("1 B beyond a budget of 50 B"), "{error}");
 }
 
 #[test]
 fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     let scene = three_operators();
+    let (machine, job) = (chains::phone(), Job::plain(&scene.graph, 1));
+    let oracle = Tries { machine: &machine, job: &job };
     let planner = |parameters| FedHybrid::new(parameters).prepare(&scene.setting()).unwrap().planner.unwrap();
     let mut server = planner(Parameters::default());
-    let mut plan_within = |room| server.plan_within(&scene.graph, room).unwrap();
+    let mut plan_within = |room| server.plan_within(&scene.graph, room, &oracle).unwrap();
     let first = plan_within(room(60)).unwrap();
     assert_eq!((first.planner, first.room), (Planner::Server, room(60)));
     assert!(first.operations.operators > 0 && first.sent > Bytes::ZERO);
@@ -81,7 +84,7 @@ fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     assert_eq!(plan_within(Room::default()), None);
     // The device sends itself nothing.
     let mut own = planner(Parameters { planner: Planner::Phone, ..Parameters::default() });
-    let made = own.plan_within(&scene.graph, room(60)).unwrap().unwrap();
+    let made = own.plan_within(&scene.graph, room(60), &oracle).unwrap().unwrap();
     assert_eq!((made.operations, made.sent, made.received), (first.operations, Bytes::ZERO, Bytes::ZERO));
 }
 
@@ -116,8 +119,9 @@ fn a_run_by_a_plan_is_the_run_that_deciding_as_memory_runs_short_is() {
             let Ok(online) = simulate(&machine, &job, &mut Online(FedHybrid::new(Parameters::default()))) else {
                 continue;
             };
+            let oracle = Tries { machine: &machine, job: &job };
             let made = with_setting(&machine, &job, |setting| {
-                Profile::new(setting, Parameters::default()).plan(&graph, room(memory.0)).unwrap()
+                Profile::new(setting, Parameters::default()).plan(&graph, room(memory.0), &oracle).unwrap()
             });
             let own = simulate(&machine, &job, &mut FedHybrid::new(Parameters::default())).unwrap();
             assert_eq!(own.plans.len(), 1);
@@ -152,8 +156,10 @@ fn the_price_of_a_plan_grows_with_the_graph() {
     let price = |operators: usize| {
         let graph = chains::network(operators, 4);
         let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap().peak_memory;
-        let made = with_setting(&machine, &Job::plain(&graph, BATCH), |setting| {
-            Profile::new(setting, Parameters::default()).plan(&graph, room(whole.0 / 2)).unwrap()
+        let job = Job::plain(&graph, BATCH);
+        let oracle = Tries { machine: &machine, job: &job };
+        let made = with_setting(&machine, &job, |setting| {
+            Profile::new(setting, Parameters::default()).plan(&graph, room(whole.0 / 2), &oracle).unwrap()
         });
         (made.operations().operators, made.operations().scores, made.bytes())
     };

@@ -175,7 +175,9 @@ impl<'g> Coding<'g> {
         }
         let mut values = self.meter.floats(len);
         let copy = parts.copy_bytes(of.bits) as usize;
-        self.unpack(of.bits, &bytes[..copy.min(bytes.len())], &mut values)?;
+        // Of signs alone there are no values: whoever reads some computes them again.
+        let bits = if copy == 0 { 0 } else { of.bits };
+        self.unpack(bits, &bytes[..copy.min(bytes.len())], &mut values)?;
         if self.is_exponential(of.tensor, of.bits) {
             values.iter_mut().for_each(|value| *value = ln(*value));
         }
