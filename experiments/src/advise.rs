@@ -170,6 +170,7 @@ impl Advice {
         if self.fitting().next().is_some() {
             let _ = write!(text, "\nthese policies fit, by {}\n{}", self.by.word(), self.table());
             text += "* no other that fits and is as faithful is both faster and smaller\n";
+            text.extend(self.bound());
             text += "Time, energy and memory are simulated, accuracy is not: what is not exact may cost some.\n";
         }
         let others = |refused: bool| self.candidates.iter().filter(move |candidate| is_other(candidate, refused));
@@ -184,6 +185,18 @@ impl Advice {
             let _ = write!(text, "\n{title}\n{table}");
         }
         text
+    }
+
+    /// What no exact plan beats, on the stack of the fastest that there is.
+    fn bound(&self) -> Option<String> {
+        let exact = self
+            .fitting()
+            .filter(|candidate| candidate.fits().is_some_and(|results| results.fidelity == FidelityClass::Exact));
+        let fastest = exact.min_by(|a, b| a.rank(By::Time).total_cmp(&b.rank(By::Time)))?;
+        let bound = quantities::time(Nanos::from_seconds(fastest.fits()?.lower_bound_s?));
+        let within = fastest.memory_budget.map(|budget| format!(" within {}", quantities::size(budget)));
+        let (stack, _) = fastest.runs_as.as_ref()?;
+        Some(format!("No exact plan trains this{} under {bound} on {stack}.\n", within.unwrap_or_default()))
     }
 
     fn heading(&self) -> String {
@@ -337,6 +350,8 @@ impl Candidate {
             "fidelity": of(|results| json!(results.fidelity)),
             "gradients_given_up": of(|results| json!(results.gradients_given_up)),
             "least_bits": of(|results| json!(results.least_bits)),
+            "lower_bound_s": of(|results| json!(results.lower_bound_s)),
+            "optimality_gap": of(|results| json!(results.optimality_gap)),
             "memory_budget_bytes": self.memory_budget.map(|bytes| bytes.0),
             "least_memory_bytes": self.outcome.least_memory.map(|bytes| bytes.0),
             "reason": self.outcome.reason,

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use haversack_devices::{Bytes, Celsius, Form, Nanos, Precision, System};
 use haversack_policies::{self as policies, Policy, PolicyError, Recorder, original, registry};
-use haversack_training::{AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, simulate, with_setting};
+use haversack_training::{
+    AllocatorKind, Allowed, Budgets, Job, Machine, Observe, Record, RunError, least_time, simulate, with_setting,
+};
 use haversack_workloads::autograd::{differentiate, forward_alone};
 use haversack_workloads::express::express;
 use haversack_workloads::lowering::lower;
@@ -206,6 +208,16 @@ impl Plan {
     pub(crate) fn run_under(&self, system: &System) -> Option<Record> {
         let resolved = self.resolved.under_system(system)?;
         Self { resolved, ..self.clone() }.run().ok()
+    }
+
+    /// The least time of plans that are as faithful as the run of `record`, within the memory that it kept to; `None` where
+    /// there is no such bound.
+    pub fn least_time(&self, record: &Record) -> Option<Nanos> {
+        let mut job = self.job();
+        if let Some(memory) = self.device_memory().filter(|memory| record.peak_memory <= *memory) {
+            job.budgets.bound(memory);
+        }
+        least_time(self.machine(), &job, Allowed::like(record)?)
     }
 
     /// The time of an iteration of the policy's own graph in which nothing is short, from the costs of its operators.

@@ -7,7 +7,7 @@ use clap::Args;
 use haversack_devices::{Bytes, ConstantEntry, Nanos};
 use haversack_reports::table::three_digits;
 use haversack_reports::{Axis, BarSeries, Bars, Column, Figure, Panel, TextTable};
-use haversack_training::RunError;
+use haversack_training::{Record, RunError};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use crate::checked::doubt;
 use crate::output::{Format, Plot, note};
 use crate::progress::{Amount, Progress};
 use crate::quantities::{self, Unit, percent};
-use crate::run::Results;
 use crate::scenario::{Holder, ScenarioFlags, World, moved, workload};
 use crate::{Cache, Plan, Result, Scenario};
 
@@ -70,8 +69,8 @@ struct Figures {
 
 impl Figures {
     fn of(plan: &Plan) -> Result<Self, RunError> {
-        let Results { iteration_time_s, energy_j, peak_memory_bytes, .. } = Results::new(plan, &plan.run()?);
-        Ok(Self { iteration_time_s, energy_j, peak_memory_bytes })
+        let Record { iteration, energy, peak_memory, .. } = plan.run()?;
+        Ok(Self { iteration_time_s: iteration.seconds(), energy_j: energy.0, peak_memory_bytes: peak_memory.0 })
     }
 
     /// Time, energy and memory, in this order.

@@ -3,7 +3,7 @@
 use haversack_devices::Bytes;
 use haversack_devices::text::aside;
 use haversack_policies::PolicyError;
-use haversack_training::RunError;
+use haversack_training::{RunError, least_room};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -184,10 +184,14 @@ impl Plan {
         advice: impl Fn(LeastBudget) -> String,
     ) -> PlanError {
         let least = self.least_budget(cache);
-        let advice = match &least {
+        let mut advice = match &least {
             Ok(least) => advice(*least),
             Err(error) => format!("no budget works: {error}"),
         };
+        let floor = least_room(self.machine(), &self.job());
+        if self.budgets.memory.is_some_and(|budget| budget < floor) {
+            advice += &format!("; no plan fits in less than {floor}, whatever decides it");
+        }
         PlanError::Infeasible { what, cause: Box::new(cause), advice, least: least.ok() }
     }
 }

@@ -18,6 +18,8 @@ struct Ended<'a> {
     record: &'a Record,
     /// Zeros where the run was on no phone in use.
     phone: PhoneReport,
+    /// A time that no plan beats which is as faithful.
+    bound: Option<f64>,
 }
 
 impl Ended<'_> {
@@ -127,6 +129,13 @@ figures! {
     /// Whose statistics batch normalisations take: `part` where each micro-batch its own, else `whole`.
     #[serde(default)]
     batch_statistics: BatchStatistics = run.record.fidelity.batch_statistics.unwrap_or(BatchStatistics::Whole);
+    /// A time that no plan beats which is as faithful, and keeps off flash if this run does; `None` of
+    /// integers and where gradients are given up.
+    #[serde(default)]
+    lower_bound_s: Option<f64> = run.bound;
+    /// How much longer the run takes, as a share of that.
+    #[serde(default)]
+    optimality_gap: Option<f64> = run.bound.map(|bound| seconds(run.record.iteration) / bound - 1.0);
     /// Samples of each micro-batch.
     micro_batches: Vec<u64> = run.record.micro_batches.clone();
     /// Seconds by part, in the order of [`Results::parts`].
@@ -138,7 +147,8 @@ figures! {
 impl Results {
     /// The figures of `record`, a run of `plan`.
     pub fn new(plan: &Plan, record: &Record) -> Self {
-        Self::of(&Ended { plan, record, phone: record.phone.clone().unwrap_or_default() })
+        let bound = plan.least_time(record).map(seconds).filter(|bound| *bound > 0.0);
+        Self::of(&Ended { plan, record, phone: record.phone.clone().unwrap_or_default(), bound })
     }
 
     /// What is given up of the gradients, a number a kind: see [`Fidelity::losses`].

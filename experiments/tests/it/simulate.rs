@@ -53,6 +53,8 @@ fn json_has_the_keys_that_scripts_rely_on() {
         "gradients_given_up",
         "least_bits",
         "batch_statistics",
+        "lower_bound_s",
+        "optimality_gap",
         "micro_batches",
         "breakdown",
         "bound_by",

@@ -293,6 +293,8 @@ class Simulation(TypedDict, total=False):
     gradients_given_up: int
     least_bits: int
     batch_statistics: str
+    lower_bound_s: Optional[float]
+    optimality_gap: Optional[float]
     micro_batches: List[int]
     breakdown: Breakdown
     bound_by: BoundBy

@@ -56,6 +56,7 @@ pub mod gact;
 pub mod importance;
 pub mod mandheling;
 pub mod melon;
+pub mod mincut;
 pub mod original;
 pub mod plan;
 pub mod planned;

@@ -10,8 +10,8 @@ mod gather;
 mod hold;
 mod pressure;
 mod restore;
-mod statistics;
-mod walk;
+pub(crate) mod statistics;
+pub(crate) mod walk;
 
 use gather::GatherStack;
 use haversack_devices::{Bytes, Cost, CpuCores, Fraction, Nanos, Power, Stalls};

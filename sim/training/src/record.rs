@@ -8,6 +8,7 @@ mod phone;
 
 pub(crate) use bound::OperatorTimes;
 pub use bound::{BoundBy, OperatorTime};
+pub(crate) use fidelity::codec_bits;
 pub use fidelity::{Fidelity, FidelityClass};
 pub(crate) use phone::Watch;
 pub use phone::{PhoneReport, PhoneSpan, Stalls, ThreadStates, TrainerKill};

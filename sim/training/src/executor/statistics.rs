@@ -14,7 +14,7 @@ use crate::error::{RunError, Stop};
 use crate::timeline::SpanKind;
 
 /// The statistics that an iteration normalises by.
-pub(super) struct Statistics {
+pub(crate) struct Statistics {
     pub(super) of: BatchStatistics,
     /// Batch normalisations, in order; of those that are composed of several nodes, the ones that average over samples.
     normalisations: Vec<NodeId>,
@@ -26,7 +26,7 @@ impl Statistics {
     /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance, or,
     /// where the graph is composed of smaller operations, that reduce samples to what no longer depends on their number.
     /// Of these the last is the loss.
-    pub(super) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
+    pub(crate) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
         let is_average = |&id: &TensorId| {
             let tensor = graph.tensor(id);
             tensor.role == Role::Buffer && tensor.element != Element::Whole
@@ -44,7 +44,7 @@ impl Statistics {
     }
 
     /// Whether there is any normalisation by statistics of samples.
-    pub(super) const fn are_taken(&self) -> bool {
+    pub(crate) const fn are_taken(&self) -> bool {
         !self.normalisations.is_empty()
     }
 

@@ -9,7 +9,7 @@ use crate::governors::LoadGovernor;
 use crate::{SpanKind, StoredForms};
 
 /// Whether a node applies a gradient to its weight within backward.
-pub(super) fn streams(graph: &TrainingGraph, node: &Node) -> bool {
+pub(crate) fn streams(graph: &TrainingGraph, node: &Node) -> bool {
     let is_weight = |&id: &TensorId| matches!(graph.tensor(id).role, Role::Parameter { .. });
     node.phase == Phase::Backward && node.outputs.iter().any(is_weight)
 }

@@ -91,10 +91,10 @@ impl Fidelity {
         self.least_bits = self.least_bits.min(bits);
     }
 
-    /// A tensor was compressed: its codec's error bound is that of rounding to so many bits, at least.
+    /// A tensor was compressed.
     pub(crate) fn note_codec(&mut self) {
         if !self.integer {
-            self.note_bits((0.5 / f64::from(BOUND) + 1.0).log2() as u8);
+            self.note_bits(codec_bits());
         }
     }
 
@@ -119,6 +119,11 @@ impl Fidelity {
         let skips = u64::from(self.gradients_given_up > 0);
         [skips, u64::from(self.integer), u64::from(WHOLE.saturating_sub(self.least_bits)), statistics]
     }
+}
+
+/// The bits a value to which rounding has at least the codec's error bound.
+pub(crate) fn codec_bits() -> u8 {
+    (0.5 / f64::from(BOUND) + 1.0).log2() as u8
 }
 
 #[cfg(test)]

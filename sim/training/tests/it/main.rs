@@ -7,6 +7,7 @@ mod daf_store;
 mod fidelity;
 mod invariants;
 mod learning;
+mod least_time;
 mod offloading;
 mod phone;
 mod planned;
