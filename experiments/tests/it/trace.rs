@@ -177,6 +177,19 @@ fn bad_lines_are_reported_and_end_only_a_strict_import() {
 }
 
 #[test]
+fn a_packed_file_that_breaks_off_is_an_error_and_gives_what_came_before() {
+    let folder = tempdir().unwrap();
+    let whole = fs::read(fixture("part-00000.SYNTHETIC.gz")).unwrap();
+    fs::write(folder.path().join("part-0.gz"), &whole[..whole.len() - 20]).unwrap();
+    let line = "trace import --kind carat part-0.gz --out c.parquet";
+    let output = call_in(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("error: part-0.gz:"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("breaks off or is damaged here"), "{}", stderr(&output));
+    assert!(read_parquet(&folder.path().join("c.parquet")).unwrap().height() > 0);
+}
+
+#[test]
 fn a_folder_stands_for_its_parts() {
     let folder = tempdir().unwrap();
     fs::create_dir_all(folder.path().join("data/x-json-rdd")).unwrap();
@@ -202,6 +215,11 @@ fn wrong_calls_are_refused_with_help() {
         ("import --kind carat none.gz --out o.parquet", &["none.gz cannot be read"]),
         ("import --kind carat empty --out o.parquet", &["empty", "part-*"]),
         ("import --kind tsinghua t.txt --out t.txt", &["t.txt is also read"]),
+        (
+            "import --kind perfetto t.txt --out o.parquet",
+            &["no row came out of 1 lines; is it --kind perfetto?", "t.txt:1: ts: expected a header"],
+        ),
+        ("import --kind lmkd t.txt --out o.parquet", &["no row came out of 1 lines; is it --kind lmkd?"]),
         ("import --kind tsinghua t.txt --out empty", &["--out: expected a file"]),
         ("import --kind tsinghua t.txt --out o.parquet --utc-offset 8", &["--utc-offset", "+03:30"]),
         ("import --kind tsinghua t.txt --out o.parquet --interval -1", &["--interval"]),
