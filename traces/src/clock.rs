@@ -110,15 +110,12 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<UtcTime> {
 pub(crate) fn parse_seconds(text: &str) -> Option<UtcTime> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let unit = match text.len() {
-        13 => 1_000_000,
-        16 => 1_000,
-        19 => 1,
+        13 if !text.contains('.') => 1_000_000,
+        16 if !text.contains('.') => 1_000,
+        19 if !text.contains('.') => 1,
         _ => return text.parse().ok().filter(|_| is_plain).and_then(from_seconds),
     };
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().ok().filter(|_| is_plain).and_then(from_seconds);
-    }
-    let nanos = text.parse::<i64>().ok()?.checked_mul(unit)?;
+    let nanos = text.parse::<i64>().ok().filter(|_| is_plain)?.checked_mul(unit)?;
     (nanos / 1_000_000_000 < LATEST).then_some(UtcTime(nanos))
 }
 

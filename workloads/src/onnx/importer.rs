@@ -235,12 +235,11 @@ impl<'a> Importer<'a> {
         let Some(tensor) = self.graph.initialisers.get(name) else {
             return Err(Fault::new(format!("reads '{name}', which is not made; expected a tensor")));
         };
-        // A layer's own weight that is a table does not train; a filter of each channel by itself is no layer's.
+        // A layer's own weight that is a table is frozen, but where the layer does without it.
         let by_itself = node.operator == "Conv" && index == 1 && tensor.dims.first() == node.int("group")?.as_ref();
-        let is_table = by_itself || matches!(node.operator.as_str(), "Einsum" | "Gather" | "MatMul");
-        let is_layer = is_weight(&node.operator, index) && !is_table;
-        let is_buffer =
-            self.status.get(name) == Some(&Status::Buffer) && (!is_layer || self.graph.lifted.contains(name));
+        let without = ["Einsum", "Gather", "GroupNormalization", "InstanceNormalization", "MatMul"];
+        let is_layer = is_weight(&node.operator, index) && !by_itself && !without.contains(&node.operator.as_str());
+        let is_buffer = self.status.get(name) == Some(&Status::Buffer) && !is_layer;
         let item = self.tensor(tensor, !is_buffer)?;
         self.items.insert(name.to_owned(), item.clone());
         Ok(Some(item))

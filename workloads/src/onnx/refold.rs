@@ -47,18 +47,12 @@ pub(super) fn refold(graph: &mut Graph) {
 struct View<'a> {
     graph: &'a Graph,
     makers: HashMap<&'a str, usize>,
-    readers: HashMap<&'a str, Vec<usize>>,
+    readers: HashMap<&'a str, Vec<(usize, usize)>>,
 }
 
 impl<'a> View<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, node) in graph.nodes.iter().enumerate() {
-            for name in &node.inputs {
-                readers.entry(name).or_default().push(place);
-            }
-        }
-        Self { graph, makers: graph.producers(), readers }
+        Self { graph, makers: graph.producers(), readers: graph.readers_by_name() }
     }
 
     /// The node that makes `name`, if it is of `operator`.
@@ -70,7 +64,7 @@ impl<'a> View<'a> {
     /// The only reader of the first output of `node`, if it is of `operator`, with its other input.
     fn reader(&self, node: &OnnxNode, operator: &str) -> Option<(usize, &'a OnnxNode, &'a str)> {
         let made = node.outputs.first()?;
-        let &[place] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let &[(place, _)] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let reader = self.graph.nodes.get(place)?;
         let [a, b] = reader.inputs.as_slice() else { return None };
         let other = if a == made { b } else { a };
@@ -159,7 +153,7 @@ impl<'a> View<'a> {
     /// `x → softplus → tanh`, times `x`.
     fn mish(&self, softplus: &OnnxNode) -> Option<(usize, OnnxNode)> {
         let made = softplus.outputs.first()?;
-        let &[only] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let &[(only, _)] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let tanh = self.graph.nodes.get(only).filter(|node| node.operator == "Tanh")?;
         self.gated(softplus, tanh, "Mish")
     }
@@ -294,7 +288,7 @@ impl<'a> View<'a> {
     /// A maximum whose places somebody reads, too.
     fn max(&self, max: &'a OnnxNode) -> Option<OnnxNode> {
         let axis = self.axis(max)?;
-        let readers = self.readers.get(max.input(0)?)?.iter().filter_map(|&reader| self.graph.nodes.get(reader));
+        let readers = self.readers.get(max.input(0)?)?.iter().filter_map(|&(reader, _)| self.graph.nodes.get(reader));
         let places = { readers }.find(|reader| reader.operator == "ArgMax")?;
         let same = places.int("axis").ok()?.unwrap_or(0) == axis;
         same.then(|| OnnxNode { operator: "MaxWithPlaces".to_owned(), ..max.clone() })
@@ -305,7 +299,7 @@ impl<'a> View<'a> {
         let turned = self.maker(squeeze.input(0)?, "Transpose")?;
         self.maker(turned.input(0)?, "Unsqueeze")?;
         let readers = self.readers.get(squeeze.outputs.first()?.as_str())?;
-        let looks = readers.iter().filter(|&&reader| self.graph.nodes[reader].operator == "Gather").count();
+        let looks = readers.iter().filter(|&&(reader, _)| self.graph.nodes[reader].operator == "Gather").count();
         let mut node = squeeze.clone();
         node.attributes.push(named("contiguous"));
         (looks == 3).then_some(node)

@@ -30,12 +30,16 @@ enum Batch<'a> {
 /// the file's own, if that is a number.
 pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<Samples> {
     let readers = graph.readers();
-    let read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
-    let Some(samples) = read.first() else {
+    let mut read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
+    if read.is_empty() {
         return Err(Fault::new("no operator reads an input; expected one that reads the samples"));
-    };
+    }
     let mut notes = Vec::new();
-    let shapes = read.iter().map(|input| dimensions(input, given)).collect::<Result<Vec<_>>>()?;
+    let mut shapes = read.iter().map(|input| dimensions(input, given)).collect::<Result<Vec<_>>>()?;
+    // A scalar, such as a rate, is no sample.
+    let first = shapes.iter().position(|shape| !shape.is_empty()).unwrap_or(0);
+    (read[..=first].rotate_right(1), shapes[..=first].rotate_right(1));
+    let samples = read[0];
     let names = shapes.iter().flatten().filter_map(|dim| dim.dim_param.as_deref());
     let batch = match ({ names }.find(|&name| name == BATCH), shapes.first().and_then(|shape| shape.first())) {
         (Some(name), _) => Batch::Named(name),
