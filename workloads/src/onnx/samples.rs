@@ -38,7 +38,8 @@ pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<
     let mut shapes = read.iter().map(|input| dimensions(input, given)).collect::<Result<Vec<_>>>()?;
     // A scalar, such as a rate, is no sample.
     let first = shapes.iter().position(|shape| !shape.is_empty()).unwrap_or(0);
-    (read[..=first].rotate_right(1), shapes[..=first].rotate_right(1));
+    read[..=first].rotate_right(1);
+    shapes[..=first].rotate_right(1);
     let samples = read[0];
     let names = shapes.iter().flatten().filter_map(|dim| dim.dim_param.as_deref());
     let batch = match ({ names }.find(|&name| name == BATCH), shapes.first().and_then(|shape| shape.first())) {

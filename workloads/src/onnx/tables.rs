@@ -85,14 +85,16 @@ fn is_bank(sizes: &[usize], numbers: &[f32]) -> bool {
 /// Whether every kernel of `taps` numbers is its own mirror image, or that with the other sign: blurs, edges, windowed
 /// waves.
 fn is_mirrored(taps: usize, numbers: &[f32]) -> bool {
-    let largest = numbers.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+    // Of what a kernel's largest number is, or a thousandth of the largest of all where a wave of zeros is rounded.
+    const EQUAL: f32 = 1e-4;
+    let largest = |numbers: &[f32]| numbers.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
+    let floor = largest(numbers) / 1e3;
     let mirrored = |kernel: &[f32]| {
+        let near = EQUAL * largest(kernel).max(floor);
         // A window of a period begins at its first number alone.
         [kernel, &kernel[1..]].iter().any(|part| {
-            [1.0, -1.0].iter().any(|sign| {
-                let pairs = part.iter().zip(part.iter().rev());
-                { pairs }.all(|(a, b)| f64::from((a - sign * b).abs()) <= CLOSE * f64::from(largest))
-            })
+            let like = |sign: f32| part.iter().zip(part.iter().rev()).all(|(a, b)| (a - sign * b).abs() <= near);
+            like(1.0) || like(-1.0)
         })
     };
     taps > 2 && numbers.chunks(taps).all(mirrored)
@@ -117,6 +119,8 @@ mod tests {
         assert!(is_mask(&table(|p, c| if c > p { -1e9 } else { 0.0 })));
         assert!(is_bank(&shape, &table(|p, c| (1.0 - (p as f32 - c as f32).abs() / 2.0).max(0.0))));
         assert!(is_mirrored(9, &[1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]) && is_mirrored(3, &[-1.0, 0.0, 1.0]));
+        // A kernel far smaller than another is looked at by itself.
+        assert!(!is_mirrored(3, &[1.0, 2.0, -1.0, 500.0, 3.0, 500.0]));
         // Numbers of a generator: no wave, no mask, no bank, no mirror.
         let drawn = table(|p, c| ((p * 8 + c) * 7919 % 101) as f32 / 50.0 - 1.0);
         assert!(!is_wave(&shape, &drawn) && !is_mask(&drawn) && !is_bank(&shape, &drawn) && !is_mirrored(8, &drawn));
