@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::lowering::node_counts;
-use haversack_workloads::{Network, Variant, onnx};
+use haversack_workloads::{Network, Variant};
 use serde_json::{Map, Value, json};
 
 use crate::output::{Format, note, print, print_json};
@@ -25,6 +25,15 @@ pub struct ModelOptions {
     /// The shape of a sample, such as 3x96x96 or 256 [default: the model's own]
     #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
     pub input: Option<String>,
+    /// The weights of a file that are trained, and no others: names, or patterns such as head.*, between commas
+    #[arg(long, value_name = "NAMES")]
+    pub trainable: Option<String>,
+    /// The weights of a file that are not trained, likewise
+    #[arg(long, value_name = "NAMES")]
+    pub frozen: Option<String>,
+    /// The outputs of a file that the loss is over [default: all that depend on a trained weight]
+    #[arg(long, value_name = "NAMES")]
+    pub outputs: Option<String>,
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -48,31 +57,22 @@ pub fn run(options: &ModelOptions) -> Result<()> {
         .map(str::parse)
         .transpose()
         .map_err(|error| wrong(Key::Input, Fault::Quantity(error)))?;
-    let network = load(model, input.as_ref())?;
+    let names = [&options.trainable, &options.frozen, &options.outputs].map(Option::as_deref);
+    let network = workload::network(model, &workload::reading(input.as_ref(), names), None)?;
+    network.notes.iter().for_each(|sentence| note(sentence));
     if overflows(&network, samples) {
         return Err(CommandError::input(format!("{samples} samples of {model} are more than can be counted")));
     }
     let counts = count(&network, samples);
     let nodes = node_counts(&network)?;
     match options.format {
-        Format::Json => print_json(&to_json(&counts, nodes)?),
+        Format::Json => print_json(&to_json(&network, &counts, nodes)?),
         Format::Text => {
             let shape = input.or_else(|| workload::own_input(model));
             let shape = shape.map_or_else(String::new, |shape| format!(", input {shape}"));
             print(&text(&format!("{model}, batch {samples}{shape}"), &counts, nodes))
         }
     }
-}
-
-fn load(model: &str, input: Option<&InputShape>) -> Result<Network> {
-    if !workload::is_file(model) {
-        return Ok(workload::network(model, input, None)?);
-    }
-    let imported = onnx::read(model.as_ref(), input.map(|input| input.0.as_slice()))?;
-    for assumed in &imported.notes {
-        note(assumed);
-    }
-    Ok(imported.network)
 }
 
 /// Whether any figure could pass what an integer holds.
@@ -85,9 +85,10 @@ fn overflows(network: &Network, samples: u64) -> bool {
     flops.max(bytes) > u128::from(u64::MAX >> 4)
 }
 
-fn to_json(counts: &Counts, nodes: [u64; 4]) -> Result<Value> {
+fn to_json(network: &Network, counts: &Counts, nodes: [u64; 4]) -> Result<Value> {
     let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| (variant.id().to_owned(), json!(nodes)));
     let mut value = serde_json::to_value(counts).map_err(CommandError::failed)?;
+    value["missing_parameters"] = json!(network.missing);
     value["co_nodes"] = variants.collect::<Map<String, Value>>().into();
     Ok(value)
 }

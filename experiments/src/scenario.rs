@@ -38,6 +38,8 @@ pub use world::{Holder, World, moved};
 
 use std::path::Path;
 
+use haversack_workloads::onnx::Reading;
+
 use crate::Cache;
 
 impl Scenario {
@@ -116,6 +118,12 @@ impl Scenario {
             }
         }
         mistakes.finish()
+    }
+
+    /// How the network is read, if it is a file's.
+    pub(crate) fn reading(&self) -> Reading {
+        let names = [&self.trainable, &self.frozen, &self.outputs].map(Option::as_deref);
+        workload::reading(self.input.as_ref(), names)
     }
 
     /// An error about `key`, with whoever gave it.

@@ -320,11 +320,32 @@ class FromTorch(unittest.TestCase):
     def stub(self, export):
         torch = types.ModuleType("torch")
         torch.onnx = types.SimpleNamespace(export=export, TrainingMode=types.SimpleNamespace(TRAINING="training"))
+        torch.nn = types.SimpleNamespace(Parameter=types.SimpleNamespace)
         return mock.patch.dict(sys.modules, {"torch": torch})
 
     def module(self):
-        module = mock.Mock(spec=["train", "training"], training=False)
+        module = mock.Mock(spec=["train", "training", "named_buffers", "state_dict"], training=False)
+        module.named_buffers.return_value = []
+        module.state_dict.return_value = {}
         return module
+
+    def test_what_is_frozen_and_what_is_no_parameter_is_in_the_file(self):
+        def export(module, samples, path, **options):
+            Path(path).write_bytes((EXAMPLES / "network.onnx").read_bytes())
+
+        def states(trains):
+            module = self.module()
+            names = ["w1", "b1", "w2", "b2", "w3", "b3"]
+            module.state_dict.return_value = {
+                name: types.SimpleNamespace(requires_grad=name in trains) for name in names
+            }
+            with self.stub(export):
+                network = haversack.from_torch(module, types.SimpleNamespace(shape=(8, 3, 32, 32)))
+            return haversack.simulate(device="pixel-6", model=network, batch=8)
+
+        whole, head = states(["w1", "w2", "w3"]), states(["w3"])
+        self.assertLess(head["peak_memory_bytes"], whole["peak_memory_bytes"])
+        self.assertLess(head["backward_s"], whole["backward_s"])
 
     def test_what_pytorch_exports_is_simulated(self):
         asked = {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeZone, Timelike};
 use chrono_tz::Tz;
 
 use crate::UtcTime;
@@ -105,10 +105,49 @@ pub(crate) fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
 
-/// Seconds since 1970 in digits, with or without a fraction.
+/// Seconds since 1970 in digits, with or without a fraction; thirteen digits are milliseconds (`date +%s%3N`), sixteen
+/// microseconds, nineteen nanoseconds.
 pub(crate) fn parse_seconds(text: &str) -> Option<UtcTime> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|_| is_plain).and_then(from_seconds)
+    let unit = match text.len() {
+        13 if !text.contains('.') => 1_000_000,
+        16 if !text.contains('.') => 1_000,
+        19 if !text.contains('.') => 1,
+        _ => return text.parse().ok().filter(|_| is_plain).and_then(from_seconds),
+    };
+    let nanos = text.parse::<i64>().ok().filter(|_| is_plain)?.checked_mul(unit)?;
+    (nanos / 1_000_000_000 < LATEST).then_some(UtcTime(nanos))
+}
+
+/// What `date` prints by default: `Sat Nov 28 03:36:00 UTC 2026`, or with the day before the month and the year behind it,
+/// in twelve hours or not. A zone that is neither UTC nor a number is `offset`.
+fn parse_date(text: &str, offset: UtcOffset) -> Option<UtcTime> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (front, clock, behind) = match *words.as_slice() {
+        [_, month, day, clock, ref behind @ .., year] if year.len() == 4 => ([month, day, year], clock, behind),
+        [_, day, month, year, clock, ref behind @ ..] => ([month, day, year], clock, behind),
+        _ => return None,
+    };
+    let [month, day, year] = front;
+    let date = NaiveDate::parse_from_str(&format!("{year} {month} {day}"), "%Y %b %d").ok()?;
+    let (local, rest) = time_of_day(date, clock)?;
+    let (half, zone) = match behind {
+        [half @ ("AM" | "PM"), zone @ ..] => (Some(*half), zone),
+        zone => (None, zone),
+    };
+    let hour = local.hour();
+    let local = match half {
+        Some("PM") if hour < 12 => local.with_hour(hour + 12)?,
+        Some("AM") if hour == 12 => local.with_hour(0)?,
+        _ => local,
+    };
+    let offset = match zone {
+        ["UTC" | "GMT" | "Z"] => UtcOffset::default(),
+        [zone] => zone.parse().unwrap_or(offset),
+        [] => offset,
+        _ => return None,
+    };
+    offset.utc(local).filter(|_| rest.is_empty())
 }
 
 /// The number in the `count` digits of `text` from `from` on; `None` if anything else stands there.
@@ -150,9 +189,10 @@ pub(crate) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime,
     Some((time, text.get(end..)?))
 }
 
-/// A calendar time as text has it: with its own zone (`Z`, `+0330`) where it states one, else at `offset`.
+/// A calendar time as text has it, or as `date` prints it: with its own zone (`Z`, `+0330`) where it states one, else at
+/// `offset`.
 pub fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
-    let (local, zone) = calendar(text)?;
+    let Some((local, zone)) = calendar(text) else { return parse_date(text, offset) };
     match zone.trim() {
         "" => offset.utc(local),
         "Z" | "UTC" => UtcOffset::default().utc(local),
@@ -192,9 +232,34 @@ mod tests {
     }
 
     #[test]
+    fn what_date_prints_is_a_time() {
+        // 2018-01-16 18:01:05 is 17547 * 86400 + 18 * 3600 + 65.
+        let time = Some(UtcTime::from_seconds(1_516_125_665));
+        for text in [
+            "Tue Jan 16 18:01:05 UTC 2018",
+            "Tue Jan 16 18:01:05 2018",
+            "Tue 16 Jan 2018 06:01:05 PM UTC",
+            "Tue Jan 16 21:31:05 +0330 2018",
+        ] {
+            assert_eq!(parse_calendar(text, UtcOffset::default()), time, "{text}");
+        }
+        assert_eq!(parse_calendar("Tue Jan 16 19:01:05 CET 2018", UtcOffset::hours(1)), time);
+        for wrong in ["Tue Jan 36 18:01:05 UTC 2018", "Tue Jan 16 18:01 UTC 2018", "MemFree: 5 kB", "Tue Jan 16 2018"] {
+            assert_eq!(parse_calendar(wrong, UtcOffset::default()), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn seconds_keep_their_fraction_and_have_bounds() {
         assert_eq!(parse_seconds("1443336825.25"), Some(UtcTime(1_443_336_825_250_000_000)));
-        for wrong in ["-1", "1443336825000", "1e9", "inf", "NaN", "", "1.2.3"] {
+        for (text, nanos) in [
+            ("1443336825250", 1_443_336_825_250_000_000),
+            ("1443336825250001", 1_443_336_825_250_001_000),
+            ("1443336825250001002", 1_443_336_825_250_001_002),
+        ] {
+            assert_eq!(parse_seconds(text), Some(UtcTime(nanos)), "{text}");
+        }
+        for wrong in ["-1", "14433368250", "9443336825000", "1e9", "inf", "NaN", "", "1.2.3"] {
             assert_eq!(parse_seconds(wrong), None, "{wrong}");
         }
     }

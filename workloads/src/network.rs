@@ -123,6 +123,10 @@ pub struct Network {
     pub nodes: Vec<OperatorNode>,
     /// The loss, once there is one.
     pub loss: Option<ValueId>,
+    /// What the file that it was imported from left open and how it was taken, a sentence each.
+    pub notes: Vec<String>,
+    /// The parameters that the file names and its graph lacks.
+    pub missing: Vec<String>,
     /// The values of the file that it was imported from, if they were kept.
     pub imported: Option<Arc<ImportedValues>>,
 }

@@ -3,14 +3,15 @@
 //! Only the graph, its attributes and the shapes of its weights are read, so weights that lie outside
 //! the file need not exist; their values are kept where training with data asks for them. The batch stays symbolic. Shape sub-graphs are computed, composed
 //! functions (GELU, layer normalisation, products with a bias) are put together again, and the rest
-//! is taken operator by operator. The file is read as a network in training: every floating-point
-//! initialiser that is read is a trained weight (running statistics apart), batch normalisation uses the
+//! is taken operator by operator. The file is read as a network in training: what [`Reading`], the file's signature, or
+//! else its graph and numbers show to be a weight is trained, batch normalisation uses the
 //! batch's statistics, dropout drops unless its ratio is zero or its training mode is false, and
 //! ReLU and ReLU6 run in place where nobody else reads their input, as torchvision has them. The
-//! loss is the cross-entropy of the last output.
+//! loss is the cross-entropy of the output, or of all outputs side by side.
 //!
 //! Not here: sub-graphs (`If`, `Loop`), local functions, quantised and sparse tensors.
 
+mod composed;
 mod constant;
 mod evaluate;
 mod further;
@@ -22,9 +23,12 @@ mod operators;
 mod pointwise;
 mod proto;
 mod rearrange;
+mod rebatch;
 mod refold;
+mod roles;
 mod samples;
 mod slices;
+mod tables;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -42,79 +46,69 @@ pub use operators::{carries_gradients, operators};
 use proto::{AttributeProto, Dimension, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use samples::Samples;
 
-/// A network that was imported, with what had to be assumed.
-#[derive(Clone, Debug)]
-pub struct Imported {
-    /// The network.
-    pub network: Network,
-    /// What the file left open and how it was taken, a sentence each.
-    pub notes: Vec<String>,
+/// How a file is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reading {
+    /// The shape of a sample; the file's own if none is given.
+    pub input: Option<Vec<u64>>,
+    /// Names of weights, or patterns with stars, that alone are trained; what the file says if there are none.
+    pub trainable: Vec<String>,
+    /// Likewise, of weights that are not trained.
+    pub frozen: Vec<String>,
+    /// The outputs that the loss is over; all that depend on a trained weight if none is named.
+    pub outputs: Vec<String>,
+    /// Whether the values of weights and running statistics are kept for training: the network then keeps the file's bytes,
+    /// and turns them into numbers where [`Network::initial_floats`] asks for them.
+    pub values: bool,
 }
 
-/// The network of the ONNX file at `path`, for samples of shape `input` or of the file's own if none is given.
+/// The network of the ONNX file at `path`; [`Network::notes`] says what had to be assumed.
 ///
 /// # Errors
-/// A file that cannot be read, is not ONNX, or holds a graph that cannot be trained; the message
-/// names the node and its operator if there is one.
-pub fn import(path: &Path, input: Option<&[u64]>) -> Result<Network, WorkloadError> {
-    read(path, input).map(|imported| imported.network)
-}
-
-/// As [`import`], from bytes; `name` stands for the file and names the network.
-///
-/// # Errors
-/// As [`import`].
-pub fn import_bytes(name: &str, bytes: &[u8], input: Option<&[u64]>) -> Result<Network, WorkloadError> {
-    let imported = decode(name, Bytes::copy_from_slice(bytes), input, false);
-    imported.map(|imported| imported.network).map_err(|fault| fault.of(name))
-}
-
-/// As [`import`], with what had to be assumed.
-///
-/// # Errors
-/// As [`import`].
-pub fn read(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadError> {
-    read_file(path, input, false)
-}
-
-/// As [`read`], with the values of the file's weights and running statistics for training: the network keeps the file's
-/// bytes, and turns them into numbers where [`Network::initial_floats`] asks for them.
-///
-/// # Errors
-/// As [`import`].
-pub fn read_with_values(path: &Path, input: Option<&[u64]>) -> Result<Imported, WorkloadError> {
-    read_file(path, input, true)
-}
-
-fn read_file(path: &Path, input: Option<&[u64]>, keep_values: bool) -> Result<Imported, WorkloadError> {
+/// A file that cannot be read, is not ONNX, or holds a graph that cannot be trained; the message names the node and its
+/// operator if there is one. A weight or an output that the file has not.
+pub fn read(path: &Path, reading: &Reading) -> Result<Network, WorkloadError> {
     let file = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
     let bytes = std::fs::read(path).map_err(|error| Fault::new(format!("cannot be read: {error}")).of(&file))?;
-    decode(&stem, bytes.into(), input, keep_values).map_err(|fault| fault.of(&file))
+    decode(&stem, bytes.into(), reading).map_err(|fault| fault.of(&file))
 }
 
-fn decode(name: &str, bytes: Bytes, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
+/// As [`read`], from bytes; `name` stands for the file and names the network.
+///
+/// # Errors
+/// As [`read`].
+pub fn import_bytes(name: &str, bytes: &[u8], reading: &Reading) -> Result<Network, WorkloadError> {
+    decode(name, Bytes::copy_from_slice(bytes), reading).map_err(|fault| fault.of(name))
+}
+
+fn decode(name: &str, bytes: Bytes, reading: &Reading) -> Result<Network> {
     let model = proto::ModelProto::decode(bytes).map_err(|error| {
         Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
     })?;
-    build(name, Graph::new(model)?, input, keep_values)
+    let mut graph = Graph::new(model)?;
+    graph.check()?;
+    graph.choose(&reading.outputs)?;
+    refold::refold(&mut graph);
+    graph.arrange()?;
+    let error = match walk(name, &graph, reading, false) {
+        Ok(network) => return Ok(network),
+        Err(error) => error,
+    };
+    // A batch that is baked into constants and sizes.
+    let is_sized = samples::read(&graph, reading.input.as_deref(), true).is_ok_and(|samples| samples.batch.is_some());
+    if is_sized { walk(name, &graph, reading, true).map_err(|_| error) } else { Err(error) }
 }
 
-/// The network of `graph`, operator by operator, whose loss is over the last output.
-fn build(name: &str, mut graph: Graph, input: Option<&[u64]>, keep_values: bool) -> Result<Imported> {
-    graph.check()?;
-    let output = graph.outputs.pop().unwrap_or_default();
-    let left_out = |other| format!("output '{other}' is left out: the loss is over '{output}', the last one");
-    let notes = graph.outputs.iter().map(left_out).collect();
-    graph.outputs = vec![output.clone()];
-    refold::refold(&mut graph);
-    graph.arrange(&output)?;
-    let mut importer = Importer::new(name, &graph, samples::read(&graph, input)?, notes)?;
+/// The network of `graph`, operator by operator, at the file's own batch where it is `fixed`.
+fn walk(name: &str, graph: &Graph, reading: &Reading, fixed: bool) -> Result<Network> {
+    let samples = samples::read(graph, reading.input.as_deref(), fixed)?;
+    let mut importer = Importer::new(name, graph, samples, roles::parts(graph, reading)?, fixed)?;
     for node in &graph.nodes {
         let counted = operators::apply(&mut importer, node).and_then(|()| importer.count());
         counted.map_err(|fault| fault.at(node))?;
     }
-    importer.finish(&output, keep_values)
+    importer.finish(reading.values)
 }
 
 /// What a part of the import gives.

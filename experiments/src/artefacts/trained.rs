@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use haversack_numerics::{Memory, Meter, Pass, Plain, Program, ProgramError, Rule, State};
 pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::data::{LoadOptions, Part, epoch_order, load};
+use haversack_workloads::onnx::Reading;
 use haversack_workloads::{DataSet, Node, Optimiser};
 use indexmap::IndexMap;
 
@@ -15,7 +16,7 @@ pub(super) use self::maps::SavedMap;
 pub(super) use self::parts::SplitGradient;
 use crate::artefacts::prelude::*;
 use crate::measured::Measured;
-use crate::scenario::workload::network_with_values;
+use crate::scenario::workload::network;
 use crate::scenario::{Literal, Origin};
 use crate::train::{input_of, mini_batch, program};
 use crate::{Key, interrupt};
@@ -106,7 +107,7 @@ impl Trained {
         };
         scenario.set(Key::Input, &Literal::text(input_of(&data.form)), Origin::Program)?;
         let plan = context.plan(&scenario)?;
-        let network = network_with_values(recipe.model, scenario.input.as_ref(), scenario.classes)?;
+        let network = network(recipe.model, &Reading { values: true, ..scenario.reading() }, scenario.classes)?;
         let program = program(&network, &plan).map_err(anyhow::Error::msg)?;
         let state = program.initial_state(&plan.graph, seed, &Meter::new())?;
         Ok(Self { plan, program, state, data, recipe, seed })

@@ -170,6 +170,22 @@ keys! {
         Takes::Quantity, "SHAPE", Always;
         "the shape of a sample, such as 3x96x96 or 256 [default: the model's own]";
         some(parsed) => maybe;
+    /// The weights of a file's network that alone are trained.
+    Trainable trainable: Option<String> = None;
+        Takes::Text, "NAMES", IfGiven;
+        "the weights of an .onnx file that are trained, and no others: names, or patterns such as head.*, between commas \
+         [default: what the file says]";
+        some(parsed) => maybe;
+    /// Those of it that are not trained.
+    Frozen frozen: Option<String> = None;
+        Takes::Text, "NAMES", IfGiven;
+        "the weights of an .onnx file that are not trained, likewise [default: what the file says]";
+        some(parsed) => maybe;
+    /// The outputs that the loss is over.
+    Outputs outputs: Option<String> = None;
+        Takes::Text, "NAMES", IfGiven;
+        "the outputs of an .onnx file that the loss is over, between commas [default: all that depend on a trained weight]";
+        some(parsed) => maybe;
     /// Samples of a mini-batch.
     Batch batch: u64 = DEFAULT_BATCH;
         Takes::Quantity, "N", Always;

@@ -118,8 +118,9 @@ impl Scenario {
         let stack_id = self.stack.clone().unwrap_or_else(own_stack);
         let stack = self.load_stack(cache, &stack_id)?;
         scenario.stack = Some(stack_id);
-        let key = (self.model.clone(), self.input.clone(), self.classes);
-        let network = cache.get(key, || workload::network(&self.model, self.input.as_ref(), self.classes));
+        let reading = self.reading();
+        let key = (self.model.clone(), reading.clone(), self.classes);
+        let network = cache.get(key, || workload::network(&self.model, &reading, self.classes));
         let network = network.map_err(|error| {
             let key = if matches!(error, WorkloadError::Input { .. }) { Key::Input } else { Key::Model };
             self.error(key, error)
@@ -147,7 +148,8 @@ impl Scenario {
         self.check_inference(graph, &stack)?;
         self.check_ambient(&device)?;
         self.check_cores(&machine)?;
-        let mut notes = self.notes_on(&machine);
+        let mut notes = network.notes.clone();
+        notes.extend(self.notes_on(&machine));
         let around = self.read_surroundings(cache, &mut notes)?;
         let trace = around.budgets;
         notes.extend(self.notes_on_budgets(&trace));

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use haversack_workloads::{Network, WorkloadError, models, onnx};
+use haversack_devices::ensure;
+use haversack_workloads::onnx::{self, Reading};
+use haversack_workloads::{Network, WorkloadError, models};
 
 use super::InputShape;
 use crate::truth;
@@ -18,32 +20,31 @@ pub fn called(model: &str) -> &str {
     if is_file(model) { stem().unwrap_or(model) } else { model }
 }
 
+/// How a network is read from a file: for samples of `input`, with lists of names between commas.
+pub fn reading(input: Option<&InputShape>, [trainable, frozen, outputs]: [Option<&str>; 3]) -> Reading {
+    let list = |names: Option<&str>| {
+        names.into_iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned()).collect()
+    };
+    let input = input.map(|input| input.0.clone());
+    let [trainable, frozen, outputs] = [trainable, frozen, outputs].map(list);
+    Reading { input, trainable, frozen, outputs, values: false }
+}
+
 /// The network of the built-in model or ONNX file `model`; a file tells its own classes apart, whatever is asked.
 ///
 /// # Errors
-/// An unknown name, a file that is no network, an input that it cannot take.
-pub fn network(model: &str, input: Option<&InputShape>, classes: Option<u64>) -> Result<Network, WorkloadError> {
-    let shape = input.map(|input| input.0.as_slice());
+/// An unknown name, a file that is no network, an input that it cannot take; names of weights in a built-in model.
+pub fn network(model: &str, reading: &Reading, classes: Option<u64>) -> Result<Network, WorkloadError> {
     if let Some(bytes) = truth::network(model) {
-        return onnx::import_bytes(model, bytes, shape);
+        return onnx::import_bytes(model, bytes, reading);
     }
-    if is_file(model) { onnx::import(Path::new(model), shape) } else { models::build_for(model, shape, classes) }
-}
-
-/// The same with what it holds before training: a file's weights are its own.
-///
-/// # Errors
-/// As [`network`].
-pub fn network_with_values(
-    model: &str,
-    input: Option<&InputShape>,
-    classes: Option<u64>,
-) -> Result<Network, WorkloadError> {
-    if !is_file(model) {
-        return network(model, input, classes);
+    if is_file(model) {
+        return onnx::read(Path::new(model), reading);
     }
-    let shape = input.map(|input| input.0.as_slice());
-    onnx::read_with_values(Path::new(model), shape).map(|imported| imported.network)
+    let named = [&reading.trainable, &reading.frozen, &reading.outputs].iter().any(|names| !names.is_empty());
+    let refused = || format!("{model} is built in; trainable, frozen and outputs are of networks from .onnx files");
+    ensure!(!named, WorkloadError::Refused(refused()));
+    models::build_for(model, reading.input.as_deref(), classes)
 }
 
 /// The shape of a sample by default; `None` for a file, which decides itself.

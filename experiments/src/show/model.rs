@@ -7,6 +7,7 @@ use haversack_policies::{EngineProcessor, Entry, registry};
 use haversack_reports::table::three_digits;
 use haversack_workloads::counts::count;
 use haversack_workloads::models::MODELS;
+use haversack_workloads::onnx::Reading;
 use haversack_workloads::{Network, StorageId};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ const LARGEST: usize = 10;
 
 /// The built-in network `id`, or that of an ONNX file.
 pub(super) fn network(id: &str) -> Result<Shown> {
-    let network = workload::network(id, None, None)?;
+    let network = workload::network(id, &Reading::default(), None)?;
     let about = MODELS.iter().find(|model| model.id == id).map(|model| model.about);
     let input = workload::own_input(id).map(|InputShape(shape)| shape);
     let counts = count(&network, 1);

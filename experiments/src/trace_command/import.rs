@@ -4,13 +4,14 @@ use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use haversack_traces::import::{self, Kind, Options, Report};
+use haversack_devices::ensure;
+use haversack_traces::import::{self, Kind, Options, Reason, Report};
 use haversack_traces::{ImportError, Row};
 use serde_json::{Value, json};
 
 use super::options::ImportOptions;
 use super::report_text;
-use crate::output::{Format, join, note, print, print_json, warn};
+use crate::output::{Format, join, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table, place_beside};
 use crate::{CommandError, Result};
@@ -42,7 +43,8 @@ impl Places {
 /// Imports, writes the tables and prints the report.
 ///
 /// # Errors
-/// A file that cannot be read, or is an archive; a bad line if the import is strict; a table that cannot be written.
+/// A file that cannot be read, or is an archive; a bad line if the import is strict; input of which no row comes out, and a
+/// table that cannot be written. A packed file that breaks off, once what came before it is written.
 pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;
@@ -58,13 +60,19 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     if !inputs.left.is_empty() {
         note(&format!("{} files of the folders are no parts and were left alone", inputs.left.len()));
     }
-    if tables.iter().all(|(_, rows)| *rows == 0) {
-        warn(&format!("no row came out; is it --kind {}?", asked.kind.word()));
-    }
     match asked.format {
         Format::Text => print(&report_text::text(asked.kind, &report, &tables)),
         Format::Json => print_json(&to_json(asked.kind, &report, &tables)?),
-    }
+    }?;
+    let damaged = report.findings.get(&Reason::DamagedFile).and_then(|found| found.first.first());
+    damaged.map_or(Ok(()), |damage| Err(CommandError::input(damage)))
+}
+
+/// That no row came out, with the first line that could not be read.
+fn nothing(kind: Kind, report: &Report) -> CommandError {
+    let bad = report.findings.iter().find(|(reason, _)| reason.is_bad()).and_then(|(_, found)| found.first.first());
+    let bad = bad.map_or_else(String::new, |bad| format!(": {bad}"));
+    CommandError::input(format!("no row came out of {} lines; is it --kind {}?{bad}", report.lines, kind.word()))
 }
 
 /// Reads all files into the tables; the report, and the rows of each table.
@@ -81,11 +89,13 @@ fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, V
         }
         Ok(())
     };
+    let kind = options.kind;
     let mut import = import::Import::new(options, &mut sink);
     let open = |path: &PathBuf| (path.display().to_string(), File::open(path).map(|file| bar.reading(file)));
     import.read_all(inputs.files.iter().map(open)).map_err(from_import)?;
     let report = import.finish().map_err(from_import)?;
     bar.finish();
+    ensure!(report.app_rows + report.counter_rows > 0, nothing(kind, &report));
     let mut tables = Vec::new();
     if let (Some(table), Some(path)) = (apps, &places.apps) {
         tables.push((path.clone(), table.finish()?));

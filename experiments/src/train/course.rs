@@ -5,11 +5,12 @@ use haversack_numerics::batch::Samples;
 use haversack_numerics::{Contents, Meter, MiniBatch, Pass, Plain, Program, ProgramError, Rule, State};
 use haversack_training::{Lesson, RunError};
 use haversack_workloads::data::{self, Inputs, Part, epoch_order};
+use haversack_workloads::onnx::Reading;
 use haversack_workloads::{DataSet, Network, Op, Role, SampleForm, mixed};
 use serde_json::Value;
 
 use super::{Augment, Coded, Factors, Held, Pace, Row, Saved, Values};
-use crate::scenario::workload::{self, network_with_values};
+use crate::scenario::workload;
 use crate::scenario::{GraphKind, Literal, Origin};
 use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
 
@@ -33,8 +34,9 @@ impl Subject {
         let plan = Plan::new(&scenario, cache)?;
         let wrong = |message: String| CommandError::input(format!("{label}: {message}"));
         check(&plan.resolved.network, plan.scenario(), data).map_err(wrong)?;
-        let Scenario { model, input, classes, .. } = plan.scenario();
-        let network = network_with_values(model, input.as_ref(), *classes).map_err(|error| wrong(error.to_string()))?;
+        let Scenario { model, classes, .. } = plan.scenario();
+        let reading = Reading { values: true, ..plan.scenario().reading() };
+        let network = workload::network(model, &reading, *classes).map_err(|error| wrong(error.to_string()))?;
         let program = program(&network, &plan).map_err(wrong)?;
         Ok(Self { label, plan, program })
     }

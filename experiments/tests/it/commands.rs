@@ -19,6 +19,7 @@ fn a_model_is_counted_as_pytorch_counts_it() {
             "saved_act_bytes",
             "saved_tensors",
             "largest_saved_bytes",
+            "missing_parameters",
             "co_nodes"
         ]
     );

@@ -30,11 +30,35 @@ class Network:
         return f"Network({str(self.path)!r})"
 
 
+def _signature(module: Any, parameter: Any, exported: bytes) -> bytes:
+    """What the module trains of what is in the file, as `torch.export` says it: metadata to stand behind an ONNX file."""
+    tensors = {**dict(module.named_buffers()), **module.state_dict(keep_vars=True)}
+    lines = []
+    for name, tensor in tensors.items():
+        kind = "BUFFER" if not isinstance(tensor, parameter) else "PARAMETER" if tensor.requires_grad else "FROZEN"
+        if name.encode() in exported:
+            lines.append(f"{name}: {kind} target='{name}'")
+    key = b"pkg.torch.export.ExportedProgram.graph_signature"
+    # ModelProto.metadata_props, whose entries have a key and a value.
+    return _field(14, _field(1, key) + _field(2, "\n".join(lines).encode()))
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    """A field of a protocol buffer that has a length."""
+    length, head = len(content), bytearray([tag << 3 | 2])
+    while length >= 0x80:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*head, length]) + content
+
+
 def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_version: int = 17) -> Network:
     """Exports a `torch.nn.Module` as an ONNX file, in training mode; `simulate(model=...)` and the other calls take it.
 
     `sample` is a mini-batch of any size (a tensor, or a tuple of them): its first dimension is the batch. The module's own
     mode is what it was afterwards. Needs torch, which is imported here, and the package onnx where torch wants it.
+
+    The file says which of its weights the module trains (`requires_grad`), and which are buffers.
 
     Raises InputError where torch is not there, or where PyTorch cannot export the module.
     """
@@ -65,6 +89,9 @@ def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_ve
             # The count of batches that a batch normalisation has seen is no part of training.
             warnings.filterwarnings("ignore", message="ONNX Preprocess - Removing mutation .*num_batches_tracked")
             torch.onnx.export(module, samples, str(path), **options)
+        with path.open("r+b") as file:
+            exported = file.read()
+            file.write(_signature(module, torch.nn.Parameter, exported))
     except Exception as error:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise InputError(f"PyTorch cannot export {name}: {error}") from error

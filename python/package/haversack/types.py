@@ -31,6 +31,9 @@ class RunKeys(TypedDict, total=False):
     stack: Path
     model: Path
     input: Quantity
+    trainable: str
+    frozen: str
+    outputs: str
     batch: int
     set: Settings
     precision: str

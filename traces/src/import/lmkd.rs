@@ -2,7 +2,8 @@
 //!
 //! Two lines tell of a kill: lmkd's own (`Kill 'package' (pid), uid …, oom_score_adj …`, main buffer) and the event
 //! `killinfo` (tag 10195355, events buffer), which has no name but the whole of the memory at that moment. Where a log
-//! holds both, they are one kill.
+//! holds both, they are one kill. Android 8 and 9, and the kernel's driver before them, write `Killing`, and what it frees
+//! on the next line.
 //!
 //! Fields of `killinfo`: `event.logtags` of lmkd (AOSP).
 
@@ -14,6 +15,8 @@ use super::{Format, ImportContext, Reason, Result};
 use crate::clock::{self};
 use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcOffset, UtcTime};
 
+/// What stands before the size of a kill.
+const FREES: &str = "to free ";
 /// Both lines of a kill are written within moments; a pid is not given anew so soon.
 const TOGETHER: u64 = 5_000_000_000;
 
@@ -34,6 +37,8 @@ pub(super) struct Lmkd {
     nameless: Option<Kill>,
     /// The kill that had a name last.
     named: Option<Kill>,
+    /// The time of a kill whose size is still to come.
+    unsized_at: Option<UtcTime>,
 }
 
 impl Kill {
@@ -70,8 +75,18 @@ impl Lmkd {
         }
         self.give_up(context)?;
         self.row(package, &kill, context)?;
+        self.unsized_at = line.contains("Killing '").then_some(kill.time);
         self.named = Some(kill);
-        Ok(())
+        if message.contains(FREES) { self.size(message, context) } else { Ok(()) }
+    }
+
+    /// What an older kill frees, in the line itself or the next one.
+    fn size(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
+        let Some(time) = self.unsized_at.take() else { return Ok(()) };
+        let size = text.split_once(FREES).and_then(|(_, behind)| behind.split_once("kB")?.0.trim().parse::<u32>().ok());
+        let Some(size) = size else { return context.wrong("size", "to free so many kB", text) };
+        let value = f64::from(size) * f64::from(KILOBYTES);
+        context.counter(CounterRow { user: &self.owner, time, counter: "lmkd/task_size", value })
     }
 
     /// An event.
@@ -114,7 +129,12 @@ impl Lmkd {
 
     fn time(&mut self, line: &str, context: &mut ImportContext<'_>) -> Result<Option<UtcTime>> {
         let offset = context.options.offset.unwrap_or_default();
-        let time = self.calendar.time(line, offset, context.options.year);
+        let since_boot = since_boot(line).map(|time| UtcTime(context.options.start.0.saturating_add(time.0)));
+        if since_boot.is_some() {
+            let start = context.options.start.seconds();
+            context.note(&format!("the kernel counts from its own start; time_s is that, plus {start} s"));
+        }
+        let time = since_boot.or_else(|| self.calendar.time(line, offset, context.options.year));
         if time.is_none() {
             let expected = "a line that begins with its time, as `logcat -v threadtime,year,UTC` prints it";
             context.wrong("time", expected, line)?;
@@ -131,8 +151,8 @@ fn kill(message: &str) -> Result<(&str, u32, OomAdj), (&'static str, &'static st
     let (package, rest) = message.split_once("' (").ok_or(("package", "Kill 'package' (pid), …"))?;
     let (pid, rest) = rest.split_once(')').ok_or(("pid", "a process in brackets"))?;
     let pid = pid.trim().parse().map_err(|_| ("pid", "the number of a process"))?;
-    // Before Android 10 the line said oom_adj.
-    let behind = rest.split_once("oom_score_adj ").or_else(|| rest.split_once("oom_adj ")).map(|(_, behind)| behind);
+    // Before Android 10 the line said oom_adj, before that adj.
+    let behind = ["oom_score_adj ", "oom_adj ", "adj "].iter().find_map(|word| rest.split_once(word)).map(|(_, b)| b);
     let word = behind.and_then(|behind| behind.split([' ', ',']).next());
     let adj = word.and_then(|word| word.parse().ok()).and_then(OomAdj::new);
     Ok((package, pid, adj.ok_or(("oom_score_adj", "oom_score_adj from -1000 to 1000"))?))
@@ -211,8 +231,11 @@ impl Format for Lmkd {
 
     fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
         let Some(text) = context.text(line)? else { return Ok(()) };
-        if let Some((_, message)) = text.split_once("Kill '") {
+        if let Some((_, message)) = text.split_once("Kill '").or_else(|| text.split_once("Killing '")) {
             return self.text(text, message, context);
+        }
+        if self.unsized_at.is_some() && text.contains(FREES) {
+            return self.size(text, context);
         }
         match killinfo(text) {
             Some(values) => self.event(text, values, context),
@@ -233,6 +256,12 @@ impl Format for Lmkd {
 
 /// The year of a log that states none.
 const NO_YEAR: i32 = 1970;
+
+/// The time of a line of `dmesg`, as `[ 1234.567890]`, since the kernel's start.
+fn since_boot(line: &str) -> Option<UtcTime> {
+    let (_, rest) = line.split_once('[').filter(|(front, _)| front.is_empty() || front.starts_with('<'))?;
+    clock::parse_seconds(rest.split_once(']')?.0.trim())
+}
 
 /// Which year it is, in a log that tells it or not.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! Counters of a Perfetto trace, as `trace_processor -q` prints them in CSV.
 //!
-//! Columns by their names: `ts` in nanoseconds, `name` and `value`, and where there are, `process` and `pid`. The counter
+//! Columns by their names, or by those of the queries in Perfetto's own pages: `ts` in nanoseconds, `name`
+//! (`counter_name`) and `value`, and where there are, `process` (`proc_name`, `process_name`) and `pid`. The counter
 //! `oom_score_adj` of a process is a row of apps, every other one a row of counters: with its name alone where it is the
 //! phone's, as `process/name` where it is a process's. Perfetto counts memory in bytes.
 
@@ -10,6 +11,9 @@ use super::{Fields, Format, ImportContext, Order, Reason, Result, Tracker};
 use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 const COLUMNS: [&str; 5] = ["ts", "name", "value", "process", "pid"];
+/// What the columns are called in the queries of Perfetto's pages on memory and of its standard library.
+const OTHER_NAMES: [&[&str]; 5] =
+    [&[], &["counter_name", "track_name"], &["counter_value"], &["proc_name", "process_name"], &[]];
 /// How many of the first of [`COLUMNS`] have to be there.
 const NEEDED: usize = 3;
 /// The counter that is a row of apps.
@@ -47,7 +51,11 @@ impl Perfetto {
         // The unit may stand behind the name, as in `ts[ns]`.
         let fields = self.fields.iter();
         let names: Vec<&str> = fields.map(|field| field.split('[').next().unwrap_or_default().trim()).collect();
-        let places = COLUMNS.map(|column| names.iter().position(|name| name.eq_ignore_ascii_case(column)));
+        let place = |column: &str| names.iter().position(|name| name.eq_ignore_ascii_case(column));
+        let mut places = COLUMNS.map(place);
+        for (found, others) in places.iter_mut().zip(OTHER_NAMES) {
+            *found = found.or_else(|| others.iter().find_map(|other| place(other)));
+        }
         for (column, _) in COLUMNS.into_iter().zip(places).take(NEEDED).filter(|(_, place)| place.is_none()) {
             context.find(Reason::Columns, column, || {
                 let near = hint(column, names.iter().copied());

@@ -30,16 +30,30 @@ pub(super) struct Series {
     first: Option<Box<str>>,
     /// Whether the present block has been taken note of.
     is_seen: bool,
+    /// What the present block has free or could give back, until it says so itself.
+    available: Option<f64>,
 }
+
+/// What kernels before 3.14, which have no `MemAvailable`, could give to a process: all but their reserves of it.
+const FREE: [&str; 4] = ["MemFree", "Active(file)", "Inactive(file)", "SReclaimable"];
 
 impl Series {
     pub(super) fn new(file: File) -> Self {
-        Self { file, owner: String::new(), time: UtcTime(0), is_timed: false, first: None, is_seen: false }
+        Self {
+            file,
+            owner: String::new(),
+            time: UtcTime(0),
+            is_timed: false,
+            first: None,
+            is_seen: false,
+            available: None,
+        }
     }
 
     /// Takes note of the block that `name` belongs to.
     fn enter(&mut self, name: &str, context: &mut ImportContext<'_>) -> Result<()> {
         if !self.is_timed && self.first.as_deref() == Some(name) {
+            self.leave(context)?;
             let interval = i64::try_from(context.options.interval.0).unwrap_or(i64::MAX);
             self.time = UtcTime(self.time.0.saturating_add(interval));
             self.is_seen = false;
@@ -63,6 +77,13 @@ impl Series {
         Ok(())
     }
 
+    /// The present block is over.
+    fn leave(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
+        let Some(value) = self.available.take() else { return Ok(()) };
+        context.note(&format!("no MemAvailable: it is taken as the sum of {}", FREE.join(", ")));
+        context.counter(CounterRow { user: &self.owner, time: self.time, counter: "MemAvailable", value })
+    }
+
     fn value(&mut self, name: &str, value: &str, unit: f64, context: &mut ImportContext<'_>) -> Result<()> {
         if !context.is_name("name", name)? {
             return Ok(());
@@ -74,6 +95,12 @@ impl Series {
             return context.find(Reason::NegativeMemory, name, || format!("expected zero or more, found {number}"));
         }
         self.enter(name, context)?;
+        if self.file == File::Meminfo && FREE.contains(&name) {
+            let sum = self.available.or((name == FREE[0]).then_some(0.0));
+            self.available = sum.map(|sum| sum + number as f64 * unit);
+        } else if name == "MemAvailable" {
+            self.available = None;
+        }
         context.counter(CounterRow { user: &self.owner, time: self.time, counter: name, value: number as f64 * unit })
     }
 }
@@ -107,6 +134,7 @@ impl Format for Series {
         let Some(text) = context.text(line)? else { return Ok(()) };
         let time = clock::parse_seconds(text);
         if let Some(time) = time.or_else(|| clock::parse_calendar(text, context.options.offset.unwrap_or_default())) {
+            self.leave(context)?;
             (self.time, self.is_timed, self.is_seen) = (time, true, false);
             context.report.other_lines += 1;
             return Ok(());
@@ -126,5 +154,9 @@ impl Format for Series {
                 format!("expected {expected} or a time, found '{}'{meant}", excerpt(text))
             }),
         }
+    }
+
+    fn end(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
+        self.leave(context)
     }
 }

@@ -131,6 +131,50 @@ fn perfetto_columns_go_by_their_names_and_counters_by_their_own_order() {
     assert!(finding(&report, Reason::Field).contains("-1000 to 1000, found '1001'"));
 }
 
+#[test]
+fn perfetto_columns_may_be_those_of_its_own_queries() {
+    let text = "\"ts\",\"value\",\"counter_name\",\"proc_name\",\"pid\"\n\
+                1500000000,4096.0,\"mem.rss\",\"com.a\",42\n2000000000,906,\"oom_score_adj\",\"com.a\",42\n";
+    let imported = import(Kind::Perfetto, text);
+    assert_eq!(imported.counters, ["file 1.5 com.a/mem.rss 4096"]);
+    assert_eq!(imported.apps, ["file 2 com.a 906 perfetto recorded"]);
+    assert_eq!(imported.report.bad_lines, 0);
+}
+
+#[test]
+fn older_kills_say_what_they_free_on_the_next_line() {
+    // Android 8 and 9, with 24 October 2025 at 20,385 days after 1970: 20385 * 86400 + 14:24:26.500.
+    let lines = "10-24 14:24:26.500   710   710 I lowmemorykiller: Killing 'com.a' (17933), uid 10446, adj 906\n\
+                 10-24 14:24:26.500   710   710 I lowmemorykiller:    to free 140528kB because system is under low\n\
+                 10-24 14:24:27.000   710   710 I other: to free 5kB\n";
+    let options = Options { year: Some(2025), ..Options::new(Kind::Lmkd) };
+    let imported = import_all(options, &[("file", lines.as_bytes())]).unwrap();
+    assert_eq!(imported.apps, ["file 1761315866.5 com.a 906 lmkd-kill recorded"]);
+    // 140,528 kB times 1024.
+    assert_eq!(imported.counters, ["file 1761315866.5 lmkd/task_size 143900672"]);
+    assert_eq!((imported.report.other_lines, imported.report.bad_lines), (1, 0));
+    // The kernel's driver, as `dmesg` prints it: seconds since the phone's start.
+    let lines = "[ 1234.500000] lowmemorykiller: Killing 'd.process.acore' (2345) (tgid 2345), adj 606,\n\
+                 [ 1234.500001]    to free 30000kB on behalf of 'kswapd0' (45) because\n\
+                 [ 1234.500002]    cache 100kB is below limit 200kB for oom_score_adj 529\n";
+    let imported = import(Kind::Lmkd, lines);
+    assert_eq!(imported.apps, ["file 1234.5 d.process.acore 606 lmkd-kill recorded"]);
+    assert_eq!(imported.counters, ["file 1234.5 lmkd/task_size 30720000"]);
+    assert!(imported.report.notes.iter().any(|note| note.contains("own start")), "{:?}", imported.report.notes);
+}
+
+#[test]
+fn meminfo_of_an_old_kernel_has_what_could_be_had() {
+    let block =
+        "MemTotal: 2000 kB\nMemFree: 100 kB\nActive(file): 200 kB\nInactive(file): 300 kB\nSReclaimable: 4 kB\n";
+    let text = format!("Sun Sep 27 06:53:45 UTC 2015\n{block}1443336826000\n{block}");
+    let imported = import(Kind::Meminfo, &text);
+    let available: Vec<&String> = imported.counters.iter().filter(|row| row.contains("MemAvailable")).collect();
+    // 100 + 200 + 300 + 4 kB.
+    assert_eq!(available, ["file 1443336825 MemAvailable 618496", "file 1443336826 MemAvailable 618496"]);
+    assert!(imported.report.notes.iter().any(|note| note.contains("no MemAvailable")), "{:?}", imported.report.notes);
+}
+
 const KILL: &str =
     "Kill 'com.a' (42), uid 10123, oom_score_adj 905 to free 12345kB rss, 678kB swap; reason: low watermark";
 /// Pid, Uid, OomAdj, MinOomAdj, TaskSize, reason, MemFree, Cached, SwapCached.

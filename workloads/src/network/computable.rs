@@ -38,6 +38,7 @@ impl Network {
             | Op::Take(_) => Some("arithmetic for its operator, which has counts alone"),
             Op::Convolution { window, .. } if window.dilation != [1, 1] => Some("a window whose taps are neighbours"),
             Op::Subtract => Some("a backward pass that turns the sign"),
+            Op::IndexTable if node.parameters.len() > 1 => Some("how its weight is normalised"),
             Op::IndexTable if !self.looks_up_rows(node) => Some("rows that fill its output"),
             _ => None,
         };

@@ -2,7 +2,7 @@
 //!
 //! Operators of imported networks, which are counted and not computed with data.
 
-use super::{FP32, INT64, Network, OperatorNode, ParameterId, StorageId, ValueId};
+use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, StorageId, ValueId};
 use crate::error::Result;
 use crate::operator::{Cell, Part};
 use crate::{Copying, Dim, Element, Extent, Mask, Op, Pairing, Reducing, Shape, Taking, Unary, View, Window};
@@ -52,6 +52,28 @@ impl Network {
         let mut node = OperatorNode::new(op, &[x]).saves([buffer]);
         node.buffers = vec![buffer];
         self.add_node(module, node, shape)
+    }
+
+    /// One of two values where `condition` says so, as `shape`; saves the condition.
+    pub(crate) fn select(&mut self, module: &str, condition: StorageId, sides: [ValueId; 2], shape: Shape) -> ValueId {
+        let mut node = OperatorNode::new(Op::Pairwise(Pairing::Select), &sides).saves([condition]);
+        node.buffers = vec![condition];
+        self.add_node(module, node, shape)
+    }
+
+    /// A weight of a `direction` and a `length` for each of its rows, whose norms are saved: a table of two parameters.
+    pub(crate) fn weight_norm(
+        &mut self,
+        module: &str,
+        direction: ParameterId,
+        length: ParameterId,
+        shape: Shape,
+    ) -> ValueId {
+        let rows = self.id_buffer(&format!("{module}.rows"), &[1], 1, Initial::ZEROS);
+        let norms = Extent::fixed(self.parameter(length).elements * FP32);
+        let norms = self.side_storage(&format!("{module}.norms"), norms);
+        let node = OperatorNode::new(Op::IndexTable, &[rows]);
+        self.add_node(module, node.parameters(&[direction, length]).saves([norms]), shape)
     }
 
     /// Element-wise sum; saves nothing. The second operand may be smaller and is then broadcast.

@@ -53,19 +53,25 @@ impl ImportedValues {
     }
 
     /// The values for `storage`, in fp32.
-    #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
     pub(super) fn floats(&self, storage: StorageId) -> Option<Vec<f32>> {
-        let tensor = self.tensors.get(&storage)?;
-        let numbers = tensor.bytes.chunks_exact(tensor.format.bytes()).map(|bytes| match (tensor.format, bytes) {
+        self.tensors.get(&storage).map(ImportedTensor::floats)
+    }
+}
+
+impl ImportedTensor {
+    /// The values in fp32, as the network holds them.
+    #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
+    pub(crate) fn floats(&self) -> Vec<f32> {
+        let numbers = self.bytes.chunks_exact(self.format.bytes()).map(|bytes| match (self.format, bytes) {
             (NumberFormat::Single, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
             (NumberFormat::Half, &[low, high]) => f16::from_le_bytes([low, high]).to_f32(),
             (NumberFormat::Brain, &[low, high]) => f32::from_le_bytes([0, 0, low, high]),
             (_, bytes) => bytes.try_into().map_or(f32::NAN, |bytes| f64::from_le_bytes(bytes) as f32),
         });
         let numbers: Vec<f32> = numbers.collect();
-        let Some([_, columns]) = tensor.transposed.filter(|[_, columns]| *columns > 0) else { return Some(numbers) };
+        let Some([_, columns]) = self.transposed.filter(|[_, columns]| *columns > 0) else { return numbers };
         let column = |at: u64| numbers.iter().skip(at as usize).step_by(columns as usize).copied();
-        Some((0..columns).flat_map(column).collect())
+        (0..columns).flat_map(column).collect()
     }
 }
 

@@ -52,12 +52,19 @@ impl Network {
     /// # Errors
     /// Operands whose inner dimensions differ.
     pub fn matmul(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
+        let [a, b] = [a, b].map(|operand| self.contiguous(module, operand));
+        self.matmul_in_place(module, a, b)
+    }
+
+    /// The same of operands that are read as they lie.
+    ///
+    /// # Errors
+    /// As [`Self::matmul`].
+    pub(crate) fn matmul_in_place(&mut self, module: &str, a: ValueId, b: ValueId) -> Result<ValueId> {
         let (rank_a, rank_b) = (self.shape(a).rank(), self.shape(b).rank());
         if rank_a < 2 || rank_b != rank_a || self.shape(a).last() != self.shape(b).size(rank_b - 2) {
             return Err(self.shape_error(module, &Op::Matmul, &[a, b], "…×M×K and …×K×N with one K"));
         }
-        let a = self.contiguous(module, a);
-        let b = self.contiguous(module, b);
         let (inner, columns) = (self.shape(a).last(), self.shape(b).last());
         let shape = self.shape(a).with_last(columns);
         let flops = shape.elements() * (2 * inner);

@@ -346,7 +346,7 @@ pub(super) fn keep(network: &mut Network, holders: &[Holder], graph: &Graph) {
 }
 
 /// The numbers of `tensor` in `order`; `None` if they are not all in the file or cannot be put in order.
-fn imported(tensor: &TensorProto, order: Order) -> Option<ImportedTensor> {
+pub(super) fn imported(tensor: &TensorProto, order: Order) -> Option<ImportedTensor> {
     let dims = dims_of(tensor).ok()?;
     let (bytes, format) = match tensor.data_type {
         1 if tensor.raw_data.is_empty() => (packed(&tensor.float_data), NumberFormat::Single),

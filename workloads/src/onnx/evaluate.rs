@@ -1,8 +1,10 @@
 //! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
 
 use super::constant::elements;
+use super::further::take;
+use super::rearrange::place;
 use super::{Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Result};
-use crate::{Dim, Shape};
+use crate::{Dim, Extent, Shape, Taking};
 use haversack_devices::ensure;
 
 /// `Shape`: a row of sizes.
@@ -57,12 +59,42 @@ pub(super) fn constant_of_shape(importer: &mut Importer<'_>, node: &OnnxNode) ->
     })
 }
 
-/// `Range`.
+/// `Size`: the number of elements.
+pub(super) fn size(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let (_, shape) = importer.shaped(node, 0)?;
+    let size = shape.0.iter().try_fold(1_u64, |product, dim| product.checked_mul(dim.size));
+    let number = size.and_then(|size| Number::of_dim(Dim { size, batched: shape.is_batched() }));
+    let number = number.ok_or_else(|| Fault::mismatch(&shape, "sizes of at most 63 bits"))?;
+    Ok(Item::Constant(Constant::scalar(number, Kind::Whole)))
+}
+
+/// `OneHot`: a row of places for each index.
+pub(super) fn one_hot(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let (item, mut shape) = importer.shaped(node, 0)?;
+    let (depth, values) = (importer.item(node, 1)?, importer.item(node, 2)?);
+    let depth = importer.ints(&depth)?.first().and_then(|&depth| u64::try_from(depth).ok());
+    let depth = depth.ok_or_else(|| Fault::mismatch("a depth below zero", "a number of places"))?;
+    let axis = place(node.int("axis")?.unwrap_or(-1), shape.rank() + 1)?;
+    shape.0.insert(axis, Dim::fixed(depth));
+    importer.computed(&[item], shape, values.kind())
+}
+
+/// `Range`, which may go over the batch.
 pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let mut bounds = Vec::new();
+    let mut numbers = Vec::new();
     for index in 0..3 {
         let item = importer.item(node, index)?;
-        bounds.extend(importer.ints(&item)?);
+        numbers.extend(importer.numbers(&item)?);
+    }
+    if let &[start, limit, step] = numbers.as_slice()
+        && (start.int(), step.int()) == (Some(0), Some(1))
+        && let Some(batch @ Dim { batched: true, .. }) = limit.dim()
+    {
+        return importer.computed(&[], Shape(vec![batch]), Kind::Whole);
+    }
+    for number in numbers {
+        bounds.push(number.int().ok_or_else(|| Fault::mismatch("these bounds", "numbers, or 0 up to the batch"))?);
     }
     let &[start, limit, step] = bounds.as_slice() else {
         return Err(Fault::mismatch(format!("{} bounds", bounds.len()), "a start, a limit and a step"));
@@ -99,28 +131,24 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
                 None => importer.computed(&[], constant.shape(), kind)?,
             }
         }
-        Item::Opaque(opaque) if opaque.kind != kind => {
-            let shape = opaque.shape.clone();
-            importer.computed(&[Item::Opaque(opaque)], shape, kind)?
+        item if item.kind() != kind => {
+            let shape = importer.shape(&item);
+            importer.computed(&[item], shape, kind)?
         }
         same => same,
     })
 }
 
-/// An operator whose result has its first input's shape and is not looked into (`CumSum`, `Trilu`).
+/// An operator whose result has its first input's shape, is not looked into and saves nothing (`CumSum`, `Trilu`).
 pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let item = importer.item(node, 0)?;
-    if let Item::Value(_) | Item::Weight(_) = item {
-        return Err(Fault::mismatch(importer.shape(&item), "a tensor that needs no gradient"));
-    }
-    let (shape, kind) = (importer.shape(&item), item.kind());
-    importer.computed(&[item], shape, kind)
+    let (item, shape) = importer.shaped(node, 0)?;
+    take(importer, node, item, Taking::Repeat, Extent::ZERO, shape)
 }
 
-/// An element-wise operator on tensors that need no gradient.
+/// An element-wise operator on tensors that need no gradient, or that has no derivative.
 pub(super) fn elementwise(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
-    if let Some(item) = items.iter().find(|item| item.is_learned()) {
+    if let Some(item) = items.iter().find(|item| item.is_learned() && node.operator == "Mod") {
         return Err(Fault::mismatch(importer.shape(item), "tensors that need no gradient"));
     }
     fold(importer, node, &items)
@@ -138,7 +166,8 @@ pub(super) fn fold(importer: &Importer<'_>, node: &OnnxNode, items: &[Item]) -> 
         shape = broadcast(&shape, &importer.shape(item))?;
     }
     let kind = match node.operator.as_str() {
-        "And" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Not" | "Or" => Kind::Truth,
+        "And" | "Equal" | "Greater" | "GreaterOrEqual" | "IsInf" | "IsNaN" | "Less" | "LessOrEqual" | "Not" | "Or"
+        | "Xor" => Kind::Truth,
         "Where" => items.get(1).map_or(Kind::Real, Item::kind),
         _ if items.iter().any(|item| item.kind() == Kind::Real) => Kind::Real,
         _ => items.first().map_or(Kind::Real, Item::kind),

@@ -41,6 +41,14 @@ pub(super) fn reduce(importer: &mut Importer<'_>, node: &OnnxNode, how: Option<R
     }))
 }
 
+/// The largest along an axis with their places, as `max` of PyTorch gives them: the places are saved.
+pub(super) fn largest(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let (item, shape) = importer.shaped(node, 0)?;
+    let axis = axes(importer, node)?.and_then(|axes| axes.first().copied()).unwrap_or(0);
+    let left = left_of(&shape, &[place(axis, shape.rank())?], node.int("keepdims")?.unwrap_or(1) != 0);
+    take(importer, node, item, Taking::LookUp, left.elements(), left)
+}
+
 /// `ArgMax` and `ArgMin`: places, through which no gradient flows.
 pub(super) fn arg(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (item, shape) = importer.shaped(node, 0)?;

@@ -3,8 +3,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use haversack_devices::ensure;
+use haversack_devices::text::hint;
 
-use super::{AttributeProto, Fault, GraphProto, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto};
+use super::constant::{dims_of, numbers_of};
+use super::roles::{Signature, is_weight};
+use super::{AttributeProto, Fault, GraphProto, Kind, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto};
+
+/// The newest version of the standard operators (ONNX 1.23).
+const NEWEST: i64 = 28;
 
 /// A node; absent inputs and outputs are empty names.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +77,12 @@ fn missing(name: &str) -> Fault {
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<OnnxNode>,
+    /// Those of the file, and what nodes without inputs hold of floats.
     pub(super) initialisers: HashMap<String, TensorProto>,
+    /// The initialisers that are nodes of the file.
+    pub(super) lifted: HashSet<String>,
+    /// What the file says of its parameters and buffers.
+    pub(super) signature: Signature,
     /// The inputs that are not initialisers, in the file's order.
     pub(super) inputs: Vec<ValueInfoProto>,
     /// The outputs, in the file's order; there is at least one.
@@ -88,6 +99,11 @@ impl Graph {
         // It stands last in many files, so a file that is cut between two fields is found here.
         let opset =
             opset.ok_or_else(|| Fault::new("no version of the standard operators; expected a whole ONNX model"))?;
+        if !(1..=NEWEST).contains(&opset) {
+            let got = format!("version {opset} of the standard operators does not exist");
+            return Err(Fault::new(format!("{got}; expected one from 1 to {NEWEST}")));
+        }
+        let signature = Signature::of(model.metadata_props.iter().chain(&graph.metadata_props));
         let initialisers: HashMap<String, TensorProto> =
             graph.initializer.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
         let inputs: Vec<_> = graph.input.into_iter().filter(|input| !initialisers.contains_key(&input.name)).collect();
@@ -95,7 +111,59 @@ impl Graph {
         let outputs: Vec<String> = graph.output.into_iter().map(|output| output.name).collect();
         ensure!(!outputs.is_empty(), Fault::new("the graph has no output; expected the scores to train"));
         let nodes = graph.node.into_iter().enumerate().map(|(place, node)| named(place, node)).collect();
-        Ok(Self { nodes, initialisers, inputs, outputs, opset })
+        let mut graph = Self { nodes, initialisers, lifted: HashSet::new(), signature, inputs, outputs, opset };
+        graph.lift();
+        Ok(graph)
+    }
+
+    /// Turns nodes that hold floats of at least one dimension into initialisers: `Constant`, and `ConstantOfShape` where a
+    /// weight is read.
+    fn lift(&mut self) {
+        let readers = self.readers_by_name();
+        let lifted = |node: &OnnxNode| {
+            let tensor = match node.operator.as_str() {
+                "Constant" => node.attribute("value")?.t.clone()?,
+                "ConstantOfShape" => {
+                    let is_read = |&(reader, index): &(usize, usize)| is_weight(&self.nodes[reader].operator, index);
+                    readers.get(node.outputs.first()?.as_str())?.iter().find(|reader| is_read(reader))?;
+                    let value = node.attribute("value").and_then(|attribute| attribute.t.as_ref());
+                    let data_type = value.map_or(1, |value| value.data_type);
+                    TensorProto { dims: self.whole_numbers(node.input(0)?)?, data_type, ..TensorProto::default() }
+                }
+                _ => return None,
+            };
+            let name = node.outputs.first().filter(|name| !self.initialisers.contains_key(*name))?.clone();
+            let is_table = Kind::of(tensor.data_type).ok() == Some(Kind::Real) && !tensor.dims.is_empty();
+            is_table.then_some(TensorProto { name, ..tensor })
+        };
+        let tensors: Vec<Option<TensorProto>> = self.nodes.iter().map(lifted).collect();
+        let mut kept = tensors.iter().map(Option::is_none).collect::<Vec<_>>().into_iter();
+        self.nodes.retain(|_| kept.next() == Some(true));
+        for tensor in tensors.into_iter().flatten() {
+            self.lifted.insert(tensor.name.clone());
+            self.initialisers.insert(tensor.name.clone(), tensor);
+        }
+    }
+
+    /// The integers of an initialiser or a `Constant`.
+    fn whole_numbers(&self, name: &str) -> Option<Vec<i64>> {
+        let of_node = || {
+            let node = self.nodes.iter().find(|node| node.outputs.first().is_some_and(|made| made == name))?;
+            node.attribute("value")?.t.as_ref().filter(|_| node.operator == "Constant")
+        };
+        let tensor = self.initialisers.get(name).or_else(of_node)?;
+        numbers_of(tensor, &dims_of(tensor).ok()?).ok()??.iter().map(|number| number.int()).collect()
+    }
+
+    /// The nodes that read each tensor, and as which input.
+    pub(super) fn readers_by_name(&self) -> HashMap<&str, Vec<(usize, usize)>> {
+        let mut readers: HashMap<&str, Vec<(usize, usize)>> = HashMap::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            for (index, name) in node.inputs.iter().enumerate() {
+                readers.entry(name).or_default().push((place, index));
+            }
+        }
+        readers
     }
 
     /// The place of the node that makes each tensor.
@@ -141,8 +209,19 @@ impl Graph {
         Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does")))
     }
 
-    /// Keeps the nodes that `output` needs, in an order of execution near the file's.
-    pub(super) fn arrange(&mut self, output: &str) -> Result<()> {
+    /// Keeps the outputs called `names`, or all of them if there is no name.
+    pub(super) fn choose(&mut self, names: &[String]) -> Result<()> {
+        if let Some(name) = names.iter().find(|name| !self.outputs.contains(name)) {
+            let near = hint(name, self.outputs.iter().map(String::as_str));
+            let known = self.outputs.join(", ");
+            return Err(Fault::new(format!("there is no output '{name}'; expected one of {known}{near}")));
+        }
+        self.outputs.retain(|output| names.is_empty() || names.contains(output));
+        Ok(())
+    }
+
+    /// Keeps the nodes that the outputs need, in an order of execution near the file's.
+    pub(super) fn arrange(&mut self) -> Result<()> {
         let order = {
             let producers = self.producers();
             let parents: Vec<BTreeSet<usize>> = self
@@ -152,7 +231,8 @@ impl Graph {
                 .collect();
             let sorted = self.sort(&parents)?;
             let mut needed: HashSet<usize> = HashSet::new();
-            let mut waiting: Vec<usize> = producers.get(output).copied().into_iter().collect();
+            let mut waiting: Vec<usize> =
+                self.outputs.iter().filter_map(|output| producers.get(output.as_str()).copied()).collect();
             while let Some(place) = waiting.pop() {
                 if needed.insert(place) {
                     waiting.extend(parents.get(place).into_iter().flatten());

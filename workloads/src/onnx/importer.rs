@@ -6,16 +6,19 @@ use haversack_devices::ensure;
 
 use super::constant::{dims_of, elements, numbers_of};
 use super::{
-    Constant, Fault, Graph, Holder, Imported, Item, Kind, Number, OnnxNode, Opaque, Order, Origin, Provenance, Result,
-    Samples, Source, TensorProto, Weight, constant,
+    Constant, Fault, Graph, Holder, Item, Kind, Number, OnnxNode, Opaque, Order, Origin, Provenance, Result, Samples,
+    Source, TensorProto, Weight, constant, rebatch, roles::Parts, roles::Status, roles::is_weight,
 };
-use crate::{Copying, Dim, Initial, Network, ParameterId, Role, Shape, StorageId, ValueId};
+use crate::{Copying, Dim, Initial, Network, Op, ParameterId, Role, Shape, StorageId, ValueId};
 
 /// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
 /// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.
 const MOST: u128 = 1 << 50;
 /// Dimensions that a tensor may have.
 const MOST_DIMENSIONS: usize = 32;
+
+/// What a loss is over.
+const SCORES: &str = "scores, a row of classes for each label";
 
 /// What the operators of the network have made so far.
 #[derive(Default)]
@@ -44,13 +47,18 @@ pub(super) struct Importer<'a> {
     pub(super) network: Network,
     /// The batch that the file was exported with, if it is a number.
     pub(super) batch: Option<u64>,
-    pub(super) notes: Vec<String>,
+    /// Whether the network is walked at that batch.
+    fixed: bool,
+    /// What the initialisers are.
+    status: HashMap<String, Status>,
     items: HashMap<String, Item>,
     /// The inputs, as values where an operator has asked for one.
     sources: HashMap<String, (Source, Option<ValueId>)>,
     /// The values that have a name with more readers than one.
     shared: HashSet<ValueId>,
     parameters: HashMap<String, ParameterId>,
+    /// The values whose front axes lie in memory as one, so that products read them as they are.
+    pub(super) foldable: HashSet<ValueId>,
     /// Which initialiser fills which storage.
     holders: Vec<Holder>,
     buffers: HashMap<String, StorageId>,
@@ -60,18 +68,22 @@ pub(super) struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     /// Before the first operator: of the network there are the inputs of `graph`.
-    pub(super) fn new(name: &str, graph: &'a Graph, samples: Samples, mut notes: Vec<String>) -> Result<Self> {
-        notes.extend(samples.notes);
+    pub(super) fn new(name: &str, graph: &'a Graph, samples: Samples, parts: Parts, fixed: bool) -> Result<Self> {
+        let mut network = Network::new(name);
+        network.notes.extend(samples.notes.into_iter().chain(parts.notes));
+        network.missing = parts.missing;
         let mut importer = Self {
             graph,
             readers: graph.readers(),
-            network: Network::new(name),
+            network,
             batch: samples.batch,
-            notes,
+            fixed,
+            status: parts.status,
             items: HashMap::new(),
             sources: HashMap::new(),
             shared: HashSet::new(),
             parameters: HashMap::new(),
+            foldable: HashSet::new(),
             holders: Vec::new(),
             buffers: HashMap::new(),
             counted: Counted::default(),
@@ -98,41 +110,84 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// The network with the loss over `output`, and with the file's values if they are to be kept.
-    pub(super) fn finish(mut self, output: &str, keep_values: bool) -> Result<Imported> {
-        self.loss(output)?;
+    /// The network with the loss over the outputs, and with the file's values if they are to be kept.
+    pub(super) fn finish(mut self, keep_values: bool) -> Result<Network> {
+        if let Some(batch) = self.batch.filter(|_| self.fixed) {
+            rebatch::rebatch(&mut self.network, batch);
+            let note = format!("the file fixes a batch of {batch}; what depends on the samples is scaled to any other");
+            self.network.notes.push(note);
+        }
+        self.loss()?;
         self.count()?;
         if keep_values {
             constant::keep(&mut self.network, &self.holders, self.graph);
         }
-        Ok(Imported { network: self.network, notes: self.notes })
+        Ok(self.network)
     }
 
-    fn loss(&mut self, output: &str) -> Result<()> {
-        let expected = "scores, a row of classes for each label";
-        let Some(&Item::Value(mut scores)) = self.items.get(output) else {
-            return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {expected}")));
+    fn loss(&mut self) -> Result<()> {
+        let graph = self.graph;
+        let mut scores = Vec::new();
+        for output in &graph.outputs {
+            match self.scores(output) {
+                Ok(value) => scores.push((output, value)),
+                Err(fault) if graph.outputs.len() == 1 => return Err(fault),
+                Err(fault) => self.network.notes.push(format!("left out of the loss: {}", fault.0)),
+            }
+        }
+        let ((rows, labels), whole) = match scores.as_slice() {
+            [] => return Err(Fault::new("no weight leads to any output; expected a network to train")),
+            &[(output, scores)] => (self.rows(output, scores)?, 1),
+            _ => {
+                let rows = scores.iter().map(|&(_, value)| self.row(value)).collect::<Result<Vec<_>>>()?;
+                ((self.network.concat("loss.scores", &rows, 1)?, 1), scores.len())
+            }
+        };
+        if whole > 1 {
+            self.network.notes.push(format!("the loss is over {whole} outputs side by side, a label a sample"));
+        }
+        let target = self.network.target(labels);
+        self.network.cross_entropy("loss", rows, target)?;
+        Ok(())
+    }
+
+    /// The value of `output`, which a loss can be over.
+    fn scores(&self, output: &str) -> Result<ValueId> {
+        let Some(&Item::Value(scores)) = self.items.get(output) else {
+            return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {SCORES}")));
         };
         if !self.network.value(scores).requires_grad {
             return Err(Fault::new(format!("no weight leads to the output '{output}'; expected a network to train")));
         }
-        scores = self.positions_last(scores)?;
+        let shape = self.network.shape(scores);
+        if !shape.is_batched() {
+            return Err(Fault::new(format!("output '{output}' is {shape}; expected {SCORES}")));
+        }
+        Ok(scores)
+    }
+
+    /// All of `value` as a row for each sample.
+    fn row(&mut self, value: ValueId) -> Result<ValueId> {
+        let shape = self.network.shape(value).clone();
+        let batch = shape.0.iter().position(|dim| dim.batched).unwrap_or(0);
+        let order: Vec<usize> = std::iter::once(batch).chain((0..shape.rank()).filter(|&axis| axis != batch)).collect();
+        let turned = self.network.permute("loss.scores", value, &order)?;
+        Ok(self.network.flatten("loss.scores", turned)?)
+    }
+
+    /// Scores as rows of classes, and how many of them there are for each sample.
+    fn rows(&mut self, output: &str, scores: ValueId) -> Result<(ValueId, u64)> {
+        let scores = self.positions_last(scores)?;
         let shape = self.network.shape(scores).clone();
-        let Some((&classes, rows)) = shape.0.split_last().filter(|(last, rows)| !last.batched && !rows.is_empty())
+        let Some((&classes, rows)) =
+            shape.0.split_last().filter(|(last, rows)| !last.batched && (1..=2).contains(&rows.len()))
         else {
-            return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
+            return Err(Fault::new(format!("output '{output}' is {shape}; expected {SCORES}")));
         };
         let labels: u64 = rows.iter().map(|dim| dim.size).product();
-        if !shape.is_batched() || rows.len() > 2 {
-            return Err(Fault::new(format!("output '{output}' is {shape}; expected {expected}")));
-        }
-        if rows.len() == 2 {
-            let flat = Shape(vec![Dim::batched(labels), classes]);
-            scores = self.network.reshape("loss.scores", scores, flat)?;
-        }
-        let target = self.network.target(labels);
-        self.network.cross_entropy("loss", scores, target)?;
-        Ok(())
+        let flat = Shape(vec![Dim::batched(labels), classes]);
+        let rows = if rows.len() == 2 { self.network.reshape("loss.scores", scores, flat)? } else { scores };
+        Ok((rows, labels))
     }
 
     /// Scores of classes at every position of a picture, `B×classes×H×W`, as a row of classes for each position; others as
@@ -143,8 +198,8 @@ impl<'a> Importer<'a> {
         if batch != Dim::batched(1) {
             return Ok(scores);
         }
-        self.notes
-            .push(format!("the output, {shape}, is taken as a map of {} classes: a label a position", classes.size));
+        let note = format!("the output, {shape}, is taken as a map of {} classes: a label a position", classes.size);
+        self.network.notes.push(note);
         let turned = self.network.permute("loss.scores", scores, &[0, 2, 3, 1])?;
         let rows = Shape(vec![batch, Dim::fixed(height.size * width.size), classes]);
         Ok(self.network.reshape("loss.scores", turned, rows)?)
@@ -180,7 +235,12 @@ impl<'a> Importer<'a> {
         let Some(tensor) = self.graph.initialisers.get(name) else {
             return Err(Fault::new(format!("reads '{name}', which is not made; expected a tensor")));
         };
-        let item = self.tensor(tensor, true)?;
+        // A layer's own weight that is a table is frozen, but where the layer does without it.
+        let by_itself = node.operator == "Conv" && index == 1 && tensor.dims.first() == node.int("group")?.as_ref();
+        let without = ["Einsum", "Gather", "GroupNormalization", "InstanceNormalization", "MatMul"];
+        let is_layer = is_weight(&node.operator, index) && !by_itself && !without.contains(&node.operator.as_str());
+        let is_buffer = self.status.get(name) == Some(&Status::Buffer) && !is_layer;
+        let item = self.tensor(tensor, !is_buffer)?;
         self.items.insert(name.to_owned(), item.clone());
         Ok(Some(item))
     }
@@ -230,12 +290,16 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// An opaque result of `items`, none of which needs a gradient.
+    /// An opaque result of `items`, through which no gradient flows.
     pub(super) fn computed(&self, items: &[Item], shape: Shape, kind: Kind) -> Result<Item> {
         self.admit(&shape)?;
+        let derived = items.iter().find_map(|item| match item {
+            Item::Value(value) | Item::Opaque(Opaque { from: Provenance::Derived(value), .. }) => Some(*value),
+            _ => None,
+        });
         let source = items.iter().find_map(|item| if let Item::Opaque(opaque) = item { opaque.source() } else { None });
-        let source = source.map(str::to_owned);
-        Ok(Item::Opaque(Opaque { shape, kind, from: Provenance::Computed(source) }))
+        let from = derived.map_or_else(|| Provenance::Computed(source.map(str::to_owned)), Provenance::Derived);
+        Ok(Item::Opaque(Opaque { shape, kind, from }))
     }
 
     /// An item as a value of the network.
@@ -266,6 +330,11 @@ impl<'a> Importer<'a> {
             Provenance::Computed(Some(name)) => {
                 let source = self.source(name)?;
                 self.network.computed(&node.name, source, Copying::Computed, shape, bytes)
+            }
+            Provenance::Derived(value) => {
+                let made = self.network.computed(&node.name, *value, Copying::Computed, shape, bytes);
+                self.network.values[made as usize].requires_grad = false;
+                made
             }
             Provenance::Computed(None) => self.network.source(&node.name, shape, bytes, Role::Buffer),
         })
@@ -301,7 +370,8 @@ impl<'a> Importer<'a> {
         if elements(&weight.dims).is_none_or(|count| count == 0) {
             return Err(Fault::mismatch(Shape::fixed(&weight.dims), "a weight with elements"));
         }
-        let parameter = self.network.weight(&weight.name, &weight.dims, Initial::Imported, true);
+        let trains = self.status.get(&weight.name).is_none_or(|status| *status == Status::Trained);
+        let parameter = self.network.weight(&weight.name, &weight.dims, Initial::Imported, trains);
         self.parameters.insert(weight.name.clone(), parameter);
         self.hold(self.network.parameter(parameter).storage, weight);
         Ok(parameter)
@@ -331,6 +401,13 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// The length of the weight `computed`, and its storage, where it is a direction and a length.
+    pub(super) fn normed(&self, computed: ValueId) -> Option<(ParameterId, StorageId)> {
+        let made = self.network.nodes.iter().rfind(|node| node.output == computed)?;
+        let length = made.parameters.get(1).filter(|_| made.op == Op::IndexTable)?;
+        Some((*length, self.network.value(computed).storage))
+    }
+
     /// The weight that `computed` is made of, by standardising it: a convolution reads it in its place, so that the
     /// standardisation is charged in forward and left out of backward.
     pub(super) fn weight_behind(&mut self, computed: ValueId, rank: usize) -> Result<Weight> {
@@ -348,8 +425,10 @@ impl<'a> Importer<'a> {
             return Err(Fault::mismatch(&shape, "a weight, or one that is computed of a weight of its size"));
         };
         let name = self.network.parameter(parameter).name.clone();
-        let note = format!("'{name}' is standardised before its product; the derivative of that is left out");
-        self.notes.push(note);
+        if self.normed(computed).is_none() {
+            let note = format!("'{name}' is standardised before its product; the derivative of that is left out");
+            self.network.notes.push(note);
+        }
         Ok(Weight { name, dims: shape.sizes(), order: Order::Stored })
     }
 

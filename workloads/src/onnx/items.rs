@@ -96,6 +96,8 @@ pub(super) enum Provenance {
     Constant(Origin),
     /// It is computed, from an input if there is one.
     Computed(Option<String>),
+    /// It is computed from a value, by a function without a derivative.
+    Derived(ValueId),
 }
 
 impl Opaque {
@@ -125,7 +127,7 @@ impl Opaque {
     pub(super) fn source(&self) -> Option<&str> {
         match &self.from {
             Provenance::Input(name) | Provenance::Computed(Some(name)) => Some(name),
-            Provenance::Constant(_) | Provenance::Computed(None) => None,
+            Provenance::Constant(_) | Provenance::Computed(None) | Provenance::Derived(_) => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::evaluate::broadcast;
 use super::rearrange::{place, stretched};
 use super::{Fault, Importer, Item, Number, OnnxNode, Result, Weight};
-use crate::{Averaging, Dim, EPSILON, Extent, MOMENTUM, ParameterId, Reducing, Shape, Taking, ValueId, Window};
+use crate::{Averaging, Dim, EPSILON, Extent, MOMENTUM, ParameterId, Reducing, Shape, Taking, Unary, ValueId, Window};
 use haversack_devices::ensure;
 
 /// Kernel sizes, strides and paddings beyond this are faults of the file.
@@ -122,8 +122,12 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     let original = importer.input(node, 0)?;
     let x = image(importer, node)?;
     let rank = importer.network.shape(original).rank();
+    let mut normed = None;
     let weight = match importer.item(node, 1)? {
-        Item::Value(computed) => importer.weight_behind(computed, rank)?,
+        Item::Value(computed) => {
+            normed = importer.normed(computed);
+            importer.weight_behind(computed, rank)?
+        }
         Item::Constant(_) | Item::Opaque(_) => return filter(importer, node, original, x),
         Item::Weight(_) => importer.weight(node, 1, rank)?,
     };
@@ -154,6 +158,10 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     let bias = bias(importer, node, channels)?;
     let weight = importer.parameter(&weight)?;
     let y = importer.network.convolution_with(&node.name, x, channels, window, groups, weight, bias)?;
+    if let (Some((length, whole)), Some(made)) = (normed, importer.network.nodes.last_mut()) {
+        made.parameters.push(length);
+        made.saved.push(whole);
+    }
     like(importer, node, original, y)
 }
 
@@ -290,35 +298,63 @@ fn positions(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<(ValueId, V
     Ok((x, (2..shape.rank()).collect(), shape))
 }
 
-/// `Gemm` with a weight: a linear layer.
+/// `Gemm`: a linear layer where the second operand is a weight and nothing is scaled, else a product and a sum.
 pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let scaled = ["alpha", "beta"].into_iter().any(|name| node.float(name).is_some_and(|value| value != 1.0));
-    if scaled || node.int("transA")?.unwrap_or(0) != 0 {
-        return Err(Fault::mismatch("scaled or transposed operands", "alpha and beta of 1 and transA of 0"));
+    let [alpha, beta] = ["alpha", "beta"].map(|name| node.float(name).unwrap_or(1.0) as f32);
+    let [turn_a, turn_b] = [node.int("transA")?.unwrap_or(0) != 0, node.int("transB")?.unwrap_or(0) != 0];
+    let second = importer.item(node, 1)?;
+    if let (Item::Weight(_), true) = (&second, (alpha, beta, turn_a) == (1.0, 1.0, false)) {
+        let x = importer.input(node, 0)?;
+        let weight = importer.weight(node, 1, 2)?;
+        let weight = if turn_b { weight.turned() } else { weight };
+        return linear(importer, node, x, &weight);
     }
-    let x = importer.input(node, 0)?;
-    if let Item::Value(other) = importer.item(node, 1)? {
-        return product_of_values(importer, node, x, other);
-    }
-    let weight = importer.weight(node, 1, 2)?;
-    let weight = if node.int("transB")?.unwrap_or(0) == 0 { weight } else { weight.turned() };
-    linear(importer, node, x, &weight)
-}
-
-/// `Gemm` of two values: a product, and a sum with a bias.
-fn product_of_values(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: ValueId) -> Result<Item> {
-    let turned = node.int("transB")?.unwrap_or(0) != 0;
-    let other = if turned { importer.network.permute(&node.name, other, &[1, 0])? } else { other };
-    let terms = importer.network.shape(x).last();
-    let product = importer.network.matmul(&node.name, x, other)?;
-    importer.admit_product(&importer.network.shape(product).clone(), terms)?;
+    let (a, b) = (importer.input(node, 0)?, importer.value(node, &second)?);
+    let mut turned =
+        |x: ValueId, turns: bool| if turns { importer.network.permute(&node.name, x, &[1, 0]) } else { Ok(x) };
+    let (a, b) = (turned(a, turn_a)?, turned(b, turn_b)?);
+    let (left, right) = (importer.network.shape(a).clone(), importer.network.shape(b).clone());
+    ensure!(
+        left.rank() == 2 && right.rank() == 2 && left.dim(1) == right.dim(0) && !right.dim(0).batched,
+        Fault::mismatch(format!("{left} and {right}"), "matrices of M×K and K×N")
+    );
+    let made = Shape(vec![left.dim(0), right.dim(1)]);
+    importer.admit_product(&made, left.last())?;
+    // A batch in the columns is one of rows, seen the other way.
+    let product = if right.dim(1).batched {
+        let [a, b] = [a, b].map(|x| importer.network.permute(&node.name, x, &[1, 0]));
+        let (b, a) = (b?, a?);
+        let product = importer.network.matmul(&node.name, b, a)?;
+        importer.network.permute(&node.name, product, &[1, 0])?
+    } else {
+        importer.network.matmul(&node.name, a, b)?
+    };
+    let scaled = |importer: &mut Importer<'_>, x: ValueId, factor: f32| {
+        if factor == 1.0 { x } else { importer.network.unary(&node.name, x, Unary::Scale(factor)) }
+    };
+    let product = scaled(importer, product, alpha);
     Ok(Item::Value(match importer.optional(node, 2)? {
         None => product,
         Some(bias) => {
             let bias = importer.value(node, &bias)?;
+            let bias = scaled(importer, bias, beta);
             importer.network.add(&node.name, product, bias)?
         }
     }))
+}
+
+/// A weight of a direction and a length, as `weight_norm` has it.
+pub(super) fn weight_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let shape = importer.shaped(node, 0)?.1;
+    let mut parameters = [0, 0];
+    for (index, parameter) in parameters.iter_mut().enumerate() {
+        let (Item::Weight(weight), _) = importer.shaped(node, index)? else {
+            return Err(Fault::mismatch("a computed direction or length", "two weights"));
+        };
+        *parameter = importer.parameter(&weight)?;
+    }
+    let [direction, length] = parameters;
+    Ok(Item::Value(importer.network.weight_norm(&node.name, direction, length, shape)))
 }
 
 /// `x W + b`, with `weight` seen as inputs × outputs and the bias as input 2.
@@ -352,6 +388,21 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
         return linear(importer, node, x, weight);
     }
     let (left, right) = (importer.shape(&a), importer.shape(&b));
+    if let (Item::Value(x), Item::Value(computed)) = (&a, &b)
+        && left.rank() > 2
+        && right.rank() == 2
+        && !right.is_batched()
+    {
+        // As PyTorch folds the rows of all samples into one matrix.
+        let (x, computed) = (importer.network.contiguous(&node.name, *x), *computed);
+        let front = left.0.split_last().map_or(&[][..], |(_, front)| front);
+        let size = front.iter().map(|dim| dim.size).product();
+        let rows = Shape(vec![Dim { size, batched: left.is_batched() }, left.dim(left.rank() - 1)]);
+        let rows = importer.network.reshape(&node.name, x, rows)?;
+        importer.admit_product(&left.with_last(right.last()), left.last())?;
+        let product = importer.network.matmul(&node.name, rows, computed)?;
+        return Ok(Item::Value(importer.network.reshape(&node.name, product, left.with_last(right.last()))?));
+    }
     let wrong = || Fault::mismatch(format!("{left} and {right}"), "…×M×K and …×K×N with the same axes in front");
     let ([front @ .., _, inner], [behind @ .., rows, columns]) = (left.0.as_slice(), right.0.as_slice()) else {
         return Err(wrong());
@@ -366,9 +417,12 @@ pub(super) fn matmul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let product = left.with_last(columns.size);
     importer.admit_product(&product, inner.size)?;
     Ok(if a.is_learned() || b.is_learned() {
-        let a = stretched(importer, node, a, &left)?;
-        let b = stretched(importer, node, b, &right)?;
-        Item::Value(importer.network.matmul(&node.name, a, b)?)
+        let operands = [stretched(importer, node, a, &left)?, stretched(importer, node, b, &right)?];
+        let [a, b] = operands.map(|x| {
+            let foldable = importer.foldable.contains(&x);
+            if foldable { x } else { importer.network.contiguous(&node.name, x) }
+        });
+        Item::Value(importer.network.matmul_in_place(&node.name, a, b)?)
     } else {
         let kind = a.kind();
         importer.computed(&[a, b], product, kind)?
@@ -404,7 +458,7 @@ pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     if made.is_none_or(|made| importer.readers(made) != 1) {
         return Err(Fault::mismatch("a place inside the network", "the output, where the loss computes it"));
     }
-    importer.notes.push(format!("node '{}' (LogSoftmax) is left to the loss, which computes it", node.name));
+    importer.network.notes.push(format!("node '{}' (LogSoftmax) is left to the loss, which computes it", node.name));
     Ok(item)
 }
 

@@ -5,8 +5,8 @@
 use haversack_devices::text::nearest;
 
 use super::{
-    Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, evaluate, further, layers, pointwise, rearrange,
-    slices,
+    Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, composed, evaluate, further, layers, pointwise,
+    rearrange, slices,
 };
 use crate::{Pairing, Pointwise, Reducing, Unary};
 
@@ -20,6 +20,7 @@ type Operators = &'static [(&'static [&'static str], Apply)];
 const DIFFERENTIABLE: Operators = &[
     (&["Abs"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Abs))),
     (&["Add", "Sub"], pointwise::add),
+    (&["Attention"], composed::attention),
     (&["AveragePool"], layers::average_pool),
     (&["BatchNormalization"], layers::batch_norm),
     (&["Ceil", "Floor", "Round", "Sign"], |importer, node| {
@@ -31,6 +32,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["Conv"], layers::convolution),
     (&["ConvTranspose"], further::transposed_convolution),
     (&["Cos", "Sin"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Sin))),
+    (&["CumSum", "Trilu"], evaluate::same_shape),
     (&["DepthToSpace", "SpaceToDepth"], further::blocks),
     (&["Div"], |importer, node| pointwise::pairwise(importer, node, Pairing::Quotient)),
     (&["Dropout"], layers::dropout),
@@ -50,19 +52,23 @@ const DIFFERENTIABLE: Operators = &[
     (&["HardSigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSigmoid))),
     (&["HardSwish"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSwish))),
     (&["Identity"], |importer, node| importer.item(node, 0)),
+    (&["LRN"], composed::local_response),
     (&["LayerNormalization"], layers::layer_norm),
     (&["LeakyRelu"], pointwise::leaky_relu),
     (&["Log"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Log))),
     (&["LogSoftmax"], layers::log_softmax),
+    (&["LpNormalization"], composed::lp_norm),
     (&["MatMul"], layers::matmul),
     (&["Max", "Min"], pointwise::extreme),
     (&["MaxPool"], layers::max_pool),
+    (&["Mean", "Sum"], pointwise::sum),
     (&["Mish"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Mish))),
     (&["Mul"], pointwise::mul),
     (&["Neg"], |importer, node| pointwise::unary(importer, node, Unary::Scale(-1.0))),
     (&["PRelu"], |importer, node| pointwise::pairwise(importer, node, Pairing::PRelu)),
     (&["Pad"], slices::pad),
     (&["Pow"], |importer, node| pointwise::pairwise(importer, node, Pairing::PowerOf)),
+    (&["RMSNormalization"], composed::rms_norm),
     (&["Reciprocal"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Reciprocal))),
     (&["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"], |importer, node| {
         further::reduce(importer, node, Some(Reducing::Norm))
@@ -73,6 +79,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["Relu"], |importer, node| pointwise::overwriting(importer, node, Unary::Relu)),
     (&["Reshape"], rearrange::reshape),
     (&["Resize", "Upsample"], further::resize),
+    (&["RotaryEmbedding"], composed::rotary),
     (&["Sigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Sigmoid)),
     (&["Slice"], slices::slice),
     (&["Softmax"], layers::softmax),
@@ -83,6 +90,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["Squeeze"], rearrange::squeeze),
     (&["Swish"], pointwise::swish),
     (&["Tanh"], |importer, node| pointwise::unary(importer, node, Unary::Tanh)),
+    (&["ThresholdedRelu"], pointwise::thresholded),
     (&["Tile"], further::tile),
     (&["TopK"], further::top),
     (&["Transpose"], rearrange::transpose),
@@ -98,11 +106,20 @@ const COMPUTED_BEFOREHAND: Operators = &[
     (&["Cast"], evaluate::cast),
     (&["Constant"], constant),
     (&["ConstantOfShape"], evaluate::constant_of_shape),
-    (&["CumSum", "Trilu"], evaluate::same_shape),
     (&["LessOrEqual", "Mod", "Not", "Or", "Xor"], evaluate::elementwise),
+    (&["OneHot"], evaluate::one_hot),
     (&["Range"], evaluate::range),
     (&["ScatterElements", "ScatterND"], further::scatter),
     (&["Shape"], evaluate::shape),
+    (&["Size"], evaluate::size),
+];
+
+/// What [`super::refold`] puts together that is no operator of ONNX.
+const REFOLDED: Operators = &[
+    (&["CosineSimilarity"], composed::cosine_similarity),
+    (&["Glu"], pointwise::gated),
+    (&["MaxWithPlaces"], further::largest),
+    (&["WeightNorm"], layers::weight_norm),
 ];
 
 /// The names of the operators that can be imported, in alphabetical order.
@@ -117,8 +134,8 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
 
 /// Adds what `node` does.
 pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> {
-    let found =
-        DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).find(|(names, _)| names.contains(&node.operator.as_str()));
+    let found = { DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).chain(REFOLDED) }
+        .find(|(names, _)| names.contains(&node.operator.as_str()));
     let (_, apply) = found.ok_or_else(|| unsupported(&node.operator, &operators().collect::<Vec<_>>()))?;
     let item = apply(importer, node)?;
     importer.set(node, 0, item);

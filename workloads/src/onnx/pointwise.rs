@@ -2,7 +2,7 @@
 
 use super::evaluate::{broadcast, fold, inputs};
 use super::{Constant, Fault, Importer, Item, Number, OnnxNode, Result};
-use crate::{Addend, Mask, Pairing, Pointwise, Unary, ValueId};
+use crate::{Addend, Mask, Pairing, Pointwise, StorageId, Unary, ValueId};
 
 /// The two sides of a binary operator.
 enum Sides {
@@ -189,6 +189,11 @@ pub(super) fn swish(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     unary(importer, node, Unary::Silu)
 }
 
+/// `ThresholdedRelu`, which saves its input.
+pub(super) fn thresholded(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    unary(importer, node, clamp(&[Some(node.float("alpha").unwrap_or(1.0)), None]))
+}
+
 /// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.
 pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let mut bounds = Vec::new();
@@ -223,21 +228,61 @@ fn clamp(bounds: &[Option<f64>]) -> Unary {
     Unary::Clip { low: bound(0, f32::NEG_INFINITY), high: bound(1, f32::INFINITY) }
 }
 
-/// `Where`: a value masked by a condition that needs no gradient.
+/// `Where`: a value masked by a condition that needs no gradient, or one of two values.
 pub(super) fn select(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
-    Ok(match items.as_slice() {
-        [condition, a, b] if !condition.is_learned() && a.is_learned() != b.is_learned() => {
-            let (item, other) = if a.is_learned() { (a, b) } else { (b, a) };
-            let x = importer.value(node, item)?;
-            if !(keeps_shape(importer, x, other)? && keeps_shape(importer, x, condition)?) {
-                return Err(Fault::mismatch(importer.network.shape(x), "a condition and a constant no wider than it"));
-            }
-            let condition = importer.value(node, condition)?;
-            let buffer = importer.network.value(condition).storage;
-            Item::Value(importer.network.masked(&node.name, x, buffer, Mask::Tensor))
+    let [condition, a, b] = items.as_slice() else {
+        return Err(Fault::mismatch(format!("{} operands", items.len()), "a condition and two sides"));
+    };
+    if !items.iter().any(Item::is_learned) {
+        return fold(importer, node, &items);
+    }
+    let shape = broadcast(&importer.shape(condition), &broadcast(&importer.shape(a), &importer.shape(b))?)?;
+    importer.admit(&shape)?;
+    let chosen = importer.value(node, condition)?;
+    let buffer = importer.network.value(chosen).storage;
+    Ok(Item::Value(match (a.is_learned(), b.is_learned()) {
+        (true, false) if importer.shape(a) == shape => masked(importer, node, a, buffer)?,
+        (false, true) if importer.shape(b) == shape => masked(importer, node, b, buffer)?,
+        _ => {
+            let sides = [importer.value(node, a)?, importer.value(node, b)?];
+            importer.network.select(&node.name, buffer, sides, shape)
         }
-        [_, _, _] if !items.iter().any(Item::is_learned) => fold(importer, node, &items)?,
-        _ => return Err(Fault::mismatch("these operands", "a condition and one constant side")),
-    })
+    }))
+}
+
+fn masked(importer: &mut Importer<'_>, node: &OnnxNode, item: &Item, buffer: StorageId) -> Result<ValueId> {
+    let x = importer.value(node, item)?;
+    Ok(importer.network.masked(&node.name, x, buffer, Mask::Tensor))
+}
+
+/// `Sum` and `Mean` of any number of operands: sums of two.
+pub(super) fn sum(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let items = inputs(importer, node)?;
+    let shares = items.len() as f32;
+    let mut whole: Option<Item> = None;
+    for item in items {
+        whole = Some(match whole {
+            None => item,
+            Some(sum) if !sum.is_learned() && !item.is_learned() => {
+                fold(importer, &OnnxNode { operator: "Add".to_owned(), ..node.clone() }, &[sum, item])?
+            }
+            Some(sum) => {
+                let [sum, item] = [importer.value(node, &sum)?, importer.value(node, &item)?];
+                Item::Value(importer.network.add(&node.name, sum, item)?)
+            }
+        });
+    }
+    match whole.ok_or_else(|| Fault::new("no operand; expected one"))? {
+        Item::Value(x) if node.operator == "Mean" && shares > 1.0 => {
+            Ok(Item::Value(importer.network.unary(&node.name, x, Unary::Scale(1.0 / shares))))
+        }
+        other => Ok(other),
+    }
+}
+
+/// A gated linear unit of the halves that a `Split` made: both lie in its input, which alone is saved.
+pub(super) fn gated(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let [a, b] = [importer.input(node, 0)?, importer.input(node, 1)?];
+    Ok(Item::Value(importer.network.pairwise(&node.name, a, b, Pairing::Gated)?))
 }

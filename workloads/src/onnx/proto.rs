@@ -13,6 +13,17 @@ pub(super) struct ModelProto {
     pub(super) graph: Option<GraphProto>,
     #[prost(message, repeated, tag = "8")]
     pub(super) opset_import: Vec<OperatorSetId>,
+    #[prost(message, repeated, tag = "14")]
+    pub(super) metadata_props: Vec<Entry>,
+}
+
+/// `StringStringEntryProto`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Entry {
+    #[prost(string, tag = "1")]
+    pub(super) key: String,
+    #[prost(string, tag = "2")]
+    pub(super) value: String,
 }
 
 /// `OperatorSetIdProto`.
@@ -35,6 +46,8 @@ pub(super) struct GraphProto {
     pub(super) input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub(super) output: Vec<ValueInfoProto>,
+    #[prost(message, repeated, tag = "16")]
+    pub(super) metadata_props: Vec<Entry>,
 }
 
 /// `NodeProto`.

@@ -47,12 +47,12 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
         });
     }
     let batched = old.is_batched();
-    if let (true, Some(batch), Some(Some(first))) = (batched, batch, dims.first().copied())
+    if let (true, Some(batch)) = (batched, batch)
         && !dims.iter().flatten().any(|dim| dim.batched)
-        && first.size.is_multiple_of(batch)
-        && let Some(front) = dims.first_mut()
+        && let Some(place) = carrier(old, &dims, batch)
+        && let Some(Some(dim)) = dims.get_mut(place)
     {
-        *front = Some(Dim::batched(first.size / batch));
+        *dim = Dim::batched(dim.size / batch);
     }
     let product = |dims: &[Dim]| elements(&dims.iter().map(|dim| dim.size).collect::<Vec<_>>()).ok_or_else(wrong);
     let total = product(&old.0)?;
@@ -64,6 +64,24 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
     let shape = Shape(dims.iter().map(|dim| dim.unwrap_or(open)).collect());
     let same = product(&shape.0)? == total && shape.is_batched() == batched;
     if same { Ok(shape) } else { Err(Fault::mismatch(format!("{old} and a target of {shape}"), "as many elements")) }
+}
+
+/// The place among `dims` that the batch of `old` comes to, in row-major order: behind as many elements as before; or the
+/// first that is a multiple of `batch`.
+fn carrier(old: &Shape, dims: &[Option<Dim>], batch: u64) -> Option<usize> {
+    let sizes = old.sizes();
+    let before = elements(&sizes[..old.0.iter().position(|dim| dim.batched)?])?;
+    let known = elements(&dims.iter().flatten().map(|dim| dim.size).collect::<Vec<_>>())?;
+    let open = elements(&sizes)?.checked_mul(batch)?.checked_div(known)?;
+    let mut passed = 1_u64;
+    for (place, dim) in dims.iter().enumerate() {
+        let size = dim.map_or(open, |dim| dim.size);
+        if passed == before && size.is_multiple_of(batch) {
+            return Some(place);
+        }
+        passed = passed.checked_mul(size)?;
+    }
+    dims.first().copied().flatten().filter(|first| first.size.is_multiple_of(batch)).map(|_| 0)
 }
 
 /// `item` with the same elements under `shape`.
@@ -81,28 +99,42 @@ fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Sha
     })
 }
 
-/// A value under another shape; axes of one position come and go without a copy.
+/// A value under another shape; axes of one position come and go without a copy, and axes come apart.
 fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) -> Result<ValueId> {
     let old = importer.network.shape(x);
-    let dense = |shape: &Shape| shape.0.iter().copied().filter(|&dim| dim != Dim::ONE).collect::<Vec<_>>();
     if *old == shape {
         return Ok(x);
     }
-    if !importer.network.value(x).contiguous && dense(old) == dense(&shape) {
-        let part = without_ones(old, &shape);
-        return Ok(importer.network.slice(&node.name, x, part, shape, false));
-    }
-    Ok(importer.network.reshape(&node.name, x, shape)?)
+    let Some(part) = apart(old, &shape).filter(|_| !importer.network.value(x).contiguous) else {
+        return Ok(importer.network.reshape(&node.name, x, shape)?);
+    };
+    let front = part.axes.iter().rev().skip(2).filter(|along| along.step > 0).map(|along| along.axis);
+    let folds = front.clone().count() > 1 && front.clone().all(|axis| Some(axis) == front.clone().next());
+    let seen = importer.network.slice(&node.name, x, part, shape, false);
+    importer.foldable.extend(folds.then_some(seen));
+    Ok(seen)
 }
 
-/// The whole of a tensor, under a shape with other axes of one position.
-fn without_ones(old: &Shape, shape: &Shape) -> Part {
-    let mut kept = (0..old.rank()).filter(|&axis| old.dim(axis) != Dim::ONE);
-    let along = |&dim: &Dim| {
-        let axis = if dim == Dim::ONE { None } else { kept.next() };
-        axis.map_or(Along { axis: 0, step: 0 }, |axis| Along { axis, step: 1 })
-    };
-    Part { start: vec![0; old.rank()], axes: shape.0.iter().map(along).collect() }
+/// The whole of a tensor under a shape that cuts its axes into some of their own, beside axes of one position; `None` if
+/// an axis is joined with another.
+fn apart(old: &Shape, shape: &Shape) -> Option<Part> {
+    let mut whole = (0..old.rank()).filter(|&axis| old.dim(axis) != Dim::ONE);
+    let mut open: Option<(usize, Dim)> = None;
+    let mut axes = Vec::new();
+    for &dim in &shape.0 {
+        if dim == Dim::ONE {
+            axes.push(Along { axis: 0, step: 0 });
+            continue;
+        }
+        let (axis, left) = open.take().or_else(|| whole.next().map(|axis| (axis, old.dim(axis))))?;
+        let step = left.size.checked_div(dim.size).filter(|step| step * dim.size == left.size)?;
+        if left.batched != dim.batched {
+            return None;
+        }
+        axes.push(Along { axis, step });
+        open = (step > 1).then_some((axis, Dim::fixed(step)));
+    }
+    (open.is_none() && whole.next().is_none()).then(|| Part { start: vec![0; old.rank()], axes })
 }
 
 /// `Flatten`: two dimensions, cut before `axis`.
@@ -131,7 +163,13 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     }
     let rest = shape.0.iter().enumerate().filter(|(axis, _)| !places.contains(axis)).map(|(_, &dim)| dim);
     let rest = Shape(rest.collect());
-    reshaped(importer, node, item, rest)
+    match reshaped(importer, node, item, rest)? {
+        // As `nn.MultiheadAttention` has its queries, keys and values.
+        Item::Value(x) if node.attribute("contiguous").is_some() => {
+            Ok(Item::Value(importer.network.contiguous(&node.name, x)))
+        }
+        other => Ok(other),
+    }
 }
 
 /// `Unsqueeze`.

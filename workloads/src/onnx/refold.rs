@@ -21,7 +21,11 @@ pub(super) fn refold(graph: &mut Graph) {
             let change = match node.operator.as_str() {
                 "Erf" => view.gelu(node),
                 "Sigmoid" => view.gated(node, node, "Swish"),
-                "Div" => view.layer_norm(node),
+                "Div" => { view.layer_norm(node).or_else(|| view.weight_norm(node)) }
+                    .or_else(|| view.cosine(node).map(|node| (place, node))),
+                "Mul" => view.glu(node).map(|node| (place, node)),
+                "ReduceMax" => view.max(node).map(|node| (place, node)),
+                "Squeeze" => view.packed(node).map(|node| (place, node)),
                 "HardSigmoid" => view.hard_swish(node),
                 "InstanceNormalization" => view.group_norm(node),
                 "MatMul" => view.linear(place),
@@ -43,18 +47,12 @@ pub(super) fn refold(graph: &mut Graph) {
 struct View<'a> {
     graph: &'a Graph,
     makers: HashMap<&'a str, usize>,
-    readers: HashMap<&'a str, Vec<usize>>,
+    readers: HashMap<&'a str, Vec<(usize, usize)>>,
 }
 
 impl<'a> View<'a> {
     fn new(graph: &'a Graph) -> Self {
-        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, node) in graph.nodes.iter().enumerate() {
-            for name in &node.inputs {
-                readers.entry(name).or_default().push(place);
-            }
-        }
-        Self { graph, makers: graph.producers(), readers }
+        Self { graph, makers: graph.producers(), readers: graph.readers_by_name() }
     }
 
     /// The node that makes `name`, if it is of `operator`.
@@ -66,7 +64,7 @@ impl<'a> View<'a> {
     /// The only reader of the first output of `node`, if it is of `operator`, with its other input.
     fn reader(&self, node: &OnnxNode, operator: &str) -> Option<(usize, &'a OnnxNode, &'a str)> {
         let made = node.outputs.first()?;
-        let &[place] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let &[(place, _)] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let reader = self.graph.nodes.get(place)?;
         let [a, b] = reader.inputs.as_slice() else { return None };
         let other = if a == made { b } else { a };
@@ -104,9 +102,7 @@ impl<'a> View<'a> {
 
     /// The dimensions of a floating-point initialiser.
     fn weight(&self, name: &str) -> Option<Vec<u64>> {
-        let tensor = self.tensor(name).filter(|tensor| {
-            self.maker(name, "Constant").is_none() && Kind::of(tensor.data_type).ok() == Some(Kind::Real)
-        })?;
+        let tensor = self.tensor(name).filter(|tensor| Kind::of(tensor.data_type).ok() == Some(Kind::Real))?;
         dims_of(tensor).ok()
     }
 
@@ -157,7 +153,7 @@ impl<'a> View<'a> {
     /// `x → softplus → tanh`, times `x`.
     fn mish(&self, softplus: &OnnxNode) -> Option<(usize, OnnxNode)> {
         let made = softplus.outputs.first()?;
-        let &[only] = self.readers.get(made.as_str())?.as_slice() else { return None };
+        let &[(only, _)] = self.readers.get(made.as_str())?.as_slice() else { return None };
         let tanh = self.graph.nodes.get(only).filter(|node| node.operator == "Tanh")?;
         self.gated(softplus, tanh, "Mish")
     }
@@ -250,7 +246,66 @@ impl<'a> View<'a> {
         Some((place, node))
     }
 
-    /// The only axis that a mean is over.
+    /// `v / norm(v)` times a length for each norm: a weight of a direction and a length.
+    fn weight_norm(&self, div: &'a OnnxNode) -> Option<(usize, OnnxNode)> {
+        let (direction, norms) = (div.input(0)?, self.maker(div.input(1)?, "ReduceL2")?);
+        let (place, product, length) = self.reader(div, "Mul")?;
+        let is_weight = self.weight(direction).is_some() && self.weight(length).is_some();
+        let whole = is_weight && norms.input(0) == Some(direction);
+        whole.then(|| (place, folded(div, "WeightNorm", &[direction, length], product)))
+    }
+
+    /// `sum(a·b) / max(√(sum(a²)·sum(b²)), ε)`.
+    fn cosine(&self, div: &'a OnnxNode) -> Option<OnnxNode> {
+        let product = |name: &str| {
+            let sum = self.maker(name, "ReduceSum")?;
+            let mul = self.maker(sum.input(0)?, "Mul")?;
+            Some((self.axis(sum)?, mul.input(0)?, mul.input(1)?))
+        };
+        let (axis, a, b) = product(div.input(0)?)?;
+        let bound = self.maker(div.input(1)?, "Max").or_else(|| self.maker(div.input(1)?, "Clip"))?;
+        let norms = self.maker(self.maker(bound.input(0)?, "Sqrt")?.input(0)?, "Mul")?;
+        let squares = [product(norms.input(0)?)?, product(norms.input(1)?)?];
+        let mut node = folded(div, "CosineSimilarity", &[a, b], div);
+        node.attributes = vec![AttributeProto { i: Some(axis), ..named("axis") }];
+        (squares == [(axis, a, a), (axis, b, b)]).then_some(node)
+    }
+
+    /// The first half of a `Split` times the sigmoid of the second.
+    fn glu(&self, mul: &'a OnnxNode) -> Option<OnnxNode> {
+        let [a, b] = [mul.input(0)?, mul.input(1)?];
+        let (first, gate) = match (self.maker(b, "Sigmoid"), self.maker(a, "Sigmoid")) {
+            (Some(gate), _) => (a, gate),
+            (None, gate) => (b, gate?),
+        };
+        let split = self.maker(first, "Split")?;
+        let second = gate.input(0)?;
+        let halves = split.outputs.iter().map(String::as_str).eq([first, second]);
+        (halves && self.readers.get(gate.outputs.first()?.as_str())?.len() == 1)
+            .then(|| folded(mul, "Glu", &[first, second], mul))
+    }
+
+    /// A maximum whose places somebody reads, too.
+    fn max(&self, max: &'a OnnxNode) -> Option<OnnxNode> {
+        let axis = self.axis(max)?;
+        let readers = self.readers.get(max.input(0)?)?.iter().filter_map(|&(reader, _)| self.graph.nodes.get(reader));
+        let places = { readers }.find(|reader| reader.operator == "ArgMax")?;
+        let same = places.int("axis").ok()?.unwrap_or(0) == axis;
+        same.then(|| OnnxNode { operator: "MaxWithPlaces".to_owned(), ..max.clone() })
+    }
+
+    /// Queries, keys and values that lie side by side, and are put in order before they are looked at one by one.
+    fn packed(&self, squeeze: &'a OnnxNode) -> Option<OnnxNode> {
+        let turned = self.maker(squeeze.input(0)?, "Transpose")?;
+        self.maker(turned.input(0)?, "Unsqueeze")?;
+        let readers = self.readers.get(squeeze.outputs.first()?.as_str())?;
+        let looks = readers.iter().filter(|&&(reader, _)| self.graph.nodes[reader].operator == "Gather").count();
+        let mut node = squeeze.clone();
+        node.attributes.push(named("contiguous"));
+        (looks == 3).then_some(node)
+    }
+
+    /// The only axis that a reduction is over.
     fn axis(&self, mean: &OnnxNode) -> Option<i64> {
         if let Some(name) = mean.input(1).filter(|name| self.tensor(name).is_some()) {
             let numbers = self.numbers(name)?;

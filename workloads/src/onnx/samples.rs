@@ -26,41 +26,58 @@ enum Batch<'a> {
     Open,
 }
 
-/// Reads the inputs of `graph`; `given` is the shape of a sample, if a person gave one.
-pub(super) fn read(graph: &Graph, given: Option<&[u64]>) -> Result<Samples> {
+/// Reads the inputs of `graph`; `given` is the shape of a sample, if a person gave one. Where the batch is `fixed`, it is
+/// the file's own, if that is a number.
+pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<Samples> {
     let readers = graph.readers();
-    let read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
-    let Some(samples) = read.first() else {
+    let mut read: Vec<_> = graph.inputs.iter().filter(|input| readers.contains_key(input.name.as_str())).collect();
+    if read.is_empty() {
         return Err(Fault::new("no operator reads an input; expected one that reads the samples"));
-    };
+    }
     let mut notes = Vec::new();
-    let shape_of_samples = dimensions(samples)?;
-    let names =
-        read.iter().filter_map(|input| dimensions(input).ok()).flatten().filter_map(|dim| dim.dim_param.as_deref());
-    let batch = match ({ names }.find(|&name| name == BATCH), shape_of_samples.first()) {
+    let mut shapes = read.iter().map(|input| dimensions(input, given)).collect::<Result<Vec<_>>>()?;
+    // A scalar, such as a rate, is no sample.
+    let first = shapes.iter().position(|shape| !shape.is_empty()).unwrap_or(0);
+    read[..=first].rotate_right(1);
+    shapes[..=first].rotate_right(1);
+    let samples = read[0];
+    let names = shapes.iter().flatten().filter_map(|dim| dim.dim_param.as_deref());
+    let batch = match ({ names }.find(|&name| name == BATCH), shapes.first().and_then(|shape| shape.first())) {
         (Some(name), _) => Batch::Named(name),
         (None, Some(Dimension { dim_param: Some(name), .. })) if !name.is_empty() => Batch::Named(name),
         (None, Some(&Dimension { dim_value: Some(size), .. })) => {
-            let size = u64::try_from(size).ok().filter(|&size| size > 0);
-            let size =
-                size.ok_or_else(|| Fault::new(format!("input '{}' has a batch of zero or less", samples.name)))?;
+            let size = size.unsigned_abs();
             notes.push(format!("the first dimension of input '{}', {size}, is taken as the batch", samples.name));
             Batch::Sized(size)
         }
         (None, Some(_)) => Batch::Open,
         (None, None) => return Err(Fault::new(format!("input '{}' is a scalar; expected samples", samples.name))),
     };
-    let mut overrides = Overrides::new(samples, given, &batch)?;
-    let sources = read.iter().map(|input| source(input, &batch, &mut overrides)).collect::<Result<Vec<_>, _>>()?;
+    let overrides = Overrides::new(samples, shapes.first().map_or(&[], Vec::as_slice), given, &batch)?;
+    let sources = read.iter().zip(&shapes).map(|(input, dims)| source(input, dims, &batch, &overrides));
+    let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
     let size = if let Batch::Sized(size) = batch { Some(size) } else { None };
+    if let (Some(size), true) = (size, fixed) {
+        for dim in sources.iter_mut().flat_map(|source| &mut source.shape.0).filter(|dim| dim.batched) {
+            *dim = Dim::fixed(dim.size * size);
+        }
+    }
     Ok(Samples { sources, batch: size, notes })
 }
 
-fn dimensions(input: &ValueInfoProto) -> Result<&[Dimension]> {
+/// The dimensions of an input; sizes of zero or less stand for free ones, as no shape does where one is `given`.
+fn dimensions(input: &ValueInfoProto, given: Option<&[u64]>) -> Result<Vec<Dimension>> {
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
-    let shape = tensor.and_then(|tensor| tensor.shape.as_ref());
-    let shape = shape.ok_or_else(|| Fault::new(format!("input '{}' has no shape; expected a tensor's", input.name)))?;
-    Ok(&shape.dim)
+    let mut dims = match (tensor.and_then(|tensor| tensor.shape.as_ref()), given) {
+        (Some(shape), _) => shape.dim.clone(),
+        (None, Some(sizes)) => vec![Dimension::default(); sizes.len() + 1],
+        (None, None) => {
+            let message = format!("input '{}' has no shape; expected one: give the shape of a sample", input.name);
+            return Err(Fault::new(message));
+        }
+    };
+    dims.iter_mut().for_each(|dim| dim.dim_value = dim.dim_value.filter(|&size| size > 0));
+    Ok(dims)
 }
 
 fn is_batch(axis: usize, dim: &Dimension, batch: &Batch<'_>) -> bool {
@@ -80,8 +97,12 @@ struct Overrides<'a> {
 }
 
 impl<'a> Overrides<'a> {
-    fn new(samples: &'a ValueInfoProto, given: Option<&'a [u64]>, batch: &Batch<'_>) -> Result<Self> {
-        let dims = dimensions(samples)?;
+    fn new(
+        samples: &ValueInfoProto,
+        dims: &'a [Dimension],
+        given: Option<&'a [u64]>,
+        batch: &Batch<'_>,
+    ) -> Result<Self> {
         let rest = dims.iter().enumerate().filter(|(axis, dim)| !is_batch(*axis, dim, batch)).map(|(_, dim)| dim);
         let rest: Vec<_> = rest.collect();
         let mut named = HashMap::new();
@@ -99,8 +120,7 @@ impl<'a> Overrides<'a> {
     }
 }
 
-fn source(input: &ValueInfoProto, batch: &Batch<'_>, overrides: &mut Overrides<'_>) -> Result<Source> {
-    let dims = dimensions(input)?;
+fn source(input: &ValueInfoProto, dims: &[Dimension], batch: &Batch<'_>, overrides: &Overrides<'_>) -> Result<Source> {
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
     let kind = Kind::of(tensor.map_or(0, |tensor| tensor.elem_type))?;
     // An input of the samples' shape, such as a mask beside token ids, follows them.

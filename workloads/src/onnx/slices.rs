@@ -64,9 +64,10 @@ fn bounds(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, name: &str
 
 /// Whether a slice leaves `dim` as it is.
 fn whole(dim: Dim, start: Number, end: Number, step: i64) -> bool {
-    /// Exporters write the end of an axis as a number above any size.
-    const END: i64 = i32::MAX as i64;
-    let to_end = end.int().is_some_and(|end| end >= END) || end.dim() == Some(dim);
+    /// More samples than a batch ever has: exporters write the end of an axis as a number above any size.
+    const END: i64 = 1 << 20;
+    let far = if dim.batched { END } else { i64::try_from(dim.size).unwrap_or(i64::MAX) };
+    let to_end = end.int().is_some_and(|end| end >= far) || end.dim() == Some(dim);
     start == Number::whole(0) && step == 1 && to_end
 }
 

@@ -62,6 +62,10 @@ pub enum Pairing {
     PowerOf,
     /// The first, times the second where it is below zero: a leaky ReLU with trained slopes.
     PRelu,
+    /// The first, times the sigmoid of the second: a gated linear unit.
+    Gated,
+    /// The first where a condition holds, else the second; saves the condition.
+    Select,
 }
 
 /// What is computed of some axes.

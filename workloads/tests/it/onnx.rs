@@ -4,6 +4,7 @@
 mod families;
 mod faults;
 mod patterns;
+mod trained;
 mod values;
 mod wire;
 
@@ -13,10 +14,11 @@ use std::path::PathBuf;
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::network::Network;
-use haversack_workloads::{lowering, models, onnx};
+use haversack_workloads::onnx::{self, Reading};
+use haversack_workloads::{lowering, models};
 use proptest::prelude::*;
 
-use wire::{A, FLOAT, G, INT64, batched};
+use wire::{A, FLOAT, G, INT64, batched, of_shape};
 
 /// The files that torch 2.6 exported from torchvision 0.21 and transformers 4.48 (operator set 17, training mode), with
 /// their names in `counts.csv` and the built-in models that they are.
@@ -36,7 +38,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn imported(name: &str) -> Network {
-    onnx::import(&path(name), None).unwrap()
+    onnx::read(&path(name), &Reading::default()).unwrap()
 }
 
 /// The rows of `counts.csv`, each as (column, cell); the second cell of a row is quoted.
@@ -122,15 +124,15 @@ fn a_file_counts_as_its_built_in_model_does() {
 #[test]
 fn a_file_can_be_imported_for_samples_of_another_shape() {
     // 96 pixels leave 3×3 positions before the global pool.
-    let small = onnx::import(&path("resnet18"), Some(&[3, 96, 96])).unwrap();
+    let small = onnx::read(&path("resnet18"), &of_shape(&[3, 96, 96])).unwrap();
     assert_eq!(count(&small, 8), count(&models::build("resnet18", Some(&[3, 96, 96])).unwrap(), 8));
     // The attention mask has the token ids' shape and follows them; positions are cut from a table of 512.
-    let long = onnx::import(&path("bert_small_s64"), Some(&[512])).unwrap();
+    let long = onnx::read(&path("bert_small_s64"), &of_shape(&[512])).unwrap();
     assert_eq!(count(&long, 8), count(&models::build("bert-small", None).unwrap(), 8));
-    let error = onnx::import(&path("resnet18"), Some(&[224])).unwrap_err().to_string();
+    let error = onnx::read(&path("resnet18"), &of_shape(&[224])).unwrap_err().to_string();
     assert!(error.contains("cannot take samples of shape 224; expected 3 sizes"), "{error}");
     // Smaller than the kernels: the node that does not fit is named.
-    let error = onnx::import(&path("vgg11"), Some(&[3, 8, 8])).unwrap_err().to_string();
+    let error = onnx::read(&path("vgg11"), &of_shape(&[3, 8, 8])).unwrap_err().to_string();
     assert!(error.contains("/features/features.15/MaxPool") && error.contains("at least 2x2 positions"), "{error}");
 }
 
@@ -152,9 +154,9 @@ fn a_file_can_be_differentiated_and_lowered() {
 #[test]
 fn nothing_has_to_be_assumed_of_the_files() {
     for (file, ..) in FILES {
-        let read = onnx::read(&path(file), None).unwrap();
-        assert_eq!(read.notes, Vec::<String>::new(), "{file}");
-        assert_eq!(read.network.name, file);
+        let read = onnx::read(&path(file), &Reading::default()).unwrap();
+        assert_eq!(read.notes, ["the file does not say what is trained: every weight is"], "{file}");
+        assert_eq!(read.name, file);
     }
 }
 
@@ -206,7 +208,7 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let _ = onnx::import_bytes("random", &bytes, None);
+        let _ = onnx::import_bytes("random", &bytes, &Reading::default());
     }
 
     #[test]
@@ -214,7 +216,7 @@ proptest! {
         let bytes = std::fs::read(path(FILES[file].0)).unwrap();
         let kept = (bytes.len() as f64 * part) as usize;
         // Cut between two fields too: the version of the operators stands last.
-        prop_assert!(onnx::import_bytes("cut", &bytes[..kept], None).is_err());
+        prop_assert!(onnx::import_bytes("cut", &bytes[..kept], &Reading::default()).is_err());
     }
 
     #[test]
@@ -228,11 +230,11 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = value;
         }
-        if let Ok(network) = onnx::import_bytes("mutated", &bytes, None) {
+        if let Ok(network) = onnx::import_bytes("mutated", &bytes, &Reading::default()) {
             // What is accepted can be counted.
             let _ = count(&network, 64);
         }
-        let _ = onnx::import_bytes("mutated", &bytes, Some(&[3, side, side]));
+        let _ = onnx::import_bytes("mutated", &bytes, &of_shape(&[3, side, side]));
     }
 
     #[test]
@@ -268,7 +270,7 @@ proptest! {
         }
         let last = 9 + 2 * (nodes.len() - 1);
         let file = graph.output(&format!("t{last}")).file();
-        if let Ok(network) = onnx::import_bytes("random", &file, None) {
+        if let Ok(network) = onnx::import_bytes("random", &file, &Reading::default()) {
             let _ = count(&network, 64);
             differentiate(&network, EagerRules::default()).unwrap();
         }
@@ -276,7 +278,7 @@ proptest! {
 
     #[test]
     fn any_override_is_counted_or_refused(file in 0..4_usize, shape in proptest::collection::vec(prop_oneof![0..300_u64, any::<u64>()], 3)) {
-        if let Ok(network) = onnx::import(&path(FILES[file].0), Some(&shape)) {
+        if let Ok(network) = onnx::read(&path(FILES[file].0), &of_shape(&shape)) {
             let _ = count(&network, 64);
         }
     }

@@ -2,7 +2,7 @@
 
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::network::Network;
-use haversack_workloads::onnx;
+use haversack_workloads::onnx::{self, Reading};
 
 use super::wire::{A, FLOAT, G, batched};
 
@@ -11,7 +11,7 @@ const BATCH: u64 = 8;
 const MAP: u64 = BATCH * 4 * 6 * 6 * 4;
 
 fn import(graph: &G) -> Network {
-    onnx::import_bytes("family", &graph.file(), None).unwrap()
+    onnx::import_bytes("family", &graph.file(), &Reading::default()).unwrap()
 }
 
 fn counts(graph: &G) -> Counts {
@@ -237,7 +237,8 @@ fn a_contraction_is_a_batched_product() {
     // 6 × 4 × 4, then 6 × 6 × 4, then 6 × 6 × 5, two operations each.
     assert_eq!(count(&network, BATCH).forward_flops, 2 * BATCH * (6 * 4 * 4 + 6 * 6 * 4 + 6 * 6 * 5));
     let three = graph.clone().node("Einsum", &["h", "h"], &["other"], &[("equation", A::Text("bic,bjc,k->bij"))]);
-    let error = onnx::import_bytes("three", &three.output("other").file(), None).unwrap_err().to_string();
+    let error =
+        onnx::import_bytes("three", &three.output("other").file(), &Reading::default()).unwrap_err().to_string();
     assert!(error.contains("two operands"), "{error}");
 }
 

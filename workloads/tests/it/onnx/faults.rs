@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use haversack_workloads::onnx;
+use haversack_workloads::onnx::{self, Reading};
 
-use super::wire::{A, D, FLOAT, G, INT64, batched};
+use super::wire::{A, D, FLOAT, G, INT64, batched, of_shape};
 
 fn fault(graph: &G) -> String {
-    onnx::import_bytes("bad", &graph.file(), None).unwrap_err().to_string()
+    onnx::import_bytes("bad", &graph.file(), &Reading::default()).unwrap_err().to_string()
 }
 
 /// Asserts that the message has every part.
@@ -24,14 +24,14 @@ fn image() -> G {
 #[test]
 fn files_that_are_not_onnx_are_refused() {
     says(
-        &onnx::import(Path::new("/nowhere/a.onnx"), None).unwrap_err().to_string(),
+        &onnx::read(Path::new("/nowhere/a.onnx"), &Reading::default()).unwrap_err().to_string(),
         &["/nowhere/a.onnx: cannot be read"],
     );
     says(
-        &onnx::import_bytes("text", b"import torch\n", None).unwrap_err().to_string(),
+        &onnx::import_bytes("text", b"import torch\n", &Reading::default()).unwrap_err().to_string(),
         &["text: not a whole ONNX model"],
     );
-    says(&onnx::import_bytes("empty", b"", None).unwrap_err().to_string(), &["empty: no graph in it"]);
+    says(&onnx::import_bytes("empty", b"", &Reading::default()).unwrap_err().to_string(), &["empty: no graph in it"]);
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_dimension_without_a_size_asks_for_the_shape_of_a_sample() {
     };
     let open = graph(D::P("sequence"));
     says(&fault(&open), &["dimension 1 ('sequence') of input 'ids' has no size", "give the shape of a sample"]);
-    assert!(onnx::import_bytes("open", &open.file(), Some(&[6])).is_ok());
-    assert!(onnx::import_bytes("fixed", &graph(D::N(6)).file(), None).is_ok());
+    assert!(onnx::import_bytes("open", &open.file(), &of_shape(&[6])).is_ok());
+    assert!(onnx::import_bytes("fixed", &graph(D::N(6)).file(), &Reading::default()).is_ok());
 }
 
 #[test]
@@ -159,5 +159,5 @@ fn a_long_chain_is_walked_without_recursion() {
         graph = graph.node("Identity", &[&format!("x{link}")], &[&format!("x{}", link + 1)], &[]);
     }
     let graph = graph.node("MatMul", &[&format!("x{LINKS}"), "w"], &["scores"], &[]).output("scores");
-    assert!(onnx::import_bytes("chain", &graph.file(), None).is_ok());
+    assert!(onnx::import_bytes("chain", &graph.file(), &Reading::default()).is_ok());
 }

@@ -1,7 +1,7 @@
 //! The values that a file gives, in the order in which the network holds them, and what of a file can be computed.
 
 use haversack_workloads::network::Network;
-use haversack_workloads::onnx;
+use haversack_workloads::onnx::{self, Reading};
 
 use super::wire::{A, FLOAT, G, batched};
 
@@ -9,9 +9,9 @@ use super::wire::{A, FLOAT, G, batched};
 fn read(name: &str, graph: &G) -> Network {
     let file = std::env::temp_dir().join(format!("haversack-values-{name}-{}.onnx", std::process::id()));
     std::fs::write(&file, graph.file()).unwrap();
-    let imported = onnx::read_with_values(&file, None);
+    let imported = onnx::read(&file, &Reading { values: true, ..Reading::default() });
     std::fs::remove_file(&file).unwrap();
-    imported.unwrap().network
+    imported.unwrap()
 }
 
 fn held(network: &Network, name: &str) -> Vec<f32> {
@@ -46,7 +46,7 @@ fn weights_are_held_as_outputs_by_inputs() {
 
 #[test]
 fn a_file_read_without_its_values_says_so() {
-    let network = onnx::import_bytes("layers", &two_layers().file(), None).unwrap();
+    let network = onnx::import_bytes("layers", &two_layers().file(), &Reading::default()).unwrap();
     let error = network.computable().unwrap_err().to_string();
     assert!(error.contains("n0") && error.contains("linear") && error.contains("with its values"), "{error}");
 }

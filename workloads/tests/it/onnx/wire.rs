@@ -1,5 +1,12 @@
 //! Writes small ONNX files by hand, so that the tests do not share the importer's declarations.
 
+use haversack_workloads::onnx::Reading;
+
+/// How a file is read for samples of this shape.
+pub(crate) fn of_shape(shape: &[u64]) -> Reading {
+    Reading { input: Some(shape.to_vec()), ..Reading::default() }
+}
+
 /// An element type of ONNX.
 pub(crate) const FLOAT: u64 = 1;
 /// An element type of ONNX.
@@ -49,6 +56,7 @@ pub(crate) enum A<'a> {
     F(f32),
     Ints(&'a [i64]),
     Text(&'a str),
+    Floats(&'a [i64], &'a [f32]),
     Graph,
 }
 
@@ -126,12 +134,24 @@ impl G {
                 A::F(value) => [varint(2 << 3 | 5), value.to_le_bytes().to_vec()].concat(),
                 A::Ints(values) => values.iter().flat_map(|&value| number(8, value as u64)).collect(),
                 A::Text(value) => bytes(4, value.as_bytes()),
+                A::Floats(dims, values) => {
+                    let sizes: Vec<u8> = dims.iter().flat_map(|&dim| number(1, dim as u64)).collect();
+                    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    bytes(5, &[sizes, number(2, FLOAT), bytes(9, &raw)].concat())
+                }
                 A::Graph => bytes(6, &[]),
             };
             node.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
         }
         self.fields.extend(bytes(1, &node));
         self.nodes += 1;
+        self
+    }
+
+    /// What `torch.export` says of the graph's tensors.
+    pub(crate) fn signature(mut self, lines: &str) -> Self {
+        let key = "pkg.torch.export.ExportedProgram.graph_signature";
+        self.fields.extend(bytes(16, &[bytes(1, key.as_bytes()), bytes(2, lines.as_bytes())].concat()));
         self
     }
 
