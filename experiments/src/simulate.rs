@@ -133,9 +133,9 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     let mut recorded = None;
     // What is needed is asked without the limit of the device.
     let record = match &asked.plan {
-        Some(file) => plan.run_recorded().and_then(|(record, plan)| {
+        Some(file) => plan.run_recorded().map(|(record, plan)| {
             recorded = Some((file, plan));
-            Ok(record)
+            record
         }),
         None if asked.least_memory => plan.run(),
         None => plan.run_within_device(),

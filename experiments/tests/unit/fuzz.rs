@@ -189,7 +189,7 @@ fn algorithm() {
 #[test]
 fn network() {
     against("network", &files(&["examples/network.onnx"]), |bytes| {
-        let _ = onnx::import_bytes("n.onnx", bytes, &Reading::default());
+        let _ = onnx::import_bytes("n.onnx", bytes, &onnx::Reading::default());
     });
 }
 
