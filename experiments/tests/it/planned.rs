@@ -8,7 +8,7 @@ use crate::support::{call_in, json, refusal, stderr};
 
 /// The answer to `simulate` without the names of what decides.
 fn simulated(within: &std::path::Path, flags: &str) -> Result<Value, String> {
-    let line = format!("simulate --model lenet5 --format json {flags}");
+    let line = format!("simulate --model resnet18-cifar --format json {flags}");
     let output = call_in(within, &line.split(' ').collect::<Vec<_>>());
     if output.status.code() == Some(2) {
         return Err(stderr(&output));
@@ -53,15 +53,18 @@ fn a_plan_for_something_else_is_refused_in_words() {
         let line = format!("simulate{place}{batch} {flags}");
         call_in(folder.path(), &line.split(' ').collect::<Vec<_>>())
     };
-    assert!(run("--model lenet5 --policy dtr --memory-budget 90% --plan plan.json").status.success());
+    assert!(run("--model resnet18-cifar --policy dtr --memory-budget 90% --plan plan.json").status.success());
     std::fs::write(folder.path().join("cut.json"), "{\"version\": 1").unwrap();
     for (flags, says) in [
-        ("--model lenet5 --policy planned", "plan: not set; expected --set plan=FILE.json"),
-        ("--model lenet5 --policy planned --set plan=none.json", "plan: none.json: "),
-        ("--model lenet5 --policy planned --set plan=cut.json", "plan: cut.json: EOF while parsing"),
-        ("--model resnet18-cifar --policy planned --set plan=plan.json", "plan: is for another network: where it has"),
-        ("--model lenet5 --policy planned --set plan=plan.json --batch 4", "plan: is for a batch of 8"),
-        ("--model lenet5 --policy planned --set plan=plan.json --device pixel-6", "plan: is for another machine"),
+        ("--model resnet18-cifar --policy planned", "plan: not set; expected --set plan=FILE.json"),
+        ("--model resnet18-cifar --policy planned --set plan=none.json", "plan: none.json: "),
+        ("--model resnet18-cifar --policy planned --set plan=cut.json", "plan: cut.json: EOF while parsing"),
+        ("--model lenet5 --policy planned --set plan=plan.json", "plan: is for another network: where it has"),
+        ("--model resnet18-cifar --policy planned --set plan=plan.json --batch 4", "plan: is for a batch of 8"),
+        (
+            "--model resnet18-cifar --policy planned --set plan=plan.json --device pixel-6",
+            "plan: is for another machine",
+        ),
     ] {
         let message = refusal(&run(flags), 2);
         assert!(message.contains(says), "{message}");

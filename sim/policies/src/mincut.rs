@@ -14,6 +14,7 @@
 //! duality). In the price this is concave, and the best is found by Newton's method from both sides.
 
 mod flow;
+pub mod policy;
 
 use std::ops::Range;
 
@@ -67,8 +68,8 @@ pub struct Moment {
     /// Bytes of all that is needed later, each tensor in the smallest form that takes no time.
     pub all: u64,
     flow: Flow,
-    /// Arcs that may be cut, each in one of several ways.
-    priced: Vec<(u32, Range<usize>)>,
+    /// Arcs that may be cut, each in one of several ways, with the tensor that stays then.
+    priced: Vec<(u32, Range<usize>, Option<(TensorId, Needed)>)>,
     prices: Vec<Price>,
     /// Arcs that may not.
     firm: Vec<u32>,
@@ -107,7 +108,7 @@ impl Moment {
             // Where bits are enough, its values have them too.
             let place = if of.values { SOURCE } else { moment.flow.node() };
             if place != SOURCE {
-                moment.may_cut(SOURCE, place, &forms);
+                moment.may_cut(SOURCE, place, &forms, Some((tensor, *of)));
             }
             places[tensor as usize] = Some(place);
             open.push((tensor, place));
@@ -122,7 +123,8 @@ impl Moment {
                 let operator = moment.flow.node();
                 operators[maker as usize] = Some(operator);
                 makers.push(operator);
-                moment.may_cut(operator, SINK, &[Price { time: terms.times[maker as usize], ..Price::default() }]);
+                let again = Price { time: terms.times[maker as usize], ..Price::default() };
+                moment.may_cut(operator, SINK, &[again], None);
                 let node = &graph.nodes[maker as usize];
                 for &input in node.inputs.iter().filter(|&&input| terms.is_made(input, at)) {
                     let place = *places[input as usize].get_or_insert_with(|| {
@@ -138,15 +140,16 @@ impl Moment {
             // One that is written in place is made by all its writers.
             let again = if let [one] = makers[..] { one } else { moment.flow.node() };
             makers.iter().filter(|&&maker| maker != again).for_each(|&maker| moment.never_cut(again, maker));
-            moment.may_cut(place, again, &(terms.forms)(tensor, Needed { values: true, ..needed[tensor as usize] }));
+            let whole = Needed { values: true, ..needed[tensor as usize] };
+            moment.may_cut(place, again, &(terms.forms)(tensor, whole), Some((tensor, whole)));
         }
         moment
     }
 
-    fn may_cut(&mut self, from: u32, to: u32, ways: &[Price]) {
+    fn may_cut(&mut self, from: u32, to: u32, ways: &[Price], of: Option<(TensorId, Needed)>) {
         let first = self.prices.len();
         self.prices.extend_from_slice(ways);
-        self.priced.push((self.flow.arc(from, to), first..self.prices.len()));
+        self.priced.push((self.flow.arc(from, to), first..self.prices.len(), of));
     }
 
     fn never_cut(&mut self, from: u32, to: u32) {
@@ -156,11 +159,30 @@ impl Moment {
     /// The least nanoseconds that are spent beside the schedule where what is needed later has `room` bytes; of what counts
     /// as time, flash has the share `flash`.
     pub fn least(&mut self, room: u64, flash: f64) -> u64 {
+        self.bound(room, flash).0
+    }
+
+    /// How each tensor of forward that may stay does so, by its place among the forms, under the cheapest cut that was found
+    /// with `room` bytes; `None` where it is computed again.
+    pub fn choice(&mut self, room: u64, flash: f64) -> Vec<(TensorId, Needed, Option<usize>)> {
+        let (_, byte) = self.bound(room, flash);
+        self.cut(byte, flash);
+        let way = |(arc, range, of): &(u32, Range<usize>, Option<(TensorId, Needed)>)| {
+            let (tensor, needed) = (*of)?;
+            let cheapest = || range.clone().min_by_key(|&way| rate(&self.prices[way], byte, flash));
+            let way = cheapest().filter(|_| self.flow.is_cut(*arc)).map(|way| way - range.start);
+            Some((tensor, needed, way))
+        };
+        self.priced.iter().filter_map(way).collect()
+    }
+
+    /// That bound, and the least price of a byte that was seen at which the cut has room.
+    fn bound(&mut self, room: u64, flash: f64) -> (u64, f64) {
         let again: u64 = self.prices.iter().filter(|price| price.bytes == 0).map(|price| price.time).sum();
         let room = room as f64;
         // The ends: all is kept, and all is computed again. A line is what a cut takes, by the price of a byte.
         let (mut kept, mut lost) = ((0.0, self.all as f64 - room), (again as f64 * (1.0 - flash), -room));
-        let mut best = 0.0_f64;
+        let (mut best, mut fits) = (0.0_f64, 0.0);
         for _ in 0..STEPS {
             let byte = (lost.0 - kept.0) / (kept.1 - lost.1);
             // All has room, or nothing takes time.
@@ -170,30 +192,36 @@ impl Moment {
             let (sum, bytes) = self.cut(byte, flash);
             best = best.max(sum - byte * room);
             let line = (sum - byte * bytes, bytes - room);
+            if line.1 <= 0.0 || fits == 0.0 {
+                fits = byte;
+            }
             let promised = kept.0 + byte * kept.1;
             if sum - byte * room >= promised - 1.0 || line == kept || line == lost {
                 break;
             }
             *if line.1 > 0.0 { &mut kept } else { &mut lost } = line;
         }
-        best as u64
+        (best as u64, fits)
     }
 
     /// The nanoseconds of the least cut where a byte costs `byte` of them, and its bytes.
     fn cut(&mut self, byte: f64, flash: f64) -> (f64, f64) {
-        let rate = |price: &Price| {
-            let time = price.time as f64 * (1.0 - flash) + price.flash as f64 * flash;
-            (((time + price.bytes as f64 * byte) * PARTS) as u64).min(HIGHEST)
-        };
-        let ways = |ways: &Range<usize>| self.prices[ways.clone()].iter().min_by_key(|price| rate(price));
-        for (arc, range) in &self.priced {
-            self.flow.set(*arc, ways(range).map_or(FIRM, rate));
+        let rate = |price: &&Price| rate(price, byte, flash);
+        let ways = |ways: &Range<usize>| self.prices[ways.clone()].iter().min_by_key(rate);
+        for (arc, range, _) in &self.priced {
+            self.flow.set(*arc, ways(range).as_ref().map_or(FIRM, rate));
         }
         self.firm.iter().for_each(|&arc| self.flow.set(arc, FIRM));
         let sum = self.flow.fill() as f64 / PARTS;
-        let cut = self.priced.iter().filter(|(arc, _)| self.flow.is_cut(*arc));
-        (sum, cut.filter_map(|(_, range)| ways(range)).map(|price| price.bytes as f64).sum())
+        let cut = self.priced.iter().filter(|(arc, ..)| self.flow.is_cut(*arc));
+        (sum, cut.filter_map(|(_, range, _)| ways(range)).map(|price| price.bytes as f64).sum())
     }
+}
+
+/// What a price is in parts of a nanosecond where a byte costs `byte` nanoseconds.
+fn rate(price: &Price, byte: f64, flash: f64) -> u64 {
+    let time = price.time as f64 * (1.0 - flash) + price.flash as f64 * flash;
+    (((time + price.bytes as f64 * byte) * PARTS) as u64).min(HIGHEST)
 }
 
 /// Bytes of the smallest form that takes no time.

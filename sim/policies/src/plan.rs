@@ -15,12 +15,12 @@ use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_devices::calibration::Digest;
-use haversack_devices::{Nanos, ensure};
+use haversack_devices::{Bytes, Nanos, ensure};
 use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::fixed8::Fixed8;
-use crate::planning::{Operations, Planning, Room};
+use crate::planning::{Operations, Planning, Room, Treatments};
 use crate::{
     BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, MemoryView, Offload, Oracle, PlanAhead,
     Policy, PolicyError, Quantisation, Relief, Schedule, Setting, Want,
@@ -37,7 +37,7 @@ pub(crate) fn failed(reason: impl Into<String>) -> PolicyError {
 }
 
 /// What becomes of saved tensors, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
 pub struct Plan {
@@ -186,6 +186,32 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Bytes of what a planner elsewhere has to be told: the nodes and their times.
+    pub(crate) fn profile_bytes(&self) -> Bytes {
+        Bytes(serde_json::to_string(&self.nodes).map_or(0, |text| text.len() as u64))
+    }
+
+    /// How many of the tensors that are `saved` go which way, each by its first.
+    pub(crate) fn treatments(&self, saved: &[bool]) -> Treatments {
+        let mut treatments = Treatments::default();
+        let Some(iteration) = self.iterations.first() else { return treatments };
+        let mut first: BTreeMap<TensorId, Holding> = BTreeMap::new();
+        let held = iteration.treatments.iter().map(|(&tensor, treatment)| (tensor, treatment.hold));
+        let relieved = iteration.reliefs().filter_map(|relief| Some((relief.tensor()?, relief.holding())));
+        for (tensor, hold) in held.filter(|(_, hold)| *hold != Holding::Keep).chain(relieved) {
+            first.entry(tensor).or_insert(hold);
+        }
+        for tensor in (0..).zip(saved).filter_map(|(tensor, is_saved)| is_saved.then_some(tensor)) {
+            *match first.get(&tensor) {
+                None | Some(Holding::Keep) => &mut treatments.kept,
+                Some(Holding::Compress | Holding::Quantise(_)) => &mut treatments.compressed,
+                Some(Holding::Rematerialise | Holding::Skip) => &mut treatments.recomputed,
+                Some(Holding::Swap) => &mut treatments.swapped,
+            } += 1;
+        }
+        treatments
+    }
+
     /// The text of a file with it.
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
@@ -235,12 +261,21 @@ impl Plan {
 }
 
 impl PlannedIteration {
+    /// What gives way, in order.
+    fn reliefs(&self) -> impl Iterator<Item = &Relief> {
+        self.steps.iter().flat_map(|step| match &step.action {
+            Action::Hold(..) => &[],
+            Action::Relieve(reliefs) => &reliefs[..],
+        })
+    }
+
     /// Every tensor that it names.
     fn tensors(&self) -> impl Iterator<Item = TensorId> {
-        let of_steps = self.steps.iter().flat_map(|step| match &step.action {
-            Action::Hold(tensor, _) => vec![*tensor],
-            Action::Relieve(reliefs) => reliefs.iter().filter_map(|relief| relief.tensor()).collect(),
+        let held = self.steps.iter().filter_map(|step| match step.action {
+            Action::Hold(tensor, _) => Some(tensor),
+            Action::Relieve(_) => None,
         });
+        let of_steps = held.chain(self.reliefs().filter_map(Relief::tensor));
         self.treatments.keys().chain(&self.kept_scales).copied().chain(of_steps)
     }
 }

@@ -127,23 +127,29 @@ pub trait PlanAhead: std::fmt::Debug + Send {
 
 /// The executor, as whoever looks for a plan asks it.
 pub trait Oracle {
-    /// What an iteration under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
+    /// What the last of so many iterations under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
     /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
     ///
     /// # Errors
     /// Why there is none, such as memory that nothing frees.
-    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError>;
+    fn run(&self, policy: &mut dyn Policy, room: Room, iterations: u32) -> Result<Tried, PolicyError>;
 }
 
-/// What an iteration took.
+/// What an iteration took, and all of them gave up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     /// How long it was.
     pub time: Nanos,
     /// The most that was in memory.
     pub peak: Bytes,
+    /// Operators that ran, again or for the first time.
+    pub operators: u64,
     /// Operators that ran again.
     pub recomputed: u64,
+    /// Bytes that were written to flash.
+    pub written: Bytes,
+    /// What gradients gave up, a number a kind: gradients of weights, arithmetic, bits a value, batch statistics.
+    pub losses: [u64; 4],
 }
 
 /// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
@@ -303,6 +309,18 @@ pub enum Relief {
 }
 
 impl Relief {
+    /// How the tensor is held then; as it is where samples give way.
+    pub const fn holding(&self) -> Holding {
+        match *self {
+            Self::ShrinkMicroBatch(_) => Holding::Keep,
+            Self::Rematerialise(_) => Holding::Rematerialise,
+            Self::Requantise(_, bits) | Self::Quantise(_, bits) => Holding::Quantise(bits),
+            Self::Skip(_) => Holding::Skip,
+            Self::Compress(_) => Holding::Compress,
+            Self::Swap(_) => Holding::Swap,
+        }
+    }
+
     /// The tensor that gives way; `None` if samples do.
     pub const fn tensor(&self) -> Option<TensorId> {
         match *self {

@@ -7,11 +7,11 @@ use haversack_devices::text::nearest;
 use crate::entry::Parameter;
 use crate::{
     Entry, Plan, Policy, PolicyError, actnn, capuchin, daf, dtr, elastictrainer, engines, fedhybrid, fixed8, gact,
-    mandheling, melon, original, planned, sage, sga, sgc,
+    mandheling, melon, mincut, original, planned, sage, sga, sgc,
 };
 
 /// All policies that decide by themselves, in the order in which they are listed.
-pub static POLICIES: [&Entry; 20] = [
+pub static POLICIES: [&Entry; 21] = [
     &original::ENTRY,
     &sgc::ENTRY,
     &sga::ENTRY,
@@ -32,6 +32,7 @@ pub static POLICIES: [&Entry; 20] = [
     &engines::MNN_INT8,
     &engines::MNN_FP32_GPU,
     &mandheling::ENTRY,
+    &mincut::policy::ENTRY,
 ];
 
 /// The same, and that which carries out what was decided before.

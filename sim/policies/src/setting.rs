@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use haversack_devices::{Bytes, FactorConstants, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
-use crate::{ElementBytes, Room};
+use crate::{ElementBytes, Oracle, Room};
 
 /// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.
 pub type Learned = serde_json::Value;
@@ -37,6 +37,8 @@ pub struct Setting<'a> {
     pub dsp: Option<&'a dyn DspProfile>,
     /// What compressing and swapping tensors costs; `None` if that is not known.
     pub restore: Option<&'a dyn RestoreProfile>,
+    /// The executor, to try plans on; `None` where the setting is not a run's.
+    pub oracle: Option<&'a dyn Oracle>,
     /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
     pub importance: Option<&'a [f64]>,
     /// What the policy had [`learned`](crate::Policy::learned) in a run on the same graph that this one goes on from.
@@ -64,6 +66,7 @@ impl<'a> Setting<'a> {
             time_budget: None,
             dsp: None,
             restore: None,
+            oracle: None,
             importance: None,
             learned: None,
             factors: None,

@@ -96,7 +96,7 @@ fn run<T>(
     Ok(record)
 }
 
-/// A job on a machine, as planners try what they find: one iteration, every tensor in its own exact piece.
+/// A job on a machine, as planners try what they find: every tensor in its own exact piece.
 #[derive(Clone, Copy, Debug)]
 pub struct Tries<'a> {
     /// The machine.
@@ -106,14 +106,22 @@ pub struct Tries<'a> {
 }
 
 impl Oracle for Tries<'_> {
-    fn run(&self, policy: &mut dyn Policy, room: Room) -> Result<Tried, PolicyError> {
+    fn run(&self, policy: &mut dyn Policy, room: Room, iterations: u32) -> Result<Tried, PolicyError> {
         let Room { memory, activations } = room;
         let budgets = Budgets { memory, activations, time: self.job.budgets.time, ..Budgets::default() };
-        let job = Job { budgets, iterations: 1, ambient: None, phone: None, ..self.job.clone() };
+        let job = Job { budgets, iterations, ambient: None, phone: None, ..self.job.clone() };
         let job =
             Job { observe: Observe::default(), allocator: AllocatorKind::Exact, measured: &[], factors: &[], ..job };
         let record = simulate(self.machine, &job, policy).map_err(|error| PolicyError::Plan(error.to_string()))?;
-        Ok(Tried { time: record.iteration, peak: record.peak_memory, recomputed: record.recomputed })
+        let parts = record.micro_batches.len() as u64;
+        Ok(Tried {
+            time: record.iterations.last().copied().unwrap_or(record.iteration),
+            peak: record.peak_memory,
+            operators: (job.graph.nodes.len() as u64 * parts + record.recomputed) * u64::from(iterations),
+            recomputed: record.recomputed,
+            written: record.flash_written,
+            losses: record.fidelity.losses(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Room, Set
 use haversack_workloads::NodeId;
 
 use crate::machine::packing::CodecProfile;
-use crate::{Job, Machine};
+use crate::{Job, Machine, Tries};
 
 /// What data have told a policy before the first iteration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +52,7 @@ pub(crate) fn with_codec<T>(
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
+        oracle: Some(&Tries { machine, job }),
     })
 }
 

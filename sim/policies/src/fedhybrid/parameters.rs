@@ -66,7 +66,7 @@ static LAYOUT: Switch = Switch::new("layout", true, OnOff, "recomputation costs 
 static CROSSING: Switch =
     Switch::new("crossing", false, OnOff, "layout transformations cross from CPU to GPU and count twice");
 
-static PLANNER: Choice<Planner> = Choice::new(
+pub(crate) static PLANNER: Choice<Planner> = Choice::new(
     "planner",
     Planner::Server,
     &[("server", Planner::Server), ("phone", Planner::Phone)],

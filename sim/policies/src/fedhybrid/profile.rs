@@ -47,7 +47,7 @@ impl Profile {
     pub fn plan(&self, graph: &TrainingGraph, room: Room, oracle: &dyn Oracle) -> Result<Plan, PolicyError> {
         let mut chooser = self.chooser.clone();
         let mut recorder = Recorder::new(&mut chooser);
-        let tried = oracle.run(&mut recorder, room)?;
+        let tried = oracle.run(&mut recorder, room, 1)?;
         let recorded = recorder.into_plan()?;
         let steps = recorded.iterations.iter().flat_map(|iteration| &iteration.steps).flat_map(steps).collect();
         let chosen = chooser.operations();

@@ -8,6 +8,7 @@ mod fidelity;
 mod invariants;
 mod learning;
 mod least_time;
+mod mincut;
 mod offloading;
 mod phone;
 mod planned;

@@ -151,7 +151,7 @@ impl PlanAhead for Largest {
         let fits = |&samples: &u64| {
             let mut plan = self.keeps.clone();
             plan.iterations[0].micro_batch = samples;
-            let tried = oracle.run(&mut Planned::new(plan), room);
+            let tried = oracle.run(&mut Planned::new(plan), room, 1);
             tried.is_ok_and(|tried| tried.peak <= room.memory.unwrap() && tried.time > Nanos::ZERO)
         };
         self.found.store((1..=self.batch).rev().find(fits).unwrap(), Relaxed);

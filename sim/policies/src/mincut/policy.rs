@@ -1,0 +1,581 @@
+//! `mincut`: all that can give way, chosen together by minimum cuts and tried on the executor.
+//!
+//! ```text
+//! size of a micro-batch, bytes for saved tensors ─► least cut ─► kept, packed, signs, on flash, or computed again ─┐
+//!                                                          what is short beyond that gives way as `dgc` has it    │
+//! policies of papers as they are shipped ──────────────────────────────────────────────────────────────────────────┤
+//!                                                                                                                  ▼
+//!                                executor: an iteration of each ─► the fastest that is as faithful as was asked for
+//! ```
+//!
+//! A cut (see [`mincut`](crate::mincut)) is taken where backward begins, when most is saved. It knows nothing of what
+//! computing again needs beside it, so bytes and size are searched from what cuts find: every size with all the room and
+//! with less, and from the fastest on in steps that become smaller. An operator that runs again reads whole tensors only: a tensor of
+//! which backward needs signs is kept as signs where nobody computes from it.
+//!
+//! The plan is for the memory that there is before the first iteration, and made anew where that changes. Where reality is
+//! shorter than the executor of the tries, the tensor with the lowest latency per byte gives way, then samples.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haversack_devices::{Bytes, Nanos};
+use haversack_replay::Heuristic;
+use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph, Uses};
+
+use super::{Moment, Needed, Price, Terms};
+use crate::dtr::Dtr;
+use crate::entry::{Choice, Number, Numbers, OnOff, Switch};
+use crate::fedhybrid::{FedHybrid, PLANNER};
+use crate::original::Original;
+use crate::plan::Fixed;
+use crate::quantised::{Copies, Reach};
+use crate::sage::{Dynamic, Order};
+use crate::{
+    Control, Entry, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Oracle, Packing, Plan, PlanAhead,
+    Planned, Planner, Planning, Policy, PolicyError, Quantisation, Quantised, Recorder, Relief, RestoreProfile, Room,
+    Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want, actnn, capuchin, daf, dtr, fedhybrid, gact, melon,
+    sage, sga, sgc,
+};
+
+/// How scenarios name it, and what they can set.
+pub static ENTRY: Entry = Entry {
+    id: "mincut",
+    about: "who is kept, packed, on flash or computed again is chosen together, by minimum cuts tried on the executor",
+    description: "Before the first iteration it looks for the fastest plan within the memory that is as faithful as was asked for. Minimum cuts choose together which saved tensors are kept, stored with fewer bits or as signs, written to flash or computed again, for several sizes of micro-batches; each plan is tried on the simulator itself, and so are the papers' policies as they are shipped. The fastest is carried out.",
+    citation: "this project; minimum cuts after Ford and Fulkerson, Canadian Journal of Mathematics 1956",
+    gives_way: true,
+    parameters: &[&FIDELITY, &LEAST_BITS, &FLASH, &TRIES, &PLANNER],
+    ..Entry::built_by(|settings| {
+        let fidelity = settings.get(&FIDELITY)?;
+        settings.only_with("fidelity=stored", fidelity == Gradients::Stored, &[&LEAST_BITS])?;
+        Ok(Box::new(MinCut::new(Parameters {
+            fidelity,
+            least_bits: settings.get(&LEAST_BITS)?,
+            flash: settings.get(&FLASH)?,
+            tries: settings.get(&TRIES)?,
+            planner: settings.get(&PLANNER)?,
+        })))
+    })
+};
+
+static FIDELITY: Choice<Gradients> = Choice::new(
+    "fidelity",
+    Gradients::Exact,
+    &[("exact", Gradients::Exact), ("batch-statistics", Gradients::BatchStatistics), ("stored", Gradients::Stored)],
+    "what gradients may be, at worst: the mini-batch's own, those of parts with batch statistics of their own, or those of \
+     saved tensors with fewer bits",
+);
+
+static LEAST_BITS: Number =
+    Number::new("least_bits", 8, Numbers::Among(&[1, 2, 4, 8, 16]), "bits a value of saved tensors, at least");
+
+static FLASH: Switch = Switch::new("flash", true, OnOff, "tensors may go to flash");
+
+static TRIES: Number =
+    Number::new("tries", 48, Numbers::Within(1, 10_000), "iterations that are tried for a plan, at most");
+
+/// What gradients may be, at worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gradients {
+    /// The mini-batch's own.
+    Exact,
+    /// Those of parts with batch statistics of their own.
+    BatchStatistics,
+    /// Those of saved tensors with fewer bits.
+    Stored,
+}
+
+/// What can be set of `mincut`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// What gradients may be.
+    pub fidelity: Gradients,
+    /// Bits a value of saved tensors that are stored with fewer.
+    pub least_bits: u64,
+    /// Whether tensors may go to flash.
+    pub flash: bool,
+    /// Iterations that are tried for a plan, at most.
+    pub tries: u64,
+    /// Where plans are made.
+    pub planner: Planner,
+}
+
+impl Parameters {
+    fn bits(&self) -> u8 {
+        if self.fidelity == Gradients::Stored { self.least_bits as u8 } else { WHOLE }
+    }
+
+    /// The most that a run may give up, a number a kind: see [`Tried::losses`](crate::Tried).
+    fn most(&self) -> [u64; 4] {
+        let statistics = if self.fidelity == Gradients::Exact { 0 } else { 2 };
+        [0, 0, u64::from(WHOLE - self.bits()), statistics]
+    }
+}
+
+/// The number of policies that see to what a cut leaves short.
+const THEN: usize = 3;
+
+impl Parameters {
+    /// What gives way where no plan has foreseen it: by latency a byte, and then samples where they may.
+    fn unforeseen(&self) -> Dynamic {
+        let exact = self.fidelity == Gradients::Exact;
+        Dynamic::new(if exact { Order::CheckpointingOnly } else { Order::CheckpointingFirst }, None)
+    }
+
+    /// What may give way where a cut leaves something short.
+    fn then(&self) -> [Box<dyn Policy>; THEN] {
+        let chooser =
+            fedhybrid::Parameters { compression: false, swapping: self.flash, ..fedhybrid::Parameters::default() };
+        [Box::new(self.unforeseen()), Box::new(Dtr::new(Heuristic::Dtr)), Box::new(FedHybrid::new(chooser))]
+    }
+}
+
+/// How it stores tensors with fewer bits: each once, whoever reads it, by kernels of its own.
+const RULES: Quantisation = Quantisation {
+    reach: Reach::Everything,
+    copies: Copies::PerTensor,
+    redraw_masks: true,
+    writes_signs: false,
+    control: Control::Fused,
+    packing: Packing::Profiled,
+    rounding: Rounding::Nearest,
+    arena: None,
+};
+
+/// Policies of papers, which are tried as they are shipped.
+static PAPERS: [&Entry; 12] = [
+    &sage::SAGE,
+    &sage::DGC,
+    &sage::DGA,
+    &dtr::ENTRY,
+    &fedhybrid::ENTRY,
+    &melon::ENTRY,
+    &capuchin::ENTRY,
+    &sgc::ENTRY,
+    &sga::ENTRY,
+    &gact::ENTRY,
+    &actnn::ENTRY,
+    &daf::ENTRY,
+];
+
+/// Iterations of a policy that is tried: it may learn in the first.
+const LEARNING: u32 = 2;
+/// A mini-batch is cut into so many parts.
+const PARTS: [u64; 11] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64];
+/// Of what counts as time, the share of flash where it is dear, and where it is cheap.
+const SHARES: [f64; 2] = [0.4, 0.1];
+/// Of the room for saved tensors, what is tried first.
+const ROOM: [f64; 2] = [1.0, 0.8];
+/// By what share the room is moved then; halved where nothing is faster, down to the last.
+const STEPS: (f64, f64) = (0.2, 0.01);
+
+/// The ways in which saved tensors may be held.
+#[derive(Debug)]
+struct Ways {
+    saved: Vec<bool>,
+    stored: Quantised,
+    bits: u8,
+    flash: bool,
+}
+
+impl Ways {
+    /// Those of `tensor` of which so much is needed; others are computed again.
+    fn of(&self, tensor: TensorId, needed: Needed) -> Vec<Holding> {
+        let mut ways = Vec::new();
+        if !self.saved[tensor as usize] {
+            return ways;
+        }
+        ways.push(Holding::Keep);
+        if self.stored.reaches(tensor) && !needed.values {
+            ways.push(Holding::Quantise(1));
+        } else if self.bits < WHOLE && self.stored.values(tensor, 1) > 0 {
+            ways.push(Holding::Quantise(self.bits));
+        }
+        if self.flash {
+            ways.push(Holding::Swap);
+        }
+        ways
+    }
+
+    fn price(&self, tensor: TensorId, way: Holding, samples: u64, whole: u64, costs: &dyn RestoreProfile) -> Price {
+        let parts = self.stored.parts(tensor, samples).unwrap_or_default();
+        match way {
+            Holding::Quantise(bits) => {
+                let packed = if parts.values > 0 { parts.values } else { parts.bits };
+                let both = costs.packing(packed, bits);
+                let time = (both.out + both.back).0;
+                Price { time, bytes: parts.bytes_at(bits), flash: 0 }
+            }
+            Holding::Swap => {
+                let flash = costs.swapping(Bytes(whole)).map_or(u64::MAX >> 20, |both| (both.out + both.back).0);
+                Price { flash, ..Price::default() }
+            }
+            _ => Price { bytes: whole, ..Price::default() },
+        }
+    }
+}
+
+/// Micro-batches of a size.
+#[derive(Debug)]
+struct Size {
+    samples: u64,
+    moment: Moment,
+}
+
+/// The fastest that was found.
+#[derive(Debug)]
+struct Best {
+    time: Nanos,
+    peak: Bytes,
+    plan: Plan,
+}
+
+/// A cut that is tried: the size, the bytes for saved tensors, and which policy sees to what is short beyond that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    size: usize,
+    bytes: u64,
+    then: usize,
+}
+
+/// Looks for plans.
+#[derive(Debug)]
+struct Search {
+    parameters: Parameters,
+    ways: Ways,
+    batch: u64,
+    /// Bytes beside tensors.
+    beside: Bytes,
+    /// From the largest.
+    sizes: Vec<Size>,
+    /// What the plans have to leave as it is, once a run has begun.
+    fixed: Option<Fixed>,
+    /// The room that it was last asked for.
+    room: Room,
+    /// Samples of a part that policies came to.
+    splits: BTreeSet<u64>,
+    tries: u64,
+    operations: Operations,
+    best: Option<Best>,
+    /// The fastest of the cuts.
+    cut: Option<(Nanos, Point)>,
+}
+
+impl Search {
+    fn new(setting: &Setting<'_>, parameters: Parameters) -> Self {
+        let mut saved = vec![false; setting.graph.tensors.len()];
+        setting.graph.saved().iter().for_each(|&tensor| saved[tensor as usize] = true);
+        let has_flash = setting.restore.is_some_and(|costs| costs.swapping(Bytes(1)).is_some());
+        let ways = Ways {
+            saved,
+            stored: Quantised::new(setting.graph, &RULES, setting.elements),
+            bits: parameters.bits(),
+            flash: parameters.flash && has_flash,
+        };
+        Self {
+            parameters,
+            ways,
+            batch: setting.batch,
+            beside: setting.beside,
+            sizes: Vec::new(),
+            fixed: None,
+            room: setting.room,
+            splits: BTreeSet::new(),
+            tries: 0,
+            operations: Operations::default(),
+            best: None,
+            cut: None,
+        }
+    }
+
+    /// Looks at micro-batches of these `samples` too.
+    fn add_sizes(&mut self, setting: &Setting<'_>, samples: impl IntoIterator<Item = u64>) {
+        let (Some(costs), graph) = (setting.restore, setting.graph) else { return };
+        let Some(turn) = graph.nodes.iter().position(|node| node.phase == Phase::Backward) else { return };
+        let (uses, ways) = (Uses::new(graph), &self.ways);
+        for samples in samples {
+            if self.sizes.iter().any(|size| size.samples == samples) {
+                continue;
+            }
+            let times: Vec<u64> = costs.times_at(samples).into_iter().map(|time| time.0).collect();
+            if times.len() != graph.nodes.len() {
+                continue;
+            }
+            let price =
+                |tensor: TensorId, way| ways.price(tensor, way, samples, graph.tensor(tensor).bytes.at(samples), costs);
+            let forms = |tensor, needed| ways.of(tensor, needed).into_iter().map(|way| price(tensor, way)).collect();
+            let leaves_out = |_| false;
+            let terms = Terms { graph, uses: &uses, samples, times: &times, forms: &forms, leaves_out: &leaves_out };
+            self.sizes.push(Size { samples, moment: Moment::new(&terms, turn as NodeId) });
+            self.operations.scores += graph.tensors.len() as u64;
+        }
+        self.sizes.sort_by_key(|size| std::cmp::Reverse(size.samples));
+    }
+
+    /// Tries so many iterations of `policy`; its time in the last, if it works and is as faithful as was asked for.
+    fn attempt(&mut self, policy: &mut dyn Policy, iterations: u32, oracle: &dyn Oracle) -> Option<Nanos> {
+        self.tries += 1;
+        let mut recorder = Recorder::new(policy);
+        let tried = oracle.run(&mut recorder, self.room, iterations).ok()?;
+        self.operations.operators += tried.operators;
+        let allowed = self.parameters.most();
+        if tried.losses.iter().zip(allowed).any(|(loss, most)| *loss > most) {
+            return None;
+        }
+        if tried.written > Bytes::ZERO && !self.parameters.flash {
+            return None;
+        }
+        let mut plan = recorder.into_plan().ok()?;
+        // Rules by which nothing is stored change nothing.
+        plan.fixed.quantisation.get_or_insert(RULES);
+        plan.iterations.drain(..plan.iterations.len().saturating_sub(1));
+        self.splits.extend(plan.iterations.first().map(|iteration| iteration.micro_batch));
+        let alike = |fixed: &Fixed| Fixed { micro_batch: 0, ..fixed.clone() };
+        if self.fixed.as_ref().is_some_and(|fixed| alike(fixed) != alike(&plan.fixed)) {
+            return None;
+        }
+        let (time, peak) = (tried.time, tried.peak);
+        if self.best.as_ref().is_none_or(|best| (time, peak) < (best.time, best.peak)) {
+            self.best = Some(Best { time, peak, plan });
+        }
+        Some(time)
+    }
+
+    /// Tries the cut of `point`, with flash dear and cheap.
+    fn attempt_cut(&mut self, point: Point, oracle: &dyn Oracle) {
+        let shares = if self.ways.flash { &SHARES[..] } else { &[0.0] };
+        for &share in shares {
+            let found = &mut self.sizes[point.size];
+            let (micro_batch, mut holds) = (found.samples, BTreeMap::new());
+            for (tensor, needed, way) in found.moment.choice(point.bytes, share) {
+                let hold = way.map_or(Holding::Rematerialise, |way| self.ways.of(tensor, needed)[way]);
+                // What is needed whole and as signs is held as what is chosen.
+                if self.ways.saved[tensor as usize] && (way.is_some() || !holds.contains_key(&tensor)) {
+                    holds.insert(tensor, hold);
+                }
+            }
+            self.operations.scores += holds.len() as u64;
+            let Some(then) = self.parameters.then().into_iter().nth(point.then) else { return };
+            if let Some(time) = self.attempt(&mut Held { micro_batch, holds, then }, 1, oracle)
+                && self.cut.is_none_or(|(fastest, _)| time < fastest)
+            {
+                self.cut = Some((time, point));
+            }
+        }
+    }
+
+    /// Bytes for saved tensors at a size, if all the room were there for them.
+    fn bytes(&self, size: usize) -> u64 {
+        let Size { samples, moment } = &self.sizes[size];
+        let beside = moment.beside[usize::from(*samples < self.batch)] + self.beside.0;
+        let left = self.room.memory.map_or(u64::MAX, |memory| memory.0.saturating_sub(beside));
+        left.min(self.room.activations.map_or(u64::MAX, |saved| saved.0)).min(moment.all)
+    }
+
+    /// Tries what needs no cut: to keep everything, and policies of papers. Whether everything has room.
+    fn try_papers(&mut self, oracle: &dyn Oracle) -> bool {
+        if self.attempt(&mut Original, 1, oracle).is_some() {
+            return true;
+        }
+        for entry in PAPERS {
+            let Ok(mut policy) = entry.build(&[]) else { continue };
+            self.attempt(policy.as_mut(), LEARNING, oracle);
+        }
+        false
+    }
+
+    /// Tries cuts: every size with all the room and with less, then from the fastest on.
+    fn try_cuts(&mut self, oracle: &dyn Oracle) {
+        self.cut = None;
+        let of = |search: &Self, size: usize, share: f64, then| Point {
+            size,
+            bytes: (search.bytes(size) as f64 * share) as u64,
+            then,
+        };
+        for share in ROOM {
+            for size in 0..self.sizes.len() {
+                if self.tries < self.parameters.tries {
+                    self.attempt_cut(of(self, size, share, 0), oracle);
+                }
+            }
+        }
+        let (mut step, least) = STEPS;
+        while let Some((before, point)) = self.cut.filter(|_| step > least) {
+            let Point { size, bytes, then } = point;
+            let moved = |share: f64| Point { bytes: (bytes as f64 * share) as u64, ..point };
+            let others = (0..THEN).filter(|&other| other != then).map(|then| Point { then, ..point });
+            let sizes = [size.wrapping_sub(1), size + 1].into_iter().filter(|&size| size < self.sizes.len());
+            let sizes: Vec<Point> = sizes.map(|size| of(self, size, 1.0, then)).collect();
+            for point in [moved(1.0 + step), moved(1.0 - step)].into_iter().chain(others).chain(sizes) {
+                if self.tries >= self.parameters.tries {
+                    return;
+                }
+                self.attempt_cut(point, oracle);
+            }
+            if self.cut.is_some_and(|(time, _)| time == before) {
+                step /= 2.0;
+            }
+        }
+    }
+
+    /// The plan before the first iteration; `None` where nothing fits.
+    fn start(&mut self, setting: &Setting<'_>, oracle: &dyn Oracle) -> Option<Plan> {
+        if !self.try_papers(oracle) {
+            let parts = PARTS.map(|parts| self.batch.div_ceil(parts));
+            let found = self.splits.clone();
+            self.add_sizes(setting, parts.into_iter().chain([setting.filling_micro_batch]).chain(found));
+            self.try_cuts(oracle);
+        }
+        self.best.take().map(|best| best.plan)
+    }
+
+    /// The plan for a room while the run is under way; `None` where nothing fits.
+    fn within(&mut self, room: Room, oracle: &dyn Oracle) -> Option<Plan> {
+        (self.room, self.tries, self.operations) = (room, 0, Operations::default());
+        if !self.try_papers(oracle) {
+            self.try_cuts(oracle);
+        }
+        self.best.take().map(|best| best.plan)
+    }
+
+    /// What looking for `plan` took.
+    fn planning(&self, plan: Option<&Plan>) -> Planning {
+        let sends = plan.filter(|_| self.parameters.planner == Planner::Server);
+        Planning {
+            planner: self.parameters.planner,
+            room: self.room,
+            operations: self.operations,
+            sent: sends.map_or(Bytes::ZERO, Plan::profile_bytes),
+            received: sends.map_or(Bytes::ZERO, |plan| Bytes(plan.to_text().len() as u64)),
+            treatments: plan.map(|plan| plan.treatments(&self.ways.saved)),
+        }
+    }
+}
+
+/// Holds tensors as a cut has it; what is short beyond that gives way as `then` has it.
+struct Held {
+    micro_batch: u64,
+    holds: BTreeMap<TensorId, Holding>,
+    then: Box<dyn Policy>,
+}
+
+impl Policy for Held {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let schedule = self.then.prepare(setting)?;
+        Ok(Schedule { micro_batch: self.micro_batch, quantisation: Some(RULES), planner: None, ..schedule })
+    }
+
+    fn hold(&mut self, tensor: TensorId, _memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        Ok(self.holds.get(&tensor).copied().unwrap_or(Holding::Keep))
+    }
+
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        self.then.relieve(want, memory)
+    }
+}
+
+/// Carries out the fastest plan that it finds.
+#[must_use]
+pub struct MinCut {
+    parameters: Parameters,
+    in_force: Arc<Mutex<Planned>>,
+    then: Dynamic,
+    /// What has changed since that was last asked.
+    news: TensorSet,
+}
+
+fn locked(in_force: &Mutex<Planned>) -> MutexGuard<'_, Planned> {
+    in_force.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MinCut {
+    /// With `parameters`.
+    pub fn new(parameters: Parameters) -> Self {
+        let nothing = Planned::new(Plan::default());
+        Self {
+            parameters,
+            in_force: Arc::new(Mutex::new(nothing)),
+            then: parameters.unforeseen(),
+            news: TensorSet::new(),
+        }
+    }
+}
+
+impl Policy for MinCut {
+    fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
+        let mut search = Search::new(setting, self.parameters);
+        let found = setting.oracle.filter(|_| setting.room != Room::default());
+        let found = found.and_then(|oracle| search.start(setting, oracle));
+        let first = found.as_ref().map(|plan| search.planning(Some(plan)));
+        let mut plan = found.unwrap_or_else(|| Plan::keeping_all(setting));
+        plan.fixed.quantisation.get_or_insert(RULES);
+        search.fixed = Some(plan.fixed.clone());
+        let mut planned = Planned::new(plan);
+        let schedule = planned.prepare(setting)?;
+        *locked(&self.in_force) = planned;
+        let planner = Ahead { search, first, in_force: Arc::clone(&self.in_force) };
+        Ok(Schedule { planner: Some(Box::new(planner)), ..schedule })
+    }
+
+    fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
+        locked(&self.in_force).begin_iteration(plan)
+    }
+
+    fn hold(&mut self, tensor: TensorId, memory: &MemoryView<'_>) -> Result<Holding, PolicyError> {
+        locked(&self.in_force).hold(tensor, memory)
+    }
+
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        for tensor in memory.changed.iter() {
+            self.news.insert(tensor);
+        }
+        let mut reliefs = locked(&self.in_force).relieve(want, memory)?;
+        // What was not foreseen may have gone already.
+        reliefs.retain(|relief| match *relief {
+            Relief::ShrinkMicroBatch(samples) => samples < memory.micro_batch,
+            Relief::Requantise(tensor, bits) => {
+                matches!(memory.form(tensor).storage(), Some(Storage::Quantised(held)) if bits < held)
+            }
+            other => other.tensor().is_some_and(|tensor| memory.candidates.contains(tensor)),
+        });
+        if reliefs.is_empty() {
+            reliefs = self.then.relieve(want, &MemoryView { changed: &self.news, ..*memory })?;
+            self.news.clear();
+        }
+        Ok(reliefs)
+    }
+
+    fn end_iteration(&mut self, seen: &IterationSummary) -> Result<Operations, PolicyError> {
+        locked(&self.in_force).end_iteration(seen)
+    }
+}
+
+/// Sees to the plan where the memory changes.
+#[derive(Debug)]
+struct Ahead {
+    search: Search,
+    /// What the plan took that was made before the first iteration.
+    first: Option<Planning>,
+    in_force: Arc<Mutex<Planned>>,
+}
+
+impl PlanAhead for Ahead {
+    fn plan_within(
+        &mut self,
+        _: &TrainingGraph,
+        room: Room,
+        oracle: &dyn Oracle,
+    ) -> Result<Option<Planning>, PolicyError> {
+        // Where memory is not bounded, the last plan is good enough.
+        if room == self.search.room || room == Room::default() {
+            return Ok(self.first.take());
+        }
+        let found = self.search.within(room, oracle);
+        let planning = self.search.planning(found.as_ref());
+        if let Some(plan) = found {
+            *locked(&self.in_force) = Planned::new(plan);
+        }
+        Ok(Some(planning))
+    }
+}
