@@ -19,8 +19,11 @@ use placement::{OperatorRow, Wanted};
 use crate::engines::ALGORITHM;
 use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
-use crate::policy::{IterationPlan, Offload, Policy, Schedule};
-use crate::setting::{DspProfile, Learned, Setting};
+use crate::planning::sizes;
+use crate::policy::{IterationPlan, Offload, Policy, Relief, Schedule, Want};
+use crate::sage::{Dynamic, Order};
+use crate::setting::{DspProfile, Learned, NodeTimes, Setting};
+use crate::{MemoryView, Room};
 
 /// How scenarios name it, and what they can set.
 pub static ENTRY: Entry = Entry {
@@ -35,7 +38,7 @@ pub static ENTRY: Entry = Entry {
         eight_bit: true,
         keeps_learning: true,
     }),
-    parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED],
+    parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED, &RELIEF],
     ..Entry::built_by(|settings| {
         settings.get(&ALGORITHM)?;
         Ok(Box::new(Mandheling::new(Parameters {
@@ -46,6 +49,7 @@ pub static ENTRY: Entry = Entry {
             history: settings.get(&HISTORY)?,
             warm_up: settings.get(&WARM_UP)?,
             seed: settings.get(&SEED)?,
+            relief: settings.get(&RELIEF)?,
         })))
     })
 };
@@ -74,6 +78,14 @@ static WARM_UP: Number =
     Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one");
 
 static SEED: Number = Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes");
+
+static RELIEF: Switch = Switch::new(
+    "relief",
+    false,
+    OnOff,
+    "where memory is short the mini-batch is trained in the parts that are fastest, each placed for itself, and tensors are \
+     computed again by latency a byte; the paper's gives nothing back",
+);
 
 const NAME: &str = "mandheling";
 
@@ -104,6 +116,8 @@ pub struct Parameters {
     pub warm_up: u64,
     /// The seed of the scale factors' changes.
     pub seed: u64,
+    /// Whether samples and tensors give way where memory is short.
+    pub relief: bool,
 }
 
 /// Mandheling.
@@ -115,12 +129,29 @@ pub struct Mandheling {
     factors: Option<Factors>,
     /// Whether the data show how they change; otherwise that is drawn.
     has_data: bool,
+    /// Samples of a micro-batch; `None` while that is not decided.
+    micro_batch: Option<u64>,
+    /// What gives way.
+    relief: Option<Dynamic>,
 }
 
 impl Mandheling {
     /// With `parameters`.
-    pub const fn new(parameters: Parameters) -> Self {
-        Self { parameters, factors: None, has_data: false }
+    pub fn new(parameters: Parameters) -> Self {
+        let relief = parameters.relief.then(|| Dynamic::new(Order::CheckpointingFirst, None));
+        Self { parameters, factors: None, has_data: false, micro_batch: None, relief }
+    }
+
+    /// The micro-batch with which an iteration is fastest within the memory.
+    fn fastest(&self, setting: &Setting<'_>) -> u64 {
+        let bounded = self.parameters.relief && setting.room != Room::default();
+        let Some(oracle) = setting.oracle.filter(|_| bounded) else { return setting.batch };
+        // In the first iteration subgraphs are prepared.
+        let time = |samples: u64| {
+            let mut part = Self { micro_batch: Some(samples), ..Self::new(self.parameters) };
+            Some((oracle.run(&mut part, setting.room, 2).ok()?.time, samples))
+        };
+        sizes(setting.batch).filter_map(time).min().map_or(setting.batch, |(_, samples)| samples)
     }
 
     fn offload(&self, setting: &Setting<'_>, dsp: &dyn DspProfile) -> Result<Offload, PolicyError> {
@@ -205,8 +236,12 @@ impl Policy for Mandheling {
             };
             (self.factors, self.has_data) = (Some(factors), setting.tells_factors);
         }
-        let offload = self.offload(setting, dsp)?;
-        Ok(Schedule { offload: Some(offload), ..Schedule::plain(setting.batch) })
+        let samples = self.micro_batch.unwrap_or_else(|| self.fastest(setting));
+        let costs = setting.restore;
+        let times = move || costs.map(|costs| costs.times_at(samples)).unwrap_or_default();
+        let part = Setting::plain(setting.graph, samples, NodeTimes::on_demand(times));
+        let offload = self.offload(if samples == setting.batch { setting } else { &part }, dsp)?;
+        Ok(Schedule { offload: Some(offload), ..Schedule::plain(samples) })
     }
 
     fn begin_iteration(&mut self, plan: &mut IterationPlan) -> Result<(), PolicyError> {
@@ -221,6 +256,10 @@ impl Policy for Mandheling {
             }
         }
         Ok(())
+    }
+
+    fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
+        self.relief.as_mut().map_or(Ok(Vec::new()), |relief| relief.relieve(want, memory))
     }
 
     fn learned(&self) -> Learned {

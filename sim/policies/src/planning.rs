@@ -42,6 +42,12 @@ pub struct Planning {
     pub treatments: Option<Treatments>,
 }
 
+/// Sizes of micro-batches that are worth a try: the mini-batch's, and those of more and more parts.
+pub(crate) fn sizes(batch: u64) -> impl Iterator<Item = u64> {
+    let parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64].into_iter().filter(move |&parts| parts <= batch.max(1));
+    parts.map(move |parts| batch.div_ceil(parts))
+}
+
 /// Where plans are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -29,6 +29,7 @@ use crate::entry::{Choice, Number, Numbers, OnOff, Switch};
 use crate::fedhybrid::{FedHybrid, PLANNER};
 use crate::original::Original;
 use crate::plan::Fixed;
+use crate::planning::sizes;
 use crate::quantised::{Copies, Reach};
 use crate::sage::{Dynamic, Order};
 use crate::{
@@ -161,8 +162,6 @@ static PAPERS: [&Entry; 12] = [
 
 /// Iterations of a policy that is tried: it may learn in the first.
 const LEARNING: u32 = 2;
-/// A mini-batch is cut into so many parts.
-const PARTS: [u64; 11] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64];
 /// Of what counts as time, the share of flash where it is dear, and where it is cheap.
 const SHARES: [f64; 2] = [0.4, 0.1];
 /// Of the room for saved tensors, what is tried first.
@@ -422,9 +421,8 @@ impl Search {
     /// The plan before the first iteration; `None` where nothing fits.
     fn start(&mut self, setting: &Setting<'_>, oracle: &dyn Oracle) -> Option<Plan> {
         if !self.try_papers(oracle) {
-            let parts = PARTS.map(|parts| self.batch.div_ceil(parts));
             let found = self.splits.clone();
-            self.add_sizes(setting, parts.into_iter().chain([setting.filling_micro_batch]).chain(found));
+            self.add_sizes(setting, sizes(self.batch).chain([setting.filling_micro_batch]).chain(found));
             self.try_cuts(oracle);
         }
         self.best.take().map(|best| best.plan)

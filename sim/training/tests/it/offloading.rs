@@ -5,12 +5,12 @@ use haversack_devices::work::{OperatorKind, Precision};
 use haversack_devices::{CoreSelection, Frequency, load, load_stack};
 use haversack_policies::policy::Offload;
 use haversack_policies::{IterationPlan, Policy, PolicyError, Schedule, Setting, registry};
-use haversack_training::{Job, Machine, Observe, Record, RunError, SpanKind, Trains, simulate};
+use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, SpanKind, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};
 use haversack_workloads::training_graph::{Element, NodeWork, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TrainingGraph, mixed, models};
 
-use crate::common::job;
+use crate::common::{job, share};
 
 fn integers(model: &str) -> TrainingGraph {
     let network = models::build(model, None).unwrap();
@@ -370,5 +370,25 @@ fn a_cpu_works_while_it_launches_and_a_gpu_does_not() {
         };
         let drawn = (at_work + power.rest).0 * 7e-3;
         assert!(((more - less) / drawn - 1.0).abs() < 1e-6, "{trains:?}: {} of {drawn} J", more - less);
+    }
+}
+
+#[test]
+fn with_relief_the_dsp_trains_within_less_memory() {
+    let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
+    for (model, batch, budgets) in [("resnet18-cifar", 32, [100, 80]), ("mobilenetv2", 16, [70, 45])] {
+        let graph = integers(model);
+        let twice = Job { iterations: 2, ..job(&graph, batch) };
+        let whole = run(&machine, &twice, "mandheling", &[]).unwrap();
+        let mut before = whole.iteration;
+        for percent in budgets {
+            let budgets = Budgets { memory: Some(share(whole.peak_memory, percent)), ..Budgets::default() };
+            let within = Job { budgets, ..twice.clone() };
+            let shipped = run(&machine, &within, "mandheling", &[]);
+            assert_eq!(shipped.is_ok(), percent == 100, "{model}: nothing gives way as it is shipped");
+            let record = run(&machine, &within, "mandheling", &[("relief", "on")]).unwrap();
+            assert!(record.iteration >= before.min(whole.iteration));
+            before = record.iteration;
+        }
     }
 }

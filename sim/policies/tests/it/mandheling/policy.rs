@@ -103,6 +103,7 @@ const PLAIN: Parameters = Parameters {
     history: 16,
     warm_up: 1_000,
     seed: 0,
+    relief: false,
 };
 
 #[test]
