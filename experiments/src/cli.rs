@@ -16,7 +16,7 @@ use crate::artefacts::ARTEFACTS;
 use crate::output::{note, print};
 use crate::{
     CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
-    reproduce, sensitivity, show, simulate, sweep, trace_command, train, validate, work,
+    reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
 };
 
 /// The command line of `haversack`.
@@ -42,6 +42,8 @@ enum Command {
     Simulate(simulate::SimulateOptions),
     /// Tries every policy on a device and a network: which fit, ranked, and why the others do not
     Advise(advise::AdviseOptions),
+    /// Looks for the parameters of a policy with which an iteration is fastest
+    Tune(tune::TuneOptions),
     /// Moves each constant that a run uses, one at a time, and sorts them by how far its figures move
     Sensitivity(sensitivity::SensitivityOptions),
     /// Runs what was measured on real machines, and says how far off each number is
@@ -96,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS, &left_out()?),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
+        Command::Tune(options) => tune::run(options),
         Command::Sensitivity(options) => sensitivity::run(options),
         Command::Validate(options) => validate::run(options),
         Command::Sweep(options) => sweep::run(options),

@@ -86,6 +86,7 @@ pub mod trace_command;
 pub mod trace_table;
 pub mod train;
 mod truth;
+pub mod tune;
 pub mod validate;
 pub mod work;
 

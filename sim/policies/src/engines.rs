@@ -69,4 +69,5 @@ pub static ALGORITHM: Choice<&str> = Choice::new(
         ("mls", "mls"),
     ],
     "the algorithm of integer training (Mandheling, table 1)",
-);
+)
+.given();

@@ -1,6 +1,8 @@
 //! A policy's own entry in the list: what people read of it, and its parameters, each of which is help and parser at
 //! once.
 
+use std::collections::BTreeSet;
+
 use haversack_devices::text::{alternatives, hint, nearest};
 
 use crate::{Policy, PolicyError};
@@ -66,6 +68,10 @@ pub trait Parameter: Sync {
     fn default_text(&self) -> Option<String>;
     /// Whether it decides something on a phone in use alone.
     fn is_of_a_phone(&self) -> bool;
+    /// Values that whoever tunes the policy tries; none where it says what is, not what is done.
+    fn tries(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A parameter whose value is a `V`, one of those that `K` describes.
@@ -79,6 +85,7 @@ pub struct Typed<V, K> {
     pub among: K,
     about: &'static str,
     of_a_phone: bool,
+    is_given: bool,
 }
 
 /// A technique that is on or off.
@@ -100,12 +107,20 @@ pub trait Values<V>: Sync {
     fn parse(&self, text: &str) -> Result<V, String>;
     /// How a value is written; `None` where it is nothing set.
     fn written(&self, value: V) -> Option<String>;
+    /// Values that are worth a try beside `default`: all of a few, else some below it and above it.
+    fn tries(&self, default: V) -> Vec<String>;
 }
 
 impl<V: Copy, K: Copy> Typed<V, K> {
     /// One that has a value of `among`.
     pub const fn new(name: &'static str, default: V, among: K, about: &'static str) -> Self {
-        Self { name, default, among, about, of_a_phone: false }
+        Self { name, default, among, about, of_a_phone: false, is_given: false }
+    }
+
+    /// Has it say what is, which nobody tunes.
+    pub const fn given(mut self) -> Self {
+        self.is_given = true;
+        self
     }
 
     /// Has it decide something on a phone in use alone.
@@ -135,6 +150,10 @@ impl<V: Copy + Sync, K: Values<V>> Parameter for Typed<V, K> {
     fn is_of_a_phone(&self) -> bool {
         self.of_a_phone
     }
+
+    fn tries(&self) -> Vec<String> {
+        if self.is_given || self.of_a_phone { Vec::new() } else { self.among.tries(self.default) }
+    }
 }
 
 /// `on` and `off`.
@@ -156,6 +175,10 @@ impl Values<bool> for OnOff {
 
     fn written(&self, value: bool) -> Option<String> {
         Some(if value { "on" } else { "off" }.to_owned())
+    }
+
+    fn tries(&self, _: bool) -> Vec<String> {
+        ["on", "off"].map(str::to_owned).to_vec()
     }
 }
 
@@ -195,6 +218,18 @@ impl<V: Copy + Into<Option<u64>> + From<u64>> Values<V> for Numbers {
     fn written(&self, value: V) -> Option<String> {
         value.into().map(|number| number.to_string())
     }
+
+    fn tries(&self, default: V) -> Vec<String> {
+        let (least, most) = match *self {
+            Self::Among(numbers) => return numbers.iter().map(u64::to_string).collect(),
+            Self::Within(least, most) => (least, most),
+            Self::From(least) => (least, u64::MAX),
+        };
+        let around = |number: u64| vec![number / 4, number / 2, number.saturating_mul(2), number.saturating_mul(4)];
+        let numbers = default.into().map_or_else(|| (0..7).map(|power| 1 << power).collect(), around);
+        let numbers: BTreeSet<u64> = numbers.into_iter().map(|number| number.clamp(least, most)).collect();
+        numbers.iter().map(u64::to_string).collect()
+    }
 }
 
 impl<T: Copy + Sync, V: Copy + From<T> + PartialEq> Values<V> for &'static [(&'static str, T)] {
@@ -210,6 +245,10 @@ impl<T: Copy + Sync, V: Copy + From<T> + PartialEq> Values<V> for &'static [(&'s
 
     fn written(&self, value: V) -> Option<String> {
         self.iter().find(|&&(_, known)| V::from(known) == value).map(|(word, _)| (*word).to_owned())
+    }
+
+    fn tries(&self, _: V) -> Vec<String> {
+        self.iter().map(|(word, _)| (*word).to_owned()).collect()
     }
 }
 

@@ -72,12 +72,15 @@ static HISTORY: Number = Number::new(
     16,
     Numbers::Within(factors::LEAST_HISTORY, 10_000),
     "batches with rescaling from which the period of the next ones follows",
-);
+)
+.given();
 
 static WARM_UP: Number =
-    Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one");
+    Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one")
+        .given();
 
-static SEED: Number = Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes");
+static SEED: Number =
+    Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes").given();
 
 static RELIEF: Switch = Switch::new(
     "relief",

@@ -71,7 +71,8 @@ pub(crate) static PLANNER: Choice<Planner> = Choice::new(
     Planner::Server,
     &[("server", Planner::Server), ("phone", Planner::Phone)],
     "where plans are made: by one core of the server, which sends them, or by a background core of the device",
-);
+)
+.given();
 
 static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
     "budget",

@@ -74,7 +74,7 @@ static LEAST_BITS: Number =
 static FLASH: Switch = Switch::new("flash", true, OnOff, "tensors may go to flash");
 
 static TRIES: Number =
-    Number::new("tries", 48, Numbers::Within(1, 10_000), "iterations that are tried for a plan, at most");
+    Number::new("tries", 48, Numbers::Within(1, 10_000), "iterations that are tried for a plan, at most").given();
 
 /// What gradients may be, at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

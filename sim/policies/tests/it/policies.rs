@@ -316,7 +316,7 @@ fn the_registry_names_what_it_knows() {
     assert_eq!(ids[..7], ["original", "sgc", "sga", "dgc", "dga", "sage", "dtr"]);
     assert_eq!(ids[7..11], quantising);
     assert_eq!(ids[11..15], ["gact", "capuchin", "melon", "fedhybrid"]);
-    assert_eq!(ids[15..], ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu", "mandheling"]);
+    assert_eq!(ids[15..], ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu", "mandheling", "mincut"]);
     // They store fp32 tensors their own way, so that a graph in integers leaves them nothing to do.
     let floats = POLICIES.iter().filter(|entry| entry.stores_floats).map(|entry| entry.id);
     assert!(floats.eq(quantising.into_iter().chain(["gact"])));
