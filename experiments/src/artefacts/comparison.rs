@@ -3,6 +3,7 @@
 //!
 //! No paper has this comparison, so that there is no row of the reference to answer, and readings are declared here.
 
+mod dominance;
 mod federation;
 mod fronts;
 mod sensitivity;
@@ -15,5 +16,6 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("galaxy-s22", fronts::run),
     ("xiaomi-10", fronts::run),
     ("federation", federation::run),
+    ("dominance", dominance::run),
     ("sensitivity", sensitivity::run),
 ];

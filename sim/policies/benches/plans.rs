@@ -39,7 +39,7 @@ fn main() {
         let profile = with_setting(&machine, &job, |setting| Profile::new(setting, Parameters::default()));
         for percent in [90, 75, 60] {
             let room = Room { memory: Some(Bytes(whole.0 / 100 * percent)), activations: None };
-            let oracle = Tries { machine: &machine, job: &job };
+            let oracle = Tries::exact(&machine, &job);
             let Ok(plan) = profile.plan(graph, room, &oracle) else { continue };
             let time = |_| {
                 let start = Instant::now();

@@ -65,7 +65,7 @@ fn run<T>(
     let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
     let mut governors = Governors::start(machine, job)?;
     let micro_batch = schedule.micro_batch;
-    let oracle = Tries { machine, job };
+    let oracle = Tries::exact(machine, job);
     let mut executor = Executor::new(machine, job, &mut schedule, policy, &codec, lesson.as_deref(), &oracle)?;
     executor.start()?;
     if let Some(lesson) = &mut lesson {
@@ -96,13 +96,22 @@ fn run<T>(
     Ok(record)
 }
 
-/// A job on a machine, as planners try what they find: every tensor in its own exact piece.
+/// A job on a machine, as planners try what they find.
 #[derive(Clone, Copy, Debug)]
 pub struct Tries<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The job, whose budgets are the planner's.
     pub job: &'a Job<'a>,
+    /// What stands between tensors and memory.
+    pub allocator: AllocatorKind,
+}
+
+impl<'a> Tries<'a> {
+    /// Every tensor in its own exact piece.
+    pub const fn exact(machine: &'a Machine, job: &'a Job<'a>) -> Self {
+        Self { machine, job, allocator: AllocatorKind::Exact }
+    }
 }
 
 impl Oracle for Tries<'_> {
@@ -110,8 +119,7 @@ impl Oracle for Tries<'_> {
         let Room { memory, activations } = room;
         let budgets = Budgets { memory, activations, time: self.job.budgets.time, ..Budgets::default() };
         let job = Job { budgets, iterations, ambient: None, phone: None, ..self.job.clone() };
-        let job =
-            Job { observe: Observe::default(), allocator: AllocatorKind::Exact, measured: &[], factors: &[], ..job };
+        let job = Job { observe: Observe::default(), allocator: self.allocator, measured: &[], factors: &[], ..job };
         let record = simulate(self.machine, &job, policy).map_err(|error| PolicyError::Plan(error.to_string()))?;
         let parts = record.micro_batches.len() as u64;
         Ok(Tried {

@@ -52,7 +52,7 @@ pub(crate) fn with_codec<T>(
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
-        oracle: Some(&Tries { machine, job }),
+        oracle: Some(&Tries { machine, job, allocator: job.allocator }),
     })
 }
 

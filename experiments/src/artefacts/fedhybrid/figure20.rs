@@ -196,7 +196,7 @@ fn made(context: &Context<'_>, model: (&'static str, &'static str), batch: u64) 
     let profile = with_setting(machine, &job, |setting| Profile::new(setting, Parameters::default()));
     let within = |percent: u64| {
         let room = Room { memory: Some(Bytes(needed.0 / 100 * percent)), activations: None };
-        let found = profile.plan(&plan.graph, room, &Tries { machine, job: &job }).ok()?;
+        let found = profile.plan(&plan.graph, room, &Tries::exact(machine, &job)).ok()?;
         let time = |planner| machine.making_time(planner, found.operations());
         let treatments = found.treatments(&plan.graph);
         let (kept, compressed, recomputed) = (treatments.kept, treatments.compressed, treatments.recomputed);

@@ -160,8 +160,8 @@ static PAPERS: [&Entry; 12] = [
     &daf::ENTRY,
 ];
 
-/// Iterations of a policy that is tried: it may learn in the first.
-const LEARNING: u32 = 2;
+/// Iterations of a try: a policy may learn in the first, and an allocator has its pieces from then on.
+const ITERATIONS: u32 = 2;
 /// Of what counts as time, the share of flash where it is dear, and where it is cheap.
 const SHARES: [f64; 2] = [0.4, 0.1];
 /// Of the room for saved tensors, what is tried first.
@@ -328,8 +328,7 @@ impl Search {
         let mut plan = recorder.into_plan().ok()?;
         // Rules by which nothing is stored change nothing.
         plan.fixed.quantisation.get_or_insert(RULES);
-        plan.iterations.drain(..plan.iterations.len().saturating_sub(1));
-        self.splits.extend(plan.iterations.first().map(|iteration| iteration.micro_batch));
+        self.splits.extend(plan.iterations.last().map(|iteration| iteration.micro_batch));
         let alike = |fixed: &Fixed| Fixed { micro_batch: 0, ..fixed.clone() };
         if self.fixed.as_ref().is_some_and(|fixed| alike(fixed) != alike(&plan.fixed)) {
             return None;
@@ -356,7 +355,7 @@ impl Search {
             }
             self.operations.scores += holds.len() as u64;
             let Some(then) = self.parameters.then().into_iter().nth(point.then) else { return };
-            if let Some(time) = self.attempt(&mut Held { micro_batch, holds, then }, 1, oracle)
+            if let Some(time) = self.attempt(&mut Held { micro_batch, holds, then }, ITERATIONS, oracle)
                 && self.cut.is_none_or(|(fastest, _)| time < fastest)
             {
                 self.cut = Some((time, point));
@@ -379,7 +378,7 @@ impl Search {
         }
         for entry in PAPERS {
             let Ok(mut policy) = entry.build(&[]) else { continue };
-            self.attempt(policy.as_mut(), LEARNING, oracle);
+            self.attempt(policy.as_mut(), ITERATIONS, oracle);
         }
         false
     }
@@ -425,7 +424,7 @@ impl Search {
             self.add_sizes(setting, sizes(self.batch).chain([setting.filling_micro_batch]).chain(found));
             self.try_cuts(oracle);
         }
-        self.best.take().map(|best| best.plan)
+        self.settled(oracle)
     }
 
     /// The plan for a room while the run is under way; `None` where nothing fits.
@@ -434,7 +433,22 @@ impl Search {
         if !self.try_papers(oracle) {
             self.try_cuts(oracle);
         }
-        self.best.take().map(|best| best.plan)
+        self.settled(oracle)
+    }
+
+    /// The fastest plan, without the iterations from which a policy learned if it is as fast without.
+    fn settled(&mut self, oracle: &dyn Oracle) -> Option<Plan> {
+        let Best { time, mut plan, .. } = self.best.take()?;
+        let learned = plan.iterations.split_off(plan.iterations.len().saturating_sub(1));
+        let mut short = plan.clone();
+        short.iterations.clone_from(&learned);
+        if plan.iterations.is_empty()
+            || self.attempt(&mut Planned::new(short.clone()), ITERATIONS, oracle).is_some_and(|found| found <= time)
+        {
+            return Some(short);
+        }
+        plan.iterations.extend(learned);
+        Some(plan)
     }
 
     /// What looking for `plan` took.

@@ -105,7 +105,7 @@ fn a_budget_that_moves_is_planned_for_anew_and_planning_is_counted() {
     let (machine, graph) = (machine(), eager("resnet18-cifar"));
     let needed = needed(&machine, &graph, 16);
     let job = within(&graph, 16, share(needed, 80));
-    let oracle = Tries { machine: &machine, job: &job };
+    let oracle = Tries::exact(&machine, &job);
     let room = |percent| Room { memory: Some(share(needed, percent)), activations: None };
     for planner in ["server", "phone"] {
         let mut policy = mincut(&[("planner", planner)]);

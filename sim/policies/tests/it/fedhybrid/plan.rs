@@ -28,7 +28,7 @@ fn three_operators() -> Scene {
 
 fn plan(scene: &Scene, memory: u64) -> Result<Plan, PolicyError> {
     let (machine, job) = (chains::phone(), Job::plain(&scene.graph, 1));
-    let oracle = Tries { machine: &machine, job: &job };
+    let oracle = Tries::exact(&machine, &job);
     Profile::new(&scene.setting(), Parameters::default()).plan(&scene.graph, room(memory), &oracle)
 }
 
@@ -64,7 +64,7 @@ fn three_operators_by_hand() {
 fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     let scene = three_operators();
     let (machine, job) = (chains::phone(), Job::plain(&scene.graph, 1));
-    let oracle = Tries { machine: &machine, job: &job };
+    let oracle = Tries::exact(&machine, &job);
     let planner = |parameters| FedHybrid::new(parameters).prepare(&scene.setting()).unwrap().planner.unwrap();
     let mut server = planner(Parameters::default());
     let mut plan_within = |room| server.plan_within(&scene.graph, room, &oracle).unwrap();
@@ -119,7 +119,7 @@ fn a_run_by_a_plan_is_the_run_that_deciding_as_memory_runs_short_is() {
             let Ok(online) = simulate(&machine, &job, &mut Online(FedHybrid::new(Parameters::default()))) else {
                 continue;
             };
-            let oracle = Tries { machine: &machine, job: &job };
+            let oracle = Tries::exact(&machine, &job);
             let made = with_setting(&machine, &job, |setting| {
                 Profile::new(setting, Parameters::default()).plan(&graph, room(memory.0), &oracle).unwrap()
             });
@@ -157,7 +157,7 @@ fn the_price_of_a_plan_grows_with_the_graph() {
         let graph = chains::network(operators, 4);
         let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap().peak_memory;
         let job = Job::plain(&graph, BATCH);
-        let oracle = Tries { machine: &machine, job: &job };
+        let oracle = Tries::exact(&machine, &job);
         let made = with_setting(&machine, &job, |setting| {
             Profile::new(setting, Parameters::default()).plan(&graph, room(whole.0 / 2), &oracle).unwrap()
         });

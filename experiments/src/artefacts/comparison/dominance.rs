@@ -1,0 +1,162 @@
+//! `mincut` against each paper's policy, as it is shipped and with its own parameters tuned, among runs whose gradients
+//! are as faithful.
+
+use haversack_policies::{Entry, registry};
+use haversack_training::FidelityClass;
+
+use crate::artefacts::prelude::*;
+use crate::run::Results;
+use crate::tune::{Tuned, tuned};
+
+/// Machines: a device and a stack.
+const MACHINES: [(&str, &str); 3] =
+    [("galaxy-s10", "sage-opencl"), ("rtx-3090", "pytorch-cuda"), ("server-core", "pytorch-cpu")];
+/// Networks and samples of a mini-batch.
+const NETWORKS: [(&str, u64); 3] = [("resnet50", 16), ("mobilenetv2", 16), ("bert-small", 8)];
+/// Budgets in percent of what training needs without a policy.
+const PERCENTS: [f64; 3] = [75.0, 50.0, 35.0];
+/// Policies that go with any engine.
+const PAPERS: [&str; 12] =
+    ["sgc", "sga", "dgc", "dga", "sage", "dtr", "actnn", "daf", "gact", "capuchin", "melon", "fedhybrid"];
+/// The classes in which both can be.
+const CLASSES: [FidelityClass; 3] = [FidelityClass::Exact, FidelityClass::BatchStatistics, FidelityClass::Stored];
+/// Runs that tuning a policy takes, at most.
+const TRIES: u64 = 24;
+/// Times that differ by less than this share are equal.
+const EQUAL: f64 = 1e-3;
+/// What can come of it.
+const VERDICTS: [&str; 5] =
+    ["mincut is faster", "equal", "the paper is faster", "only mincut fits", "only the paper fits"];
+
+/// A paper's policy at a budget.
+struct Duel {
+    machine: (&'static str, &'static str),
+    network: (&'static str, u64),
+    percent: f64,
+    paper: &'static str,
+    class: FidelityClass,
+    tuned: Tuned,
+    own: Option<Results>,
+}
+
+impl Duel {
+    /// The paper's run, as it is shipped or tuned.
+    fn paper(&self, is_tuned: bool) -> Option<&Results> {
+        if is_tuned { self.tuned.tuned.as_ref() } else { self.tuned.shipped.as_ref() }
+    }
+
+    /// Which of [`VERDICTS`] it is; `None` where neither fits.
+    fn verdict(&self, is_tuned: bool) -> Option<usize> {
+        match (&self.own, self.paper(is_tuned)) {
+            (Some(own), Some(paper)) => {
+                let ratio = paper.iteration_time_s / own.iteration_time_s;
+                Some(if ratio > 1.0 + EQUAL { 0 } else { 1 + usize::from(ratio < 1.0 - EQUAL) })
+            }
+            (Some(_), None) => Some(3),
+            (None, Some(_)) => Some(4),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The duels of all papers on a machine with a network within a budget.
+fn duels(
+    context: &Context<'_>,
+    machine: (&'static str, &'static str),
+    network: (&'static str, u64),
+    percent: f64,
+) -> Result<Vec<Duel>> {
+    let base = Scenario {
+        seed: context.seed,
+        stack: Some(machine.1.to_owned()),
+        memory_budget: Some(Budget::Percent(percent)),
+        iterations: Some(2),
+        ..trained(machine.0, network.0, "original", network.1)
+    };
+    let run = |scenario: &Scenario| -> Result<Option<Results>> {
+        let plan = context.plan(scenario)?;
+        Ok(plan.run_within_device().ok().map(|record| Results::new(&plan, &record)))
+    };
+    let mincut = |class: FidelityClass, least: u64| {
+        let bits = [1, 2, 4, 8, 16].into_iter().find(|&bits| bits >= least).unwrap_or(16).to_string();
+        let stored = [("fidelity", class.word()), ("least_bits", bits.as_str())];
+        run(&under(&base, "mincut", if class == FidelityClass::Stored { &stored } else { &stored[..1] }))
+    };
+    let mut found = Vec::new();
+    let mut own: Vec<((FidelityClass, u64), Option<Results>)> = Vec::new();
+    for paper in PAPERS {
+        let entry: &Entry = registry::find(paper)?;
+        let tuned = tuned(entry, &base, TRIES, context.cache)?;
+        // One that does not fit is of the class that it is of where it does.
+        let roomy = Scenario { memory_budget: None, ..under(&base, paper, &[]) };
+        let of = match tuned.shipped.clone().or(tuned.tuned.clone()) {
+            Some(results) => Some(results),
+            None => run(&roomy)?,
+        };
+        let Some(of) = of.filter(|results| CLASSES.contains(&results.fidelity)) else { continue };
+        let key = (of.fidelity, of.least_bits);
+        if !own.iter().any(|(known, _)| *known == key) {
+            own.push((key, mincut(key.0, key.1)?));
+        }
+        let own = own.iter().find(|(known, _)| *known == key).and_then(|(_, results)| results.clone());
+        found.push(Duel { machine, network, percent, paper, class: of.fidelity, tuned, own });
+    }
+    Ok(found)
+}
+
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
+    let points = MACHINES.into_iter().flat_map(|machine| NETWORKS.map(|network| (machine, network)));
+    let points: Vec<_> =
+        points.flat_map(|(machine, network)| PERCENTS.map(|percent| (machine, network, percent))).collect();
+    let found: Vec<Vec<Duel>> = points
+        .into_par_iter()
+        .map(|(machine, network, percent)| duels(context, machine, network, percent))
+        .collect::<Result<_>>()?;
+    let duels: Vec<Duel> = found.into_iter().flatten().collect();
+    let header = "device,stack,model,batch,budget_percent,gradients,policy,shipped_s,tuned_s,tries,set,mincut_s,\
+                  mincut_gap,shipped,tuned";
+    let mut records = Records::of(header);
+    for duel in &duels {
+        let time = |results: Option<&Results>| results.map(|results| results.iteration_time_s);
+        let set: Vec<String> = duel.tuned.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let word = |is_tuned| duel.verdict(is_tuned).map_or("neither fits", |place| VERDICTS[place]);
+        let case = ([duel.machine.0, duel.machine.1, duel.network.0], duel.network.1 as f64, duel.percent);
+        let papers = ([duel.class.word(), duel.paper], [time(duel.paper(false)), time(duel.paper(true))]);
+        let own = [time(duel.own.as_ref()), duel.own.as_ref().and_then(|own| own.optimality_gap)];
+        let tuning = (duel.tuned.tries as f64, set.join(" "));
+        records.row((case, papers, tuning, own, [word(false), word(true)]))?;
+    }
+    let mut outcome = Outcome::default();
+    for class in CLASSES {
+        for (is_tuned, how) in [(false, "as shipped"), (true, "tuned")] {
+            let of = |paper: &str, verdict: usize| {
+                let own = duels.iter().filter(|duel| duel.class == class && duel.paper == paper);
+                own.filter(|duel| duel.verdict(is_tuned) == Some(verdict)).count()
+            };
+            let there: Vec<&str> =
+                PAPERS.into_iter().filter(|paper| (0..5).any(|verdict| of(paper, verdict) > 0)).collect();
+            let mut stack = Stack::new(there.iter().copied());
+            let mut words = Vec::new();
+            for (verdict, name) in VERDICTS.into_iter().enumerate() {
+                let counts: Vec<usize> = there.iter().map(|paper| of(paper, verdict)).collect();
+                words.push(format!("{name} at {}", counts.iter().sum::<usize>()));
+                stack = stack.part(name, counts.iter().map(|&count| count as f64).collect::<Vec<_>>());
+            }
+            outcome.summary.push(format!("{}, papers {how}: {}", class.word(), words.join(", ")));
+            let title = format!("{}, papers {how}", class.word());
+            outcome.panel(&title, stack, Axis::default(), from_zero("points", ""));
+        }
+        let own = duels.iter().filter(|duel| duel.class == class).filter_map(|duel| duel.own.as_ref());
+        let mut gaps: Vec<f64> = own.filter_map(|own| own.optimality_gap).collect();
+        gaps.sort_by(f64::total_cmp);
+        gaps.dedup();
+        if let (Some(middle), Some(high)) = (gaps.get(gaps.len() / 2), gaps.get(gaps.len() * 9 / 10)) {
+            let [middle, high] = [middle, high].map(|gap| gap * 100.0);
+            outcome.summary.push(format!(
+                "{}: mincut is {middle:.1}% above the bound in the median, {high:.1}% in the 90th percentile",
+                class.word()
+            ));
+        }
+    }
+    show(context, records, outcome)
+}
