@@ -114,7 +114,7 @@ fn parameters(options: &ListOptions, id: &str) -> Result<()> {
         return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
     }
     let entry = registry::find(id)?;
-    let json = || entry.parameters.iter().map(|parameter| show::parameter_json(*parameter)).collect();
+    let json = || entry.parameters.iter().map(show::parameter_json).collect();
     options.format.print(|| show::parameters(entry), json)
 }
 
@@ -148,7 +148,7 @@ fn operator(name: &'static str) -> Row {
 
 /// A policy with its source and the names of its parameters.
 fn policy(entry: &Entry) -> Row {
-    let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name()).collect();
+    let names: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
     let parameters = if names.is_empty() { String::new() } else { format!("; parameters: {}", names.join(", ")) };
     Row::new(entry.id, format!("{} ({}){parameters}", entry.about, entry.citation))
 }

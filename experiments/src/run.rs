@@ -238,7 +238,7 @@ impl Plan {
         let bounded = budgets.memory.is_some() || budgets.activations.is_some();
         let has_walls =
             [&budgets.walls, &budgets.activation_walls, &budgets.traced].iter().any(|walls| !walls.is_empty());
-        self.scenario().policy == original::ENTRY.id && !bounded && !has_walls
+        self.scenario().policy == original::ID && !bounded && !has_walls
     }
 
     /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets; in
@@ -247,7 +247,7 @@ impl Plan {
         let own = self.scenario();
         let chosen = own.precision != Precision::Int8 || own.origins.contains_key(&Key::Precision);
         Scenario {
-            policy: original::ENTRY.id.to_owned(),
+            policy: original::ID.to_owned(),
             set: Default::default(),
             precision: if chosen { own.precision } else { Precision::default() },
             memory_budget: None,

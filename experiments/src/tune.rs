@@ -61,18 +61,17 @@ pub(crate) fn tuned(entry: &Entry, scenario: &Scenario, most: u64, cache: &Cache
     let shipped = search.run(&under(&set), cache);
     search.losses = shipped.as_ref().map(|(_, losses)| *losses);
     let mut best = shipped.as_ref().map(|(time, _)| *time);
-    let free: Vec<_> =
-        entry.parameters.iter().filter(|parameter| !scenario.set.contains_key(parameter.name())).collect();
+    let free: Vec<_> = entry.parameters.iter().filter(|parameter| !scenario.set.contains_key(parameter.name)).collect();
     let mut is_better = true;
     while std::mem::take(&mut is_better) {
         for parameter in &free {
             for value in parameter.tries() {
-                let now = set.get(parameter.name()).cloned().or_else(|| parameter.default_text());
+                let now = set.get(parameter.name).cloned().or_else(|| parameter.default_text());
                 if now.as_ref() == Some(&value) {
                     continue;
                 }
                 let mut other = set.clone();
-                other.insert(parameter.name().to_owned(), value);
+                other.insert(parameter.name.to_owned(), value);
                 let found = search.run(&under(&other), cache);
                 if let Some((time, _)) = found.filter(|(time, _)| best.is_none_or(|best| *time < best)) {
                     (best, set, is_better) = (Some(time), other, true);

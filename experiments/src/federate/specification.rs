@@ -193,7 +193,7 @@ fn managed(
 ) -> Result<(bool, Option<Plans>)> {
     let entry = registry::find(policy).map_err(|error| place.says("policy", &error.to_string()))?;
     let set: Vec<(String, String)> = set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    entry.build(&set).map_err(|error| place.says("set", &error.to_string()))?;
+    registry::build(policy, &set).map_err(|error| place.says("set", &error.to_string()))?;
     let oracle = asked.oracle == Some(true);
     for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
         if given && oracle {
@@ -205,7 +205,7 @@ fn managed(
         return Err(place.says("budget", &message));
     }
     // A policy that makes plans says who makes them.
-    let makes_plans = entry.parameters.iter().any(|parameter| parameter.name() == "planner");
+    let makes_plans = entry.parameters.iter().any(|parameter| parameter.name == "planner");
     if let (Some(_), false) = (asked.plans, makes_plans) {
         return Err(place.says("plans", &format!("`plans` needs a policy that makes plans ahead; {policy} makes none")));
     }

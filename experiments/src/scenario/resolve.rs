@@ -7,8 +7,9 @@ use haversack_devices::{
     Celsius, CoreSelection, Device, Fold, Frequency, MemoryFormat, Precision, Processor, ProcessorError, ProcessorKind,
     SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
 };
-use haversack_policies::engines::ALGORITHM;
-use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, planned, registry};
+use haversack_policies::mandheling::ALGORITHM;
+use haversack_policies::plan::PLANNED;
+use haversack_policies::{Engine, EngineProcessor, Entry, PolicyError, registry};
 use haversack_training::{Machine, MachineError, Phone, Trains};
 use haversack_workloads::express::Version;
 use haversack_workloads::prepared::Folds;
@@ -190,13 +191,13 @@ impl Scenario {
             parameters.insert(own.to_owned(), value.clone());
         }
         let pairs: Vec<_> = parameters.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        entry.build(&pairs).map_err(|error: PolicyError| self.error(Key::Set, error))?;
+        registry::build(entry.id, &pairs).map_err(|error: PolicyError| self.error(Key::Set, error))?;
         Ok(parameters)
     }
 
     /// The policy whose engine and number format the run has: that of a plan, with its parameters, where one is carried out.
     fn decided_by(&self, policy: &'static Entry) -> Result<(&'static Entry, Option<BTreeMap<String, String>>)> {
-        if policy.id != planned::ENTRY.id {
+        if policy.id != PLANNED {
             return Ok((policy, None));
         }
         let origin = registry::origin(policy, &self.parameters(policy)?);
@@ -227,7 +228,7 @@ impl Scenario {
             let message = format!("the policy {} stores fp32 tensors its own way; expected fp32 or fp16", self.policy);
             return Err(self.error(Key::Precision, Fault::Refused(message)));
         }
-        let id = set.get("algorithm").map_or(ALGORITHM.default, String::as_str);
+        let id = set.get("algorithm").map_or(ALGORITHM, String::as_str);
         let algorithm = mixed::algorithm(id).map_err(|error| self.error(Key::Set, error))?;
         Ok(Some(algorithm.id.as_str()))
     }
@@ -392,14 +393,12 @@ impl Scenario {
 
     /// Refuses parameters that decide something on a phone in use alone; this run is on none.
     pub(super) fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<()> {
-        let idle =
-            policy.parameters.iter().find(|parameter| parameter.is_of_a_phone() && set.contains_key(parameter.name()));
+        let idle = policy.parameters.iter().find(|parameter| parameter.of_a_phone && set.contains_key(parameter.name));
         let Some(idle) = idle else { return Ok(()) };
         let message = format!(
             "{}.{} does nothing on a device that nobody else uses; name a system (`list systems`), apps or a trace of apps \
              too",
-            policy.id,
-            idle.name()
+            policy.id, idle.name
         );
         Err(self.error(Key::Set, Fault::Refused(message)))
     }

@@ -95,7 +95,7 @@ pub(super) fn policy(id: &str) -> Result<Shown> {
     }
     text += "\n";
     text += &parameters(entry);
-    let parameters: Vec<Value> = entry.parameters.iter().map(|parameter| parameter_json(*parameter)).collect();
+    let parameters: Vec<Value> = entry.parameters.iter().map(parameter_json).collect();
     let json = json!({
         "policy": entry.id, "about": entry.about, "description": entry.description, "citation": entry.citation,
         "stacks": stacks, "precisions": precisions, "processor": processor(entry),
@@ -109,9 +109,9 @@ pub(crate) fn parameters(entry: &Entry) -> String {
     if entry.parameters.is_empty() {
         return format!("{} has no parameters\n", entry.id);
     }
-    let row = |parameter: &&dyn Parameter| {
+    let row = |parameter: &Parameter| {
         let default = parameter.default_text().unwrap_or_else(|| "not set".to_owned());
-        vec![parameter.name().to_owned(), default, parameter.values(), parameter.about().to_owned()]
+        vec![parameter.name.to_owned(), default, parameter.values(), parameter.about.to_owned()]
     };
     let mut rows: Vec<Vec<String>> = entry.parameters.iter().map(row).collect();
     rows.sort();
@@ -119,10 +119,10 @@ pub(crate) fn parameters(entry: &Entry) -> String {
 }
 
 /// A parameter, for programs.
-pub(crate) fn parameter_json(parameter: &dyn Parameter) -> Value {
+pub(crate) fn parameter_json(parameter: &Parameter) -> Value {
     json!({
-        "name": parameter.name(), "values": parameter.values(), "default": parameter.default_text(),
-        "about": parameter.about(),
+        "name": parameter.name, "values": parameter.values(), "default": parameter.default_text(),
+        "about": parameter.about,
     })
 }
 

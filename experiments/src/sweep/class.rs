@@ -234,7 +234,7 @@ mod tests {
         assert!(wrong(Key::Device, "phone").ends_with("found 'phone'; did you mean 'phones'?"));
         assert!(wrong(Key::Device, "gpu").contains("did you mean 'gpus'?"));
         assert!(wrong(Key::Policy, "al").contains("did you mean 'all'?"));
-        for entry in POLICIES {
+        for entry in POLICIES.iter() {
             assert_eq!(members(Key::Policy, entry.id).unwrap(), None);
         }
         for listing in list().unwrap() {

@@ -23,7 +23,7 @@ fn answer(line: &str) -> String {
 #[test]
 fn every_policy_a_sweep_and_an_artefact_answer_as_before() {
     let mut answers = String::new();
-    for entry in POLICIES {
+    for entry in POLICIES.iter() {
         let line = format!(
             "simulate --device galaxy-s10 --model resnet18-cifar --batch 16 --memory-budget 80% --format json --policy {}",
             entry.id

@@ -23,7 +23,7 @@ fn simulated(within: &std::path::Path, flags: &str) -> Result<Value, String> {
 fn every_policy_is_done_again_to_the_byte() {
     let folder = tempdir().unwrap();
     let mut refused = Vec::new();
-    for entry in POLICIES {
+    for entry in POLICIES.iter() {
         let budget = if entry.gives_way { " --memory-budget 80%" } else { "" };
         let run = |policy: &str, file: &str| {
             let flags = format!("--device xiaomi-10 --batch 16 --iterations 3{budget} --policy {policy} --plan {file}");

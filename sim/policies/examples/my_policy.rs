@@ -4,23 +4,10 @@ use std::cmp::Reverse;
 use std::error::Error;
 
 use haversack_devices::{load, load_stack, processor::Frequency, units::Bytes};
-use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Want, entry::Entry};
+use haversack_policies::{MemoryView, Policy, PolicyError, Relief, Want};
 use haversack_training::{Budgets, Job, Machine, Record, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{TensorId, models};
-
-/// How scenarios name it, and what they can set.
-static ENTRY: Entry = Entry {
-    id: "farthest-first",
-    about: "drops the tensor whose next use is farthest away",
-    description: "Where memory is short, the tensor whose next use is farthest away is dropped; it is computed again then.",
-    citation: "Belady, 1966",
-    stores_floats: false,
-    gives_way: true,
-    engine: None,
-    parameters: &[],
-    build: |_| Ok(Box::new(FarthestFirst)),
-};
 
 /// Drops the tensor whose next use is farthest away, as Belady's rule has it; it is computed again then.
 struct FarthestFirst;
@@ -48,7 +35,7 @@ pub(crate) fn run(memory: Option<Bytes>) -> Result<Record, Box<dyn Error>> {
     let machine = Machine::new(device, stack, Trains::Either, None, Frequency::default())?;
     let graph = differentiate(&models::build("resnet18-cifar", None)?, EagerRules::default())?;
     let job = Job { budgets: Budgets { memory, ..Budgets::default() }, ..Job::plain(&graph, 32) };
-    Ok(simulate(&machine, &job, ENTRY.build(&[])?.as_mut())?)
+    Ok(simulate(&machine, &job, &mut FarthestFirst)?)
 }
 
 #[allow(dead_code, reason = "a test takes this file in as a module")]

@@ -6,23 +6,8 @@
 
 use haversack_workloads::TensorId;
 
-use crate::entry::{Entry, Number, Numbers};
 use crate::quantised::{Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::{Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "actnn",
-    about: "what modules keep is quantised to two bits, group by group (level L3)",
-    description: "Every tensor that a module keeps is quantised group by group, each module its own copy; a ReLU and a dropout keep a bit for an element. It compresses whether memory is short or not, and pays for packing and unpacking on the GPU.",
-    citation: "Chen et al., ICML 2021, level L3",
-    stores_floats: true,
-    parameters: &[&BITS],
-    ..Entry::built_by(|settings| Ok(Box::new(ActNn::new(settings.get(&BITS)? as u8))))
-};
-
-static BITS: Number =
-    Number::new("bits", 2, Numbers::Among(&[1, 2, 4, 8]), "bits of a value, in the mean over a tensor");
 
 /// ActNN's rules of storage.
 pub const RULES: Quantisation = Quantisation {

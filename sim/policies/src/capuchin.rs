@@ -19,18 +19,8 @@ use haversack_workloads::{NodeId, TensorId};
 use crate::ranking::at_most;
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::{
-    Entry, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking, Relief,
-    Schedule, Scored, Setting, Want,
-};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "capuchin",
-    about: "swapping to flash where it hides behind computation, else what stalls less",
-    description: "Saved tensors go to flash where writing and reading them hides behind computation, the one with the most free time first. Where it would stall backward, recomputation takes its place if it costs less. A device without flash only recomputes.",
-    citation: "Peng et al., ASPLOS 2020, section 4",
-    gives_way: true,
-    ..Entry::built_by(|_| Ok(Box::new(Capuchin::default())))
+    Holding, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking, Relief, Schedule,
+    Scored, Setting, Want,
 };
 
 /// Capuchin.

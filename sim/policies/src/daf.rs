@@ -10,105 +10,14 @@
 mod kinds;
 
 use haversack_devices::{Bytes, Nanos, ensure};
-use haversack_memory::pages::{ArenaConfig, Keys, PageTable, Tighter};
+use haversack_memory::pages::{Keys, PageTable, Tighter};
 use haversack_workloads::{Need, Phase, TensorId, TrainingGraph};
 
-use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::importance::{
-    IMPORTANCE, Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only,
-};
+use crate::entry::Settings;
+use crate::importance::{Metric, Worth, of_gradients, of_saved, skippable, writes_parameter_gradients_only};
 use crate::quantised::{ArenaPlan, Control, Copies, Packing, Quantisation, Quantised, Reach, Rounding};
 use crate::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
-use kinds::KIND_BITS;
 pub use kinds::KindBits;
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "daf",
-    about: "bits by importance for every saved tensor, in an arena of pages, packed by the CPU",
-    description: "Before an iteration a knapsack takes from the tensors with the least importance what is short: bits where memory is, the whole tensor and its weight gradients where time is. Tensors lie in an arena of pages, packed while the processor works; when the budget falls during an iteration, the same order gives way.",
-    citation: "Liu et al., MobiSys 2025, section 3.4, algorithm 3",
-    stores_floats: true,
-    gives_way: true,
-    parameters: &[
-        &FIXED_BITS,
-        &KIND_BITS[0].1,
-        &KIND_BITS[1].1,
-        &KIND_BITS[2].1,
-        &KIND_BITS[3].1,
-        &KIND_BITS[4].1,
-        &KIND_BITS[5].1,
-        &KIND_BITS[6].1,
-        &TRAINED_SHARE,
-        &LEAST_BITS,
-        &IMPORTANCE,
-        &PACKING,
-        &CONTROL,
-        &STEP,
-        &PAGE,
-    ],
-    ..Entry::built_by(|settings| {
-        let arena =
-            ArenaPlan { page: Bytes(settings.get(&PAGE)? * 1024), step: Bytes(settings.get(&STEP)? * 1_000_000) };
-        Ok(Box::new(Daf::new(Parameters {
-            bits: settings.get(&FIXED_BITS)?.map(|bits| bits as u8),
-            kind_bits: kinds::read(settings)?,
-            least_bits: settings.get(&LEAST_BITS)? as u8,
-            trained_share: settings.get(&TRAINED_SHARE)?.map(|percent| percent as f64 / 100.0),
-            metric: settings.get(&IMPORTANCE)?,
-            packing: settings.get(&PACKING)?,
-            control: settings.get(&CONTROL)?,
-            arena,
-        })))
-    })
-};
-
-static FIXED_BITS: Number<Option<u64>> = Number::new(
-    "bits",
-    None,
-    Numbers::Among(&[1, 2, 4, 8, 16, 32]),
-    "bits of every tensor; not set, what the budgets leave, and 2 without any budget",
-);
-
-static TRAINED_SHARE: Number<Option<u64>> = Number::new(
-    "trained_share",
-    None,
-    Numbers::Within(1, 100),
-    "percentage of all importance at which giving up weight gradients for time stops; not set, it never does",
-);
-
-static LEAST_BITS: Number =
-    Number::new("least_bits", 0, Numbers::Among(&[0, 1, 2, 4, 8]), "the fewest bits that a budget may leave a tensor");
-
-static PACKING: Choice<Packing> = Choice::new(
-    "packing",
-    Packing::Profiled,
-    &[
-        ("profiled", Packing::Profiled),
-        ("unified", Packing::Unified),
-        ("shared", Packing::Shared),
-        ("cpu", Packing::Cpu),
-        ("gpu", Packing::Gpu),
-    ],
-    "who packs and who unpacks; profiled, the faster of gpu and unified for each tensor",
-);
-
-static CONTROL: Choice<Control> = Choice::new(
-    "control",
-    Control::Fused,
-    &[("fused", Control::Fused), ("own-kernels", Control::OwnKernels)],
-    "where statistics are computed",
-);
-
-static STEP: Number = Number::new(
-    "step_mb",
-    ArenaConfig::STEP.0 / 1_000_000,
-    Numbers::Within(1, 1_000_000),
-    "megabytes by which the arena grows and shrinks",
-);
-
-static PAGE: Number =
-    Number::new("page_kib", ArenaConfig::PAGE.0 / 1024, Numbers::Within(1, 1_000_000), "KiB of a page of the arena");
 
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
@@ -135,6 +44,23 @@ pub struct Parameters {
     pub control: Control,
     /// The arena.
     pub arena: ArenaPlan,
+}
+
+impl Parameters {
+    /// What was set.
+    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, PolicyError> {
+        let in_units = |name, unit: u64| Ok::<_, PolicyError>(Bytes(settings.get::<u64>(name)? * unit));
+        Ok(Self {
+            bits: settings.get("bits")?,
+            kind_bits: kinds::read(settings)?,
+            least_bits: settings.get("least_bits")?,
+            trained_share: settings.get::<Option<f64>>("trained_share")?.map(|percent| percent / 100.0),
+            metric: settings.get("importance")?,
+            packing: settings.get("packing")?,
+            control: settings.get("control")?,
+            arena: ArenaPlan { page: in_units("page_kib", 1024)?, step: in_units("step_mb", 1_000_000)? },
+        })
+    }
 }
 
 /// The bits of every tensor where no budget is set: the operating point of the paper's table 1.

@@ -5,34 +5,8 @@ use haversack_devices::Nanos;
 use haversack_replay::{Candidate, Heuristic};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
 
-use crate::entry::{Choice, Entry};
 use crate::ranking::{Ranking, Scored, Stamps, Watchers, at_most};
 use crate::{Form, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, TensorState, Want};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "dtr",
-    about: "dynamic tensor rematerialisation: the lowest heuristic score gives way",
-    description: "Where memory runs short, the tensor with the lowest score is dropped, and computed again when it is read. The scores weigh how stale a tensor is, its size, and what computing it again costs; they are those of `haversack replay`.",
-    citation: "Kirisame et al., ICLR 2021, section 3",
-    gives_way: true,
-    parameters: &[&HEURISTIC],
-    ..Entry::built_by(|settings| Ok(Box::new(Dtr::new(settings.get(&HEURISTIC)?))))
-};
-
-static HEURISTIC: Choice<Heuristic> = Choice::new(
-    "heuristic",
-    Heuristic::Dtr,
-    &[
-        ("dtr", Heuristic::Dtr),
-        ("dtr-eq", Heuristic::DtrEq),
-        ("dtr-local", Heuristic::DtrLocal),
-        ("msps", Heuristic::Msps),
-        ("lru", Heuristic::Lru),
-        ("size", Heuristic::Size),
-    ],
-    "the score by which a tensor gives way, as the replay names it",
-);
 
 /// Dynamic tensor rematerialisation.
 #[derive(Clone, Debug)]

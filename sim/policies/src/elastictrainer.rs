@@ -7,19 +7,8 @@
 use haversack_devices::{Nanos, ensure};
 use haversack_workloads::{Node, NodeId, Phase, TensorId, TrainingGraph};
 
-use crate::importance::{IMPORTANCE, Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
-use crate::{Entry, Metric, Policy, PolicyError, Schedule, Setting, TensorSet};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "elastictrainer",
-    about: "trains the weights that matter most for their time, within a time budget",
-    description: "Under a time budget it chooses how deep backward goes and which weights on the way are trained: those with the most importance for their time that fit. It skips computations alone; the framework saves what it always saves.",
-    citation: "Huang et al., MobiSys 2023",
-    stores_floats: true,
-    parameters: &[&IMPORTANCE],
-    ..Entry::built_by(|settings| Ok(Box::new(ElasticTrainer::new(settings.get(&IMPORTANCE)?))))
-};
+use crate::importance::{Worth, gradients_in_order, of_gradients, writes_parameter_gradients_only};
+use crate::{Metric, Policy, PolicyError, Schedule, Setting, TensorSet};
 
 /// ElasticTrainer.
 #[derive(Clone, Copy, Debug)]

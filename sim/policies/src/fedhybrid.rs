@@ -34,8 +34,7 @@ use haversack_workloads::{TensorId, TrainingGraph};
 
 use self::choice::Chooser;
 pub use self::choice::{Surveyed, Terms, survey};
-pub(crate) use self::parameters::PLANNER;
-pub use self::parameters::{BudgetParameters, ENTRY, Parameters};
+pub use self::parameters::{BudgetParameters, Parameters};
 use self::plan::Plan;
 pub use self::predictor::Rule;
 use self::profile::Profile;

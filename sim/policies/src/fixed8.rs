@@ -8,17 +8,7 @@
 
 use haversack_workloads::{Element, Need, Phase, Role, TrainingGraph};
 
-use crate::{Entry, Policy, PolicyError, Schedule, Setting};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "fixed8",
-    about: "weights and activations of eight bits, computed with in fp32",
-    description: "Weights and activations have eight bits throughout: kernels load and store them so and compute in fp32, nothing is packed or unpacked, and budgets change nothing. What functional code saves, gradients and statistics stay in fp32.",
-    citation: "Liu et al., MobiSys 2025, section 4.1",
-    stores_floats: true,
-    ..Entry::built_by(|_| Ok(Box::new(Fixed8)))
-};
+use crate::{Policy, PolicyError, Schedule, Setting};
 
 /// Eight-bit training.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,37 +11,12 @@
 //! duplicates is off by default); statistics are kernels of their own.
 
 use haversack_workloads::TensorId;
+use serde::Deserialize;
 
-use crate::entry::{Choice, Entry, Number, Numbers};
-use crate::importance::{IMPORTANCE, Metric, of_saved};
+use crate::importance::{Metric, of_saved};
 use crate::quantised::{Quantisation, Quantised, Reach};
 use crate::ranking::{Ranking, Scored};
 use crate::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Schedule, Setting, actnn};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "gact",
-    about: "whatever autograd saves is quantised group by group, to the same bits or by sensitivity",
-    description: "Whatever autograd saves is quantised group by group. Level L1 gives every tensor the same bits; level L2 takes bits from those to which gradients are least sensitive, until the mean is met.",
-    citation: "Liu et al., ICML 2022",
-    stores_floats: true,
-    parameters: &[&LEVEL, &MEAN_BITS, &IMPORTANCE],
-    ..Entry::built_by(|settings| {
-        let bits = settings.get(&MEAN_BITS)? as u8;
-        let (level, metric) = (settings.get(&LEVEL)?, settings.get(&IMPORTANCE)?);
-        Ok(Box::new(Gact::new(Parameters { level, bits, metric })))
-    })
-};
-
-static LEVEL: Choice<Level> = Choice::new(
-    "level",
-    Level::Fixed,
-    &[("L1", Level::Fixed), ("L2", Level::Adaptive)],
-    "whether every tensor has the same bits, or 2 to 8 by its sensitivity",
-);
-
-static MEAN_BITS: Number =
-    Number::new("bits", 4, Numbers::Among(&[2, 4, 8]), "bits of a value, under L2 in the mean over all");
 
 /// GACT's rules of storage: ActNN's, but for what autograd saves, which operators of the framework write.
 pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, writes_signs: false, ..actnn::RULES };
@@ -55,17 +30,19 @@ const ADAPTED: u64 = 1000;
 const PASSES: u64 = 3;
 
 /// How bits are given out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Level {
     /// L1: every tensor has the same.
     #[default]
+    #[serde(rename = "L1")]
     Fixed,
     /// L2: by sensitivity, with the same mean.
+    #[serde(rename = "L2")]
     Adaptive,
 }
 
 /// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
     /// The level.
@@ -73,6 +50,7 @@ pub struct Parameters {
     /// Bits a value: of every tensor, or on average.
     pub bits: u8,
     /// The sensitivity of tensors before any was measured.
+    #[serde(rename = "importance")]
     pub metric: Metric,
 }
 

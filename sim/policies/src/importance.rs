@@ -5,20 +5,7 @@
 
 use haversack_workloads::{Need, NodeId, Phase, Role, TensorId, TrainingGraph};
 
-use crate::entry::Choice;
 pub use crate::setting::{Metric, Worth};
-
-/// What a tensor is worth without data.
-pub(crate) static IMPORTANCE: Choice<Metric> = Choice::new(
-    "importance",
-    Metric::Depth,
-    METRICS,
-    "what a tensor is worth without data: its trained values by depth, its trained values, one, or, for bits, its own values",
-);
-
-/// How metrics are named.
-const METRICS: &[(&str, Metric)] =
-    &[("depth", Metric::Depth), ("values", Metric::Values), ("uniform", Metric::Uniform), ("stored", Metric::Stored)];
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {

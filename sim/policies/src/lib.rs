@@ -4,7 +4,7 @@
 //! never touches bytes or clocks: the executor (`haversack-training`) carries the answers out and charges for them.
 //!
 //! ```text
-//! registry ── a line for each ──► a policy's file: entry · parameters · answers
+//! policies.toml ── registry: a line for each ──► a policy's file: parameters · answers
 //!                                      │
 //!     prepare(Setting) ──► Schedule    │   once: the graph, the micro-batch, how tensors are quantised, what plans ahead
 //!     begin_iteration(IterationPlan)   │   each iteration: the first micro-batch, the scales that are kept
@@ -38,8 +38,8 @@
 //! # Ok::<(), PolicyError>(())
 //! ```
 //!
-//! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give its file an
-//! [`Entry`] and [`registry::POLICIES`] a line.
+//! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give it an
+//! [`Entry`] in `policies.toml` and [`registry`] a line.
 
 pub mod actnn;
 pub mod budget;
@@ -47,7 +47,6 @@ pub mod capuchin;
 pub mod daf;
 pub mod dtr;
 pub mod elastictrainer;
-pub mod engines;
 pub mod entry;
 pub mod error;
 pub mod fedhybrid;
@@ -59,7 +58,6 @@ pub mod melon;
 pub mod mincut;
 pub mod original;
 pub mod plan;
-pub mod planned;
 pub mod planning;
 pub mod policy;
 pub mod quantised;

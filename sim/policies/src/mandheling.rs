@@ -15,9 +15,8 @@ use factors::Factors;
 use haversack_devices::Bytes;
 use haversack_workloads::{TensorId, TrainingGraph};
 use placement::{OperatorRow, Wanted};
+use serde::Deserialize;
 
-use crate::engines::ALGORITHM;
-use crate::entry::{Choice, Engine, EngineProcessor, Entry, Number, Numbers, OnOff, Switch};
 use crate::error::PolicyError;
 use crate::planning::sizes;
 use crate::policy::{IterationPlan, Offload, Policy, Relief, Schedule, Want};
@@ -25,75 +24,14 @@ use crate::sage::{Dynamic, Order};
 use crate::setting::{DspProfile, Learned, NodeTimes, Setting};
 use crate::{MemoryView, Room};
 
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "mandheling",
-    about: "eight bits on the DSP, with the CPU beside it for what the DSP lacks",
-    description: "Trains in eight-bit integers on the DSP, and on the big cores what the DSP lacks. Operators lie where crossings between the two cost least, scale factors are taken anew as seldom as they change, products run in parts that fit the caches, and prepared subgraphs are used again.",
-    citation: "Xu et al., MobiCom 2022, section 3",
-    engine: Some(Engine {
-        stack: "mandheling",
-        processor: EngineProcessor::CpuAndDsp,
-        cores: Some("big:2"),
-        eight_bit: true,
-        keeps_learning: true,
-    }),
-    parameters: &[&ALGORITHM, &COSCHEDULING, &RESCALING, &SPLITTING, &REUSE, &HISTORY, &WARM_UP, &SEED, &RELIEF],
-    ..Entry::built_by(|settings| {
-        settings.get(&ALGORITHM)?;
-        Ok(Box::new(Mandheling::new(Parameters {
-            coscheduling: settings.get(&COSCHEDULING)?,
-            rescaling: settings.get(&RESCALING)?,
-            splitting: settings.get(&SPLITTING)?,
-            reuse: settings.get(&REUSE)?,
-            history: settings.get(&HISTORY)?,
-            warm_up: settings.get(&WARM_UP)?,
-            seed: settings.get(&SEED)?,
-            relief: settings.get(&RELIEF)?,
-        })))
-    })
-};
-
-static COSCHEDULING: Switch = Switch::new("coscheduling", true, OnOff, "crossings decide where an operator runs");
-
-static RESCALING: Choice<Rescaling> = Choice::new(
-    "rescaling",
-    Rescaling::Adaptive,
-    &[("adaptive", Rescaling::Adaptive), ("dynamic", Rescaling::Dynamic)],
-    "when scale factors are taken anew",
-);
-
-static SPLITTING: Switch = Switch::new("splitting", true, OnOff, "products run in parts that fit the caches");
-
-static REUSE: Switch = Switch::new("reuse", true, OnOff, "subgraphs of the DSP stay prepared");
-
-static HISTORY: Number = Number::new(
-    "history",
-    16,
-    Numbers::Within(factors::LEAST_HISTORY, 10_000),
-    "batches with rescaling from which the period of the next ones follows",
-)
-.given();
-
-static WARM_UP: Number =
-    Number::new("warm_up", 1000, Numbers::Within(0, 1_000_000), "batches trained before the first simulated one")
-        .given();
-
-static SEED: Number =
-    Number::new("seed", 0, Numbers::Within(0, u64::MAX), "the seed of the scale factors' changes").given();
-
-static RELIEF: Switch = Switch::new(
-    "relief",
-    false,
-    OnOff,
-    "where memory is short the mini-batch is trained in the parts that are fastest, each placed for itself, and tensors are \
-     computed again by latency a byte; the paper's gives nothing back",
-);
-
 const NAME: &str = "mandheling";
 
+/// The algorithm of integer training where none is set, of those in table 1.
+pub const ALGORITHM: &str = "niti";
+
 /// When scale factors are taken anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rescaling {
     /// As often as they were seen to change.
     Adaptive,
@@ -102,7 +40,7 @@ pub enum Rescaling {
 }
 
 /// What can be set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[must_use]
 pub struct Parameters {
     /// Whether crossings decide where an operator runs; otherwise each runs where it is at home.

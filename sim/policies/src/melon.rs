@@ -18,44 +18,18 @@
 pub mod pool;
 
 use haversack_devices::Bytes;
+use serde::Deserialize;
 
-use crate::entry::{Number, Numbers, OnOff, Switch};
 use crate::ranking::promised;
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, availability, worth};
-use crate::sage::{BATCH_NORM, Dynamic, Order};
+use crate::sage::{Dynamic, Order};
 use crate::{
-    BatchStatistics, ComputingBudget, Entry, IterationPlan, IterationSummary, MemoryView, Operations, Policy,
-    PolicyError, Ranking, Relief, Schedule, Scored, Setting, TensorState, Want,
+    BatchStatistics, ComputingBudget, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError,
+    Ranking, Relief, Schedule, Scored, Setting, TensorState, Want,
 };
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "melon",
-    about: "the largest size × remaining life / cost is computed again; then the micro-batch gives way",
-    description: "While memory is short, the tensor with the largest size × remaining life / cost goes and is computed again; where nothing is left to drop, the micro-batch shrinks. After every operator it gives up what exceeds its computing budget, which leaves room for an operator's own tensors and for the gaps of its pool.",
-    citation: "Wang et al., MobiSys 2022, section 4",
-    gives_way: true,
-    parameters: &[&MICRO_BATCHING, &COMPUTING_BUDGET, &BATCH_NORM],
-    ..Entry::built_by(|settings| {
-        let (micro_batching, computing_budget) = (settings.get(&MICRO_BATCHING)?, settings.get(&COMPUTING_BUDGET)?);
-        let statistics = settings.get(&BATCH_NORM)?;
-        Ok(Box::new(Melon::new(Parameters { micro_batching, computing_budget, statistics })))
-    })
-};
-
-static MICRO_BATCHING: Switch =
-    Switch::new("micro_batching", true, OnOff, "the micro-batch shrinks where nothing is left to drop");
-
-static COMPUTING_BUDGET: Number<Option<u64>> = Number::new(
-    "computing_budget",
-    None,
-    Numbers::Within(1, 100),
-    "percent of what weights and state leave of the memory budget, kept to after every operator; not set, what operators \
-     and the gaps of the pool leave",
-);
 
 /// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
     /// Whether the micro-batch shrinks where nothing is left to drop.
@@ -64,6 +38,7 @@ pub struct Parameters {
     /// gaps leave.
     pub computing_budget: Option<u64>,
     /// Whose statistics batch normalisations take.
+    #[serde(rename = "batch_norm")]
     pub statistics: BatchStatistics,
 }
 

@@ -11,106 +11,38 @@
 
 use haversack_devices::Bytes;
 use haversack_workloads::{Phase, TensorId};
+use serde::Deserialize;
 
-use crate::entry::{Choice, Number, Numbers};
 use crate::{
-    BatchStatistics, Entry, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking,
-    Relief, Schedule, Scored, Setting, TensorState, Want,
+    BatchStatistics, IterationPlan, IterationSummary, MemoryView, Operations, Policy, PolicyError, Ranking, Relief,
+    Schedule, Scored, Setting, TensorState, Want,
 };
-
-/// How scenarios name it, and what they can set.
-pub static DGC: Entry = Entry {
-    id: "dgc",
-    about: "dynamic gradient checkpointing: the lowest latency per byte gives way",
-    description: "Where memory runs short, the saved tensor with the lowest latency per byte is dropped and computed again in backward. The size of a batch stays.",
-    citation: "Gim and Ko, MobiSys 2022, section 3.4",
-    gives_way: true,
-    ..Entry::built_by(|_| Ok(Box::new(Dynamic::new(Order::CheckpointingOnly, None))))
-};
-
-/// How scenarios name it, and what they can set.
-pub static DGA: Entry = Entry {
-    id: "dga",
-    about: "dynamic gradient accumulation: the micro-batch gives way",
-    description: "Where memory runs short, the last samples of the part under way are dropped from everything in memory and trained in a further part. An iteration begins with the micro-batch that the one before it ended with.",
-    citation: "Gim and Ko, MobiSys 2022, section 3.4",
-    gives_way: true,
-    parameters: &[&BATCH_NORM],
-    ..Entry::built_by(|settings| {
-        Ok(Box::new(Dynamic::new(Order::AccumulationOnly, None).normalising_by(settings.get(&BATCH_NORM)?)))
-    })
-};
-
-/// How scenarios name it, and what they can set.
-pub static SAGE: Entry = Entry {
-    id: "sage",
-    about: "accumulation until the processor is under-used, then checkpointing",
-    description: "Accumulation (dga) gives way first, as long as the micro-batch is large enough to fill the processor; from there on checkpointing (dgc) does. Under a constant budget only the first iteration pays for finding the split.",
-    citation: "Gim and Ko, MobiSys 2022, section 3.4, algorithm 1",
-    gives_way: true,
-    parameters: &[&ORDER, &MTP, &FLOOR, &BATCH_NORM],
-    ..Entry::built_by(|settings| {
-        let dynamic = Dynamic::new(settings.get(&ORDER)?, settings.get(&MTP)?).down_to(settings.get(&FLOOR)?);
-        Ok(Box::new(dynamic.normalising_by(settings.get(&BATCH_NORM)?)))
-    })
-};
-
-static ORDER: Choice<Order> = Choice::new(
-    "order",
-    Order::AccumulationFirst,
-    &[
-        ("dga-first", Order::AccumulationFirst),
-        ("dgc-first", Order::CheckpointingFirst),
-        ("half", Order::Half),
-        ("alternate", Order::Alternate),
-    ],
-    "which of accumulation and checkpointing gives way, and when: the hybrids of figure 11",
-);
-
-static MTP: Number<Option<u64>> = Number::new(
-    "mtp",
-    None,
-    Numbers::From(1),
-    "samples of a micro-batch below which accumulation stops; not set, what fills the device",
-);
-
-static FLOOR: Choice<Floor> = Choice::new(
-    "floor",
-    Floor::Mtp,
-    &[("mtp", Floor::Mtp), ("1", Floor::OneSample)],
-    "in the order dga-first, where accumulation ends for good: at mtp as algorithm 1 does, or at 1 sample, once nothing is left \
-     to checkpoint",
-);
-
-/// What a batch normalisation of a mini-batch in parts normalises by (section 5), for policies that split mini-batches.
-pub(crate) static BATCH_NORM: Choice<BatchStatistics> = Choice::new(
-    "batch_norm",
-    BatchStatistics::Part,
-    &[("part", BatchStatistics::Part), ("whole", BatchStatistics::Whole)],
-    "whose statistics a batch normalisation takes: each part's own, or the whole mini-batch's, for which all of it goes \
-     forward once before each iteration",
-);
 
 /// Where accumulation ends that comes before checkpointing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Floor {
     /// One sample below MTP (algorithm 1).
     #[default]
     Mtp,
     /// At single samples: once nothing is left to drop, the micro-batch shrinks further.
+    #[serde(rename = "1")]
     OneSample,
 }
 
 /// Which of the two dynamic schemes gives way, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// `dgc`: only checkpointing.
     CheckpointingOnly,
     /// `dga`: only accumulation, down to single samples.
     AccumulationOnly,
     /// `sage`: accumulation down to MTP, then checkpointing.
+    #[serde(rename = "dga-first")]
     AccumulationFirst,
     /// Checkpointing while there is something to drop, then accumulation.
+    #[serde(rename = "dgc-first")]
     CheckpointingFirst,
     /// Each frees half of every shortfall.
     Half,

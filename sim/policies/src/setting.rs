@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 
 use haversack_devices::{Bytes, FactorConstants, Nanos};
 use haversack_workloads::{NodeId, TensorId, TrainingGraph};
+use serde::Deserialize;
 
 use crate::{ElementBytes, Oracle, Room};
 
@@ -150,7 +151,8 @@ pub trait DspProfile {
 }
 
 /// The metrics that need no data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Metric {
     /// The trained values whose gradients a tensor enters, each weighted by how deep its layer lies, from 0 at the
     /// input to 1 at the loss: late layers change most in training and in fine-tuning.

@@ -6,16 +6,7 @@
 
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
-use crate::{Entry, Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "sgc",
-    about: "static gradient checkpointing: every √n-th saved tensor is kept",
-    description: "Of the tensors through which all of forward passes, every √n-th is kept. Everything else that backward needs is computed again from the one before it, a segment at a time, whether memory is short or not.",
-    citation: "Chen et al., 2016; Gim and Ko, MobiSys 2022, section 4.3.1",
-    ..Entry::built_by(|_| Ok(Box::new(StaticCheckpointing::default())))
-};
+use crate::{Holding, MemoryView, Policy, PolicyError, Schedule, Setting};
 
 /// Static gradient checkpointing.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use haversack_devices::text::nearest;
 use haversack_devices::{Bytes, Nanos};
+use serde::Deserialize;
 use strum::{Display, IntoStaticStr};
 
 use crate::ReplayError;
@@ -15,7 +16,8 @@ use crate::program::{Op, Program};
 use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
 
 /// A rule that ranks tensors for eviction (DTR, ICLR 2021, section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Heuristic {
     /// h_DTR (e*): cost of the tensor and its exact evicted neighbourhood, over size and staleness.

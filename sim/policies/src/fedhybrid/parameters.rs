@@ -1,115 +1,18 @@
 //! What can be set of `fedhybrid`.
 
 use haversack_devices::units::Nanos;
+use serde::Deserialize;
 
 use super::plan::Planner;
+use super::predictor;
 use super::predictor::Rule;
-use super::{FedHybrid, predictor};
+use crate::PolicyError;
 use crate::budget::BudgetRule;
-use crate::entry::{Choice, Entry, Number, Numbers, OnOff, Parameter, Switch};
+use crate::entry::Settings;
 use crate::restore::{Layouts, Technique};
 
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "fedhybrid",
-    about: "the most memory saved per second gives way, by recomputation or by compression",
-    description: "While memory is short, the tensor that saves the most memory for a second goes: by recomputation, by compression within an error bound, or to flash where that is allowed. On a phone in use it predicts the budget of the next round from page faults and kills.",
-    citation: "Tam et al., SenSys 2024, section 4.3, algorithm 1",
-    gives_way: true,
-    parameters: &[
-        &COMPRESSION,
-        &RECOMPUTATION,
-        &SWAPPING,
-        &LAYOUT,
-        &CROSSING,
-        &PLANNER,
-        &BUDGET,
-        &EPOCH,
-        &EPOCHS,
-        &FAULT_PERCENT,
-        &KILLS,
-        &SHRINK_PERCENT,
-    ],
-    ..Entry::built_by(|settings| {
-        let rule = settings.get(&BUDGET)?;
-        let budget = BudgetParameters {
-            rule: rule.unwrap_or_default(),
-            epoch: settings.get(&EPOCH)?,
-            epochs: settings.get(&EPOCHS)?,
-            fault_percent: settings.get(&FAULT_PERCENT)?,
-            kills: settings.get(&KILLS)?,
-            shrink_percent: settings.get(&SHRINK_PERCENT)?,
-        };
-        let of_predictor: [&dyn Parameter; 3] = [&FAULT_PERCENT, &KILLS, &SHRINK_PERCENT];
-        settings.only_with("budget=predicted", rule == Some(Rule::Predicted), &of_predictor)?;
-        settings.only_with("budget", rule.is_some(), &[&EPOCH, &EPOCHS])?;
-        Ok(Box::new(FedHybrid::new(Parameters {
-            compression: settings.get(&COMPRESSION)?,
-            recomputation: settings.get(&RECOMPUTATION)?,
-            swapping: settings.get(&SWAPPING)?,
-            layout: settings.get(&LAYOUT)?,
-            crossing: settings.get(&CROSSING)?,
-            planner: settings.get(&PLANNER)?,
-            budget: rule.map(|_| budget),
-        })))
-    })
-};
-
-static COMPRESSION: Switch = Switch::new("compression", true, OnOff, "tensors may be compressed");
-
-static RECOMPUTATION: Switch = Switch::new("recomputation", true, OnOff, "tensors may be computed again");
-
-static SWAPPING: Switch = Switch::new("swapping", false, OnOff, "tensors may go to flash");
-
-static LAYOUT: Switch = Switch::new("layout", true, OnOff, "recomputation costs its layout transformations");
-
-static CROSSING: Switch =
-    Switch::new("crossing", false, OnOff, "layout transformations cross from CPU to GPU and count twice");
-
-pub(crate) static PLANNER: Choice<Planner> = Choice::new(
-    "planner",
-    Planner::Server,
-    &[("server", Planner::Server), ("phone", Planner::Phone)],
-    "where plans are made: by one core of the server, which sends them, or by a background core of the device",
-)
-.given();
-
-static BUDGET: Choice<Rule, Option<Rule>> = Choice::new(
-    "budget",
-    None,
-    &[("predicted", Rule::Predicted), ("initial", Rule::Initial), ("every-round", Rule::EveryRound)],
-    "who decides the memory budget on a phone in use; not set, nobody does",
-)
-.on_a_phone();
-
-static EPOCH: Number = Number::new(
-    "epoch",
-    10,
-    Numbers::Within(1, 1_000_000),
-    "iterations of an epoch, over whose time the predictor looks back",
-);
-
-static EPOCHS: Number = Number::new(
-    "epochs",
-    1,
-    Numbers::Within(1, 1_000_000),
-    "epochs of a round, before which a budget may be decided and after which the process gives its memory back",
-);
-
-static FAULT_PERCENT: Number = Number::new(
-    "tp1",
-    200,
-    Numbers::Within(1, 1_000_000),
-    "percent of the mean page faults beyond which it plans anew",
-);
-
-static KILLS: Number = Number::new("tp2", 3, Numbers::Within(0, 1_000_000), "kills beyond which it plans anew");
-
-static SHRINK_PERCENT: Number =
-    Number::new("ws_adj", 90, Numbers::Within(1, 100), "percent of its window that a new plan leaves");
-
 /// What can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
     /// Whether tensors may be compressed.
@@ -125,23 +28,28 @@ pub struct Parameters {
     /// Where plans are made.
     pub planner: Planner,
     /// Who decides the memory budget on a phone in use; nobody where nothing is set.
+    #[serde(skip)]
     pub budget: Option<BudgetParameters>,
 }
 
 /// How the memory budget is decided on a phone in use (section 4.4.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct BudgetParameters {
     /// The rule.
+    #[serde(rename = "budget")]
     pub rule: Rule,
     /// Iterations of an epoch, for so long as which the predictor looks back at first.
     pub epoch: u64,
     /// Epochs of a round.
     pub epochs: u64,
     /// TP_1 in percent.
+    #[serde(rename = "tp1")]
     pub fault_percent: u64,
     /// TP_2.
+    #[serde(rename = "tp2")]
     pub kills: u64,
     /// WS_adj in percent.
+    #[serde(rename = "ws_adj")]
     pub shrink_percent: u64,
 }
 
@@ -162,18 +70,26 @@ impl BudgetParameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
-            compression: COMPRESSION.default,
-            recomputation: RECOMPUTATION.default,
-            swapping: SWAPPING.default,
-            layout: LAYOUT.default,
-            crossing: CROSSING.default,
-            planner: PLANNER.default,
+            compression: true,
+            recomputation: true,
+            swapping: false,
+            layout: true,
+            crossing: false,
+            planner: Planner::Server,
             budget: None,
         }
     }
 }
 
 impl Parameters {
+    /// What was set.
+    pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, PolicyError> {
+        let rule: Option<Rule> = settings.get("budget")?;
+        settings.only_with("budget=predicted", rule == Some(Rule::Predicted), &["tp1", "tp2", "ws_adj"])?;
+        settings.only_with("budget", rule.is_some(), &["epoch", "epochs"])?;
+        Ok(Self { budget: rule.map(|_| settings.all()).transpose()?, ..settings.all()? })
+    }
+
     /// The techniques that may be used; of equals the earlier.
     pub(super) fn allowed(self) -> impl Iterator<Item = Technique> {
         let all = [

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use haversack_devices::units::{Bytes, Nanos};
+use serde::Deserialize;
 
 use crate::budget::{BudgetRule, Round, Sample, SampleError};
 
@@ -209,10 +210,10 @@ impl BudgetRule for Predictor {
 }
 
 /// The rules that there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// FedHybrid's predictor.
-    #[default]
     Predicted,
     /// What was available at first, for good.
     Initial,

@@ -22,62 +22,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haversack_devices::{Bytes, Nanos};
 use haversack_replay::Heuristic;
 use haversack_workloads::{NodeId, Phase, TensorId, TrainingGraph, Uses};
+use serde::Deserialize;
 
 use super::{Moment, Needed, Price, Terms};
 use crate::dtr::Dtr;
-use crate::entry::{Choice, Number, Numbers, OnOff, Switch};
-use crate::fedhybrid::{FedHybrid, PLANNER};
+use crate::entry::Settings;
+use crate::fedhybrid::{self, FedHybrid};
 use crate::original::Original;
 use crate::plan::Fixed;
 use crate::planning::sizes;
 use crate::quantised::{Copies, Reach};
 use crate::sage::{Dynamic, Order};
 use crate::{
-    Control, Entry, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Oracle, Packing, Plan, PlanAhead,
+    Control, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Oracle, Packing, Plan, PlanAhead,
     Planned, Planner, Planning, Policy, PolicyError, Quantisation, Quantised, Recorder, Relief, RestoreProfile, Room,
-    Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want, actnn, capuchin, daf, dtr, fedhybrid, gact, melon,
-    sage, sga, sgc,
+    Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want, registry,
 };
-
-/// How scenarios name it, and what they can set.
-pub static ENTRY: Entry = Entry {
-    id: "mincut",
-    about: "who is kept, packed, on flash or computed again is chosen together, by minimum cuts tried on the executor",
-    description: "Before the first iteration it looks for the fastest plan within the memory that is as faithful as was asked for. Minimum cuts choose together which saved tensors are kept, stored with fewer bits or as signs, written to flash or computed again, for several sizes of micro-batches; each plan is tried on the simulator itself, and so are the papers' policies as they are shipped. The fastest is carried out.",
-    citation: "this project; minimum cuts after Ford and Fulkerson, Canadian Journal of Mathematics 1956",
-    gives_way: true,
-    parameters: &[&FIDELITY, &LEAST_BITS, &FLASH, &TRIES, &PLANNER],
-    ..Entry::built_by(|settings| {
-        let fidelity = settings.get(&FIDELITY)?;
-        settings.only_with("fidelity=stored", fidelity == Gradients::Stored, &[&LEAST_BITS])?;
-        Ok(Box::new(MinCut::new(Parameters {
-            fidelity,
-            least_bits: settings.get(&LEAST_BITS)?,
-            flash: settings.get(&FLASH)?,
-            tries: settings.get(&TRIES)?,
-            planner: settings.get(&PLANNER)?,
-        })))
-    })
-};
-
-static FIDELITY: Choice<Gradients> = Choice::new(
-    "fidelity",
-    Gradients::Exact,
-    &[("exact", Gradients::Exact), ("batch-statistics", Gradients::BatchStatistics), ("stored", Gradients::Stored)],
-    "what gradients may be, at worst: the mini-batch's own, those of parts with batch statistics of their own, or those of \
-     saved tensors with fewer bits",
-);
-
-static LEAST_BITS: Number =
-    Number::new("least_bits", 8, Numbers::Among(&[1, 2, 4, 8, 16]), "bits a value of saved tensors, at least");
-
-static FLASH: Switch = Switch::new("flash", true, OnOff, "tensors may go to flash");
-
-static TRIES: Number =
-    Number::new("tries", 48, Numbers::Within(1, 10_000), "iterations that are tried for a plan, at most").given();
 
 /// What gradients may be, at worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Gradients {
     /// The mini-batch's own.
     Exact,
@@ -88,7 +52,7 @@ pub enum Gradients {
 }
 
 /// What can be set of `mincut`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Parameters {
     /// What gradients may be.
     pub fidelity: Gradients,
@@ -145,20 +109,8 @@ const RULES: Quantisation = Quantisation {
 };
 
 /// Policies of papers, which are tried as they are shipped.
-static PAPERS: [&Entry; 12] = [
-    &sage::SAGE,
-    &sage::DGC,
-    &sage::DGA,
-    &dtr::ENTRY,
-    &fedhybrid::ENTRY,
-    &melon::ENTRY,
-    &capuchin::ENTRY,
-    &sgc::ENTRY,
-    &sga::ENTRY,
-    &gact::ENTRY,
-    &actnn::ENTRY,
-    &daf::ENTRY,
-];
+const PAPERS: [&str; 12] =
+    ["sage", "dgc", "dga", "dtr", "fedhybrid", "melon", "capuchin", "sgc", "sga", "gact", "actnn", "daf"];
 
 /// Iterations of a try: a policy may learn in the first, and an allocator has its pieces from then on.
 const ITERATIONS: u32 = 2;
@@ -376,8 +328,8 @@ impl Search {
         if self.attempt(&mut Original, 1, oracle).is_some() {
             return true;
         }
-        for entry in PAPERS {
-            let Ok(mut policy) = entry.build(&[]) else { continue };
+        for paper in PAPERS {
+            let Ok(mut policy) = registry::build(paper, &[]) else { continue };
             self.attempt(policy.as_mut(), ITERATIONS, oracle);
         }
         false
@@ -511,6 +463,12 @@ impl MinCut {
             then: parameters.unforeseen(),
             news: TensorSet::new(),
         }
+    }
+
+    /// The same, if what was set goes together.
+    pub(crate) fn checked(self, set: &Settings<'_>) -> Result<Self, PolicyError> {
+        set.only_with("fidelity=stored", self.parameters.fidelity == Gradients::Stored, &["least_bits"])?;
+        Ok(self)
     }
 }
 

@@ -2,15 +2,17 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
+use haversack_memory::pages::ArenaConfig;
 use haversack_policies::dtr::Dtr;
+use haversack_policies::mandheling::factors::LEAST_HISTORY;
 use haversack_policies::ranking::{Ranking, Scored};
 use haversack_policies::registry::{self, POLICIES};
 use haversack_policies::sage::{Dynamic, Floor, Order};
 use haversack_policies::sga::StaticAccumulation;
 use haversack_policies::sgc::StaticCheckpointing;
 use haversack_policies::{
-    Form, Holding, IterationPlan, IterationSummary, MemoryView, NodeTimes, Policy, PolicyError, Relief, Setting,
-    TensorSet, TensorState, Want,
+    Form, Holding, IterationPlan, IterationSummary, MemoryView, NodeTimes, Planner, Policy, PolicyError, Relief,
+    Setting, TensorSet, TensorState, Want, fedhybrid,
 };
 use haversack_replay::Heuristic;
 use haversack_workloads::training_graph::{Node, NodeWork, Tensor};
@@ -320,7 +322,7 @@ fn the_registry_names_what_it_knows() {
     // They store fp32 tensors their own way, so that a graph in integers leaves them nothing to do.
     let floats = POLICIES.iter().filter(|entry| entry.stores_floats).map(|entry| entry.id);
     assert!(floats.eq(quantising.into_iter().chain(["gact"])));
-    for entry in POLICIES {
+    for entry in POLICIES.iter() {
         assert!(registry::build(entry.id, &[]).is_ok() && !entry.about.is_empty() && !entry.citation.is_empty());
     }
     assert_eq!(refusal("sag", &[]).to_string(), "unknown policy 'sag'; did you mean 'sage'?");
@@ -349,9 +351,9 @@ fn the_registry_names_what_it_knows() {
 fn help_and_parser_come_from_one_line() {
     let help = |id: &str, name: &str| {
         let entry = registry::find(id).unwrap();
-        let parameter = entry.parameters.iter().find(|parameter| parameter.name() == name).unwrap();
+        let parameter = entry.parameters.iter().find(|parameter| parameter.name == name).unwrap();
         let default = parameter.default_text().map_or_else(String::new, |default| format!(" (default {default})"));
-        format!("{}{default}: {}", parameter.values(), parameter.about())
+        format!("{}{default}: {}", parameter.values(), parameter.about)
     };
     let heuristics = "dtr, dtr-eq, dtr-local, msps, lru or size (default dtr): ";
     assert!(help("dtr", "heuristic").starts_with(heuristics), "{}", help("dtr", "heuristic"));
@@ -377,6 +379,40 @@ fn help_and_parser_come_from_one_line() {
     );
     assert_eq!(refused("melon", "micro_batching", "yes"), "melon.micro_batching cannot be 'yes'; expected on or off");
     assert_eq!(refused("sage", "mtp", "0"), "sage.mtp cannot be '0'; expected a whole number of at least 1");
+}
+
+#[test]
+fn the_list_says_what_the_code_has() {
+    let parameter = |id: &str, name: &str| {
+        let entry = registry::find(id).unwrap();
+        entry.parameters.iter().find(|parameter| parameter.name == name).unwrap()
+    };
+    let of_arena = ["page_kib", "step_mb"].map(|name| parameter("daf", name).default_text().unwrap());
+    assert_eq!(
+        of_arena,
+        [ArenaConfig::PAGE.0 / 1024, ArenaConfig::STEP.0 / 1_000_000].map(|number| number.to_string())
+    );
+    assert_eq!(parameter("mandheling", "history").values(), format!("a whole number from {LEAST_HISTORY} to 10000"));
+    let unset = fedhybrid::Parameters::default();
+    let switches = [
+        ("compression", unset.compression),
+        ("recomputation", unset.recomputation),
+        ("swapping", unset.swapping),
+        ("layout", unset.layout),
+        ("crossing", unset.crossing),
+    ];
+    for (name, on) in switches {
+        let listed = parameter("fedhybrid", name).default_text();
+        assert_eq!(listed.as_deref(), Some(if on { "on" } else { "off" }), "{name}");
+    }
+    assert_eq!(parameter("fedhybrid", "planner").default_text().as_deref(), Some("server"));
+    assert!(unset.planner == Planner::Server && unset.budget.is_none());
+    // One that has but a name is that of a policy above.
+    for (id, of, name) in [("gact", "elastictrainer", "importance"), ("melon", "sga", "batch_norm")] {
+        let told = |id| format!("{:?}", parameter(id, name));
+        assert!(told(id) == told(of) && !parameter(id, name).about.is_empty());
+    }
+    assert!(matches!(refusal("planned", &[]), PolicyError::Plan(_)));
 }
 
 #[test]

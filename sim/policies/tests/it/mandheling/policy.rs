@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use haversack_devices::text::alternatives;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::{OperatorKind, Precision, Product, ProductRole};
-use haversack_policies::engines::ALGORITHM;
 use haversack_policies::entry::EngineProcessor;
-use haversack_policies::mandheling::{Mandheling, Parameters, Rescaling};
+use haversack_policies::mandheling::{ALGORITHM, Mandheling, Parameters, Rescaling};
 use haversack_policies::policy::Offload;
 use haversack_policies::setting::{DspProfile, Learned};
 use haversack_policies::{IterationPlan, Policy, PolicyError, Setting, registry};
@@ -305,7 +305,12 @@ fn parameters_reach_the_policy() {
 #[test]
 fn algorithms_are_those_that_graphs_are_rewritten_for() {
     let known = haversack_workloads::mixed::algorithms().unwrap().iter().map(|algorithm| algorithm.id.as_str());
-    assert!(known.eq(ALGORITHM.among.iter().map(|(word, _)| *word)));
+    for id in ["mnn-int8", "mandheling"] {
+        let entry = registry::find(id).unwrap();
+        let parameter = entry.parameters.iter().find(|parameter| parameter.name == "algorithm").unwrap();
+        assert_eq!(parameter.values(), alternatives(known.clone()));
+        assert_eq!(parameter.default_text().as_deref(), Some(ALGORITHM));
+    }
 }
 
 #[test]
