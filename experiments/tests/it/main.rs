@@ -40,4 +40,5 @@ mod trace;
 mod trace_pictures;
 mod traces_drive_runs;
 mod train;
+mod tune;
 mod validate;

@@ -90,6 +90,9 @@ fn the_keys_of_what_answers_questions_are_listed() {
     same("candidates", &candidates, &names(keys(&advice["candidates"][0])));
     same("advise", &listed("## advise"), &names(keys(&advice)).union(&candidates).cloned().collect());
 
+    let tuned = answer(within, &format!("tune dtr {scenario} --tries 3 --format json"));
+    same("tune", &listed("## tune"), &names(keys(&tuned)));
+
     let moved = answer(within, &format!("sensitivity {scenario} --policy dgc --format json"));
     let constants = listed("### constants");
     same("constants", &constants, &names(keys(&moved["constants"][0])));
