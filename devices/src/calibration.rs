@@ -205,6 +205,20 @@ impl<V: Visit> Visit for Vec<V> {
     }
 }
 
+/// Declares the words that a key of a data file can hold; they are written as their names, in lower case with hyphens.
+macro_rules! words {
+    ($($(#[$meta:meta])* pub enum $name:ident { $($body:tt)* })+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, strum::Display)]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name { $($body)* }
+
+        impl $crate::Visit for $name {}
+    )+};
+}
+pub(crate) use words;
+
 /// Declares a table of a data file: its fields are its keys, which `serde` reads and [`Visit`] shows.
 #[macro_export]
 macro_rules! section {

@@ -4,7 +4,7 @@
 //!
 //! A stack on a DSP: the libraries of its vendor, each for the generations that it is built for, and the host that drives it.
 
-use crate::calibration::{BuiltIn, Contradiction, STACKS, against, section, zero_divisor};
+use crate::calibration::{BuiltIn, Contradiction, STACKS, against, section, words, zero_divisor};
 use crate::{
     Bytes, BytesPerCycle, BytesPerFlop, BytesPerSecond, Calibrated, Constant, ConstantEntry, Count, Device, Factor,
     Fraction, GpuVendor, HexagonVersion, HostThread, InstructionSet, Interval, Kind, Nanos, OperatorKind, Schema,
@@ -160,18 +160,53 @@ fn listed<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     all.iter().map(name).collect::<Vec<_>>().join(" and ")
 }
 
-/// How a stack multiplies eight-bit integers on a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Int8Kernels {
-    /// By dot-product instructions (SDOT), four products a lane.
-    #[default]
-    DotProduct,
-    /// By widening multiplications, as on cores without them.
-    Widening,
-}
+words! {
+    /// How a stack multiplies eight-bit integers on a CPU.
+    #[derive(Default)]
+    pub enum Int8Kernels {
+        /// By dot-product instructions (SDOT), four products a lane.
+        #[default]
+        DotProduct,
+        /// By widening multiplications, as on cores without them.
+        Widening,
+    }
 
-impl Visit for Int8Kernels {}
+    /// The graph that a stack executes.
+    pub enum StackGraph {
+        /// Whole operators, as an eager framework records them.
+        Eager,
+        /// Operators decomposed into computable ones, as they are.
+        Decomposed,
+        /// The same, optimised as far as a run asks for (Sage).
+        Optimised,
+        /// The commands that MNN 1.1 makes of its expressions.
+        Commands,
+        /// MNN's expressions, with their layout transformations.
+        Expressions,
+        /// None: the stack runs networks and does not train them.
+        Inference,
+    }
+
+    /// Where a stack's tensors come from.
+    #[derive(Default)]
+    pub enum AllocatorKind {
+        /// A plan made before the run: every tensor its own exact piece.
+        #[default]
+        Exact,
+        /// PyTorch's caching allocator.
+        Caching,
+        /// MNN's pool, which splits and merges its blocks.
+        Pool,
+    }
+
+    /// What an inference engine computes within the convolution or the dense layer before it, when it prepares a network.
+    pub enum Fold {
+        /// Batch normalisation by known statistics, in the weights.
+        BatchNorm,
+        /// ReLU and its like, as results are written.
+        Activation,
+    }
+}
 
 section! {
     /// `[cpu]`: the stack on a CPU.
@@ -491,56 +526,6 @@ pub fn fitted_constants(device: &Device, stack: &Stack) -> Vec<ConstantEntry> {
 }
 
 // What a stack executes, what it makes of a network that it only runs, and where its tensors come from.
-
-/// The graph that a stack executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum StackGraph {
-    /// Whole operators, as an eager framework records them.
-    Eager,
-    /// Operators decomposed into computable ones, as they are.
-    Decomposed,
-    /// The same, optimised as far as a run asks for (Sage).
-    Optimised,
-    /// The commands that MNN 1.1 makes of its expressions.
-    Commands,
-    /// MNN's expressions, with their layout transformations.
-    Expressions,
-    /// None: the stack runs networks and does not train them.
-    Inference,
-}
-
-impl Visit for StackGraph {}
-
-/// Where a stack's tensors come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum AllocatorKind {
-    /// A plan made before the run: every tensor its own exact piece.
-    #[default]
-    Exact,
-    /// PyTorch's caching allocator.
-    Caching,
-    /// MNN's pool, which splits and merges its blocks.
-    Pool,
-}
-
-impl Visit for AllocatorKind {}
-
-/// What an inference engine computes within the convolution or the dense layer before it, when it prepares a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Fold {
-    /// Batch normalisation by known statistics, in the weights.
-    BatchNorm,
-    /// ReLU and its like, as results are written.
-    Activation,
-}
-
-impl Visit for Fold {}
 
 section! {
     /// `[dsp]`: the stack on a DSP, with the host that drives it.

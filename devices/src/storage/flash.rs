@@ -1,7 +1,9 @@
 //! The flash itself: what one command asks of it, and the faster tier that writes go to while it has room (SLC,
 //! TurboWrite, WriteBooster).
 
-use crate::device::StorageConstants;
+use std::sync::Arc;
+
+use crate::device::{NandConstants, StorageConstants};
 use crate::storage::PAGE;
 use crate::{Bytes, BytesPerSecond, Device, Direction, Interval, Nanos};
 
@@ -33,17 +35,8 @@ pub struct Flash {
     write: Way,
     sustained_write: BytesPerSecond,
     write_cache: Bytes,
-    cells: Option<Cells>,
-}
-
-/// The cells behind the controller.
-#[derive(Clone, Copy, Debug)]
-struct Cells {
-    dies: f64,
-    block: Bytes,
-    erase: Nanos,
-    program_wait: Nanos,
-    erase_wait: Nanos,
+    /// The cells behind the controller.
+    cells: Option<Arc<NandConstants>>,
 }
 
 /// What keeps a die from being read.
@@ -107,13 +100,7 @@ impl Flash {
             write,
             sustained_write: constants.sustained_write.value,
             write_cache: constants.write_cache.value,
-            cells: constants.nand.as_ref().map(|nand| Cells {
-                dies: nand.dies.value.0.max(1.0),
-                block: nand.block.value,
-                erase: nand.erase.value,
-                program_wait: nand.program_wait.value,
-                erase_wait: nand.erase_wait.value,
-            }),
+            cells: constants.nand.clone().map(Arc::new),
         }
     }
 
@@ -176,15 +163,17 @@ impl Flash {
 
     /// Erasing a block of the write cache, in one die; and its size.
     pub(super) fn erasing(&self) -> Option<(Demand, Bytes)> {
-        let Cells { dies, block, erase, .. } = self.cells?;
-        let alone = (erase.0 as f64).max(1.0);
-        Some((Demand { occupation: alone / dies, alone, holds: Holds::Erase }, block))
+        let cells = self.cells.as_ref()?;
+        let alone = (cells.erase.value.0 as f64).max(1.0);
+        let occupation = alone / cells.dies.value.0.max(1.0);
+        Some((Demand { occupation, alone, holds: Holds::Erase }, cells.block.value))
     }
 
     /// How long a read waits where a die programs, and where one erases, with these probabilities; in nanoseconds.
     pub(super) fn wait(&self, programs: f64, erases: f64) -> f64 {
-        let wait = |cells: &Cells| programs * cells.program_wait.0 as f64 + erases * cells.erase_wait.0 as f64;
-        self.cells.as_ref().map_or(0.0, wait)
+        self.cells.as_ref().map_or(0.0, |cells| {
+            programs * cells.program_wait.value.0 as f64 + erases * cells.erase_wait.value.0 as f64
+        })
     }
 
     fn way(&self, direction: Direction) -> &Way {

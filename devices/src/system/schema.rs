@@ -1,56 +1,49 @@
 //! What an operating system's calibration holds: each struct is a table, each field a key.
 
-use crate::calibration::{Dimension, Quantity, Unit, section};
-use crate::{Bytes, BytesPerSecond, Constant, Count, Factor, Fraction, Nanos, Visit};
+use crate::calibration::{Dimension, Quantity, Unit, section, words};
+use crate::{Bytes, BytesPerSecond, Constant, Count, Factor, Fraction, Nanos};
 
-/// How the kernel orders pages for reclaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum PageLists {
-    /// An active and an inactive list.
-    Two,
-    /// Generations (multi-generation LRU).
-    Generations,
+words! {
+    /// How the kernel orders pages for reclaim.
+    pub enum PageLists {
+        /// An active and an inactive list.
+        Two,
+        /// Generations (multi-generation LRU).
+        Generations,
+    }
+
+    /// Which process of equal `oom_score_adj` dies.
+    pub enum Victim {
+        /// The one that was used least recently.
+        LeastRecent,
+        /// The one with most memory (`kill_heaviest_task`).
+        Heaviest,
+    }
+
+    /// Where Android's `extra_free_kbytes` goes.
+    pub enum ExtraFree {
+        /// On top of the watermarks: a kernel that knows the setting.
+        OnTop,
+        /// Into the watermarks' distance, as `watermark_scale_factor`: Android's generic kernels, which do not.
+        Scale,
+    }
+
+    /// Which lists are scanned while file pages abound that nobody misses.
+    pub enum Balance {
+        /// Those of files alone (`cache_trim_mode`).
+        FilesFirst,
+        /// All, by swappiness: vendors' `balance_anon_file_reclaim`.
+        Both,
+    }
+
+    /// What ZRAM compresses with (`comp_algorithm`).
+    pub enum Compressor {
+        /// LZ4: fast.
+        Lz4,
+        /// Zstandard: slower, and pages become smaller.
+        Zstd,
+    }
 }
-
-impl Visit for PageLists {}
-
-/// Which process of equal `oom_score_adj` dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Victim {
-    /// The one that was used least recently.
-    LeastRecent,
-    /// The one with most memory (`kill_heaviest_task`).
-    Heaviest,
-}
-
-impl Visit for Victim {}
-
-/// Where Android's `extra_free_kbytes` goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ExtraFree {
-    /// On top of the watermarks: a kernel that knows the setting.
-    OnTop,
-    /// Into the watermarks' distance, as `watermark_scale_factor`: Android's generic kernels, which do not.
-    Scale,
-}
-
-impl Visit for ExtraFree {}
-
-/// Which lists are scanned while file pages abound that nobody misses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Balance {
-    /// Those of files alone (`cache_trim_mode`).
-    FilesFirst,
-    /// All, by swappiness: vendors' `balance_anon_file_reclaim`.
-    Both,
-}
-
-impl Visit for Balance {}
 
 section! {
     /// `[reclaim]`: the kernel's reserves, and what it takes back first.
@@ -100,19 +93,6 @@ section! {
         pub extent: Constant<Bytes>,
     }
 }
-
-/// What ZRAM compresses with (`comp_algorithm`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::Display)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Compressor {
-    /// LZ4: fast.
-    Lz4,
-    /// Zstandard: slower, and pages become smaller.
-    Zstd,
-}
-
-impl Visit for Compressor {}
 
 section! {
     /// `[zstd]`: what is otherwise where ZRAM compresses with Zstandard in place of LZ4.
