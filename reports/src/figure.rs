@@ -16,6 +16,16 @@
 //! # }
 //! ```
 
+/// Methods that give back the same with other values in some of its fields.
+macro_rules! with {
+    ($($(#[$doc:meta])* $name:ident($($given:ident: $type:ty),*) => $($field:ident: $value:expr),+;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(self, $($given: $type),*) -> Self {
+            Self { $($field: $value),+, ..self }
+        }
+    )*};
+}
+
 mod axis;
 mod bars;
 mod canvas;
@@ -83,40 +93,25 @@ impl Figure {
         Self { title: title.into(), panel_size: (460, 300), ..Self::default() }
     }
 
-    /// With a sentence below the title.
-    pub fn note(self, note: impl Into<String>) -> Self {
-        Self { note: Some(note.into()), ..self }
+    with! {
+        /// With a sentence below the title.
+        note(note: impl Into<String>) => note: Some(note.into());
+        /// With this many panels in a row.
+        columns(columns: usize) => columns: Some(columns);
+        /// With data boxes of this size in pixels (at least 80 × 60, at most 4000 × 4000).
+        panel_size(width: u32, height: u32) => panel_size: (width, height);
+        /// With one vertical range for all panels.
+        share_y() => share_y: true;
+        /// With these meanings of the looks.
+        meanings(meanings: Meanings) => meanings: meanings;
+        /// With colours given to these names first.
+        order(names: impl IntoIterator<Item = impl Into<String>>) => order: names.into_iter().map(Into::into).collect();
     }
 
     /// With one more panel.
     pub fn panel(mut self, panel: Panel) -> Self {
         self.panels.push(panel);
         self
-    }
-
-    /// With this many panels in a row.
-    pub fn columns(self, columns: usize) -> Self {
-        Self { columns: Some(columns), ..self }
-    }
-
-    /// With data boxes of this size in pixels (at least 80 × 60, at most 4000 × 4000).
-    pub fn panel_size(self, width: u32, height: u32) -> Self {
-        Self { panel_size: (width, height), ..self }
-    }
-
-    /// With one vertical range for all panels.
-    pub fn share_y(self) -> Self {
-        Self { share_y: true, ..self }
-    }
-
-    /// With these meanings of the looks.
-    pub fn meanings(self, meanings: Meanings) -> Self {
-        Self { meanings, ..self }
-    }
-
-    /// With colours given to these names first.
-    pub fn order<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        Self { order: names.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Draws the figure. The same figure gives the same bytes.
@@ -153,24 +148,15 @@ impl Panel {
         Self { title: None, x: Axis::default(), y: Axis::default(), chart: chart.into(), apart: false }
     }
 
-    /// With a title.
-    pub fn title(self, title: impl Into<String>) -> Self {
-        Self { title: Some(title.into()), ..self }
-    }
-
-    /// With ranges of its own.
-    pub fn apart(self) -> Self {
-        Self { apart: true, ..self }
-    }
-
-    /// With this horizontal axis.
-    pub fn x(self, axis: Axis) -> Self {
-        Self { x: axis, ..self }
-    }
-
-    /// With this vertical axis.
-    pub fn y(self, axis: Axis) -> Self {
-        Self { y: axis, ..self }
+    with! {
+        /// With a title.
+        title(title: impl Into<String>) => title: Some(title.into());
+        /// With ranges of its own.
+        apart() => apart: true;
+        /// With this horizontal axis.
+        x(axis: Axis) => x: axis;
+        /// With this vertical axis.
+        y(axis: Axis) => y: axis;
     }
 }
 

@@ -157,9 +157,6 @@ pub struct Item {
 pub struct PageError(#[from] minijinja::Error);
 
 const VERDICTS: [&str; 7] = ["ok", "off", "holds", "fails", "predicted", "input", "not-modelled"];
-/// A longer table of cells is folded until a reader opens it.
-const FOLDED_FROM: usize = 16;
-
 impl Page {
     /// The page as HTML. The same page gives the same bytes.
     ///
@@ -167,30 +164,24 @@ impl Page {
     /// [`PageError`] where the template fails.
     pub fn render(&self) -> Result<String, PageError> {
         let mut environment = environment("index.html", include_str!("page/index.html"))?;
-        environment.add_filter("percent", percent);
         environment.add_filter("signed", signed);
         environment.add_filter("anchor", |text: &str| anchor(text));
-        environment.add_filter("verdict", |text: &str| VERDICTS.contains(&text).then(|| text.to_owned()));
         let mut looks = Looks::default();
         let mut inline = |figure: &Option<Drawn>| {
             figure.as_ref().map(|figure| Value::from_safe_string(looks.inline(&figure.svg, &figure.alt)))
         };
         let overview = inline(&self.overview);
         let figures: Vec<Option<Value>> = self.sections.iter().map(|section| inline(&section.figure)).collect();
-        let seen: Vec<Seen> = self.sections.iter().map(|section| Seen::of(&section.cells)).collect();
-        let counts: Vec<String> = self.sections.iter().map(|section| counts(&section.cells)).collect();
         let devices: BTreeSet<&String> = self.sections.iter().flat_map(|section| &section.devices).collect();
         let template = environment.get_template("index.html")?;
         Ok(template.render(context! {
             page => Serde(self),
             papers => Serde(self.papers()),
             devices => Serde(devices),
-            seen => Serde(seen),
+            verdicts => VERDICTS,
             looks => Value::from_safe_string(looks.style_sheet()),
-            folded_from => FOLDED_FROM,
             overview,
             figures,
-            counts,
         })?)
     }
 
@@ -218,37 +209,6 @@ fn environment<'t>(name: &'t str, template: &'t str) -> Result<Environment<'t>, 
     Ok(environment)
 }
 
-/// How an artefact came out at a glance: a class of the style sheet, a dot, and words for those who see neither.
-#[derive(Serialize)]
-struct Seen {
-    class: &'static str,
-    dot: &'static str,
-    words: &'static str,
-}
-
-impl Seen {
-    fn of(cells: &[CellRow]) -> Self {
-        let any = |verdicts: [&str; 2]| cells.iter().any(|cell| verdicts.contains(&cell.verdict.as_str()));
-        let (class, dot, words) = match (any(["ok", "holds"]), any(["off", "fails"])) {
-            (true, false) => ("good", "●", "all match"),
-            (true, true) => ("part", "◐", "some match"),
-            (false, true) => ("bad", "○", "none match"),
-            (false, false) if any(["predicted", "predicted"]) => ("ahead", "◇", "predicted"),
-            (false, false) => ("none", "–", "nothing to match"),
-        };
-        Self { class, dot, words }
-    }
-}
-
-/// "12 rows: 9 ok, 2 off, 1 not-modelled".
-fn counts(cells: &[CellRow]) -> String {
-    let of = |verdict: &str| cells.iter().filter(|c| c.verdict == verdict).count();
-    let parts: Vec<String> =
-        VERDICTS.iter().map(|v| (of(v), v)).filter(|c| c.0 > 0).map(|(n, v)| format!("{n} {v}")).collect();
-    let rows = if cells.len() == 1 { "1 row".to_owned() } else { format!("{} rows", cells.len()) };
-    if parts.is_empty() { rows } else { format!("{rows}: {}", parts.join(", ")) }
-}
-
 /// Letters and digits kept, everything else a hyphen: safe in an `id` and in a link to it.
 fn anchor(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
@@ -264,16 +224,8 @@ fn write_escaped(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value)
     Ok(())
 }
 
-fn fraction(value: &Value) -> Option<f64> {
-    f64::try_from(value.clone()).ok().filter(|v| v.is_finite())
-}
-
-fn percent(value: &Value) -> String {
-    fraction(value).map_or_else(|| "–".into(), |v| format!("{:.1}%", v * 100.0))
-}
-
 fn signed(value: &Value) -> String {
-    let Some(value) = fraction(value) else { return String::new() };
+    let Some(value) = f64::try_from(value.clone()).ok().filter(|v| v.is_finite()) else { return String::new() };
     let tenths = (value * 1000.0).round() / 10.0;
     let sign = if tenths < 0.0 {
         "−"

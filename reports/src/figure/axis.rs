@@ -45,29 +45,17 @@ impl Axis {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// With a unit.
-    pub fn unit(self, unit: impl Into<String>) -> Self {
-        Self { unit: Some(unit.into()), ..self }
-    }
-
-    /// Logarithmic.
-    pub fn log(self) -> Self {
-        Self { scale: Scale::Log, ..self }
-    }
-
-    /// From `lo` to `hi`, whatever the data.
-    pub fn range(self, lo: f64, hi: f64) -> Self {
-        Self { range: Some((lo, hi)), ..self }
-    }
-
-    /// With labelled ticks at these values and nowhere else: batch sizes, budgets.
-    pub fn ticks_at(self, values: impl Into<Vec<f64>>) -> Self {
-        Self { ticks: Some(values.into()), ..self }
-    }
-
-    /// Beginning at zero.
-    pub fn from_zero(self) -> Self {
-        Self { from_zero: true, ..self }
+    with! {
+        /// With a unit.
+        unit(unit: impl Into<String>) => unit: Some(unit.into());
+        /// Logarithmic.
+        log() => scale: Scale::Log;
+        /// From `lo` to `hi`, whatever the data.
+        range(lo: f64, hi: f64) => range: Some((lo, hi));
+        /// With labelled ticks at these values and nowhere else: batch sizes, budgets.
+        ticks_at(values: impl Into<Vec<f64>>) => ticks: Some(values.into());
+        /// Beginning at zero.
+        from_zero() => from_zero: true;
     }
 
     /// The title as drawn: quantity, unit, and the scale where it is not linear.
@@ -273,6 +261,20 @@ impl Frame<'_> {
             }
         }
         pieces
+    }
+
+    /// The area between a path (in data units) and the foot of the frame, in pixels; what lies outside is held inside.
+    pub(super) fn area(&self, path: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let r = &self.rect;
+        let inside = |point: &(f64, f64)| {
+            let (x, y) = self.at(*point);
+            (x.clamp(r.left, r.right()), y.clamp(r.top, r.bottom()))
+        };
+        let mut area: Vec<(f64, f64)> = path.iter().map(inside).collect();
+        if let (Some(first), Some(last)) = (area.first().copied(), area.last().copied()) {
+            area.extend([(last.0, r.bottom()), (first.0, r.bottom())]);
+        }
+        area
     }
 
     /// Liang and Barsky's clipping of one segment.

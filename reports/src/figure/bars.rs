@@ -135,7 +135,7 @@ impl Plot for Bars {
         self.series.iter().try_for_each(|s| check_length(panel, &s.name, s.values.len(), self.categories.len()))
     }
 
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
         let slot = frame.rect.width / self.categories.len().max(1) as f64;
         let (edges, whole) = self.offsets();
         let bar = self.bar_width(frame.rect.width);
@@ -147,25 +147,25 @@ impl Plot for Bars {
                 let Some(value) = series.values.get(category).copied().flatten() else {
                     if self.values_shown {
                         let foot = (left + bar / 2.0, frame.rect.bottom() - 5.0);
-                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, HPos::Left)?;
+                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, HPos::Left);
                     }
                     continue;
                 };
                 let name = styles.words(&series.name, series.look);
                 let words = frame.value_in_words(&name, &self.categories[category], value);
                 let draw = || {
-                    let tip = draw_bar(canvas, frame, left, bar, value, styles.of(&series.name), series.look)?;
-                    let Some(tip) = tip.filter(|_| self.values_shown) else { return Ok(()) };
-                    draw_value(canvas, left + bar / 2.0, tip, value, lying)
+                    let tip = draw_bar(canvas, frame, left, bar, value, styles.of(&series.name), series.look);
+                    if let Some(tip) = tip.filter(|_| self.values_shown) {
+                        draw_value(canvas, left + bar / 2.0, tip, value, lying);
+                    }
                 };
-                canvas.named("series", &series.name, || canvas.valued(&words, draw))?;
+                canvas.named("series", &series.name, || canvas.valued(&words, draw));
             }
         }
         if frame.y.holds(0.0) && frame.y.lo < 0.0 && !frame.y.log {
             let zero = frame.y_at(0.0);
-            canvas.line(&[(frame.rect.left, zero), (frame.rect.right(), zero)], Pen::new(INK, 1.0))?;
+            canvas.line(&[(frame.rect.left, zero), (frame.rect.right(), zero)], Pen::new(INK, 1.0));
         }
-        Ok(())
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
@@ -195,33 +195,33 @@ fn draw_bar(
     value: f64,
     style: Style,
     look: Look,
-) -> Result<Option<f64>, FigureError> {
+) -> Option<f64> {
     if frame.y.log {
         if !frame.y.holds(value) {
-            return Ok(None);
+            return None;
         }
         let tip = frame.y_at(value);
         let marker = Style { shape: Shape::Circle, ..style };
-        canvas.marker((left + width / 2.0, tip), (width / 3.0).clamp(3.0, 5.0), marker, look)?;
-        return Ok(Some(tip - 5.0));
+        canvas.marker((left + width / 2.0, tip), (width / 3.0).clamp(3.0, 5.0), marker, look);
+        return Some(tip - 5.0);
     }
     // A bar that leaves a given range is cut at the frame, without a value that would mark the wrong height.
     let (low, high) = (value.min(0.0).max(frame.y.lo), value.max(0.0).min(frame.y.hi));
     if low > high {
-        return Ok(None);
+        return None;
     }
     let (top, foot) = (frame.y_at(high), frame.y_at(low));
-    canvas.bar(Rect { left, top, width, height: (foot - top).max(1.0) }, style.colour, look)?;
-    Ok(frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top }))
+    canvas.bar(Rect { left, top, width, height: (foot - top).max(1.0) }, style.colour, look);
+    frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top })
 }
 
 /// Writes a value above its bar, or below it where the tip is given negative.
-fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) -> Result<(), FigureError> {
+fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) {
     let text = number(value);
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
     if lying {
         return canvas.text((x, y + sign * 7.5), &text, Face::VALUE, INK, HPos::Center);
     }
     let anchor = if sign < 0.0 { HPos::Left } else { HPos::Right };
-    canvas.upright((x, y + sign * 4.0), &text, Face::VALUE, INK, anchor)
+    canvas.upright((x, y + sign * 4.0), &text, Face::VALUE, INK, anchor);
 }

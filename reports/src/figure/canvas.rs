@@ -1,24 +1,18 @@
-//! A sheet to draw on: plotters' SVG backend with quarter-pixel coordinates, and the few shapes that figures need.
+//! A sheet to draw on: an SVG document with quarter-pixel coordinates, and the few shapes that figures need.
 //!
-//! plotters draws each element by itself, so that elements can be put into groups, which it does not know: all that
-//! belongs to a series, and a mark with its values in words, which a reader who points at it is shown.
+//! Each element is a line, so that elements can be put into groups: all that belongs to a series, and a mark with its
+//! values in words, which a reader who points at it is shown.
 
 use std::cell::RefCell;
 
-use plotters::backend::{DrawingBackend, SVGBackend};
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Polygon, Rectangle};
+use plotters::style::RGBColor;
 pub(super) use plotters::style::text_anchor::HPos;
-use plotters::style::text_anchor::{Pos, VPos};
-use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, ShapeStyle};
 
-use super::FigureError;
 use super::style::{INK, Look, Style, WALL, WHITE, mix};
-use super::text::{FAMILY, Face, PLOTTERS_SIZE, ready};
+use super::text::{FAMILY, Face};
 use crate::table::escaped;
 
-/// plotters' coordinates are integers: drawing four times as large keeps curves smooth.
+/// Coordinates are integers: drawing four times as large keeps curves smooth.
 const FINE: f64 = 4.0;
 
 /// A rectangle in pixels.
@@ -69,12 +63,6 @@ impl Pen {
     }
 }
 
-type Drawn = Result<(), FigureError>;
-
-/// What plotters makes of one element.
-type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type PlottersError<'a> = plotters::drawing::DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
-
 /// The sheet.
 pub(super) struct Canvas {
     width: u32,
@@ -85,11 +73,10 @@ pub(super) struct Canvas {
 
 impl Canvas {
     /// A white sheet of `width` × `height` pixels.
-    pub(super) fn new(width: u32, height: u32) -> Result<Self, FigureError> {
-        ready()?;
+    pub(super) fn new(width: u32, height: u32) -> Self {
         let canvas = Self { width, height, body: RefCell::default() };
-        canvas.put(|area| area.fill(&WHITE))?;
-        Ok(canvas)
+        canvas.fill(Rect { left: 0.0, top: 0.0, width: width.into(), height: height.into() }, WHITE);
+        canvas
     }
 
     /// The document with its size in pixels, a title for readers that cannot see it, and round joints.
@@ -105,80 +92,74 @@ impl Canvas {
     }
 
     /// What `draw` draws, as a group of this class with a name.
-    pub(super) fn named(&self, class: &str, name: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
-        self.group(&format!("<g class=\"{class}\" data-name=\"{}\">", said(name)), draw)
+    pub(super) fn named(&self, class: &str, name: &str, draw: impl FnOnce()) {
+        self.group(&format!("<g class=\"{class}\" data-name=\"{}\">", said(name)), draw);
     }
 
     /// What `draw` draws, as a mark that stands for a value, which its words say.
-    pub(super) fn valued(&self, words: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
-        self.group(&format!("<g class=\"value\"><title>{}</title>", said(words)), draw)
+    pub(super) fn valued(&self, words: &str, draw: impl FnOnce()) {
+        self.group(&format!("<g class=\"value\"><title>{}</title>", said(words)), draw);
     }
 
-    fn group(&self, head: &str, draw: impl FnOnce() -> Drawn) -> Drawn {
+    fn group(&self, head: &str, draw: impl FnOnce()) {
         let begun = self.body.borrow().len();
         self.body.borrow_mut().extend([head, "\n"]);
         let filled = self.body.borrow().len();
-        draw()?;
+        draw();
         let mut body = self.body.borrow_mut();
         if body.len() == filled {
             body.truncate(begun);
         } else {
             body.push_str("</g>\n");
         }
-        Ok(())
     }
 
-    /// Has plotters draw an element.
-    fn put(&self, draw: impl for<'a> FnOnce(&Sheet<'a>) -> Result<(), PlottersError<'a>>) -> Drawn {
-        let mut svg = String::new();
-        {
-            let size = (self.width * FINE as u32, self.height * FINE as u32);
-            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            draw(&area)
-                .and_then(|()| area.present())
-                .map_err(|error| FigureError(format!("drawing the SVG failed: {error}")))?;
+    /// Appends an element.
+    fn put(&self, element: &str) {
+        self.body.borrow_mut().extend([element, "\n"]);
+    }
+
+    pub(super) fn line(&self, points: &[(f64, f64)], pen: Pen) {
+        match pen.dash {
+            Some((drawn, gap)) => dashes(points, drawn, gap).iter().for_each(|piece| self.polyline(piece, pen)),
+            None => self.polyline(points, pen),
         }
-        element(&svg, &mut self.body.borrow_mut());
-        Ok(())
     }
 
-    pub(super) fn line(&self, points: &[(f64, f64)], pen: Pen) -> Drawn {
-        let Some((drawn, gap)) = pen.dash else {
-            return self.polyline(points, pen);
-        };
-        for piece in dashes(points, drawn, gap) {
-            self.polyline(&piece, pen)?;
-        }
-        Ok(())
-    }
-
-    fn polyline(&self, points: &[(f64, f64)], pen: Pen) -> Drawn {
+    fn polyline(&self, points: &[(f64, f64)], pen: Pen) {
         let mut path: Vec<(i32, i32)> = points.iter().map(|p| at(*p)).collect();
         path.dedup();
-        if path.len() < 2 {
-            return Ok(());
+        if path.len() >= 2 {
+            let (colour, width) = (hex(pen.colour), (pen.width * FINE).round().max(1.0));
+            let points = listed(&path);
+            self.put(&format!(
+                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" points=\"{points}\"/>"
+            ));
         }
-        let style = ShapeStyle::from(pen.colour).stroke_width((pen.width * FINE).round().max(1.0) as u32);
-        self.put(|area| area.draw(&PathElement::new(path, style)))
     }
 
-    pub(super) fn fill(&self, rect: Rect, colour: RGBColor) -> Drawn {
-        let ends = [at((rect.left, rect.top)), at((rect.right(), rect.bottom()))];
-        self.put(|area| area.draw(&Rectangle::new(ends, ShapeStyle::from(colour).filled())))
+    pub(super) fn fill(&self, rect: Rect, colour: RGBColor) {
+        let [(x, y), (right, bottom)] = [(rect.left, rect.top), (rect.right(), rect.bottom())].map(at);
+        let (width, height, colour) = (right - x, bottom - y, hex(colour));
+        self.put(&format!("<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{colour}\"/>"));
     }
 
-    pub(super) fn outline(&self, rect: Rect, pen: Pen) -> Drawn {
+    pub(super) fn outline(&self, rect: Rect, pen: Pen) {
         let (l, t, r, b) = (rect.left, rect.top, rect.right(), rect.bottom());
-        self.line(&[(l, t), (r, t), (r, b), (l, b), (l, t), (r, t)], pen)
+        // The last stroke closes the corner.
+        self.line(&[(l, t), (r, t), (r, b), (l, b), (l, t), (r, t)], pen);
     }
 
-    pub(super) fn polygon(&self, points: &[(f64, f64)], colour: RGBColor) -> Drawn {
+    pub(super) fn polygon(&self, points: &[(f64, f64)], colour: RGBColor) {
         let path: Vec<(i32, i32)> = points.iter().map(|p| at(*p)).collect();
-        self.put(|area| area.draw(&Polygon::new(path, ShapeStyle::from(colour).filled())))
+        if path.is_empty() {
+            return;
+        }
+        self.put(&format!("<polygon fill=\"{}\" points=\"{}\"/>", hex(colour), listed(&path)));
     }
 
     /// A bar or a swatch in the series' look.
-    pub(super) fn bar(&self, rect: Rect, colour: RGBColor, look: Look) -> Drawn {
+    pub(super) fn bar(&self, rect: Rect, colour: RGBColor, look: Look) {
         let inset = Rect {
             left: rect.left + 0.75,
             top: rect.top + 0.75,
@@ -188,19 +169,19 @@ impl Canvas {
         match look {
             Look::Solid => self.fill(rect, colour),
             Look::Hatched => {
-                self.fill(rect, mix(colour, WHITE, 0.78))?;
-                self.hatch(inset, Pen::new(colour, 1.0))?;
-                self.outline(inset, Pen::new(colour, 1.25))
+                self.fill(rect, mix(colour, WHITE, 0.78));
+                self.hatch(inset, Pen::new(colour, 1.0));
+                self.outline(inset, Pen::new(colour, 1.25));
             }
             Look::Outlined => {
-                self.fill(rect, WHITE)?;
-                self.outline(inset, Pen::new(colour, 1.5))
+                self.fill(rect, WHITE);
+                self.outline(inset, Pen::new(colour, 1.5));
             }
         }
     }
 
     /// Strokes from bottom left to top right, cut at the rectangle.
-    fn hatch(&self, rect: Rect, pen: Pen) -> Drawn {
+    fn hatch(&self, rect: Rect, pen: Pen) {
         const STEP: f64 = 5.0;
         // Strokes keep to one lattice over the sheet, so that neighbouring bars agree: x + y = k · STEP.
         let (low, high) = (rect.left + rect.top, rect.right() + rect.bottom());
@@ -209,84 +190,81 @@ impl Canvas {
             let top = (sum - rect.right()).max(rect.top);
             let bottom = (sum - rect.left).min(rect.bottom());
             if bottom > top {
-                self.line(&[(sum - bottom, bottom), (sum - top, top)], pen)?;
+                self.line(&[(sum - bottom, bottom), (sum - top, top)], pen);
             }
             sum += STEP;
         }
-        Ok(())
     }
 
     /// A series' marker: filled for [`Look::Solid`], else open.
-    pub(super) fn marker(&self, centre: (f64, f64), radius: f64, style: Style, look: Look) -> Drawn {
+    pub(super) fn marker(&self, centre: (f64, f64), radius: f64, style: Style, look: Look) {
         let open = look != Look::Solid;
         let corners: Vec<(f64, f64)> =
             style.shape.corners().iter().map(|(x, y)| (centre.0 + x * radius, centre.1 + y * radius)).collect();
         if corners.is_empty() {
             let disc = |r: f64, colour: RGBColor| {
-                let circle =
-                    Circle::new(at(centre), (r * FINE).round().max(1.0) as i32, ShapeStyle::from(colour).filled());
-                self.put(|area| area.draw(&circle))
+                let ((x, y), r, colour) = (at(centre), (r * FINE).round().max(1.0), hex(colour));
+                self.put(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{colour}\"/>"));
             };
-            // A white rim keeps markers apart where they touch.
-            disc(radius + if open { 0.6 } else { 0.8 }, if open { style.colour } else { WHITE })?;
+            disc(radius + if open { 0.6 } else { 0.8 }, if open { style.colour } else { WHITE });
             return disc(radius - if open { 0.8 } else { 0.0 }, if open { WHITE } else { style.colour });
         }
         let mut closed = corners.clone();
         closed.extend(corners.iter().take(2));
         if open {
-            self.polygon(&corners, WHITE)?;
-            self.line(&closed, Pen::new(style.colour, 1.4))
+            self.polygon(&corners, WHITE);
+            self.line(&closed, Pen::new(style.colour, 1.4));
         } else {
-            self.line(&closed, Pen::new(WHITE, 1.6))?;
-            self.polygon(&corners, style.colour)
+            self.line(&closed, Pen::new(WHITE, 1.6));
+            self.polygon(&corners, style.colour);
         }
     }
 
     /// One line of text, centred vertically on `position`.
-    pub(super) fn text(&self, position: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: HPos) -> Drawn {
-        self.write(position, text, face, colour, anchor, FontTransform::None)
+    pub(super) fn text(&self, position: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: HPos) {
+        self.write(position, text, face, colour, anchor, false);
     }
 
     /// One line of text that reads upwards, centred horizontally on `position`.
-    pub(super) fn upright(
-        &self,
-        position: (f64, f64),
-        text: &str,
-        face: Face,
-        colour: RGBColor,
-        anchor: HPos,
-    ) -> Drawn {
-        self.write(position, text, face, colour, anchor, FontTransform::Rotate270)
+    pub(super) fn upright(&self, position: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: HPos) {
+        self.write(position, text, face, colour, anchor, true);
     }
 
     /// Lines of text below one another, the first centred on `position`.
-    pub(super) fn lines(&self, position: (f64, f64), lines: &[String], face: Face, anchor: HPos) -> Drawn {
+    pub(super) fn lines(&self, position: (f64, f64), lines: &[String], face: Face, anchor: HPos) {
         for (index, line) in lines.iter().enumerate() {
-            self.text((position.0, position.1 + face.line() * index as f64), line, face, INK, anchor)?;
+            self.text((position.0, position.1 + face.line() * index as f64), line, face, INK, anchor);
         }
-        Ok(())
     }
 
-    fn write(
-        &self,
-        position: (f64, f64),
-        text: &str,
-        face: Face,
-        colour: RGBColor,
-        anchor: HPos,
-        transform: FontTransform,
-    ) -> Drawn {
+    fn write(&self, place: (f64, f64), text: &str, face: Face, colour: RGBColor, anchor: HPos, is_upright: bool) {
         if text.is_empty() {
-            return Ok(());
+            return;
         }
-        // XML holds no control characters, escaped or not.
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let style = if face.bold { FontStyle::Bold } else { FontStyle::Normal };
-
-        let font = FontDesc::new(FontFamily::Name(FAMILY), face.size * FINE * PLOTTERS_SIZE, style);
-        let style = font.transform(transform).color(&colour).pos(Pos::new(anchor, VPos::Center));
-        self.put(|area| area.draw_text(&text, &style, at(position)))
+        let text = escaped(&text).replace("&#39;", "&apos;");
+        let ((x, y), size, colour) = (at(place), face.size * FINE, hex(colour));
+        let anchor = match anchor {
+            HPos::Left => "start",
+            HPos::Center => "middle",
+            HPos::Right => "end",
+        };
+        let bold = if face.bold { " font-weight=\"bold\"" } else { "" };
+        let turn = if is_upright { format!(" transform=\"rotate(270, {x}, {y})\"") } else { String::new() };
+        self.put(&format!(
+            "<text x=\"{x}\" y=\"{y}\" dy=\"0.5ex\" text-anchor=\"{anchor}\" font-size=\"{size}\" fill=\"{colour}\"{bold}{turn}>{text}</text>"
+        ));
     }
+}
+
+/// A colour as SVG has it.
+fn hex(RGBColor(red, green, blue): RGBColor) -> String {
+    format!("#{red:02X}{green:02X}{blue:02X}")
+}
+
+/// The points of a path.
+fn listed(path: &[(i32, i32)]) -> String {
+    path.iter().map(|(x, y)| format!("{x},{y}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Words between tags: XML holds no control characters, escaped or not.
@@ -333,38 +311,6 @@ fn dashes(points: &[(f64, f64)], drawn: f64, gap: f64) -> Vec<Vec<(f64, f64)>> {
 
 // plotters' elements in fewer bytes: what SVG takes for granted is left out, and neighbouring lines of one pen are a path.
 
-/// Appends the elements of a document that plotters wrote, each as a line.
-fn element(svg: &str, body: &mut String) {
-    let Some((_, elements)) = svg.split_once(">\n") else { return };
-    for line in elements.lines().filter(|line| *line != "</svg>") {
-        // Of a text, the tag, the words and the end come each on a line.
-        if line.starts_with('<') && line != "</text>" {
-            body.push_str(&tag(line));
-        } else {
-            body.push_str(line);
-        }
-        if line.ends_with("/>") || line == "</text>" {
-            body.push('\n');
-        }
-    }
-}
-
-/// A tag without attributes that say what holds anyhow.
-fn tag(line: &str) -> String {
-    let mut tag = line.replace(" opacity=\"1\"", "").replace(&format!(" font-family=\"{FAMILY}\""), "");
-    for needless in [" stroke=\"none\" stroke-width=\"1\"", " stroke=\"none\""] {
-        tag = tag.replace(needless, "");
-    }
-    tag = tag.replace(" \"/>", "\"/>");
-    // plotters divides the size that it is given by one that is not exact.
-    let Some((head, (size, rest))) = tag.split_once("font-size=\"").and_then(|(h, t)| Some((h, t.split_once('"')?)))
-    else {
-        return tag;
-    };
-    let size = size.parse().map_or_else(|_| size.to_owned(), |size: f64| ((size * 100.0).round() / 100.0).to_string());
-    format!("{head}font-size=\"{size}\"{rest}")
-}
-
 /// The body with each run of lines in one pen as one path.
 fn joined(body: &str) -> String {
     let mut joined = String::with_capacity(body.len());
@@ -408,13 +354,11 @@ mod tests {
 
     #[test]
     fn a_text_is_a_line_and_says_only_what_it_must() {
-        let mut body = String::new();
-        let svg = format!(
-            "<svg width=\"8\">\n<text x=\"1\" y=\"2\" font-family=\"{FAMILY}\" font-size=\"60.00000000000001\" \
-             opacity=\"1\" fill=\"#22262B\">\nwords\n</text>\n</svg>\n"
-        );
-        element(&svg, &mut body);
-        assert_eq!(body, "<text x=\"1\" y=\"2\" font-size=\"60\" fill=\"#22262B\">words</text>\n");
+        let canvas = Canvas { width: 8, height: 8, body: RefCell::default() };
+        canvas.text((0.25, 0.5), "it's < words", Face::TITLE, INK, HPos::Left);
+        canvas.upright((0.25, 0.5), "up", Face::KEY, INK, HPos::Center);
+        let expected = "<text x=\"1\" y=\"2\" dy=\"0.5ex\" text-anchor=\"start\" font-size=\"60\" fill=\"#22262B\" font-weight=\"bold\">it&apos;s &lt; words</text>\n<text x=\"1\" y=\"2\" dy=\"0.5ex\" text-anchor=\"middle\" font-size=\"46\" fill=\"#22262B\" transform=\"rotate(270, 1, 2)\">up</text>\n";
+        assert_eq!(canvas.body.into_inner(), expected);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Clouds of points with their Pareto fronts: what each method can reach, and what none can beat.
 
-use super::FigureError;
 use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, speck};
@@ -79,19 +78,13 @@ impl Front {
         classes
     }
 
-    /// With these senses.
-    pub fn senses(self, senses: Senses) -> Self {
-        Self { senses, ..self }
-    }
-
-    /// With the front over all clouds of each class.
-    pub fn overall(self) -> Self {
-        Self { overall: true, ..self }
-    }
-
-    /// With a wall there, which is called so.
-    pub fn wall(self, at: f64, name: impl Into<String>) -> Self {
-        Self { wall: Some((at, name.into())), ..self }
+    with! {
+        /// With these senses.
+        senses(senses: Senses) => senses: senses;
+        /// With the front over all clouds of each class.
+        overall() => overall: true;
+        /// With a wall there, which is called so.
+        wall(at: f64, name: impl Into<String>) => wall: Some((at, name.into()));
     }
 
     /// The corners of the boundary between what a front reaches and what it does not.
@@ -146,12 +139,12 @@ impl Plot for Front {
         true
     }
 
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
         for class in self.classes().into_iter().filter(|_| self.overall) {
             let own = self.clouds.iter().filter(|cloud| cloud.class == class);
             let all: Vec<(f64, f64)> = own.flat_map(|c| c.points.iter().copied()).collect();
             for piece in frame.clip(&self.boundary(&all)) {
-                canvas.line(&piece, Self::overall_pen())?;
+                canvas.line(&piece, Self::overall_pen());
             }
         }
         for cloud in &self.clouds {
@@ -159,16 +152,16 @@ impl Plot for Front {
                 let colour = styles.of(&cloud.name).colour;
                 for &point in cloud.points.iter().filter(|point| frame.holds(**point)) {
                     let words = frame.point_in_words(&styles.words(&cloud.name, cloud.look), point.0, point.1);
-                    canvas.valued(&words, || canvas.polygon(&speck(frame.at(point)), mix(colour, WHITE, 0.35)))?;
+                    canvas.valued(&words, || canvas.polygon(&speck(frame.at(point)), mix(colour, WHITE, 0.35)));
                 }
                 let boundary = frame.clip(&self.boundary(&cloud.points));
-                boundary.iter().try_for_each(|piece| canvas.line(piece, Pen::series(colour, 1.75, cloud.look)))
-            })?;
+                boundary.iter().for_each(|piece| canvas.line(piece, Pen::series(colour, 1.75, cloud.look)));
+            });
         }
         let wall = self.wall.iter().filter(|(at, _)| frame.x.is_some_and(|x| x.holds(*at)));
         for (at, _) in wall {
             let x = frame.x_at(*at);
-            canvas.line(&[(x, frame.rect.top), (x, frame.rect.bottom())], Pen::wall())?;
+            canvas.line(&[(x, frame.rect.top), (x, frame.rect.bottom())], Pen::wall());
         }
         let marks = self.marks(frame);
         for (place, mark) in marks.iter().enumerate() {
@@ -179,12 +172,10 @@ impl Plot for Front {
             let look = if covering > 0 { Look::Outlined } else { *look };
             let (x, y) = mark.point;
             let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), x, y);
-            canvas.named("series", name, || {
-                canvas
-                    .valued(&words, || canvas.marker(mark.centre, MARK + RING * covering as f64, styles.of(name), look))
-            })?;
+            let radius = MARK + RING * covering as f64;
+            let draw = || canvas.marker(mark.centre, radius, styles.of(name), look);
+            canvas.named("series", name, || canvas.valued(&words, draw));
         }
-        Ok(())
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {

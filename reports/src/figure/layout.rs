@@ -95,22 +95,22 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let tall = grid.tall() + if legend.is_empty() { 0.0 } else { legend.height + 10.0 };
     let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
 
-    let canvas = Canvas::new(width, height)?;
-    canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left)?;
+    let canvas = Canvas::new(width, height);
+    canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left);
     let upper_right = (f64::from(width) - EDGE, EDGE + Face::TITLE.line() / 2.0);
-    canvas.text(upper_right, corner, Face::NOTE, MUTED, HPos::Right)?;
+    canvas.text(upper_right, corner, Face::NOTE, MUTED, HPos::Right);
     let under = EDGE + Face::TITLE.line() * title.len() as f64 + Face::NOTE.line() / 2.0 + 1.0;
     for (index, line) in note.iter().enumerate() {
-        canvas.text((EDGE, under + Face::NOTE.line() * index as f64), line, Face::NOTE, MUTED, HPos::Left)?;
+        canvas.text((EDGE, under + Face::NOTE.line() * index as f64), line, Face::NOTE, MUTED, HPos::Left);
     }
     for (index, cell) in cells.iter().enumerate() {
         let frame = grid.frame(index / columns, index % columns);
         let rect = Rect { left: frame.left + EDGE, top: frame.top + top, ..frame };
         let name = cell.title.join(" ");
         let class = if cell.plot.is_front() { "panel front" } else { "panel" };
-        canvas.named(class, &name, || draw_cell(&canvas, cell, rect, &styles))?;
+        canvas.named(class, &name, || draw_cell(&canvas, cell, rect, &styles));
     }
-    legend.draw(&canvas, EDGE, top + grid.tall() + 10.0)?;
+    legend.draw(&canvas, EDGE, top + grid.tall() + 10.0);
     Ok(canvas.finish(&figure.title))
 }
 
@@ -273,70 +273,68 @@ fn names_under(names: &[String], width: f64) -> Names {
     Names::Upright(names.iter().map(|n| Face::TICK.shorten(n, 180.0)).collect())
 }
 
-fn draw_cell(canvas: &Canvas, cell: &Cell<'_>, rect: Rect, styles: &Styles<'_>) -> Result<(), FigureError> {
+fn draw_cell(canvas: &Canvas, cell: &Cell<'_>, rect: Rect, styles: &Styles<'_>) {
     let frame = Frame { rect, ..cell.frame.clone() };
     let middle = rect.left + rect.width / 2.0;
     let first = rect.top - cell.header - 8.0 - Face::PANEL.line() * (cell.title.len() as f64 - 0.5);
-    canvas.lines((middle, first), &cell.title, Face::PANEL, HPos::Center)?;
+    canvas.lines((middle, first), &cell.title, Face::PANEL, HPos::Center);
     let empty = cell.plot.numbers().iter().all(|(_, points)| points.is_empty());
     if empty {
-        canvas.text((middle, rect.top + rect.height / 2.0), "no data", Face::LABEL, MUTED, HPos::Center)?;
+        canvas.text((middle, rect.top + rect.height / 2.0), "no data", Face::LABEL, MUTED, HPos::Center);
     } else {
-        draw_grid(canvas, cell, &frame)?;
-        cell.plot.draw(canvas, &frame, styles)?;
+        draw_grid(canvas, cell, &frame);
+        cell.plot.draw(canvas, &frame, styles);
     }
-    draw_axes(canvas, cell, &frame)
+    draw_axes(canvas, cell, &frame);
 }
 
 /// Faint lines behind the data, at labelled ticks.
-fn draw_grid(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) -> Result<(), FigureError> {
+fn draw_grid(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) {
     let rect = &frame.rect;
     for tick in cell.y_ticks.iter().filter(|t| !t.is_minor()) {
         let y = frame.y_at(tick.value);
-        canvas.line(&[(rect.left, y), (rect.right(), y)], Pen::new(FAINT, 1.0))?;
+        canvas.line(&[(rect.left, y), (rect.right(), y)], Pen::new(FAINT, 1.0));
     }
     for tick in cell.x_ticks.iter().filter(|t| !t.is_minor()) {
         let x = frame.x_at(tick.value);
-        canvas.line(&[(x, rect.top), (x, rect.bottom())], Pen::new(FAINT, 1.0))?;
+        canvas.line(&[(x, rect.top), (x, rect.bottom())], Pen::new(FAINT, 1.0));
     }
-    Ok(())
 }
 
-fn draw_axes(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) -> Result<(), FigureError> {
+fn draw_axes(canvas: &Canvas, cell: &Cell<'_>, frame: &Frame<'_>) {
     let rect = &frame.rect;
     let pen = Pen::new(INK, 1.0);
-    canvas.line(&[(rect.left, rect.top), (rect.left, rect.bottom()), (rect.right(), rect.bottom())], pen)?;
+    canvas.line(&[(rect.left, rect.top), (rect.left, rect.bottom()), (rect.right(), rect.bottom())], pen);
     let reach = |tick: &Tick| if tick.is_minor() { TICK * 0.6 } else { TICK };
     for tick in &cell.y_ticks {
         let y = frame.y_at(tick.value);
-        canvas.line(&[(rect.left - reach(tick), y), (rect.left, y)], pen)?;
-        canvas.text((rect.left - TICK - 3.0, y), &tick.label, Face::TICK, INK, HPos::Right)?;
+        canvas.line(&[(rect.left - reach(tick), y), (rect.left, y)], pen);
+        canvas.text((rect.left - TICK - 3.0, y), &tick.label, Face::TICK, INK, HPos::Right);
     }
     let under = rect.bottom() + TICK + 3.0 + Face::TICK.line() / 2.0;
     for tick in &cell.x_ticks {
         let x = frame.x_at(tick.value);
-        canvas.line(&[(x, rect.bottom()), (x, rect.bottom() + reach(tick))], pen)?;
-        canvas.text((x, under), &tick.label, Face::TICK, INK, HPos::Center)?;
+        canvas.line(&[(x, rect.bottom()), (x, rect.bottom() + reach(tick))], pen);
+        canvas.text((x, under), &tick.label, Face::TICK, INK, HPos::Center);
     }
-    draw_names(canvas, cell, rect, under)?;
+    draw_names(canvas, cell, rect, under);
     let x_title = rect.bottom() + cell.bottom - 4.0 - Face::LABEL.line() * (cell.x_title.len() as f64 - 0.5);
-    canvas.lines((rect.left + rect.width / 2.0, x_title), &cell.x_title, Face::LABEL, HPos::Center)?;
+    canvas.lines((rect.left + rect.width / 2.0, x_title), &cell.x_title, Face::LABEL, HPos::Center);
     for (index, line) in cell.y_title.iter().enumerate() {
         let x = rect.left - cell.left + 4.0 + Face::LABEL.line() * (index as f64 + 0.5);
-        canvas.upright((x, rect.top + rect.height / 2.0), line, Face::LABEL, INK, HPos::Center)?;
+        canvas.upright((x, rect.top + rect.height / 2.0), line, Face::LABEL, INK, HPos::Center);
     }
-    Ok(())
 }
 
-fn draw_names(canvas: &Canvas, cell: &Cell<'_>, rect: &Rect, under: f64) -> Result<(), FigureError> {
+fn draw_names(canvas: &Canvas, cell: &Cell<'_>, rect: &Rect, under: f64) {
     let slots = |count: usize| (0..count).map(move |i| rect.left + rect.width * (i as f64 + 0.5) / count as f64);
     match &cell.names {
-        None => Ok(()),
+        None => {}
         Some(Names::Lying(names)) => slots(names.len())
             .zip(names)
-            .try_for_each(|(x, lines)| canvas.lines((x, under), lines, Face::TICK, HPos::Center)),
-        Some(Names::Upright(names)) => slots(names.len()).zip(names).try_for_each(|(x, name)| {
-            canvas.upright((x, rect.bottom() + TICK + 4.0), name, Face::TICK, INK, HPos::Right)
-        }),
+            .for_each(|(x, lines)| canvas.lines((x, under), lines, Face::TICK, HPos::Center)),
+        Some(Names::Upright(names)) => slots(names.len())
+            .zip(names)
+            .for_each(|(x, name)| canvas.upright((x, rect.bottom() + TICK + 4.0), name, Face::TICK, INK, HPos::Right)),
     }
 }

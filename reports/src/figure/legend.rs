@@ -2,7 +2,6 @@
 
 use plotters::style::RGBColor;
 
-use super::FigureError;
 use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::style::{INK, Look, Style};
 use super::text::Face;
@@ -79,13 +78,12 @@ impl Legend {
         Self { placed, height: y }
     }
 
-    pub(super) fn draw(&self, canvas: &Canvas, left: f64, top: f64) -> Result<(), FigureError> {
+    pub(super) fn draw(&self, canvas: &Canvas, left: f64, top: f64) {
         for (x, y, entry, lines) in &self.placed {
             let (x, y) = (left + x, top + y + ROW / 2.0);
-            draw_key(canvas, &entry.key, x, y)?;
-            canvas.lines((x + sample_width(&entry.key), y), lines, FACE, HPos::Left)?;
+            draw_key(canvas, &entry.key, x, y);
+            canvas.lines((x + sample_width(&entry.key), y), lines, FACE, HPos::Left);
         }
-        Ok(())
     }
 }
 
@@ -93,33 +91,32 @@ fn sample_width(key: &Key) -> f64 {
     if *key == Key::Blank { 0.0 } else { SAMPLE + GAP }
 }
 
-fn draw_key(canvas: &Canvas, key: &Key, x: f64, y: f64) -> Result<(), FigureError> {
+fn draw_key(canvas: &Canvas, key: &Key, x: f64, y: f64) {
     let across = [(x, y), (x + SAMPLE, y)];
     let middle = (x + SAMPLE / 2.0, y);
     match key {
         Key::Series { style, look, line, marker } => {
             if *line {
-                canvas.line(&across, Pen::series(style.colour, 2.0, *look))?;
+                canvas.line(&across, Pen::series(style.colour, 2.0, *look));
             }
             if *marker {
-                canvas.marker(middle, 4.0, *style, *look)?;
+                canvas.marker(middle, 4.0, *style, *look);
             }
-            Ok(())
         }
         Key::Swatch { colour, look } => {
-            canvas.bar(Rect { left: x + 3.0, top: y - 6.0, width: SAMPLE - 6.0, height: 12.0 }, *colour, *look)
+            canvas.bar(Rect { left: x + 3.0, top: y - 6.0, width: SAMPLE - 6.0, height: 12.0 }, *colour, *look);
         }
         Key::Stroke(pen) => canvas.line(&across, *pen),
         Key::Cap => draw_cap(canvas, x + SAMPLE - 4.0, y, INK),
         Key::Speck => canvas.polygon(&speck(middle), INK),
-        Key::Blank => Ok(()),
+        Key::Blank => {}
     }
 }
 
 /// The mark of a curve that ends here although the axis goes on: a stub to the left, and a wall.
-pub(super) fn draw_cap(canvas: &Canvas, x: f64, y: f64, colour: RGBColor) -> Result<(), FigureError> {
-    canvas.line(&[(x, y), (x - 11.0, y)], Pen::new(colour, 1.5))?;
-    canvas.line(&[(x - 11.0, y - 7.0), (x - 11.0, y + 7.0)], Pen::new(colour, 2.5))
+pub(super) fn draw_cap(canvas: &Canvas, x: f64, y: f64, colour: RGBColor) {
+    canvas.line(&[(x, y), (x - 11.0, y)], Pen::new(colour, 1.5));
+    canvas.line(&[(x - 11.0, y - 7.0), (x - 11.0, y + 7.0)], Pen::new(colour, 2.5));
 }
 
 /// A small square about a point.

@@ -1,6 +1,5 @@
 //! Lines and points over a numeric axis.
 
-use super::FigureError;
 use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, draw_cap};
@@ -69,60 +68,31 @@ impl Series {
         Self { name: name.into(), points: points.into(), ..Self::default() }
     }
 
-    /// With what each point says.
-    pub fn labels(self, labels: impl Into<Vec<String>>) -> Self {
-        Self { labels: labels.into(), ..self }
-    }
-
-    /// Joined in this way.
-    pub fn stroke(self, stroke: Stroke) -> Self {
-        Self { stroke, ..self }
-    }
-
-    /// Without markers.
-    pub fn unmarked(self) -> Self {
-        Self { unmarked: true, ..self }
-    }
-
-    /// In this look: the paper's values beside the simulated ones.
-    pub fn look(self, look: Look) -> Self {
-        Self { look, ..self }
-    }
-
-    /// Marked at its least `x`: it does not go lower.
-    pub fn ends_low(self) -> Self {
-        Self { ends_low: true, ..self }
-    }
-
-    /// Filled down to the axis.
-    pub fn filled(self) -> Self {
-        Self { filled: true, unmarked: true, ..self }
-    }
-
-    fn fill(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
-        let rect = &frame.rect;
-        let inside = |point: &(f64, f64)| {
-            let (x, y) = frame.at(*point);
-            (x.clamp(rect.left, rect.right()), y.clamp(rect.top, rect.bottom()))
-        };
-        let mut area: Vec<(f64, f64)> = self.path().iter().map(inside).collect();
-        if let (Some(first), Some(last)) = (area.first().copied(), area.last().copied()) {
-            area.extend([(last.0, rect.bottom()), (first.0, rect.bottom())]);
-            canvas.polygon(&area, styles.of(&self.name).colour)?;
-        }
-        Ok(())
+    with! {
+        /// With what each point says.
+        labels(labels: impl Into<Vec<String>>) => labels: labels.into();
+        /// Joined in this way.
+        stroke(stroke: Stroke) => stroke: stroke;
+        /// Without markers.
+        unmarked() => unmarked: true;
+        /// In this look: the paper's values beside the simulated ones.
+        look(look: Look) => look: look;
+        /// Marked at its least `x`: it does not go lower.
+        ends_low() => ends_low: true;
+        /// Filled down to the axis.
+        filled() => filled: true, unmarked: true;
     }
 
     fn path(&self) -> Vec<(f64, f64)> {
         if self.stroke == Stroke::Step { steps(&self.points) } else { self.points.clone() }
     }
 
-    fn draw_marks(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+    fn draw_marks(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
         let (style, name) = (styles.of(&self.name), styles.words(&self.name, self.look));
         if self.ends_low {
             let lowest = self.points.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|p| frame.holds(**p));
             if let Some(point) = lowest {
-                draw_cap(canvas, frame.x_at(point.0), frame.y_at(point.1), style.colour)?;
+                draw_cap(canvas, frame.x_at(point.0), frame.y_at(point.1), style.colour);
             }
         }
         let all = self.points.iter().enumerate();
@@ -132,9 +102,8 @@ impl Series {
                 Some(label) => format!("{name}: {label}"),
                 None => frame.point_in_words(&name, point.0, point.1),
             };
-            canvas.valued(&words, || canvas.marker(frame.at(point), 4.0, style, self.look))?;
+            canvas.valued(&words, || canvas.marker(frame.at(point), 4.0, style, self.look));
         }
-        Ok(())
     }
 
     fn key(&self, style: Style) -> Key {
@@ -159,20 +128,20 @@ impl Plot for Lines {
         self.series.iter().map(|s| (s.name.as_str(), s.points.iter().map(|p| (Some(p.0), p.1)).collect())).collect()
     }
 
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
         for series in self.series.iter().filter(|s| s.filled) {
-            canvas.named("series", &series.name, || series.fill(canvas, frame, styles))?;
+            canvas.named("series", &series.name, || {
+                canvas.polygon(&frame.area(&series.path()), styles.of(&series.name).colour);
+            });
         }
         for series in self.series.iter().filter(|s| s.stroke != Stroke::None && !s.filled) {
             let pen = Pen::series(styles.of(&series.name).colour, 2.0, series.look);
-            canvas.named("series", &series.name, || {
-                frame.clip(&series.path()).iter().try_for_each(|piece| canvas.line(piece, pen))
-            })?;
+            let pieces = frame.clip(&series.path());
+            canvas.named("series", &series.name, || pieces.iter().for_each(|piece| canvas.line(piece, pen)));
         }
         for series in &self.series {
-            canvas.named("series", &series.name, || series.draw_marks(canvas, frame, styles))?;
+            canvas.named("series", &series.name, || series.draw_marks(canvas, frame, styles));
         }
-        Ok(())
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {

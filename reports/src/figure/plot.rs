@@ -23,7 +23,7 @@ pub(super) trait Plot {
     fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
         (Fit::Air, Fit::Round(0.0))
     }
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError>;
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>);
     /// The chart's lines of the legend.
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry>;
     /// The looks that occur, each with a sample for the legend.

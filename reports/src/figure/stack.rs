@@ -47,14 +47,11 @@ impl Stack {
         self
     }
 
-    /// With the whole above each bar.
-    pub fn show_totals(self) -> Self {
-        Self { totals_shown: true, ..self }
-    }
-
-    /// With each part's share inside it, in per cent.
-    pub fn show_shares(self) -> Self {
-        Self { shares_shown: true, ..self }
+    with! {
+        /// With the whole above each bar.
+        show_totals() => totals_shown: true;
+        /// With each part's share inside it, in per cent.
+        show_shares() => shares_shown: true;
     }
 
     fn total(&self, category: usize) -> f64 {
@@ -93,7 +90,7 @@ impl Plot for Stack {
         Ok(())
     }
 
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
         let slot = frame.rect.width / self.categories.len().max(1) as f64;
         let width = (slot * SHARE * 0.85).min(64.0);
         for category in 0..self.categories.len() {
@@ -112,26 +109,24 @@ impl Plot for Stack {
                 let colour = styles.of(&part.name).colour;
                 let share = format!("{:.0}%", 100.0 * value / total);
                 let draw = || {
-                    canvas.bar(rect, colour, Look::Solid)?;
+                    canvas.bar(rect, colour, Look::Solid);
                     // A hairline between parts tells them apart without colour.
                     if low > 0.0 && rect.height > 3.0 {
-                        canvas.fill(Rect { top: foot - 1.0, height: 1.0, ..rect }, WHITE)?;
+                        canvas.fill(Rect { top: foot - 1.0, height: 1.0, ..rect }, WHITE);
                     }
                     if self.shares_shown && rect.height >= 15.0 && width >= Face::VALUE.width(&share) + 4.0 {
                         let ink = if is_light(colour) { INK } else { WHITE };
-                        canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, HPos::Center)?;
+                        canvas.text((centre, (top + foot) / 2.0), &share, Face::VALUE, ink, HPos::Center);
                     }
-                    Ok(())
                 };
                 let words = frame.value_in_words(&part.name, &self.categories[category], value);
-                canvas.named("series", &part.name, || canvas.valued(&format!("{words} ({share})"), draw))?;
+                canvas.named("series", &part.name, || canvas.valued(&format!("{words} ({share})"), draw));
             }
             if self.totals_shown && total > 0.0 && frame.y.holds(total) {
                 let place = (centre, frame.y_at(total) - 7.5);
-                canvas.text(place, &number(total), Face::VALUE, INK, HPos::Center)?;
+                canvas.text(place, &number(total), Face::VALUE, INK, HPos::Center);
             }
         }
-        Ok(())
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {

@@ -10,8 +10,8 @@ use super::FigureError;
 /// and is what most browsers will find.
 pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
-/// plotters writes an SVG font size of its own size over 1.24.
-pub(super) const PLOTTERS_SIZE: f64 = 1.24;
+/// plotters measures a font at 1 / 1.24 of the size that it is given.
+const PLOTTERS_SIZE: f64 = 1.24;
 
 static REGISTERED: LazyLock<bool> = LazyLock::new(|| {
     register_font(FAMILY, FontStyle::Normal, dejavu::sans::regular()).is_ok()

@@ -122,7 +122,7 @@ impl Trace {
         rows
     }
 
-    fn draw_phases(&self, canvas: &Canvas, frame: &Frame<'_>, x: Span, top: f64) -> Result<(), FigureError> {
+    fn draw_phases(&self, canvas: &Canvas, frame: &Frame<'_>, x: Span, top: f64) {
         let lines = self.phase_lines(x, frame.rect.width);
         let height = Self::band_height(&lines);
         for (index, (phase, lines)) in self.phases.iter().zip(&lines).enumerate() {
@@ -133,33 +133,20 @@ impl Trace {
             }
             let shade = if index % 2 == 0 { 0.90 } else { 0.96 };
             let band = Rect { left, top, width: right - left, height: frame.rect.bottom() - top };
-            canvas.fill(band, mix(MUTED, WHITE, shade))?;
+            canvas.fill(band, mix(MUTED, WHITE, shade));
             let name = Rect { height, ..band };
-            canvas.fill(name, mix(MUTED, WHITE, shade - 0.1))?;
+            canvas.fill(name, mix(MUTED, WHITE, shade - 0.1));
             let first = top + height / 2.0 - PHASE.line() * (lines.len() as f64 - 1.0) / 2.0;
-            canvas.lines(((left + right) / 2.0, first), lines, PHASE, HPos::Center)?;
+            canvas.lines(((left + right) / 2.0, first), lines, PHASE, HPos::Center);
         }
-        Ok(())
     }
 
-    fn draw_area(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
-        let colour = styles.of(&self.name).colour;
-        // Held inside the frame: the area of what lies outside is not drawn.
-        let inside = |p: &(f64, f64)| {
-            let (x, y) = frame.at(*p);
-            let r = &frame.rect;
-            (x.clamp(r.left, r.right()), y.clamp(r.top, r.bottom()))
-        };
-        let path = steps(&self.memory);
-        let mut area: Vec<(f64, f64)> = path.iter().map(inside).collect();
-        if let (Some(first), Some(last)) = (area.first().copied(), area.last().copied()) {
-            area.extend([(last.0, frame.rect.bottom()), (first.0, frame.rect.bottom())]);
-            canvas.polygon(&area, mix(colour, WHITE, 0.62))?;
-        }
+    fn draw_area(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
+        let (colour, path) = (styles.of(&self.name).colour, steps(&self.memory));
+        canvas.polygon(&frame.area(&path), mix(colour, WHITE, 0.62));
         for piece in frame.clip(&path) {
-            canvas.line(&piece, Pen::new(colour, 1.5))?;
+            canvas.line(&piece, Pen::new(colour, 1.5));
         }
-        Ok(())
     }
 }
 
@@ -198,23 +185,22 @@ impl Plot for Trace {
         (events + bands, shown.map(overhang).fold(0.0, f64::max))
     }
 
-    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) -> Result<(), FigureError> {
-        let Some(x) = frame.x else { return Ok(()) };
+    fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
+        let Some(x) = frame.x else { return };
         let top = frame.rect.top - self.margins(frame.x, frame.rect.width).0;
-        self.draw_phases(canvas, frame, x, top)?;
-        self.draw_area(canvas, frame, styles)?;
+        self.draw_phases(canvas, frame, x, top);
+        self.draw_area(canvas, frame, styles);
         for piece in frame.clip(&self.held_wall()) {
-            canvas.line(&piece, Pen::wall())?;
+            canvas.line(&piece, Pen::wall());
         }
         for (event, row) in
             self.events.iter().zip(self.event_rows(x, frame.rect.width)).filter(|(event, _)| x.holds(event.at))
         {
             let at = frame.x_at(event.at);
             let y = frame.rect.top - 6.0 - EVENT.line() * (row as f64 + 0.5);
-            canvas.line(&[(at, y - 5.0), (at, frame.rect.bottom())], Pen::new(INK, 1.0).dashed(2.0, 2.0))?;
-            canvas.text((at + 4.0, y), &event.label, EVENT, INK, HPos::Left)?;
+            canvas.line(&[(at, y - 5.0), (at, frame.rect.bottom())], Pen::new(INK, 1.0).dashed(2.0, 2.0));
+            canvas.text((at + 4.0, y), &event.label, EVENT, INK, HPos::Left);
         }
-        Ok(())
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
