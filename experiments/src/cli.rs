@@ -131,22 +131,14 @@ fn merge(options: &work::MergeOptions) -> Result<()> {
     }
 }
 
-/// Words that are gone, and what to use instead. The last word is the one that is no longer known; where it is in
+/// Words that are gone => what to use instead. The last word is the one that is no longer known; where it is in
 /// capitals, it stands for any word that is no flag. The words before it are the beginning of the command line.
-const GONE: [(&str, &str); 7] = [
-    ("kernels", "cargo bench -p haversack-kernels"),
-    ("list kernels", "cargo bench -p haversack-kernels"),
-    ("show --where", "polars.read_parquet(\"results.parquet\")"),
-    ("calibrate host", "haversack calibrate probe FILE --as NAME"),
-    ("calibrate --from", "haversack calibrate probe FILE --as NAME"),
-    ("calibrate --table", "haversack show device DEVICE"),
-    ("calibrate DEVICE", "haversack calibrate fit DEVICE"),
-];
+const GONE: &str = include_str!("../texts/gone.txt");
 
 /// The error that says so, where `error` is about something that is gone.
 fn gone(error: &Error, line: &[String]) -> Option<Error> {
     let unknown = unknown(error)?;
-    let (words, instead) = GONE.iter().find(|(words, _)| is_meant(words, unknown, line))?;
+    let (words, instead) = pairs(GONE).find(|(words, _)| is_meant(words, unknown, line))?;
     Some(Error::raw(ErrorKind::InvalidSubcommand, format!("`haversack {words}` is gone: use `{instead}`\n")))
 }
 
@@ -165,17 +157,13 @@ fn is_meant(words: &str, unknown: &str, line: &[String]) -> bool {
     (last == unknown || is_any) && begins.split_whitespace().zip(line).all(|(word, found)| word == found)
 }
 
-/// What Rust says of a number that is none, and what was expected.
-const NUMBERS: [(&str, &str); 8] = [
-    ("number would be zero for non-zero type", "expected a whole number of at least 1"),
-    ("invalid digit found in string", "expected a whole number"),
-    ("cannot parse integer from empty string", "expected a whole number"),
-    ("number too large to fit in target type", "expected a smaller whole number"),
-    ("number too small to fit in target type", "expected a larger whole number"),
-    ("invalid float literal", "expected a number such as 0.5"),
-    ("cannot parse float from empty string", "expected a number such as 0.5"),
-    ("provided string was not `true` or `false`", "expected true or false"),
-];
+/// What stands on the lines of a table, before and behind its arrows.
+fn pairs(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table.lines().filter_map(|line| line.split_once(" => "))
+}
+
+/// What Rust says of a number that is none => what was expected.
+const NUMBERS: &str = include_str!("../texts/numbers.txt");
 
 /// Where an error about an unknown word has it, and what is suggested in its place.
 fn kinds(error: &Error) -> Option<(ContextKind, ContextKind)> {
@@ -205,7 +193,7 @@ fn plainly(mut error: Error) -> Error {
 /// A value that its flag cannot have.
 fn value(error: Error) -> Error {
     let said = error.source().map(ToString::to_string).unwrap_or_default();
-    let Some((_, expected)) = NUMBERS.iter().find(|(known, _)| *known == said) else { return error };
+    let Some((_, expected)) = pairs(NUMBERS).find(|(known, _)| *known == said) else { return error };
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),

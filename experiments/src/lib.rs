@@ -82,6 +82,7 @@ pub mod show_table;
 pub mod simulate;
 pub mod source;
 pub mod sweep;
+mod texts;
 pub mod trace_command;
 pub mod trace_table;
 pub mod train;

@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 use haversack_devices::{Listing, load};
 use haversack_policies::{Entry, registry};
 use haversack_reports::table::three_digits;
-use haversack_reports::{Column, TextTable};
 use haversack_workloads::models::{MODELS, Model, Sample};
 use haversack_workloads::onnx;
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use crate::output::Format;
 use crate::papers::{Reference, catalogue};
 use crate::scenario::InputShape;
+use crate::texts::{headed, text};
 use crate::{CommandError, Result, show};
 
 /// What can be listed.
@@ -86,13 +86,11 @@ pub fn run(options: &ListOptions) -> Result<()> {
         Listed::Operators => onnx::operators().map(operator).collect(),
     };
     rows.sort_by_cached_key(|row| natural(&row.id));
-    options.format.print(|| text(&rows), || rows.iter().map(Row::json).collect())
+    options.format.print(|| lines(&rows), || rows.iter().map(Row::json).collect())
 }
 
-fn text(rows: &[Row]) -> String {
-    let word = Column::left(0).fitted();
-    let middle = rows.iter().any(|row| row.column.is_some()).then(|| Column::right(0).fitted().after(2));
-    let mut table = TextTable::new([word].into_iter().chain(middle).chain([word.after(2)]));
+fn lines(rows: &[Row]) -> String {
+    let mut table = headed(if rows.iter().any(|row| row.column.is_some()) { "¦>¦" } else { "¦" });
     for Row { id, column, about } in rows {
         let middle = column.as_ref().map(|(_, text, _)| text.as_str());
         table.row([id.as_str()].into_iter().chain(middle).chain([about.as_str()]));
@@ -114,8 +112,9 @@ fn parameters(options: &ListOptions, id: &str) -> Result<()> {
         return Err(CommandError::input(format!("only policies have parameters to list; found '{id}' after {what}")));
     }
     let entry = registry::find(id)?;
-    let json = || entry.parameters.iter().map(show::parameter_json).collect();
-    options.format.print(|| show::parameters(entry), json)
+    let parameters = || show::parameters(entry);
+    let all = || json!({ "policy": entry.id, "parameters": parameters() });
+    options.format.print(|| text(include_str!("../texts/parameters.txt"), &all()), parameters)
 }
 
 fn devices() -> Result<Vec<Row>> {

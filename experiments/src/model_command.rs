@@ -1,15 +1,14 @@
 //! `haversack model`: what a network weighs, as PyTorch's tools count it.
 
-use std::fmt::Write as _;
-
 use clap::Args;
-use haversack_workloads::counts::{Counts, count};
+use haversack_workloads::counts::count;
 use haversack_workloads::lowering::node_counts;
 use haversack_workloads::{Network, Variant};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, join, note};
 use crate::scenario::{Fault, InputShape, LARGEST_BATCH, Origin, ScenarioError, workload};
+use crate::texts::text;
 use crate::{CommandError, Key, Result};
 
 /// What `model` is asked for.
@@ -63,16 +62,17 @@ pub fn run(options: &ModelOptions) -> Result<()> {
     if overflows(&network, samples) {
         return Err(CommandError::input(format!("{samples} samples of {model} are more than can be counted")));
     }
-    let counts = count(&network, samples);
-    let nodes = node_counts(&network)?;
-    match options.format {
-        Format::Json => print_json(&to_json(&network, &counts, nodes)?),
-        Format::Text => {
-            let shape = input.or_else(|| workload::own_input(model));
-            let shape = shape.map_or_else(String::new, |shape| format!(", input {shape}"));
-            print(&text(&format!("{model}, batch {samples}{shape}"), &counts, nodes))
-        }
-    }
+    let nodes = Variant::ALL.iter().zip(node_counts(&network)?).map(|(variant, nodes)| (variant.id(), nodes));
+    let mut answer = json!(count(&network, samples));
+    answer["missing_parameters"] = json!(network.missing);
+    answer["co_nodes"] = nodes.map(|(variant, nodes)| (variant.to_owned(), json!(nodes))).collect::<Map<_, _>>().into();
+    let text = || {
+        let shape = input.or_else(|| workload::own_input(model)).map(|shape| shape.to_string());
+        let mut all = answer.clone();
+        join(&mut all, json!({ "model": model, "samples": samples, "shape": shape }));
+        text(include_str!("../texts/model.txt"), &all)
+    };
+    options.format.print(text, || answer.clone())
 }
 
 /// Whether any figure could pass what an integer holds.
@@ -83,34 +83,4 @@ fn overflows(network: &Network, samples: u64) -> bool {
     let flops: u128 = network.nodes.iter().map(|node| 3 * of(node.flops)).sum();
     let bytes: u128 = network.storages.iter().map(|storage| of(storage.bytes)).sum();
     flops.max(bytes) > u128::from(u64::MAX >> 4)
-}
-
-fn to_json(network: &Network, counts: &Counts, nodes: [u64; 4]) -> Result<Value> {
-    let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| (variant.id().to_owned(), json!(nodes)));
-    let mut value = serde_json::to_value(counts).map_err(CommandError::failed)?;
-    value["missing_parameters"] = json!(network.missing);
-    value["co_nodes"] = variants.collect::<Map<String, Value>>().into();
-    Ok(value)
-}
-
-fn text(title: &str, counts: &Counts, nodes: [u64; 4]) -> String {
-    let bytes = |bytes: u64| haversack_devices::units::Bytes(bytes).to_string();
-    let flops = |flops: u64| format!("{:.3} GFLOP", flops as f64 * 1e-9);
-    let rows = [
-        ("parameters", format!("{} ({} trained)", counts.parameters, counts.trainable_parameters)),
-        ("parameter memory", bytes(counts.parameter_bytes)),
-        ("forward", flops(counts.forward_flops)),
-        ("forward and backward", flops(counts.training_flops)),
-        ("saved for backward", format!("{} in {} tensors", bytes(counts.saved_bytes), counts.saved_tensors)),
-        ("  made in forward", bytes(counts.saved_act_bytes)),
-        ("  the largest", bytes(counts.largest_saved_bytes)),
-    ];
-    let mut text = format!("{title}\n\n");
-    for (name, value) in rows {
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "{name:22}{value}");
-    }
-    let variants = Variant::ALL.iter().zip(nodes).map(|(variant, nodes)| format!("{} {nodes}", variant.id()));
-    let _ = writeln!(text, "{:22}{}", "computable operations", variants.collect::<Vec<_>>().join(", "));
-    text
 }

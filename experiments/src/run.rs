@@ -68,13 +68,8 @@ impl Plan {
 
     /// The budgets in bytes, as results show them.
     pub fn budget_bytes(&self) -> BudgetBytes {
-        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
-        BudgetBytes {
-            memory: bytes(self.budgets.memory),
-            reference: bytes(self.references.memory),
-            activations: bytes(self.budgets.activations),
-            activation_reference: bytes(self.references.activations),
-        }
+        let (budgets, references) = (&self.budgets, &self.references);
+        [budgets.memory, references.memory, budgets.activations, references.activations]
     }
 
     /// The same run under a policy that a program has brought. The scenario's own, for which it was planned, has said which

@@ -13,12 +13,12 @@ use haversack_devices::text::hint;
 use haversack_devices::{Bytes, ensure};
 use haversack_reports::frame::{read_parquet, texts};
 use haversack_reports::table::three_digits;
-use haversack_reports::text_table::{self, TextTable};
 use polars::prelude::DataType;
 use serde_json::{Map, Value, json};
 
 use crate::output::{Format, print};
 use crate::sweep::{RESULTS, is_unfinished};
+use crate::texts::headed;
 use crate::work::command_of;
 use crate::{CommandError, Key, Result};
 
@@ -210,13 +210,9 @@ impl Table {
     /// The rows of `cut`, the first of `rows`, for people.
     fn text(&self, rows: &[usize], cut: &[usize], sorted_by: Option<usize>) -> String {
         let shown = self.shown(rows, sorted_by);
-        let layout = shown.iter().enumerate().map(|(at, place)| {
-            let is_numbers = self.columns[*place].is_numbers;
-            let column = if is_numbers { text_table::Column::right(0) } else { text_table::Column::left(0) };
-            column.fitted().after(if at == 0 { 0 } else { 2 })
-        });
-        let mut table = TextTable::new(layout);
-        table.row(shown.iter().map(|place| self.columns[*place].heading()));
+        let name = |column: &Column| format!("{}{}", if column.is_numbers { ">" } else { "" }, column.heading());
+        let names: Vec<String> = shown.iter().map(|place| name(&self.columns[*place])).collect();
+        let mut table = headed(&names.join("¦"));
         for row in cut {
             table.row(shown.iter().map(|place| self.columns[*place].text(*row)));
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::{Bytes, Nanos, OperatorKind};
-use haversack_reports::{Column, TextTable, write_atomically};
+use haversack_reports::write_atomically;
 use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, RunError, Wall};
 use haversack_workloads::TrainingGraph;
 use serde_json::{Map, Value, json};
@@ -17,6 +17,7 @@ use crate::output::{Format, Plot, note, print, print_json, warn};
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
+use crate::texts::headed;
 use crate::{Cache, CommandError, Plan};
 
 /// What `simulate` is asked for.
@@ -256,7 +257,7 @@ impl Simulation {
             Ended::Ran(simulated) => {
                 let plan = &simulated.plan;
                 let baseline = if plan.is_baseline() { None } else { Some(plan.baseline_time(cache)) };
-                simulated.to_text(baseline.as_ref())
+                simulated.to_text(Value::Object(self.to_json()), baseline.as_ref())
             }
         }
     }
@@ -332,11 +333,8 @@ impl Longest {
 /// The operators as a table.
 fn longest_table(longest: &[Longest]) -> String {
     let unit = Unit::of_times(longest.first().map_or(Nanos::ZERO, |first| first.time));
-    let words = Column::left(0).fitted();
-    let numbers = Column::right(0).fitted().after(2);
-    let columns = [words, words.after(2), words.after(2), numbers, numbers, numbers, words.after(2)];
-    let mut table = TextTable::new(columns).indented(2);
-    table.row(["operator", "kind", "phase", "times", unit.symbol, "share", "bound by"]);
+    let header = format!("operator¦kind¦phase¦>times¦>{}¦>share¦bound by", unit.symbol);
+    let mut table = headed(&header).indented(2);
     for Longest { name, kind, phase, times, time, share, bound_by } in longest {
         let (times, time) = (times.to_string(), unit.number(time.0 as f64));
         table.row([name, kind.name(), *phase, &times, &time, &percent(*share), *bound_by]);

@@ -62,7 +62,7 @@ impl FromArgMatches for ScenarioFlags {
 impl Args for ScenarioFlags {
     fn augment_args(command: Command) -> Command {
         Key::ALL.into_iter().fold(command, |command, key| {
-            let (value, about) = key.about();
+            let [value, about] = key.about();
             let action = if key.is_table() { ArgAction::Append } else { ArgAction::Set };
             let argument = Arg::new(key.name());
             let argument = match key.takes() {

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use haversack_devices::{Calibrated, ConstantEntry, Kind, Schema};
-use haversack_reports::table::shortest;
 use serde_json::{Value, json};
 
-use super::{fact, paragraph, table};
 use crate::calibrate::{left_out, observation};
 use crate::papers::catalogue::{Entry, entries};
 use crate::papers::summary::{COLUMNS, Tally, tallies};
@@ -49,40 +47,10 @@ impl Belief {
         Ok(Self { entries, kinds, rows, observed })
     }
 
-    pub(super) fn text(&self) -> String {
-        let counted = |kind: Kind| format!("{} {}", self.kinds.get(&kind).unwrap_or(&0), word(kind));
-        let kinds = [Kind::Measured, Kind::Fitted, Kind::Datasheet, Kind::Estimated].map(counted);
-        let mut text = format!("\n{}", fact("constants", &format!("{}: {}", self.entries.len(), kinds.join(", "))));
-        text += &self.believed();
-        for kind in [Kind::Fitted, Kind::Estimated] {
-            let of_kind = self.entries.iter().filter(|entry| entry.kind == kind);
-            let row = |entry: &ConstantEntry| {
-                vec![entry.name.clone(), plain(entry.value), entry.unit.to_owned(), entry.source.clone()]
-            };
-            let mut rows: Vec<Vec<String>> = of_kind.map(row).collect();
-            rows.sort();
-            if !rows.is_empty() {
-                text += &format!(
-                    "\n{}\n{}",
-                    word(kind),
-                    table(&["constant", "value", "unit", "source"], |at| at == 1, rows)
-                );
-            }
-        }
-        text
-    }
-
-    /// Which rows of the papers rest on the calibration, and how they came out.
-    fn believed(&self) -> String {
-        let mut text = String::new();
-        if !self.observed.is_empty() {
-            text += &fact("fits that rest on it", &self.observed.join("; "));
-        }
-        if self.rows.is_empty() {
-            return text + &fact("rows of the papers", "none: no row of a paper has ever checked it");
-        }
-        text += "\nrows of the papers that rest on it\n";
-        text + &table(&COLUMNS, |at| at > 1, self.rows.iter().map(|tally| tally.figures().to_vec()).collect())
+    /// What the template `belief.txt` has beside the answer.
+    pub(super) fn figures(&self) -> Value {
+        let figures: Vec<_> = self.rows.iter().map(Tally::figures).collect();
+        json!({ "columns": COLUMNS, "figures": figures })
     }
 
     pub(super) fn json(&self) -> Value {
@@ -103,37 +71,6 @@ fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>> {
         })
     };
     Ok(cells.into_iter().filter(rests).collect())
-}
-
-/// A number as somebody wrote it into the file, before it was converted there and back.
-fn plain(value: f64) -> String {
-    shortest(format!("{value:.9e}").parse().unwrap_or(value))
-}
-
-/// How a constant is known, as people say it.
-const fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Datasheet => "from data sheets",
-        Kind::Measured => "measured",
-        Kind::Fitted => "fitted",
-        Kind::Estimated => "estimated",
-    }
-}
-
-/// Where a calibration stands, and what it overrides.
-pub(super) fn place<T>(calibrated: &Calibrated<T>) -> String {
-    let base = if calibrated.bases.is_empty() {
-        String::new()
-    } else {
-        format!(", over {}", calibrated.bases.join(", over "))
-    };
-    fact("file", &format!("{}{base}", calibrated.file))
-}
-
-/// A calibration's name and its remark.
-pub(super) fn heading(id: &str, name: &str, remark: Option<&str>) -> String {
-    let remark = remark.map_or_else(String::new, |remark| paragraph(remark, 0));
-    format!("{id}: {name}\n{remark}\n")
 }
 
 /// The processors for which `stack` has kernels and that `has` says there are.

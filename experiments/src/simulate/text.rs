@@ -5,14 +5,17 @@ use std::fmt::Write as _;
 use haversack_devices::{Bytes, ConstantEntry, GpuConstants, Nanos, Precision, Processor};
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
-use haversack_training::{PeakReport, PhoneReport, Stalls, TrainerKill, Wall};
+use haversack_training::{PhoneReport, Stalls, TrainerKill, Wall};
 use haversack_workloads::Node;
+use serde_json::{Value, json};
 
 use super::{Simulated, longest_table};
 use crate::checked::doubt;
+use crate::output::join;
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
-use crate::scenario::{Budget, BudgetReference, Cell, Key, size_text, workload};
+use crate::scenario::{size_text, workload};
+use crate::texts;
 
 /// The share of a peak below which a run says what keeps it there.
 const LITTLE: f64 = 0.05;
@@ -22,79 +25,25 @@ const BAR: f64 = 40.0;
 const WRITTEN_OUT: usize = 12;
 
 impl Simulated {
-    /// The run in text; `baseline` is what it is compared with, `None` if it is the baseline itself.
-    pub(super) fn to_text(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
-        let precision = self.plan.arithmetic();
-        let mut text = self.heading(precision);
-        let (times, memory) = (self.times() + &self.against(baseline), self.memory());
-        // Writing to a text cannot fail.
-        let _ = write!(text, "\n{times}\n{memory}\n{}\n{}", self.breakdown(), self.bounds(precision));
-        if let Some(phone) = &self.record.phone {
-            let _ = write!(text, "\n{}", Self::phone(phone));
-            text.extend(self.record.track.as_ref().map(super::phone::killed));
-        }
-        if let Some(peak) = &self.record.peak {
-            let _ = write!(text, "\n{}", explain(peak));
-        }
-        if let Some(bytes) = self.least_memory {
-            let _ = writeln!(text, "\nleast memory budget  {bytes} (--memory-budget {})", size_text(bytes));
-        }
-        if let Some(doubt) = doubt(&self.plan) {
-            let _ = writeln!(text, "\nnote: {doubt}");
-        }
-        text
-    }
-
-    fn heading(&self, precision: Precision) -> String {
-        let (scenario, device) = (self.plan.scenario(), &self.plan.resolved.device.constants);
-        let value = |key: Key| match scenario.cell(key) {
-            Cell::Text(text) => text.unwrap_or_default(),
-            _ => String::new(),
-        };
-        let graph = scenario.graph.map_or_else(String::new, |_| format!(", graph {}", value(Key::Graph)));
-        let set: Vec<String> = scenario.set.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let set = if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
-        let input = scenario.input.as_ref().map_or_else(String::new, |input| format!(" ({input})"));
-        format!(
-            "{}{input}, batch {}, on {} ({}, {}) under {}\npolicy {}{set}{graph}, {}, {}\n",
-            workload::called(&scenario.model),
-            scenario.batch,
-            scenario.device,
-            device.name,
-            device.soc,
-            value(Key::Stack),
-            scenario.policy,
-            precision,
-            value(Key::Optimizer),
-        )
-    }
-
-    fn times(&self) -> String {
-        let record = &self.record;
-        let mut text = row(
-            "iteration",
-            &format!("{}, {} samples/s", quantities::time(record.iteration), three_digits(record.samples_per_second())),
-        );
-        for (name, time) in
-            [("  forward", record.forward), ("  backward", record.backward), ("  update", record.update)]
-        {
-            text += &row(name, &quantities::time(time));
-        }
-        if let Some(budget) = self.plan.budgets.time {
-            let verdict = if record.iteration > budget { "missed" } else { "met" };
-            text += &row("  time budget", &format!("{}, {verdict}", quantities::time(budget)));
-        }
-        let parts = &record.micro_batches;
-        let sizes: Vec<String> = parts.iter().map(u64::to_string).collect();
-        let sizes = if parts.len() > WRITTEN_OUT {
-            let ends = (parts.iter().min().unwrap_or(&0), parts.iter().max().unwrap_or(&0));
-            format!("{} of {} to {} samples", parts.len(), ends.0, ends.1)
-        } else {
-            format!("{} ({})", parts.len(), sizes.join(" + "))
-        };
-        text += &row("micro-batches", &sizes);
-        text += &row("energy", &format!("{} J", three_digits(record.energy.0)));
-        text
+    /// The run in text, of which `answer` is for programs; `baseline` is what it is compared with, `None` if it is the baseline
+    /// itself.
+    pub(super) fn to_text(&self, mut answer: Value, baseline: Option<&Result<Nanos, PlanError>>) -> String {
+        let (plan, device) = (&self.plan, &self.plan.resolved.device.constants);
+        let precision = plan.arithmetic();
+        let of_phone = self.record.phone.as_ref().map(|phone| {
+            Self::phone(phone) + &self.record.track.as_ref().map(super::phone::killed).unwrap_or_default()
+        });
+        let more = json!({
+            "model": workload::called(&plan.scenario().model),
+            "name": device.name, "soc": device.soc, "default_stack": device.default_stack,
+            "precision": precision.to_string(), "against": self.against(baseline),
+            "time_budget_s": plan.budgets.time.map(Nanos::seconds),
+            "is_missed": plan.budgets.time.is_some_and(|budget| self.record.iteration > budget),
+            "walls": self.walls(), "breakdown": self.breakdown(), "bounds": self.bounds(precision), "of_phone": of_phone,
+            "least": self.least_memory.map(size_text), "doubt": doubt(plan),
+        });
+        join(&mut answer, more);
+        texts::text(include_str!("../../texts/simulate.txt"), &answer)
     }
 
     /// The run beside its baseline, in a sentence.
@@ -103,11 +52,11 @@ impl Simulated {
         let precision = if own == of_baseline { String::new() } else { format!(", {of_baseline}") };
         let name = format!("baseline (policy original, no budget{precision})");
         match baseline {
-            None => format!("{name}: this run\n"),
-            Some(Err(error)) => format!("{name}: does not run here: {error}\n"),
+            None => format!("{name}: this run"),
+            Some(Err(error)) => format!("{name}: does not run here: {error}"),
             Some(Ok(time)) => {
                 let times = three_digits(share(self.record.iteration, *time));
-                format!("{name}: {}; this run takes {times} times as long\n", quantities::time(*time))
+                format!("{name}: {}; this run takes {times} times as long", quantities::time(*time))
             }
         }
     }
@@ -181,40 +130,11 @@ impl Simulated {
         names.iter().find_map(|name| entries.iter().find(|entry| entry.name == *name)).cloned()
     }
 
-    fn memory(&self) -> String {
-        let record = &self.record;
-        let [peak, growth, reserved] = [record.peak_memory, record.peak_growth, record.reserved].map(quantities::size);
-        let mut text = row("peak memory", &peak);
-        text += &row("  above its start", &format!("{growth}, where weights and samples are there"));
-        text += &row("  reserved", &format!("{reserved}, by the allocator"));
-        let (scenario, budgets, references) = (self.plan.scenario(), &self.plan.budgets, &self.plan.references);
-        let budgets = [
-            ("  memory budget", budgets.memory, scenario.memory_budget, references.memory, "original needs"),
-            (
-                "  activation budget",
-                budgets.activations,
-                scenario.activation_budget,
-                references.activations,
-                "original saves",
-            ),
-        ];
-        for (name, bytes, given, reference, whole) in budgets {
-            if let Some(bytes) = bytes {
-                let share = match (given, reference) {
-                    (Some(percent @ Budget::Percent(_)), Some(reference)) => {
-                        let reference = quantities::size(reference);
-                        format!(", {percent} of the {reference} that {whole} ({})", self.reference())
-                    }
-                    _ => String::new(),
-                };
-                text += &row(name, &format!("{}{share}", quantities::size(bytes)));
-            }
-        }
+    /// How the budgets change during the run.
+    fn walls(&self) -> String {
         let budgets = &self.plan.budgets;
-        text += &walls("budget", budgets.memory, &budgets.walls);
-        text += &self.trace();
-        text += &walls("budget of saved tensors", budgets.activations, &budgets.activation_walls);
-        text
+        let of_activations = walls("budget of saved tensors", budgets.activations, &budgets.activation_walls);
+        walls("budget", budgets.memory, &budgets.walls) + &self.trace() + &of_activations
     }
 
     /// The budgets of the trace: each, or their range where they are many.
@@ -228,17 +148,6 @@ impl Simulated {
         let sizes = || traced.iter().map(|wall| wall.memory);
         let [least, most] = [sizes().min(), sizes().max()].map(|size| quantities::size(size.unwrap_or_default()));
         format!("  budget of the trace: {} values from {least} to {most}\n", traced.len())
-    }
-
-    /// How `original` runs that percentages are of.
-    fn reference(&self) -> String {
-        let (scenario, stack) = (self.plan.scenario(), &self.plan.resolved.device.constants.default_stack);
-        match scenario.budget_reference {
-            BudgetReference::StackDefault => format!("fp32, stack {stack}"),
-            BudgetReference::Own => {
-                format!("{}, stack {}", scenario.precision, scenario.stack.as_ref().unwrap_or(stack))
-            }
-        }
     }
 
     /// What the phone's kernel saw.
@@ -292,18 +201,6 @@ impl Simulated {
         }
         text
     }
-}
-
-fn explain(peak: &PeakReport) -> String {
-    let mut text = format!(
-        "at the peak, {} runs with a micro-batch of {}; the largest tensors are\n",
-        peak.node, peak.micro_batch
-    );
-    let width = peak.largest.iter().map(|held| held.name.chars().count()).max().unwrap_or(0);
-    for held in &peak.largest {
-        let _ = writeln!(text, "  {:width$}  {:>10}  {}", held.name, held.bytes.to_string(), held.hold);
-    }
-    text
 }
 
 fn row(name: &str, value: &str) -> String {

@@ -303,7 +303,7 @@ fn field_name(key: Key, field: &Field) -> String {
 /// The entries of a key's table with their values.
 fn entries(document: &Document, key: Key, field: &Field) -> Result<Vec<Entry>, ScenarioError> {
     let Item::Table(entries) = &field.item else {
-        let expected = if let Takes::Table { file, .. } = key.takes() { file } else { "one value" };
+        let expected = if let Takes::Table { file, .. } = key.takes() { file.as_str() } else { "one value" };
         let fault = Fault::Refused(format!("expected {expected}"));
         return Err(ScenarioError::new(document.origin(field.line), key.name(), fault));
     };

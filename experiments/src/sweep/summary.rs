@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 
 use haversack_reports::pareto::{fair_front, front};
 use haversack_reports::table::three_digits;
-use haversack_reports::{
-    Axis, BOTH_MINIMISED, Column, Figure, FigureError, Front, Panel, Rendered, Sense, Senses, TextTable,
-};
+use haversack_reports::{Axis, BOTH_MINIMISED, Figure, FigureError, Front, Panel, Rendered, Sense, Senses};
 use haversack_training::FidelityClass;
 use indexmap::IndexSet;
 use indicatif::HumanCount;
@@ -22,6 +20,7 @@ use crate::Key;
 use crate::progress::word;
 use crate::quantities::{cut, more, range};
 use crate::run::Status;
+use crate::texts::headed;
 use crate::work::RECORD;
 
 /// Rows of the table, at most.
@@ -78,20 +77,8 @@ fn ranked(cloud: &Cloud) -> Vec<(&Reached, usize)> {
 
 /// A row for each policy, as many of each picture as there is room for.
 fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
-    let (word, number) = (Column::left(0).fitted().after(2), Column::right(0).fitted().after(2));
-    let name = Column::left(0).fitted();
-    let mut table = TextTable::new([name, word, word, number, number, number, number, number, number]);
-    table.row([
-        "device",
-        "model",
-        "policy",
-        "ok",
-        "samples/s",
-        "iteration (s)",
-        "memory (MB)",
-        "least memory (MB)",
-        "on the front",
-    ]);
+    let mut table =
+        headed("device¦model¦policy¦>ok¦>samples/s¦>iteration (s)¦>memory (MB)¦>least memory (MB)¦>on the front");
     let rows: usize = clouds.iter().map(|(_, ranked)| ranked.len()).sum();
     let each = if rows > ROWS { (ROWS / clouds.len().max(1)).max(1) } else { rows };
     let mut shown = 0;
@@ -167,11 +154,7 @@ const NAMES: usize = 8;
 pub(super) fn dry_run(options: &SweepOptions, specification: &Specification, unsupported: u64) -> String {
     let axes = specification.axes();
     let mut text = format!("{} runs\n\n", HumanCount(specification.runs()));
-    let mut table = TextTable::new([
-        Column::left(0).fitted(),
-        Column::right(0).fitted().after(2),
-        Column::left(0).fitted().after(2),
-    ]);
+    let mut table = headed("¦>¦");
     for (key, values) in &axes {
         table.row([key.name().to_owned(), HumanCount(values.len() as u64).to_string(), values_in_words(values)]);
     }

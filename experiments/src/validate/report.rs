@@ -1,7 +1,7 @@
 //! How far off the rows of a set are: by quantity and role, row by row, and as a picture.
 
 use haversack_reports::table::three_digits;
-use haversack_reports::{Axis, Column, Figure, Lines, Panel, Series, Stroke, Table, TextTable, WidthError};
+use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke, Table, WidthError};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
@@ -9,8 +9,9 @@ use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
 use super::answer::Answer;
 use crate::measured_set::{Row, Set};
 use crate::papers::reference::Role;
-use crate::quantities::{counted, mean, median, percent, range};
+use crate::quantities::{counted, mean, median, range};
 use crate::reproduce::Cells;
+use crate::texts::{headed, text};
 
 /// A set and what the simulator says of it.
 pub(super) struct Report {
@@ -119,37 +120,14 @@ impl Report {
 
     /// For people: a line a quantity and role, and what has no answer.
     pub(super) fn text(&self) -> String {
-        let Set { name, title, source, rows, .. } = &self.set;
-        let head = format!("{name}: {title}\n  from {source}\n");
-        if rows.is_empty() {
-            return format!("{head}  no row\n");
-        }
-        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
-        let columns = [words, words.after(2), numbers, numbers, numbers, numbers, numbers, words.after(2)];
-        let mut table = TextTable::new(columns).indented(2);
-        table.row(["quantity", "role", "rows", "mean off", "median", "bias", "rank", "farthest off"]);
-        for tally in self.tallies() {
-            let [mean_error, median_error, bias] = tally.errors();
-            let bias = bias.map_or_else(String::new, |bias| {
-                format!("{}{}", if bias < 0.0 { "-" } else { "+" }, percent(bias.abs()))
-            });
-            let farthest = match tally.farthest() {
-                Some(farthest) => farthest.words(),
-                None if tally.role == Role::Withheld => "predicted".to_owned(),
-                None => String::new(),
-            };
-            table.row([
-                tally.quantity.clone(),
-                tally.role.to_string(),
-                tally.rows.to_string(),
-                mean_error.map(percent).unwrap_or_default(),
-                median_error.map(percent).unwrap_or_default(),
-                bias,
-                tally.rank().map(|rank| format!("{rank:.2}")).unwrap_or_default(),
-                farthest,
-            ]);
-        }
-        format!("{head}{table}{}", self.unanswered())
+        let farthest = |tally: &Tally<'_>| match tally.farthest() {
+            Some(farthest) => farthest.words(),
+            None if tally.role == Role::Withheld => "predicted".to_owned(),
+            None => String::new(),
+        };
+        let mut answer = self.json();
+        answer["farthest"] = self.tallies().iter().map(farthest).collect();
+        text(include_str!("../../texts/validate.txt"), &answer) + &self.unanswered()
     }
 
     /// The reasons of rows without an answer, each once.
@@ -270,8 +248,7 @@ pub(super) fn about(set: &Set) -> Value {
 
 /// The sets, a line each.
 pub(super) fn list(sets: &[Set]) -> String {
-    let mut table =
-        TextTable::new([Column::left(0).fitted(), Column::left(0).fitted().after(2), Column::left(0).after(2)]);
+    let mut table = headed("¦¦");
     for Set { name, title, rows, .. } in sets {
         let of = |role: Role| rows.iter().filter(|row| row.role == role).count();
         let roles = Role::ALL.map(|role| format!("{} {role}", of(role))).join(", ");
