@@ -125,7 +125,7 @@ mod tests {
     use super::{Variant, computable, group};
     use crate::counts::count;
     use crate::models::{self, MODELS};
-    use crate::network::Network;
+    use crate::network::{Initial, Network};
     use crate::operator::Window;
     use crate::shape::Extent;
     use crate::training_graph::{Phase, Role, Tensor, TensorId};
@@ -314,10 +314,10 @@ mod tests {
         let x = n.input(&[4, 6, 6]);
         let x = n.convolution("conv", x, 8, Window::square(3, 1, 1), 1, false).unwrap();
         let gate = n.adaptive_average_pool("pool", x, 1).unwrap();
-        let frozen = n.parameter_of("frozen", 64, false);
+        let frozen = n.weight("frozen", &[64], Initial::Constant(0.0), false);
         let gate = n.convolution_with("squeeze", gate, 8, Window::square(1, 1, 0), 1, frozen, None).unwrap();
         let x = n.mul("gate", x, gate).unwrap();
-        let frozen = n.parameter_of("frozen_depthwise", 72, false);
+        let frozen = n.weight("frozen_depthwise", &[72], Initial::Constant(0.0), false);
         let x = n.convolution_with("depthwise", x, 8, Window::square(3, 1, 1), 8, frozen, None).unwrap();
         let x = n.flatten("flatten", x).unwrap();
         let x = n.linear("linear", x, 3, true).unwrap();

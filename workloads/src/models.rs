@@ -1,46 +1,28 @@
-//! The built-in models, each a function that builds its network operator by operator.
+//! The built-in models: their names, the shapes that they take, and how their networks are built.
 //!
-//! Here are their names and the shapes that they take; the modules below hold the networks, a family each.
+//! `networks/models.toml` lists them, and templates beside it say what their networks are, a family each.
 
-mod bert;
-mod blocks;
-mod gpt2;
-mod inception;
-mod mobile;
-mod residual;
-mod small;
-mod swin;
-mod transformer;
-mod vgg;
+mod text;
+mod width;
+
+use std::sync::LazyLock;
 
 use haversack_devices::ensure;
-use haversack_devices::text::{nearest, question_or};
+use haversack_devices::text::{nearest, question_or, read_toml};
+use serde::{Deserialize, Deserializer};
 
-use self::Build::{Alone, MobileNet, OnlyFull, ResNet, Vgg, VggForCifar};
-use self::bert::{ALBERT_BASE, BERT_BASE, BERT_SMALL, Encoder, ROBERTA_BASE_LORA, TRANSFORMER1, TRANSFORMER2_LORA};
-use self::inception::inception_v3;
-use self::mobile::{MOBILENET_V2, SLIM, shufflenet_v2, squeezenet1_1};
-use self::residual::{
-    RESNET8_CIFAR, RESNET18, RESNET18_CIFAR, RESNET20_CIFAR, RESNET34, RESNET34_CIFAR, RESNET50, RESNET50_V1,
-    densenet121,
-};
-use self::small::{bag_of_tokens, lenet5, logistic, mlp};
-use self::swin::swin_t;
-use self::vgg::{VGG11, VGG16, VGG19, vgg_small};
 use crate::{Network, WorkloadError};
 
-pub use self::blocks::Width;
+pub use self::width::Width;
 
 /// The largest side of an image, so that no count overflows.
 const LARGEST_SIDE: u64 = 8192;
 /// The most channels of an image.
 const MOST_CHANNELS: u64 = 1024;
 
-/// What a builder of a network yields.
-type Built<T = ()> = Result<T, WorkloadError>;
-
 /// What one sample of a model is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sample {
     /// An image.
     Image {
@@ -91,16 +73,23 @@ impl Sample {
 }
 
 /// A built-in model.
+#[derive(Deserialize)]
 pub struct Model {
     /// Its id on the command line.
-    pub id: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub id: Words,
     /// One line for people, with the source of its definition.
-    pub about: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub about: Words,
     /// What it is trained on.
     pub sample: Sample,
     /// The classes that it tells apart unless other ones are asked for; `None` if it predicts tokens.
     pub classes: Option<u64>,
-    build: Build,
+    /// Whether its hidden layers can be narrower.
+    #[serde(default)]
+    narrows: bool,
+    /// The macro that writes its network, with what tells it from others of its family.
+    network: String,
 }
 
 impl Model {
@@ -119,8 +108,10 @@ impl Model {
         };
         ensure!(self.sample.accepts(shape), refuse("does not fit"));
         let classes = self.classes_of(classes)?;
+        let message = "it has no narrower form".to_owned();
+        ensure!(self.narrows || width == Width::FULL, WorkloadError::Input { model: name.to_owned(), message });
         let mut network = Network::new(name);
-        match self.build.build(&mut network, shape, classes, width) {
+        match text::build(&mut network, &self.network, shape, classes, width) {
             Ok(()) => Ok(network),
             // With the right rank, only a window that is larger than what is left can fail.
             Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),
@@ -142,195 +133,27 @@ impl Model {
     }
 }
 
-/// The family of a network, and what tells it from its sisters.
-enum Build {
-    ResNet(&'static residual::ResNet),
-    MobileNet(&'static mobile::MobileNet),
-    Vgg(vgg::Stages),
-    /// With one dense layer, and with batch normalisation or without.
-    VggForCifar(vgg::Stages, bool),
-    Classifier(&'static Encoder),
-    MaskedLanguageModel(&'static Encoder),
-    /// By itself.
-    Alone(fn(&mut Network, &[u64], u64, Width) -> Built),
-    /// By itself, without a narrower form.
-    OnlyFull(fn(&mut Network, &[u64], u64) -> Built),
-}
-
-impl Build {
-    /// Builds a network for samples of a shape and a number of classes, with hidden layers of a width.
-    fn build(&self, n: &mut Network, input: &[u64], classes: u64, width: Width) -> Built {
-        match *self {
-            Self::ResNet(family) => residual::build(n, input, classes, width, family),
-            Self::MobileNet(family) => mobile::build(n, input, classes, width, family),
-            Self::Vgg(stages) => vgg::imagenet(n, input, classes, width, stages),
-            Self::VggForCifar(stages, norm) => vgg::cifar(n, input, classes, width, stages, norm),
-            Self::Classifier(encoder) => bert::classifier(n, input, classes, &encoder.narrowed(width)),
-            Self::MaskedLanguageModel(encoder) => bert::masked_language_model(n, input, &encoder.narrowed(width)),
-            Self::Alone(build) => build(n, input, classes, width),
-            Self::OnlyFull(build) if width == Width::FULL => build(n, input, classes),
-            Self::OnlyFull(_) => {
-                let message = "it has no narrower form".to_owned();
-                Err(WorkloadError::Input { model: n.name.clone(), message })
-            }
-        }
-    }
-}
-
-const fn image(id: &'static str, about: &'static str, own: [u64; 3], classes: u64, build: Build) -> Model {
-    Model { id, about, sample: Sample::Image { own }, classes: Some(classes), build }
-}
-
-const fn imagenet(id: &'static str, about: &'static str, build: Build) -> Model {
-    image(id, about, [3, 224, 224], 1000, build)
-}
-
-const fn cifar(id: &'static str, about: &'static str, build: Build) -> Model {
-    image(id, about, [3, 32, 32], 10, build)
-}
-
-/// A text model of two labels.
-const fn text(id: &'static str, about: &'static str, tokens: u64, encoder: &'static Encoder) -> Model {
-    let sample = Sample::Tokens { own: [tokens], least: 1, most: encoder.positions };
-    Model { id, about, sample, classes: Some(2), build: Build::Classifier(encoder) }
-}
-
-/// A text model that fills in every token.
-const fn masked(id: &'static str, about: &'static str, tokens: u64, encoder: &'static Encoder) -> Model {
-    Model { classes: None, build: Build::MaskedLanguageModel(encoder), ..text(id, about, tokens, encoder) }
-}
-
 /// The most classes that can be asked for.
 const MOST_CLASSES: u64 = 1 << 20;
 
+/// The file of the built-in models.
+#[derive(Deserialize)]
+struct Models {
+    model: Vec<Model>,
+}
+
 /// All built-in models, in the order in which they are listed.
-pub const MODELS: &[Model] = &[
-    image(
-        "lenet5",
-        "LeNet-5 with ReLU and max-pooling, 62 classes (LeCun et al., 1998)",
-        [1, 28, 28],
-        62,
-        Alone(lenet5),
-    ),
-    imagenet("resnet18", "ResNet-18 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET18)),
-    cifar("resnet18-cifar", "ResNet-18 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", ResNet(&RESNET18_CIFAR)),
-    imagenet("resnet34", "ResNet-34 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET34)),
-    cifar("resnet34-cifar", "ResNet-34 with a 3x3 stem, 10 classes (He et al., CVPR 2016)", ResNet(&RESNET34_CIFAR)),
-    imagenet("resnet50", "ResNet-50 as torchvision builds it (He et al., CVPR 2016)", ResNet(&RESNET50)),
-    imagenet(
-        "resnet50-v1",
-        "ResNet-50 that halves maps in the first convolution of a block, as published (2016)",
-        ResNet(&RESNET50_V1),
-    ),
-    imagenet("densenet121", "DenseNet-121, not memory-efficient (Huang et al., CVPR 2017)", OnlyFull(densenet121)),
-    imagenet(
-        "mobilenetv2",
-        "MobileNetV2 as torchvision builds it (Sandler et al., CVPR 2018)",
-        MobileNet(&MOBILENET_V2),
-    ),
-    imagenet("shufflenetv2", "ShuffleNet V2 x1.0 (Ma et al., ECCV 2018)", Alone(shufflenet_v2)),
-    imagenet("squeezenet1-1", "SqueezeNet 1.1 (Iandola et al., 2016)", Alone(squeezenet1_1)),
-    imagenet("vgg11", "VGG-11 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG11)),
-    imagenet("vgg16", "VGG-16 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG16)),
-    imagenet("vgg19", "VGG-19 as torchvision builds it (Simonyan and Zisserman, ICLR 2015)", Vgg(VGG19)),
-    cifar(
-        "vgg11-cifar",
-        "VGG-11, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        VggForCifar(VGG11, false),
-    ),
-    cifar(
-        "vgg11-cifar-bn",
-        "vgg11-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        VggForCifar(VGG11, true),
-    ),
-    cifar(
-        "vgg16-cifar",
-        "VGG-16, one dense layer, 10 classes (Simonyan and Zisserman, ICLR 2015)",
-        VggForCifar(VGG16, false),
-    ),
-    cifar(
-        "vgg16-cifar-bn",
-        "vgg16-cifar with batch normalisation (Ioffe and Szegedy, ICML 2015)",
-        VggForCifar(VGG16, true),
-    ),
-    image(
-        "inceptionv3",
-        "Inception v3 without auxiliary classifier (Szegedy et al., CVPR 2016)",
-        [3, 299, 299],
-        1000,
-        OnlyFull(inception_v3),
-    ),
-    imagenet("swin-t", "Swin-T, stochastic depth 0.2 (Liu et al., ICCV 2021)", OnlyFull(swin_t)),
-    text("bert-small", "BERT-small, 512 tokens, 2 labels (Devlin et al., 2019; Turc et al., 2019)", 512, &BERT_SMALL),
-    text("bert-small-s64", "bert-small with 64 tokens (Turc et al., 2019)", 64, &BERT_SMALL),
-    masked("bert-small-mlm", "bert-small that fills in every token (Devlin et al., NAACL 2019)", 512, &BERT_SMALL),
-    masked("bert-small-s64-mlm", "bert-small-mlm with 64 tokens (Devlin et al., NAACL 2019)", 64, &BERT_SMALL),
-    text("bert-base", "BERT-base, 128 tokens, 2 labels (Devlin et al., NAACL 2019)", 128, &BERT_BASE),
-    text("bert-base-s512", "bert-base with 512 tokens (Devlin et al., NAACL 2019)", 512, &BERT_BASE),
-    masked("bert-base-mlm", "bert-base that fills in every token (Devlin et al., NAACL 2019)", 128, &BERT_BASE),
-    masked("bert-base-s512-mlm", "bert-base-mlm with 512 tokens (Devlin et al., NAACL 2019)", 512, &BERT_BASE),
-    text(
-        "albert-base",
-        "ALBERT-base v2, 128 tokens, 2 labels, one shared layer (Lan et al., ICLR 2020)",
-        128,
-        &ALBERT_BASE,
-    ),
-    masked("albert-base-mlm", "albert-base that fills in every token (Lan et al., ICLR 2020)", 128, &ALBERT_BASE),
-    text(
-        "roberta-base-lora",
-        "RoBERTa-base, 128 tokens, LoRA of rank 8 (Liu et al., 2019; Hu et al., ICLR 2022)",
-        128,
-        &ROBERTA_BASE_LORA,
-    ),
-    text("roberta-base-lora-s512", "roberta-base-lora with 512 tokens (Hu et al., ICLR 2022)", 512, &ROBERTA_BASE_LORA),
-    Model {
-        id: "gpt2-medium-lora",
-        about: "GPT-2 medium, 512 tokens, LoRA of rank 4 (Radford et al., 2019; Hu et al., ICLR 2022)",
-        sample: Sample::Tokens { own: [512], least: 2, most: gpt2::POSITIONS },
-        classes: None,
-        build: OnlyFull(|n, s, _| gpt2::gpt2_medium_lora(n, s)),
-    },
-    cifar(
-        "resnet8-cifar",
-        "ResNet of 8 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        ResNet(&RESNET8_CIFAR),
-    ),
-    cifar(
-        "resnet20-cifar",
-        "ResNet of 20 layers for CIFAR, projections (He et al., CVPR 2016, 4.2)",
-        ResNet(&RESNET20_CIFAR),
-    ),
-    cifar(
-        "mobilenetv2-slim",
-        "MobileNetV2 at a quarter of the width for CIFAR (Sandler et al., 2018)",
-        MobileNet(&SLIM),
-    ),
-    cifar(
-        "vgg-small",
-        "Six normalised convolutions, 32 to 128 channels (after Simonyan and Zisserman)",
-        Alone(vgg_small),
-    ),
-    text(
-        "transformer2-lora",
-        "Two layers of 64 features, 32 tokens, LoRA of rank 4 (after Hu et al., ICLR 2022)",
-        32,
-        &TRANSFORMER2_LORA,
-    ),
-    cifar(
-        "logistic",
-        "Multinomial logistic regression, a stand-in network of federations",
-        Alone(|n, s, c, _| logistic(n, s, c)),
-    ),
-    cifar("mlp", "One hidden layer of 64 features, a stand-in network of federations", Alone(mlp)),
-    Model {
-        id: "bag-of-tokens",
-        about: "Mean of 32 features a token, a stand-in network of federations",
-        sample: Sample::Tokens { own: [32], least: 1, most: 512 },
-        classes: Some(2),
-        build: Alone(bag_of_tokens),
-    },
-    text("transformer1", "One layer of 32 features, 32 tokens, a stand-in network of federations", 32, &TRANSFORMER1),
-];
+pub static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    let read = read_toml::<Models>("models.toml", include_str!("../networks/models.toml"));
+    read.map(|models| models.model).unwrap_or_default()
+});
+
+/// Words of that file, which stay for as long as the program runs.
+type Words = &'static str;
+
+fn kept<'de, D: Deserializer<'de>>(words: D) -> Result<Words, D::Error> {
+    String::deserialize(words).map(|words| &*words.leak())
+}
 
 /// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.
 ///

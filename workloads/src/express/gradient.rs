@@ -305,25 +305,14 @@ impl ExpressionWriter<'_> {
     }
 }
 
-/// What an update sweeps.
-struct Sweeps {
-    /// Sweeps with one operand as large as the weight: one is read and one written.
-    unary: u64,
-    /// Sweeps with two: two are read and one written.
-    binary: u64,
-    /// Values of state a weight.
-    states: u64,
-}
-
-impl Sweeps {
-    /// The sweeps of `optimiser`.
-    const fn of(optimiser: Optimiser) -> Self {
-        match optimiser {
-            // g ← d·w + g; h ← r·g + m·h; w ← w − h. The momentum h is kept and swept even where m is zero.
-            Optimiser::Sgd | Optimiser::Momentum => Self { unary: 3, binary: 3, states: 1 },
-            // g ← d·w + g; h ← b·h + (1 − b)·g; k ← c·k + (1 − c)·g²; w ← w − r·(h / (√k + ε)).
-            Optimiser::Adam => Self { unary: 9, binary: 5, states: 2 },
-        }
+/// What an update by `optimiser` sweeps: how often with one operand as large as the weight, of which one is read and one
+/// written, and with two, of which two are read and one written; and the values of state a weight.
+const fn sweeps(optimiser: Optimiser) -> [u64; 3] {
+    match optimiser {
+        // g ← d·w + g; h ← r·g + m·h; w ← w − h. The momentum h is kept and swept even where m is zero.
+        Optimiser::Sgd | Optimiser::Momentum => [3, 3, 1],
+        // g ← d·w + g; h ← b·h + (1 − b)·g; k ← c·k + (1 − c)·g²; w ← w − r·(h / (√k + ε)).
+        Optimiser::Adam => [9, 5, 2],
     }
 }
 
@@ -331,17 +320,17 @@ impl ExpressionWriter<'_> {
     /// Writes one node a trained weight, over all of its sweeps.
     pub(super) fn update(&mut self, optimiser: Optimiser) {
         (self.writer.phase, self.writer.origin) = (Phase::Update, None);
-        let sweeps = Sweeps::of(optimiser);
+        let [unary, binary, states] = sweeps(optimiser);
         for (place, parameter) in self.network.parameters.iter().enumerate() {
             let weight = self.weights[place];
             let Some(gradient) = self.gradients[weight as usize] else { continue };
             let [weight, gradient] = [weight, gradient].map(|variable| self.variable(variable).tensor);
-            let mut update = self.writer.update(weight, gradient, sweeps.states);
+            let mut update = self.writer.update(weight, gradient, states);
             let elements = Extent::fixed(parameter.elements);
-            update.work.flops = elements * (sweeps.unary + sweeps.binary);
-            update.work.dram = elements * FP32 * (2 * sweeps.unary + 3 * sweeps.binary);
+            update.work.flops = elements * (unary + binary);
+            update.work.dram = elements * FP32 * (2 * unary + 3 * binary);
             self.writer.push(update);
-            self.renew(elements * FP32, sweeps.unary + sweeps.binary);
+            self.renew(elements * FP32, unary + binary);
         }
     }
 }

@@ -78,11 +78,6 @@ impl Network {
         storage
     }
 
-    /// A row of `elements` fp32 values, zeros before training.
-    pub fn parameter_of(&mut self, name: &str, elements: u64, trainable: bool) -> ParameterId {
-        self.weight(name, &[elements], Initial::ZEROS, trainable)
-    }
-
     /// A weight of fp32 values with these dimensions.
     pub fn weight(&mut self, name: &str, dims: &[u64], initial: Initial, trainable: bool) -> ParameterId {
         let elements = dims.iter().product();

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_model_but_swin_can_be_computed() {
-        for model in MODELS {
+        for model in MODELS.iter() {
             let found = models::build(model.id, None).unwrap().computable();
             match model.id {
                 // The mask of its shifted windows is not described.

@@ -28,11 +28,6 @@ impl Network {
         self.add_node_over(module, node, shape, storage, contiguous)
     }
 
-    /// ReLU in place.
-    pub fn relu_in_place(&mut self, module: &str, x: ValueId) -> ValueId {
-        self.in_place(module, x, Unary::Relu)
-    }
-
     /// ReLU, ReLU6 or leaky ReLU over its input. Saves its output, whose signs are its input's; of ReLU6 PyTorch saves a
     /// clone of the input, so that it costs a third map.
     pub fn in_place(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {

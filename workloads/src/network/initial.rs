@@ -45,11 +45,6 @@ impl Initial {
     pub fn of_layer(fan_in: u64) -> Self {
         Self::Uniform { bound: 1.0 / (fan_in.max(1) as f32).sqrt() }
     }
-
-    /// What a transformer starts its products and tables from: a deviation of 0.02 (Devlin et al., Radford et al.).
-    pub(crate) const fn of_transformer() -> Self {
-        Self::Normal { deviation: 0.02 }
-    }
 }
 
 /// What the streams of initial weights are drawn for.
@@ -129,7 +124,7 @@ mod tests {
             n.parameter(parameter).storage
         };
         let even = of(&mut n, "even", Initial::of_layer(100));
-        let normal = of(&mut n, "normal", Initial::of_transformer());
+        let normal = of(&mut n, "normal", Initial::Normal { deviation: 0.02 });
         let even = n.initial_floats(even, 1).unwrap();
         // 1/√100; the mean of 10,000 has a deviation of 0.1/√3/100 = 0.0006.
         assert!(even.iter().all(|value| value.abs() <= 0.1));
@@ -158,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_every_model_holds_before_training_has_its_shape_and_is_known() {
-        for model in models::MODELS {
+        for model in models::MODELS.iter() {
             let n = models::build(model.id, None).unwrap();
             for parameter in &n.parameters {
                 assert_eq!(parameter.dims.iter().product::<u64>(), parameter.elements, "{}", parameter.name);

@@ -2,7 +2,11 @@
 //!
 //! What to tell of an operator that cannot be imported: those of its family that can, and how to go on.
 
-use haversack_devices::text::nearest;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use haversack_devices::text::{nearest, read_toml};
+use serde::Deserialize;
 
 use super::{
     Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, composed, evaluate, further, layers, pointwise,
@@ -174,59 +178,21 @@ fn constant(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
 }
 
 /// Operators of one kind.
+#[derive(Deserialize)]
 struct Family {
     /// What they are called together.
-    name: &'static str,
+    name: String,
     /// Parts of names by which one is known to belong here.
-    marks: &'static [&'static str],
+    marks: Vec<String>,
     /// What a user can do about one that is not supported.
-    advice: &'static str,
+    advice: String,
 }
 
-const FAMILIES: &[Family] = &[
-    Family {
-        name: "control flow",
-        marks: &["If", "Loop", "Scan", "Sequence", "Optional"],
-        advice: "export by tracing, with the branches and the number of turns that training takes",
-    },
-    Family {
-        name: "quantised operators",
-        marks: &["Quantize", "QLinear", "Integer"],
-        advice: "export the network in floating point; `--precision int8` trains it in integers",
-    },
-    Family {
-        name: "convolutions",
-        marks: &["Conv", "Col2Im"],
-        advice: "write it in the network as one of these, or leave it out of the export",
-    },
-    Family {
-        name: "pooling",
-        marks: &["Pool", "RoiAlign"],
-        advice: "write it in the network as one of these, or leave it out of the export",
-    },
-    Family { name: "reductions", marks: &["Reduce", "Arg"], advice: "write it in the network as one of these" },
-    Family {
-        name: "normalisations",
-        marks: &["Normalization", "LRN"],
-        advice: "write it in the network as one of these, or export it in parts",
-    },
-    Family { name: "recurrent layers", marks: &["LSTM", "GRU", "RNN"], advice: "write its steps out in the network" },
-    Family {
-        name: "look-ups and scatters",
-        marks: &["Gather", "Scatter", "TopK", "NonZero", "OneHot", "Unique", "Compress", "NonMax"],
-        advice: "what depends on the data's values is left out of the export, behind the scores that are trained",
-    },
-    Family {
-        name: "random numbers",
-        marks: &["Random", "Bernoulli", "Multinomial"],
-        advice: "write it in the network as one of these",
-    },
-    Family {
-        name: "activations",
-        marks: &["Relu", "Swish", "Sigmoid", "elu", "Elu", "Soft", "Shrink", "Hard", "Mish", "Tanh"],
-        advice: "write it in the network as one of these, or in their parts",
-    },
-];
+static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
+    let mut read: BTreeMap<String, Vec<Family>> =
+        read_toml("families.toml", include_str!("families.toml")).unwrap_or_default();
+    read.remove("family").unwrap_or_default()
+});
 
 /// The fault of a node of the unsupported `operator`, where those of `supported` are.
 pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
@@ -238,8 +204,8 @@ pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
     };
     let (near, advice) = match family {
         Some(family) => match siblings(family) {
-            none if none.is_empty() => (format!("; no {} are", family.name), family.advice),
-            names => (format!("; of {} these are: {names}", family.name), family.advice),
+            none if none.is_empty() => (format!("; no {} are", family.name), family.advice.as_str()),
+            names => (format!("; of {} these are: {names}", family.name), family.advice.as_str()),
         },
         None => {
             let near = nearest(plain, supported.iter().copied());

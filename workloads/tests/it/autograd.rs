@@ -19,7 +19,7 @@ fn eager(network: &Network) -> TrainingGraph {
 
 #[test]
 fn backward_reads_what_pytorch_saves_and_nothing_else() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph = eager(&network);
         // The network's storages come first, so tensor ids are storage ids. Weights, samples and buffers are no
@@ -39,7 +39,7 @@ fn backward_reads_what_pytorch_saves_and_nothing_else() {
 
 #[test]
 fn every_model_is_in_an_order_of_execution() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph = eager(&network);
         let mut written: Vec<bool> =
@@ -60,7 +60,7 @@ fn every_model_is_in_an_order_of_execution() {
 
 #[test]
 fn every_trained_weight_has_one_gradient_and_one_update() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph =
             differentiate(&network, EagerRules { optimiser: Optimiser::Adam, ..EagerRules::default() }).unwrap();
@@ -84,7 +84,7 @@ fn every_trained_weight_has_one_gradient_and_one_update() {
 #[test]
 fn every_gradient_is_read() {
     let mut dead = Vec::new();
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph = eager(&network);
         let read: BTreeSet<u32> = graph.nodes.iter().flat_map(|node| &node.inputs).copied().collect();
@@ -99,7 +99,7 @@ fn every_gradient_is_read() {
 
 #[test]
 fn products_cost_what_pytorch_counts() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph = eager(&network);
         let product = |kind: haversack_devices::work::OperatorKind| {

@@ -66,7 +66,7 @@ fn peak(graph: &TrainingGraph, batch: u64) -> u64 {
 
 #[test]
 fn every_model_is_in_an_order_of_execution() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let graph = of_model(model.id);
         let starts = |role: Role| role.is_state() || matches!(role, Role::Input | Role::Target);
         let mut written: Vec<bool> = graph.tensors.iter().map(|tensor| starts(tensor.role)).collect();
@@ -91,7 +91,7 @@ fn every_model_is_in_an_order_of_execution() {
 
 #[test]
 fn every_gradient_is_read() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let graph = of_model(model.id);
         let read: BTreeSet<u32> = graph.nodes.iter().flat_map(|node| &node.inputs).copied().collect();
         for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
@@ -104,7 +104,7 @@ fn every_gradient_is_read() {
 fn every_trained_weight_has_one_gradient_and_one_update() {
     // MNN's stochastic gradient descent keeps a momentum whether it is used or not.
     for (optimiser, states) in [(Optimiser::Sgd, 1), (Optimiser::Momentum, 1), (Optimiser::Adam, 2)] {
-        for model in MODELS {
+        for model in MODELS.iter() {
             let network = models::build(model.id, None).unwrap();
             let graph = express(&network, optimiser, Version::V2).unwrap();
             let trained: Vec<u64> = network.parameters.iter().filter(|p| p.trainable).map(|p| p.elements).collect();
@@ -121,7 +121,7 @@ fn every_trained_weight_has_one_gradient_and_one_update() {
 
 #[test]
 fn products_are_those_of_the_eager_graph() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let of_taps = |work: &NodeWork| {
             let role = work.product.map(|product| product.role);
@@ -161,7 +161,7 @@ fn products_are_those_of_the_eager_graph() {
 
 #[test]
 fn more_is_kept_than_by_an_eager_framework() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let eager = differentiate(&network, EagerRules::default()).unwrap();
         let [least, kept] = [saved_bytes(&eager, 8), saved_bytes(&expressed(&network), 8)];
@@ -171,7 +171,7 @@ fn more_is_kept_than_by_an_eager_framework() {
 
 #[test]
 fn traffic_is_what_is_read_and_written() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let graph = of_model(model.id);
         for node in graph.nodes.iter().filter(|node| node.phase != Phase::Update) {
             let all: u64 = node.inputs.iter().chain(&node.outputs).map(|&t| graph.tensor(t).bytes.at(4)).sum();

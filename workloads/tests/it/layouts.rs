@@ -14,7 +14,7 @@ fn place(layout: &Layout, sample: u64, index: &[u64]) -> u64 {
 
 #[test]
 fn every_model_has_layouts_and_products_read_rows_in_order() {
-    for model in models::MODELS {
+    for model in models::MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let layouts = network.layouts().unwrap();
         assert_eq!(layouts.len(), network.values.len());

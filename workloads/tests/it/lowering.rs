@@ -22,7 +22,7 @@ fn conv_bn_relu() -> Network {
     let x = n.input(&[2, 4, 4]);
     let x = n.convolution("conv", x, 3, Window::square(3, 1, 1), 1, false).unwrap();
     let x = n.batch_norm("bn", x).unwrap();
-    let x = n.relu_in_place("relu", x);
+    let x = n.in_place("relu", x, Unary::Relu);
     let x = n.flatten("flatten", x).unwrap();
     let x = n.linear("linear", x, 5, true).unwrap();
     let target = n.target(1);
@@ -193,7 +193,7 @@ fn direct_removes_the_copies_and_nothing_else() {
     let (original, direct) = (kernels(&lenet, Variant::Original), kernels(&lenet, Variant::Direct));
     assert_eq!((all(&original, "im2col"), all(&original, "col2im")), (2, 1));
     assert_eq!((all(&direct, "im2col"), all(&direct, "col2im")), (0, 0));
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let [original, direct, ..] = node_counts(&network).unwrap();
         assert_eq!(original - direct, composed(&network), "{}", model.id);
@@ -226,7 +226,7 @@ fn nodes_fall_from_variant_to_variant() {
 
 #[test]
 fn every_model_is_in_an_order_of_execution_under_every_variant() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         for variant in Variant::ALL {
             for gradients in [Gradients::Kept, Gradients::Streamed] {

@@ -195,7 +195,7 @@ fn gpt2_keeps_what_frozen_weights_leave() {
 
 #[test]
 fn every_model_differentiates_into_a_graph_that_reads_what_autograd_saved() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let rules = EagerRules { optimiser: Optimiser::Momentum, ..EagerRules::default() };
         let graph = autograd::differentiate(&network, rules).unwrap();
@@ -226,7 +226,7 @@ fn every_model_differentiates_into_a_graph_that_reads_what_autograd_saved() {
 fn models_have_names_of_their_own_and_a_line_about_them() {
     let ids: HashSet<_> = MODELS.iter().map(|model| model.id).collect();
     assert_eq!(ids.len(), MODELS.len());
-    for model in MODELS {
+    for model in MODELS.iter() {
         let about = model.about;
         assert!(!about.is_empty() && about.len() <= 90 && !about.contains('\n'), "{}: {about}", model.id);
     }
@@ -234,7 +234,7 @@ fn models_have_names_of_their_own_and_a_line_about_them() {
 
 #[test]
 fn other_inputs_change_the_samples_only() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let own = count(&models::build(model.id, None).unwrap(), 1);
         let other: &[u64] = match model.sample {
             Sample::Image { own: [channels, ..] } => &[channels, 256, 192],

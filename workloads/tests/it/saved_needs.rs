@@ -26,7 +26,7 @@ fn one_of_each() -> Network {
     let x = n.input(&[3, 8, 8]);
     let x = n.convolution("c1", x, 4, Window::square(3, 1, 1), 1, true).unwrap();
     let x = n.batch_norm("bn", x).unwrap();
-    let x = n.relu_in_place("relu", x);
+    let x = n.in_place("relu", x, Unary::Relu);
     let x = n.max_pool("max", x, Window::square(2, 2, 0), false).unwrap();
     let x = n.convolution("c2", x, 4, Window::square(1, 1, 0), 1, false).unwrap();
     let x = n.average_pool("mean", x, Window::square(2, 2, 0)).unwrap();
@@ -133,7 +133,7 @@ fn relu6_and_relu_need_signs_tanh_and_gelu_values() {
 
 #[test]
 fn every_saved_activation_of_every_model_is_listed_where_it_is_read() {
-    for model in MODELS {
+    for model in MODELS.iter() {
         let graph = eager(model.id);
         let saved: BTreeSet<TensorId> = graph.saved().into_iter().collect();
         let mut listed = BTreeSet::new();

@@ -34,7 +34,7 @@ fn small_networks_are_counted_as_pytorch_counts_them() {
 
 #[test]
 fn every_classifier_takes_the_classes_of_a_data_set() {
-    for model in models::MODELS {
+    for model in models::MODELS.iter() {
         for classes in [2, 20, 62] {
             let built = models::build_for(model.id, None, Some(classes));
             let Some(own) = model.classes else {

@@ -2,7 +2,7 @@
 
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::operator::Window;
-use haversack_workloads::{Extent, Phase, Role};
+use haversack_workloads::{Extent, Initial, Phase, Role};
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn adaptive_fixed_point_widens_both_ends() {
 fn a_shared_weight_suits_its_widest_layer_and_has_one_gradient() {
     let mut network = Network::new("shared");
     let samples = network.input(&[4, 6, 6]);
-    let weight = network.parameter_of("weight", 4 * 4 * 9, true);
+    let weight = network.weight("weight", &[4 * 4 * 9], Initial::Constant(0.0), true);
     let mut x = samples;
     for name in ["first", "second"] {
         x = network.convolution_with(name, x, 4, Window::square(3, 1, 1), 1, weight, None).unwrap();

@@ -1,8 +1,8 @@
 //! Graphs small or regular enough to count by hand.
 
 use haversack_devices::work::{OperatorKind, Precision};
-use haversack_workloads::operator::Window;
-use haversack_workloads::{Extent, Phase, Role};
+use haversack_workloads::operator::{Unary, Window};
+use haversack_workloads::{Extent, Initial, Phase, Role};
 
 use super::*;
 
@@ -164,8 +164,8 @@ fn a_value_that_has_other_readers_is_not_overwritten() {
     let samples = network.input(&[3, 8, 8]);
     let x = network.convolution("conv", samples, 4, Window::square(3, 1, 1), 1, false).unwrap();
     let y = network.batch_norm("bn", x).unwrap();
-    let z = network.relu_in_place("relu", y);
-    let z = network.relu_in_place("again", z);
+    let z = network.in_place("relu", y, Unary::Relu);
+    let z = network.in_place("again", z, Unary::Relu);
     let sum = network.add("add", z, x).unwrap();
     let flat = network.flatten("flatten", sum).unwrap();
     let scores = network.linear("fc", flat, 10, true).unwrap();
@@ -215,8 +215,8 @@ fn samples_that_are_normalised_first_become_eight_bits_all_the_same() {
 fn a_bias_trained_alone_needs_a_sum_and_no_layout() {
     let mut network = Network::new("bias");
     let samples = network.input(&[3, 4, 4]);
-    let weight = network.parameter_of("weight", 4 * 3 * 9, false);
-    let bias = network.parameter_of("bias", 4, true);
+    let weight = network.weight("weight", &[4 * 3 * 9], Initial::Constant(0.0), false);
+    let bias = network.weight("bias", &[4], Initial::Constant(0.0), true);
     let window = Window::square(3, 1, 1);
     let x = network.convolution_with("conv", samples, 4, window, 1, weight, Some(bias)).unwrap();
     let x = network.flatten("flatten", x).unwrap();
