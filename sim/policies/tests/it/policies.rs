@@ -11,8 +11,8 @@ use haversack_policies::sage::{Dynamic, Floor, Order};
 use haversack_policies::sga::StaticAccumulation;
 use haversack_policies::sgc::StaticCheckpointing;
 use haversack_policies::{
-    Form, Holding, IterationPlan, IterationSummary, MemoryView, NodeTimes, Planner, Policy, PolicyError, Relief, Setting,
-    TensorSet, TensorState, Want, fedhybrid,
+    Form, Holding, IterationPlan, IterationSummary, MemoryView, NodeTimes, Planner, Policy, PolicyError, Relief,
+    Setting, TensorSet, TensorState, Want, fedhybrid,
 };
 use haversack_replay::Heuristic;
 use haversack_workloads::training_graph::{Node, NodeWork, Tensor};
