@@ -31,7 +31,7 @@ use crate::output::{note, print};
 use crate::progress::word;
 use crate::source::Source;
 use crate::work::{
-    Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
+    Identity, Job, Log, MergeOptions, OutputFolder, Part, Shard, Steps, Whose, WorkOptions, pool, shards_of, work_on,
 };
 use crate::{Cache, CommandError, Result};
 use learner::Known;
@@ -77,7 +77,7 @@ pub fn run(options: &FederateOptions) -> Result<()> {
 pub fn federate(options: &FederateOptions) -> Result<String> {
     let (file, text) = options.specification.read()?;
     let span = Span::parse(&file, &text, options.seed)?;
-    options.work.pool()?.install(|| hold_all(options, &span))
+    pool(options.work.jobs)?.install(|| hold_all(options, &span))
 }
 
 /// Holds each federation that lists span, or those of the shard.

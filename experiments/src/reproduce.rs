@@ -36,7 +36,7 @@ use whole::Whole;
 
 use crate::papers::left_out::Errors;
 use crate::papers::{Readings, Reference};
-use crate::work::{Job, Log, OutputFolder, Steps, go_on};
+use crate::work::{Job, Log, OutputFolder, Steps, go_on, pool};
 use crate::{Cache, CommandError, Result, output};
 
 /// The table of a reproduction's rows, in its folder.
@@ -114,7 +114,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
         cache: Cache::new(),
         kept: Kept::of(&log),
     };
-    options.work.pool()?.install(|| go_on(&job, owned, &log, options.to_go_on()))
+    pool(options.work.jobs)?.install(|| go_on(&job, owned, &log, options.to_go_on()))
 }
 
 /// The artefacts of a folder, those that were asked for and those that it keeps.

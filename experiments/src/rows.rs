@@ -39,6 +39,12 @@ impl<'r, R> Rows<'r, R> {
     }
 }
 
+/// Rows with a column more for each of some fields, which has the field's name.
+macro_rules! with_fields {
+    ($rows:expr; $($field:ident),+) => { $rows$(.with(stringify!($field), |row| row.$field))+ };
+}
+pub(crate) use with_fields;
+
 /// A column of `values`.
 pub(crate) fn column<T, Of: ?Sized>(name: &str, values: T) -> Column
 where

@@ -32,7 +32,8 @@ use crate::progress::word;
 use crate::scenario::{Key, PhoneApps, trace_file, workload};
 use crate::source::Source;
 use crate::work::{
-    Identity, Job, Log, MergeOptions, OutputFolder, Part, RECORD, Shard, Steps, Whose, WorkOptions, shards_of, work_on,
+    Identity, Job, Log, MergeOptions, OutputFolder, Part, RECORD, Shard, Steps, Whose, WorkOptions, pool, shards_of,
+    work_on,
 };
 use crate::{Cache, CommandError, Result, interrupt};
 
@@ -82,7 +83,7 @@ pub fn run(options: &SweepOptions) -> Result<()> {
 pub fn sweep(options: &SweepOptions) -> Result<String> {
     let specification = Specification::of(&options.specification)?;
     let cache = Cache::new();
-    options.work.pool()?.install(|| {
+    pool(options.work.jobs)?.install(|| {
         let (identity, unsupported) = identity(&specification, options.shard, &cache)?;
         if options.dry_run {
             return Ok(summary::dry_run(options, &specification, unsupported));
@@ -129,7 +130,7 @@ impl Job for Sweep {
 
     fn is_finished(&self, folder: &OutputFolder, _log: &Log) -> Result<bool> {
         let is_there = |name| folder.path(name).is_file();
-        Ok(!is_there(LOG) && is_there(RESULTS) && is_there(CSV) && self.identity.is_of(&folder.path(RECORD))?)
+        Ok(!is_there(LOG) && is_there(RESULTS) && is_there(CSV) && self.identity.is_of(&folder.path(RECORD)))
     }
 
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<()> {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::output::print;
 use crate::source::Source;
-use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, work_on};
+use crate::work::{Identity, Job, Log, OutputFolder, Steps, Whose, WorkOptions, pool, work_on};
 use crate::{Cache, CommandError, Result, interrupt};
 use course::{Course, Subject};
 pub(crate) use course::{mini_batch, program, shape as input_of};
@@ -39,13 +39,7 @@ const LOG: &str = "checkpoint";
 
 /// What `train` is asked for.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  haversack train glyphs.toml --out glyphs\n\nwith glyphs.toml as\n  \
-    data = \"glyphs\"\n  device = \"jetson-agx-xavier\"\n  model = \"lenet5\"\n  batch = 64\n  policy = [\"original\", \"daf\"]\n  \
-    optimizer = \"momentum\"\n  epochs = 8\n  learning_rate = 0.03\n  schedule = \"cosine warm-up=1\"\n  seeds = [0, 1, 2]\n\n\
-    data is glyphs (images) or phrases (tokens), which are made by code, or the path of CIFAR-10 or CIFAR-100 in binary, of IDX \
-    files (MNIST, FEMNIST) or of .csv or .tsv tables with the columns text and label. schedule is constant, cosine or \
-    step at=6,8 by=0.1, each with warm-up=EPOCHS or without. augment is shift=PIXELS, flip or both. Every other key is a scenario's; one with a list is trained with \
-    each of its values, all with the same seeds.")]
+#[command(after_help = include_str!("../help/train.txt"))]
 pub struct TrainOptions {
     /// The specification
     #[arg(value_name = "SPEC.toml")]
@@ -85,7 +79,7 @@ pub struct Trained {
 pub fn train(options: &TrainOptions) -> Result<Trained> {
     let (file, text) = options.specification.read()?;
     let specification = Specification::parse(&file, &text, options.seed)?;
-    options.work.pool()?.install(|| {
+    pool(options.work.jobs)?.install(|| {
         let training = Training::new(&specification)?;
         let identity = Identity::of(training.record.clone(), None);
         let whose = Whose { owner: identity.owner(), of: identity.to_line() };

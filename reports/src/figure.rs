@@ -213,13 +213,12 @@ impl Rendered {
     /// # Errors
     /// [`FileError`] with the path and the cause.
     pub fn write(&self, stem: &Path) -> Result<(), FileError> {
-        let with = |extension: &str| {
+        for (extension, bytes) in [(".svg", self.svg.as_bytes()), (".png", &self.png)] {
             let mut name = stem.as_os_str().to_owned();
             name.push(extension);
-            std::path::PathBuf::from(name)
-        };
-        write_atomically(&with(".svg"), self.svg.as_bytes())?;
-        write_atomically(&with(".png"), &self.png)
+            write_atomically(Path::new(&name), bytes)?;
+        }
+        Ok(())
     }
 }
 

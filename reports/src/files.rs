@@ -59,7 +59,8 @@ pub fn if_there<T>(action: &'static str, path: &Path, done: io::Result<T>) -> Re
 /// A file under way beside its name; it goes away with its owner, unless it has taken the name.
 pub(crate) struct Part {
     part: PathBuf,
-    path: PathBuf,
+    /// Where it will be.
+    pub(crate) path: PathBuf,
     is_whole: bool,
 }
 
@@ -76,11 +77,6 @@ impl Part {
             Ok((Self { part, path: path.to_path_buf(), is_whole: false }, file))
         };
         create().map_err(|source| FileError::new("write", path, source))
-    }
-
-    /// Where it will be.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Gives the file, which is whole, to the disc and its name.

@@ -110,7 +110,7 @@ impl ParquetFile {
 
 /// What polars says of a file that is written.
 fn refused(part: &Part, reason: PolarsError) -> FrameError {
-    FrameError::Write { path: part.path().to_path_buf(), reason }
+    FrameError::Write { path: part.path.clone(), reason }
 }
 
 /// Writes the frame to `path` as Parquet, atomically, in one batch.
@@ -139,10 +139,8 @@ pub fn read_parquet(path: &Path) -> Result<DataFrame, FrameError> {
 /// Numbers are in the shortest form that reads back to the same value, lists are JSON arrays, and what is missing is
 /// empty. Dropped before [`finish`](Self::finish), the file leaves nothing behind.
 pub struct CsvFile {
-    path: PathBuf,
     part: Part,
     writer: Writer<BufWriter<File>>,
-    columns: Vec<String>,
 }
 
 impl CsvFile {
@@ -152,13 +150,12 @@ impl CsvFile {
     /// A path that cannot be written.
     pub fn create(path: &Path, frame: &DataFrame) -> Result<Self, FrameError> {
         let (part, file) = Part::create(path)?;
-        let writer = WriterBuilder::new()
+        let mut writer = WriterBuilder::new()
             .terminator(Terminator::Any(b'\n'))
             .from_writer(BufWriter::with_capacity(1 << 16, file));
-        let columns = frame.columns().iter().map(|column| column.name().to_string()).collect();
-        let mut file = Self { path: path.to_path_buf(), part, writer, columns };
-        file.writer.write_record(&file.columns).map_err(|error| failed(&file.path, error))?;
-        Ok(file)
+        let names = frame.columns().iter().map(|column| column.name().as_str());
+        writer.write_record(names).map_err(|error| failed(path, error))?;
+        Ok(Self { part, writer })
     }
 
     /// Appends the rows of `frame`.
@@ -170,9 +167,9 @@ impl CsvFile {
         for _ in 0..frame.height() {
             for column in &mut columns {
                 let cell = column.next().flatten().unwrap_or_default();
-                self.writer.write_field(cell).map_err(|error| failed(&self.path, error))?;
+                self.writer.write_field(cell).map_err(|error| failed(&self.part.path, error))?;
             }
-            self.writer.write_record(None::<&[u8]>).map_err(|error| failed(&self.path, error))?;
+            self.writer.write_record(None::<&[u8]>).map_err(|error| failed(&self.part.path, error))?;
         }
         Ok(())
     }
@@ -182,7 +179,7 @@ impl CsvFile {
     /// # Errors
     /// A disc that is full, or a name that cannot be taken.
     pub fn finish(mut self) -> Result<(), FrameError> {
-        self.writer.flush().map_err(|source| FileError::new("write", &self.path, source))?;
+        self.writer.flush().map_err(|source| FileError::new("write", &self.part.path, source))?;
         drop(self.writer);
         Ok(self.part.take_name()?)
     }
@@ -197,15 +194,10 @@ pub type Texts<'c> = Box<dyn Iterator<Item = Option<String>> + 'c>;
 /// A column of a kind that no table of the house has.
 pub fn texts(column: &Column) -> Result<Texts<'_>, FrameError> {
     let cells: Result<Texts<'_>, PolarsError> = match column.dtype() {
-        DataType::String => {
-            column.str().map(|cells| -> Texts<'_> { Box::new(cells.iter().map(|cell| cell.map(str::to_owned))) })
-        }
-        DataType::UInt64 => column
-            .u64()
-            .map(|cells| -> Texts<'_> { Box::new(cells.iter().map(|cell| cell.map(|number| number.to_string()))) }),
-        DataType::Int64 => column
-            .i64()
-            .map(|cells| -> Texts<'_> { Box::new(cells.iter().map(|cell| cell.map(|number| number.to_string()))) }),
+        DataType::String | DataType::UInt64 | DataType::Int64 => column.cast(&DataType::String).and_then(|cells| {
+            let cells = cells.str()?.clone();
+            Ok(Box::new((0..cells.len()).map(move |place| cells.get(place).map(str::to_owned))) as Texts<'_>)
+        }),
         DataType::Float64 => {
             column.f64().map(|cells| -> Texts<'_> { Box::new(cells.iter().map(|cell| cell.map(shortest))) })
         }

@@ -10,9 +10,10 @@
 //! Looks that stand in each element's attributes become classes, whose colours have a darker counterpart for readers who
 //! prefer one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use indexmap::IndexSet;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, Value, context};
 use serde::{Deserialize, Serialize};
@@ -167,11 +168,9 @@ impl Page {
         environment.add_filter("signed", signed);
         environment.add_filter("anchor", |text: &str| anchor(text));
         let mut looks = Looks::default();
-        let mut inline = |figure: &Option<Drawn>| {
-            figure.as_ref().map(|figure| Value::from_safe_string(looks.inline(&figure.svg, &figure.alt)))
-        };
-        let overview = inline(&self.overview);
-        let figures: Vec<Option<Value>> = self.sections.iter().map(|section| inline(&section.figure)).collect();
+        let overview = looks.drawn(self.overview.as_ref());
+        let drawn = self.sections.iter().map(|section| looks.drawn(section.figure.as_ref()));
+        let figures: Vec<Option<Value>> = drawn.collect();
         let devices: BTreeSet<&String> = self.sections.iter().flat_map(|section| &section.devices).collect();
         let template = environment.get_template("index.html")?;
         Ok(template.render(context! {
@@ -257,10 +256,8 @@ pub struct RunSection {
     pub title: String,
     /// A sentence or two below it, or nothing.
     pub note: String,
-    /// The SVG document of a figure; empty where there is none.
-    pub svg: String,
-    /// What the figure shows, in words, for those who do not see it.
-    pub alt: String,
+    /// The figure; `None` where there is none.
+    pub figure: Option<Drawn>,
     /// The names of the table's columns, of which the first holds words and the others figures; none where there is no table.
     pub columns: Vec<String>,
     /// A cell for each column.
@@ -277,9 +274,7 @@ impl RunPage {
     pub fn render(&self) -> Result<String, PageError> {
         let environment = environment("run.html", include_str!("page/run.html"))?;
         let mut looks = Looks::default();
-        let drawn = self.sections.iter().map(|section| {
-            (!section.svg.is_empty()).then(|| Value::from_safe_string(looks.inline(&section.svg, &section.alt)))
-        });
+        let drawn = self.sections.iter().map(|section| looks.drawn(section.figure.as_ref()));
         let figures: Vec<Option<Value>> = drawn.collect();
         let looks = Value::from_safe_string(looks.style_sheet());
         Ok(environment.get_template("run.html")?.render(context! { page => Serde(self), figures, looks })?)
@@ -294,12 +289,14 @@ const DARK: [(&str, &str); 4] =
 
 /// The classes of all figures of a page.
 #[derive(Default)]
-struct Looks {
-    classes: HashMap<String, usize>,
-    order: Vec<String>,
-}
+struct Looks(IndexSet<String>);
 
 impl Looks {
+    /// As [`inline`](Self::inline), for a template.
+    fn drawn(&mut self, figure: Option<&Drawn>) -> Option<Value> {
+        figure.map(|figure| Value::from_safe_string(self.inline(&figure.svg, &figure.alt)))
+    }
+
     /// A figure for the page, with its looks as classes and a label for those who cannot see it.
     fn inline(&mut self, svg: &str, label: &str) -> String {
         let mut inline = String::with_capacity(svg.len());
@@ -344,28 +341,19 @@ impl Looks {
                 let _ = write!(kept, " {key}=\"{value}\"");
             }
         }
-        let class = self.class(looks);
+        let (class, _) = self.0.insert_full(looks);
         let close = if head.ends_with('/') { "/" } else { "" };
-        let _ = writeln!(inline, "{name} class=\"{class}\"{kept}{close}{rest}");
-    }
-
-    fn class(&mut self, looks: String) -> String {
-        let next = self.order.len();
-        let number = *self.classes.entry(looks.clone()).or_insert_with(|| {
-            self.order.push(looks);
-            next
-        });
-        format!("f{number}")
+        let _ = writeln!(inline, "{name} class=\"f{class}\"{kept}{close}{rest}");
     }
 
     /// The rules of the classes, in the light and in the dark.
     fn style_sheet(&self) -> String {
         let mut sheet = String::new();
-        for (number, looks) in self.order.iter().enumerate() {
+        for (number, looks) in self.0.iter().enumerate() {
             let _ = writeln!(sheet, ".f{number}{{{looks}}}");
         }
         sheet.push_str("@media (prefers-color-scheme: dark) {\n");
-        for (number, looks) in self.order.iter().enumerate() {
+        for (number, looks) in self.0.iter().enumerate() {
             let dark = DARK.iter().fold(looks.clone(), |looks, (light, dark)| looks.replace(light, dark));
             if dark != *looks {
                 let _ = writeln!(sheet, ".f{number}{{{dark}}}");

@@ -6,9 +6,10 @@
 use std::cmp::Ordering;
 
 /// Which way is better on an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sense {
     /// Smaller is better.
+    #[default]
     Minimise,
     /// Larger is better.
     Maximise,

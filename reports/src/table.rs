@@ -136,18 +136,8 @@ pub fn shortest(value: f64) -> String {
 
 /// `text` made safe between HTML tags and in quoted attributes.
 pub fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
+    let entities = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    entities.into_iter().fold(text.to_owned(), |safe, (sign, entity)| safe.replace(sign, entity))
 }
 
 /// A number to three significant digits, whole ones whole.

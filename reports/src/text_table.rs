@@ -2,18 +2,11 @@
 
 use std::fmt;
 
-/// On which side the cells of a column stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
-}
-
 /// A column of a [`TextTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Column {
-    side: Side,
+    is_right: bool,
     width: usize,
     gap: usize,
     is_fitted: bool,
@@ -22,12 +15,12 @@ pub struct Column {
 impl Column {
     /// Words: `width` characters wide, cells on the left.
     pub const fn left(width: usize) -> Self {
-        Self { side: Side::Left, width, gap: 0, is_fitted: false }
+        Self { is_right: false, width, gap: 0, is_fitted: false }
     }
 
     /// Numbers: `width` characters wide, cells on the right.
     pub const fn right(width: usize) -> Self {
-        Self { side: Side::Right, ..Self::left(width) }
+        Self { is_right: true, ..Self::left(width) }
     }
 
     /// The same, `gap` blanks behind the column before.
@@ -94,10 +87,7 @@ impl fmt::Display for TextTable {
                     continue;
                 };
                 line.push_str(&" ".repeat(column.gap));
-                line.push_str(&match column.side {
-                    Side::Left => format!("{cell:width$}"),
-                    Side::Right => format!("{cell:>width$}"),
-                });
+                line += &if column.is_right { format!("{cell:>width$}") } else { format!("{cell:width$}") };
             }
             writeln!(f, "{}", line.trim_end())?;
         }

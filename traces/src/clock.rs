@@ -15,23 +15,14 @@ const LATEST: i64 = 4_102_444_800;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct UtcOffset {
-    seconds: i32,
+    /// The seconds ahead.
+    pub seconds: i32,
 }
 
 impl UtcOffset {
     /// A number of whole hours ahead.
     pub const fn hours(hours: i32) -> Self {
         Self { seconds: hours * 3600 }
-    }
-
-    /// So many seconds ahead.
-    pub const fn seconds(seconds: i32) -> Self {
-        Self { seconds }
-    }
-
-    /// The seconds ahead.
-    pub const fn ahead(self) -> i32 {
-        self.seconds
     }
 
     /// The last midnight of such a clock that is not after `time`.
@@ -284,7 +275,7 @@ mod tests {
         assert_eq!("-0700".parse(), Ok(UtcOffset { seconds: -25_200 }));
         assert_eq!(UtcOffset { seconds: -12_600 }.to_string(), "-03:30");
         // 22:30 in Tehran is 19:00 UTC, and the midnight before it 20:30 UTC the day before.
-        let tehran = UtcOffset::seconds(12_600);
+        let tehran = UtcOffset { seconds: 12_600 };
         let evening = UtcTime::from_seconds(1_516_129_200);
         assert_eq!(tehran.local(evening), "2018-01-16 22:30:00 +03:30");
         assert_eq!(tehran.midnight(evening), UtcTime::from_seconds(1_516_129_200 - 81_000));

@@ -48,36 +48,19 @@ pub enum Found {
     Default,
 }
 
-/// The launch of an app, and its return from the cache.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Launch {
-    /// Extra bytes of a launch whose `launch` is 1.
-    pub extra: Bytes,
-    /// For how long, at least and at most; uniform between.
-    pub span: (Nanos, Nanos),
-    /// The share of the extra bytes that a return to the front takes.
-    pub return_share: Fraction,
-    /// For how long.
-    pub return_span: Nanos,
-}
-
 /// Footprints by package, by category, and for everything else.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct FootprintTable {
     file: String,
-    launch: Launch,
-    spread: Factor,
-    origins: Vec<(String, Kind, String)>,
-    default: Entry,
-    categories: BTreeMap<String, Entry>,
-    packages: BTreeMap<String, Entry>,
+    written: Written,
 }
 
-#[derive(Deserialize)]
+/// The file; categories are as [`plain`] spells them.
+#[derive(Clone, Debug, Deserialize)]
 struct Written {
-    launch: WrittenLaunch,
-    spread: WrittenSpread,
+    launch: Launch,
+    spread: Spread,
     default: Entry,
     #[serde(default)]
     category: BTreeMap<String, Entry>,
@@ -85,31 +68,37 @@ struct Written {
     package: BTreeMap<String, Entry>,
 }
 
-#[derive(Deserialize)]
-struct WrittenLaunch {
-    extra: WrittenExtra,
+/// The launch of an app, and its return from the cache.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Launch {
+    extra: Extra,
+    /// For how long a launch takes extra bytes, at least.
     #[serde(deserialize_with = "seconds")]
-    least_s: Nanos,
+    pub least_s: Nanos,
+    /// At most; uniform between.
     #[serde(deserialize_with = "seconds")]
-    most_s: Nanos,
+    pub most_s: Nanos,
+    /// The share of the extra bytes that a return to the front takes.
     #[serde(deserialize_with = "share")]
-    return_share: Fraction,
+    pub return_share: Fraction,
+    /// For how long.
     #[serde(deserialize_with = "seconds")]
-    return_s: Nanos,
+    pub return_s: Nanos,
     kind: Kind,
     source: String,
 }
 
-#[derive(Deserialize)]
-struct WrittenExtra {
+/// Extra bytes of a launch whose `launch` is 1.
+#[derive(Clone, Debug, Deserialize)]
+struct Extra {
     #[serde(deserialize_with = "megabytes")]
     mb: Bytes,
     kind: Kind,
     source: String,
 }
 
-#[derive(Deserialize)]
-struct WrittenSpread {
+#[derive(Clone, Debug, Deserialize)]
+struct Spread {
     #[serde(deserialize_with = "factor")]
     of_ln: Factor,
     kind: Kind,
@@ -191,31 +180,15 @@ impl FootprintTable {
     /// what was expected and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
         let document = TomlDocument::parse(file, text)?;
-        let Written { launch, spread, default, category, package } = document.read()?;
-        if launch.least_s > launch.most_s {
-            let (least, most) = (launch.least_s.seconds(), launch.most_s.seconds());
+        let mut written: Written = document.read()?;
+        let (least, most) = (written.launch.least_s, written.launch.most_s);
+        if least > most {
+            let (least, most) = (least.seconds(), most.seconds());
             let message = format!("expected `least_s` not above `most_s`, found {least} and {most}");
             return Err(document.refuse("launch", message).into());
         }
-        let origins = [
-            ("launch", launch.kind, launch.source),
-            ("launch.extra", launch.extra.kind, launch.extra.source),
-            ("spread", spread.kind, spread.source),
-        ];
-        Ok(Self {
-            file: file.to_owned(),
-            launch: Launch {
-                extra: launch.extra.mb,
-                span: (launch.least_s, launch.most_s),
-                return_share: launch.return_share,
-                return_span: launch.return_s,
-            },
-            spread: spread.of_ln,
-            origins: origins.into_iter().map(|(name, kind, source)| (name.to_owned(), kind, source)).collect(),
-            default,
-            categories: category.into_iter().map(|(name, entry)| (plain(&name), entry)).collect(),
-            packages: package,
-        })
+        written.category = written.category.into_iter().map(|(name, entry)| (plain(&name), entry)).collect();
+        Ok(Self { file: file.to_owned(), written })
     }
 
     /// The file of the table, as shown to people.
@@ -224,27 +197,27 @@ impl FootprintTable {
     }
 
     /// The launch of an app.
-    pub fn launch(&self) -> Launch {
-        self.launch
+    pub fn launch(&self) -> &Launch {
+        &self.written.launch
     }
 
     /// The numbers of the launch and the spread, for records of runs.
     pub fn entries(&self) -> Vec<ConstantEntry> {
-        let Launch { extra, span: (least, most), return_share, return_span } = self.launch;
+        let Written { launch, spread, .. } = &self.written;
+        let of_launch = (launch.kind, &launch.source);
         let numbers = [
-            ("launch", "least_s", least.seconds(), "s"),
-            ("launch", "most_s", most.seconds(), "s"),
-            ("launch", "return_share", return_share.0, "fraction"),
-            ("launch", "return_s", return_span.seconds(), "s"),
-            ("launch.extra", "mb", extra.megabytes(), "MB"),
-            ("spread", "of_ln", self.spread.0, "factor"),
+            ("launch.least_s", launch.least_s.seconds(), "s", of_launch),
+            ("launch.most_s", launch.most_s.seconds(), "s", of_launch),
+            ("launch.return_share", launch.return_share.0, "fraction", of_launch),
+            ("launch.return_s", launch.return_s.seconds(), "s", of_launch),
+            ("launch.extra.mb", launch.extra.mb.megabytes(), "MB", (launch.extra.kind, &launch.extra.source)),
+            ("spread.of_ln", spread.of_ln.0, "factor", (spread.kind, &spread.source)),
         ];
-        let entry = |(section, field, value, unit): (&str, &str, f64, &'static str)| {
-            let (_, kind, source) = self.origins.iter().find(|(of, ..)| of == section)?;
-            let (source, file) = (source.clone(), self.file.clone());
-            Some(ConstantEntry { name: format!("{section}.{field}"), value, unit, kind: *kind, source, file })
+        let entry = |(name, value, unit, (kind, source)): (&str, f64, &'static str, (Kind, &String))| {
+            let (name, source, file) = (name.to_owned(), source.clone(), self.file.clone());
+            ConstantEntry { name, value, unit, kind, source, file }
         };
-        numbers.into_iter().filter_map(entry).collect()
+        numbers.map(entry).to_vec()
     }
 
     /// The footprint of `package`, whose Play category may be known; falls back to the category, then to the default.
@@ -252,18 +225,18 @@ impl FootprintTable {
     /// Categories are compared without case, and `&`, `_` and spaces are `-`: `GAME_PUZZLE` finds `game-puzzle`, else
     /// `game`.
     pub fn find(&self, package: &str, category: Option<&str>) -> (Footprint, Found) {
-        if let Some(entry) = self.packages.get(package) {
+        if let Some(entry) = self.written.package.get(package) {
             return (self.footprint(entry), Found::Package);
         }
         let category = category.map(plain);
         let mut name = category.as_deref();
         while let Some(part) = name {
-            if let Some(entry) = self.categories.get(part) {
+            if let Some(entry) = self.written.category.get(part) {
                 return (self.footprint(entry), Found::Category);
             }
             name = part.rsplit_once('-').map(|(head, _)| head);
         }
-        (self.footprint(&self.default), Found::Default)
+        (self.footprint(&self.written.default), Found::Default)
     }
 
     /// The footprint of `package` on the phone of `user`: as [`FootprintTable::find`], its bytes scaled by a lognormal
@@ -271,7 +244,7 @@ impl FootprintTable {
     pub fn find_for(&self, package: &str, category: Option<&str>, user: &str, seed: u64) -> (Footprint, Found) {
         let (footprint, found) = self.find(package, category);
         let normal: f64 = StandardNormal.sample(&mut Stream::of_user(seed, user, &format!("footprint {package}")));
-        let factor = (self.spread.0 * normal).exp();
+        let factor = (self.written.spread.of_ln.0 * normal).exp();
         let (anonymous, file) = (scaled(footprint.anonymous, factor), scaled(footprint.file, factor));
         (Footprint { anonymous, file, ..footprint }, found)
     }
@@ -282,7 +255,7 @@ impl FootprintTable {
             file: entry.file_mb,
             kept: entry.kept,
             touched: entry.touched,
-            launch_extra: scaled(self.launch.extra, entry.launch.0),
+            launch_extra: scaled(self.written.launch.extra.mb, entry.launch.0),
             writes: entry.writes_mb_s,
         }
     }

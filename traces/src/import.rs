@@ -46,7 +46,7 @@ use haversack_devices::Nanos;
 use haversack_devices::text::hint;
 use lsapp::Fields;
 use pipeline::{Block, Blocks, Unpacked, Whole};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 use crate::{Row, UtcTime};
@@ -104,7 +104,8 @@ impl Kind {
 }
 
 /// How the processes of a Carat sample are to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum CaratSemantics {
     /// What runs at the time of the sample.
     ProcessList,
@@ -192,52 +193,41 @@ type Result<T, E = ImportError> = std::result::Result<T, E>;
 /// What reads the lines of a kind.
 trait Format: Send {
     /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()>;
-
-    /// A file begins.
-    fn begin(&mut self, _file: &str, _context: &mut ImportContext<'_>) {}
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()>;
 
     /// A file is over.
     fn end(&mut self, _context: &mut ImportContext<'_>) -> Result<()> {
         Ok(())
     }
-
-    /// All files are over: what was held back goes out.
-    fn finish(&mut self, _context: &mut ImportContext<'_>) -> Result<()> {
-        Ok(())
-    }
 }
 
-/// What reads a kind.
-enum Reader {
-    /// Line by line.
-    Lines(Box<dyn Format>),
-    /// Block by block, on all threads.
-    Carat(carat::Parser, carat::Carat),
+/// What reads the lines of `file`, if its kind is read line by line.
+fn format(file: &str, context: &mut ImportContext<'_>) -> Option<Box<dyn Format>> {
+    Some(match context.options.kind {
+        Kind::Carat | Kind::CaratFull => return None,
+        Kind::Lsapp => Box::new(lsapp::Lsapp::new(context)),
+        Kind::Tsinghua => Box::new(lsapp::Tsinghua::new(context)),
+        Kind::Meminfo => Box::new(proc_files::Series::new(proc_files::File::Meminfo, file, context)),
+        Kind::Vmstat => Box::new(proc_files::Series::new(proc_files::File::Vmstat, file, context)),
+        Kind::Perfetto => Box::new(perfetto::Perfetto::new(file, context)),
+        Kind::Lmkd => Box::new(lmkd::Lmkd::new(file, context)),
+    })
 }
 
 /// An import under way.
 #[must_use]
 pub struct Import<'i> {
     context: ImportContext<'i>,
-    reader: Reader,
+    /// Of the kinds that are read block by block, on all threads.
+    carat: Option<Carat>,
 }
 
 impl<'i> Import<'i> {
     /// An import that gives its rows to `sink`.
     pub fn new(options: Options, sink: &'i mut Sink<'i>) -> Self {
-        let carat = |full| Reader::Carat(carat::Parser { semantics: options.semantics }, carat::Carat::new(full));
-        let reader = match options.kind {
-            Kind::Carat => carat(false),
-            Kind::CaratFull => carat(true),
-            Kind::Lsapp => Reader::Lines(Box::new(lsapp::Lsapp::default())),
-            Kind::Tsinghua => Reader::Lines(Box::new(lsapp::Tsinghua)),
-            Kind::Meminfo => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Meminfo))),
-            Kind::Vmstat => Reader::Lines(Box::new(proc_files::Series::new(proc_files::File::Vmstat))),
-            Kind::Perfetto => Reader::Lines(Box::new(perfetto::Perfetto::default())),
-            Kind::Lmkd => Reader::Lines(Box::new(lmkd::Lmkd::default())),
-        };
-        Self { context: ImportContext::new(options, sink), reader }
+        let is_carat = matches!(options.kind, Kind::Carat | Kind::CaratFull);
+        let carat = is_carat.then(|| Carat::new(options.kind == Kind::CaratFull));
+        Self { context: ImportContext::new(options, sink), carat }
     }
 
     /// Reads a file, plain or gzip, to its end; `name` is what the report calls it.
@@ -259,17 +249,39 @@ impl<'i> Import<'i> {
         &mut self,
         files: impl Iterator<Item = (String, io::Result<R>)> + Send,
     ) -> Result<()> {
-        match &mut self.reader {
-            Reader::Carat(parser, carat) => pipeline::run(files, *parser, carat, &mut self.context),
-            Reader::Lines(format) => {
-                let mut reading = Reading { context: &mut self.context, format: format.as_mut() };
-                for (name, file) in files {
-                    let file = file.map_err(|source| ImportError::Read { file: name.clone(), source })?;
-                    reading.read(&name, file)?;
-                }
-                Ok(())
-            }
+        if let Some(carat) = &mut self.carat {
+            let parser = Parser { semantics: self.context.options.semantics };
+            return pipeline::run(files, parser, carat, &mut self.context);
         }
+        for (name, file) in files {
+            let file = file.map_err(|source| ImportError::Read { file: name.clone(), source })?;
+            self.read_lines(&name, file)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file of a kind that is read line by line.
+    fn read_lines(&mut self, name: &str, reader: impl Read + Send) -> Result<()> {
+        let failed = |source| ImportError::Read { file: name.to_owned(), source };
+        let unpacked = match pipeline::unpack(reader, self.context.options.kind).map_err(failed)? {
+            Ok(unpacked) => unpacked,
+            Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
+        };
+        let context = &mut self.context;
+        context.open(name);
+        let Some(format) = format(name, context) else { return Ok(()) };
+        let mut reading = Reading { context, format };
+        let failure = match unpacked {
+            Unpacked::Text { reader, packed } => reading.text(reader)?.map(|(error, rest)| (error, rest, packed)),
+            Unpacked::Tar(mut archive) => reading.texts(&mut archive)?.map(|(error, rest)| (error, rest, true)),
+        };
+        match failure {
+            // A packed file that breaks off says so itself; anything else is the file system's.
+            Some((error, rest, true)) if is_damage(&error) => reading.context.damaged(rest, &error)?,
+            Some((error, ..)) => return Err(failed(error)),
+            None => {}
+        }
+        reading.format.end(reading.context)
     }
 
     /// Gives out what was held back, and reports.
@@ -277,9 +289,8 @@ impl<'i> Import<'i> {
     /// # Errors
     /// A sink that fails.
     pub fn finish(mut self) -> Result<Report> {
-        match &mut self.reader {
-            Reader::Lines(format) => format.finish(&mut self.context)?,
-            Reader::Carat(_, carat) => carat.finish(&mut self.context)?,
+        if let Some(carat) = &mut self.carat {
+            carat.finish(&mut self.context)?;
         }
         Ok(self.context.finish())
     }
@@ -288,32 +299,10 @@ impl<'i> Import<'i> {
 /// An import of a kind that is read line by line.
 struct Reading<'a, 'i> {
     context: &'a mut ImportContext<'i>,
-    format: &'a mut dyn Format,
+    format: Box<dyn Format>,
 }
 
 impl Reading<'_, '_> {
-    fn read(&mut self, name: &str, reader: impl Read + Send) -> Result<()> {
-        let failed = |source| ImportError::Read { file: name.to_owned(), source };
-        let unpacked = pipeline::unpack(reader, self.context.options.kind).map_err(failed)?;
-        let unpacked = match unpacked {
-            Ok(unpacked) => unpacked,
-            Err((what, advice)) => return Err(ImportError::Archive { file: name.to_owned(), what, advice }),
-        };
-        self.context.open(name);
-        self.format.begin(name, self.context);
-        let failure = match unpacked {
-            Unpacked::Text { reader, packed } => self.text(reader)?.map(|(error, rest)| (error, rest, packed)),
-            Unpacked::Tar(mut archive) => self.texts(&mut archive)?.map(|(error, rest)| (error, rest, true)),
-        };
-        match failure {
-            // A packed file that breaks off says so itself; anything else is the file system's.
-            Some((error, rest, true)) if is_damage(&error) => self.context.damaged(rest, &error)?,
-            Some((error, ..)) => return Err(failed(error)),
-            None => {}
-        }
-        self.format.end(self.context)
-    }
-
     /// The text files of a tar, one behind the other, until one cannot be read.
     fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>> {
         let entries = match archive.entries() {
@@ -362,7 +351,7 @@ impl Reading<'_, '_> {
             self.context.report.blank_lines += 1;
             return Ok(());
         }
-        self.format.line(line, self.context)
+        self.context.text(line)?.map_or(Ok(()), |text| self.format.line(text, self.context))
     }
 
     fn too_long(&mut self, length: usize) -> Result<()> {

@@ -17,7 +17,7 @@
 //! let model = UsageModel::built_in()?;
 //! // Two users for a day; the seed and a user's name decide everything about that user.
 //! let population = Population::new(&model, 2, 1, 7);
-//! let found = sessions(population.rows());
+//! let found = sessions(population.names().iter().flat_map(|name| population.rows_of(name)));
 //! assert_eq!(found.users.len(), 2);
 //! # Ok::<(), haversack_traces::usage::DataError>(())
 //! ```
@@ -29,6 +29,7 @@ pub mod import;
 pub mod row;
 pub mod state;
 pub mod usage;
+mod words;
 
 pub use clock::UtcOffset;
 pub use footprint::FootprintTable;

@@ -55,10 +55,6 @@ pub struct OomAdj(pub i16);
 impl OomAdj {
     /// What the user looks at.
     pub const FOREGROUND_APP: Self = Self(0);
-    /// A foreground service whose app was in front a moment ago.
-    pub(crate) const PERCEPTIBLE_RECENT_FOREGROUND_APP: Self = Self(50);
-    /// Visible, but not in front.
-    pub(crate) const VISIBLE_APP: Self = Self(100);
     /// Not visible, but the user would notice: music, navigation.
     pub const PERCEPTIBLE_APP: Self = Self(200);
     /// A started service.

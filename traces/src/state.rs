@@ -25,11 +25,10 @@ pub(crate) const NETWORK_WIFI: f64 = 2.0;
 
 /// Whether a battery's state, as Carat's client words it, is that of a phone on its charger; `None` of other words.
 pub fn charges(state: &str) -> Option<bool> {
-    let is = |words: &[&str]| words.iter().any(|word| state.trim().eq_ignore_ascii_case(word));
-    match () {
-        () if is(&["charging", "full"]) => Some(true),
-        () if is(&["discharging", "not charging", "unplugged"]) => Some(false),
-        () => None,
+    match state.trim().to_ascii_lowercase().as_str() {
+        "charging" | "full" => Some(true),
+        "discharging" | "not charging" | "unplugged" => Some(false),
+        _ => None,
     }
 }
 

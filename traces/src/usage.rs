@@ -34,7 +34,6 @@ pub use alive::{AliveApp, AppEvent, AppEventKind, AppId};
 pub use generate::Population;
 pub use holdings::{Demand, DemandSeries, Held, Holding, demand, footprints, holdings};
 pub use model::{Apps, Carat, CatalogueApp, Day, Interpolation, Launcher, Sessions, UsageModel};
-pub use session::{InstalledApp, User};
-pub use session::{Session, SessionStream};
+pub use session::{Session, SessionStream, User};
 pub use statistics::{SessionReader, SessionStatistics, UserSessions, sessions};
 pub use timeline::{AppTimeline, Window, is_sampled, seems_opened};

@@ -11,7 +11,7 @@ use haversack_federation::work::{Job, LeftOut, Why, Work};
 use rayon::prelude::*;
 
 use super::budgets::{Budgets, LOOK_S};
-use super::iteration::{Cost, Found, cost, scenario, with_memory_to_spare};
+use super::iteration::{Cost, cost, scenario, with_memory_to_spare};
 use super::on_device::OnDevice;
 use super::plans::{Clustered, Plans, Reports};
 use super::reclaim::{Curve, Pace, Trial};
@@ -38,8 +38,6 @@ pub(super) struct Costs<'a> {
     budgets: &'a Budgets,
     /// By device kind; in words why a device cannot run the policy.
     devices: Vec<Result<OnDevice, String>>,
-    /// Whose plans phones get, where the policy makes some.
-    plans: Option<Plans>,
     /// Those of the server's clusters, if it has clusters.
     clustered: Option<Clustered>,
     /// Until the server has made the plans of all clusters, in seconds.
@@ -63,13 +61,9 @@ impl<'a> Costs<'a> {
         budgets: &'a Budgets,
         cache: &Cache,
     ) -> Result<Self> {
-        let unbounded = kinds.par_iter().map(|kind| {
-            let found = cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?;
-            Ok(match found {
-                Found::Cost(unbounded) => Ok(OnDevice::new(unbounded)),
-                Found::NoPlan(why) | Found::Unsupported(why) => Err(why),
-            })
-        });
+        let unbounded = kinds
+            .par_iter()
+            .map(|kind| Ok(cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?.map(OnDevice::new)));
         let mut devices = unbounded.collect::<Result<Vec<_>>>()?;
         let Some(first) = devices.iter().position(Result::is_ok) else {
             let why = devices.swap_remove(0).err().unwrap_or_default();
@@ -83,7 +77,6 @@ impl<'a> Costs<'a> {
             phones: population.phones(),
             budgets,
             devices,
-            plans: asked.plans,
             clustered: None,
             server_s: 0.0,
             left_out: vec![None; kinds.len()],
@@ -105,7 +98,7 @@ impl<'a> Costs<'a> {
     /// Simulates an iteration for each device within each budget that a plan is for.
     pub(super) fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let left: Vec<Vec<Bytes>> = kinds.iter().map(|kind| self.budgets.reports(kind.memory).collect()).collect();
-        if self.plans == Some(Plans::Server) {
+        if self.asked.plans == Some(Plans::Server) {
             let reports = |(device, left): (&Result<OnDevice, String>, _)| {
                 let unbounded = device.as_ref().map(|device| device.unbounded).ok();
                 let (seconds, need) = unbounded.map_or((1.0, Bytes::ZERO), |cost| (cost.seconds, cost.peak));
@@ -122,7 +115,7 @@ impl<'a> Costs<'a> {
         let within = devices.par_iter_mut().enumerate().map(|(place, device)| {
             let Ok(device) = device else { return Ok(()) };
             let (kind, own) = (&kinds[place], &left[place]);
-            let simulate = |budget| Ok(cost(&scenario(asked, kind, Some(budget)), cache)?.cost());
+            let simulate = |budget| Ok(cost(&scenario(asked, kind, Some(budget)), cache)?.ok());
             let of_cluster = |moment| clustered.and_then(|clustered| clustered.budget(place, moment));
             let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
             // The least first, whose iteration then stands for those of little more.
@@ -317,7 +310,7 @@ impl<'a> Costs<'a> {
 
     /// Until a phone has its plan, in seconds, and the bytes that the plan adds each way.
     fn plan_of(&self, phone: Phone, cost: &Cost, round: u32) -> (f64, [u64; 2]) {
-        let (Some(plans), Some(making)) = (self.plans, cost.making) else { return (0.0, [0; 2]) };
+        let (Some(plans), Some(making)) = (self.asked.plans, cost.making) else { return (0.0, [0; 2]) };
         let bytes = [making.down_bytes, making.up_bytes];
         match plans {
             // All are made before the first round, and kept.

@@ -5,7 +5,7 @@ use haversack_traces::footprint::FootprintTable;
 use haversack_traces::usage::UsageModel;
 use serde_json::Value;
 
-use super::iteration::{Found, cost, scenario, with_memory_to_spare};
+use super::iteration::{cost, scenario, with_memory_to_spare};
 use super::learner::algorithm;
 use super::specification::{Phones, Specification};
 use crate::measured::Training;
@@ -34,10 +34,8 @@ impl Specification {
         let mut depends = format!("{} {digest:016x} {algorithm:?}", Value::Object(record));
         let mut constants = Vec::new();
         for kind in &phones.kinds {
-            constants.push(match cost(&with_memory_to_spare(scenario(self, kind, None)), cache)? {
-                Found::Cost(cost) => format!("{cost:?}"),
-                Found::NoPlan(why) | Found::Unsupported(why) => why,
-            });
+            let found = cost(&with_memory_to_spare(scenario(self, kind, None)), cache)?;
+            constants.push(found.map_or_else(|why| why, |cost| format!("{cost:?}")));
             constants.extend(load(&kind.id)?.entries().iter().map(told));
         }
         let stack = self.trained.stack.as_deref().map(load_stack).transpose()?;

@@ -43,25 +43,6 @@ pub(super) struct Making {
     pub(super) down_bytes: u64,
 }
 
-/// What became of a run.
-#[derive(Clone)]
-pub(super) enum Found {
-    Cost(Cost),
-    /// In words why no plan fits.
-    NoPlan(String),
-    /// In words why the device cannot run the policy.
-    Unsupported(String),
-}
-
-impl Found {
-    pub(super) fn cost(self) -> Option<Cost> {
-        match self {
-            Self::Cost(cost) => Some(cost),
-            Self::NoPlan(_) | Self::Unsupported(_) => None,
-        }
-    }
-}
-
 /// An iteration of what `asked` trains on a device, within a budget or without one; where that is on more cores of a class than
 /// the device has, on those that there are.
 pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
@@ -82,18 +63,16 @@ pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
     Scenario { device_set: Settings::from([("ram".to_owned(), "256 GiB".to_owned())]), ..scenario }
 }
 
-/// Simulates `scenario`, or finds it in `cache`.
+/// Simulates `scenario`, or finds it in `cache`: what it takes, or in words why no plan fits or the device cannot run the policy.
 ///
 /// # Errors
 /// A scenario that is wrong, or a run that fails for no want of memory.
-pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Found> {
+pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Result<Cost, String>> {
     let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
     let found = cache.get(key, || match Plan::new(scenario, cache) {
         Ok(plan) => run(&plan, &scenario.device),
         // Another device may have the processor that the policy wants.
-        Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => {
-            Ok(Found::Unsupported(error.to_string()))
-        }
+        Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     })?;
     Ok(found.as_ref().clone())
@@ -118,7 +97,7 @@ pub(super) fn nothing_short(
     if !schedule.is_ok_and(|schedule| schedule.is_plain(asked.trained.batch)) {
         return Ok(asked.clone());
     }
-    let found = cost(&with_memory_to_spare(scenario(&original, kind, None)), cache)?.cost();
+    let found = cost(&with_memory_to_spare(scenario(&original, kind, None)), cache)?.ok();
     let is_same = |other: &Cost| {
         (other.seconds.to_bits(), other.joules.to_bits(), other.peak)
             == (whole.seconds.to_bits(), whole.joules.to_bits(), whole.peak)
@@ -126,16 +105,16 @@ pub(super) fn nothing_short(
     Ok(if found.as_ref().is_some_and(is_same) { original } else { asked.clone() })
 }
 
-fn run(plan: &Plan, device: &str) -> Result<Found> {
+fn run(plan: &Plan, device: &str) -> Result<Result<Cost, String>> {
     match plan.run() {
         Ok(record) => {
             let (seconds, joules, peak) = (record.iteration.seconds(), record.energy.0, record.peak_memory);
             let made = record.plans.last();
             let making = made.and_then(|&PlanReport { planning, .. }| Making::of(&planning, plan.machine()));
-            Ok(Found::Cost(Cost { plan: 0, seconds, joules, peak, growth: record.peak_growth, making }))
+            Ok(Ok(Cost { plan: 0, seconds, joules, peak, growth: record.peak_growth, making }))
         }
-        Err(error) if error.is_infeasible() => Ok(Found::NoPlan(format!("{device}: {error}"))),
-        Err(RunError::Policy(error)) => Ok(Found::Unsupported(format!("{device}: {error}"))),
+        Err(error) if error.is_infeasible() => Ok(Err(format!("{device}: {error}"))),
+        Err(RunError::Policy(error)) => Ok(Err(format!("{device}: {error}"))),
         Err(error) => Err(PlanError::Run(error).into()),
     }
 }

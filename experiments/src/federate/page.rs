@@ -3,7 +3,7 @@
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
-use haversack_reports::page::{RunPage, RunSection};
+use haversack_reports::page::{Drawn, RunPage, RunSection};
 use haversack_reports::{Figure, FigureError, Panel};
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value};
@@ -23,8 +23,9 @@ pub(super) fn page(record: &Map<String, Value>, tables: &Tables, text: &str) -> 
     Ok(RunPage { title: title(record), lead, sections })
 }
 
-fn drawn(title: &str, panels: impl IntoIterator<Item = Panel>) -> Result<String, FigureError> {
-    Ok(panels.into_iter().fold(Figure::new(title).columns(2), Figure::panel).render()?.svg)
+fn drawn(title: &str, alt: String, panels: impl IntoIterator<Item = Panel>) -> Result<Option<Drawn>, FigureError> {
+    let svg = panels.into_iter().fold(Figure::new(title).columns(2), Figure::panel).render()?.svg;
+    Ok(Some(Drawn { alt, svg }))
 }
 
 /// A row in words: what each column says, by its name.
@@ -68,9 +69,9 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
         Some(_) => ["Accuracy over simulated time", "Lines of accuracy over hours, and of minutes by round", ""],
         None => ["What rounds take", "Lines of minutes by round", "Nobody learns: rounds are timed alone."],
     };
-    let svg = drawn(title, panel.into_iter().chain([durations(runs, tables)]))?;
     let alt = alt(what, &columns, &rows);
-    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), svg, alt, columns, rows, are_words: false })
+    let figure = drawn(title, alt, panel.into_iter().chain([durations(runs, tables)]))?;
+    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
 /// A row a reason for which phones are left out, those of most phones first.
@@ -93,9 +94,9 @@ fn excluded(tables: &Tables) -> Result<RunSection, FigureError> {
     };
     let by_class: Vec<String> = names.iter().enumerate().map(in_words).collect();
     let title = "Who was left out, and why";
-    let svg = drawn(title, [left_out(tables), parts(tables)])?;
     let alt = format!("Stacks of phones by memory, and of what became of their parts. {}.", by_class.join("; "));
-    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), svg, alt, columns, rows, are_words: false })
+    let figure = drawn(title, alt, [left_out(tables), parts(tables)])?;
+    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
 /// A row a memory class.
@@ -120,11 +121,11 @@ fn classes(tables: &Tables) -> Result<RunSection, FigureError> {
     };
     let rows: Vec<Vec<String>> = names.iter().enumerate().map(row).collect();
     let title = "Memory and energy by memory class";
-    let svg = drawn(title, [budgets(tables), energy(tables)])?;
     let note =
         "Parts of phones, and what all of them took together; the budget is the median of what training might hold.";
     let alt = alt("Bars of the median budget and of energy by memory", &columns, &rows);
-    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), svg, alt, columns, rows, are_words: false })
+    let figure = drawn(title, alt, [budgets(tables), energy(tables)])?;
+    Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
 /// What was asked for, a row a key; keys within others follow a point.

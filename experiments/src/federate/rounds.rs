@@ -175,7 +175,8 @@ fn classes_of(
     clients: &[ClientRow],
     exclusions: &[ExclusionRow],
 ) -> Vec<ClassRow> {
-    let mut rows: Vec<ClassRow> = classes.iter().map(|class| row(class.size_gb)).collect();
+    let row = |class: &MemoryClass| ClassRow { size_gb: class.size_gb, ..ClassRow::default() };
+    let mut rows: Vec<ClassRow> = classes.iter().map(row).collect();
     let mut budgets: Vec<Vec<u64>> = vec![Vec::new(); rows.len()];
     phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
     for ExclusionRow { client, why, .. } in exclusions {
@@ -202,10 +203,6 @@ fn classes_of(
         row.budget_bytes = budgets.get(budgets.len() / 2).copied();
     }
     rows
-}
-
-fn row(size_gb: f64) -> ClassRow {
-    ClassRow { size_gb, ..ClassRow::default() }
 }
 
 #[cfg(test)]

@@ -66,9 +66,8 @@ impl Span {
         }
         let spans: Map<String, Value> = self.keys.iter().map(|key| (key.name.clone(), json!(key.values))).collect();
         let specification = json!({ "spans": spans, "first": first.get("specification") });
-        let keys =
-            [("command", json!("federate")), ("specification", specification), ("runs", json!(self.federations.len()))];
-        keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        let record = json!({ "command": "federate", "specification": specification, "runs": self.federations.len() });
+        serde_json::from_value(record).unwrap_or_default()
     }
 }
 

@@ -179,8 +179,7 @@ impl Specification {
         ];
         let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         specification.as_object_mut().into_iter().for_each(|keys| keys.extend(given.clone()));
-        let keys = [("command", json!("federate")), ("specification", specification)];
-        keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        serde_json::from_value(json!({ "command": "federate", "specification": specification })).unwrap_or_default()
     }
 }
 

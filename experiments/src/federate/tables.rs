@@ -11,7 +11,7 @@ use super::rounds::{ClassRow, Held};
 use super::span::Span;
 use super::specification::Specification;
 use crate::error::{CommandError, Result};
-use crate::rows::{Rows, column};
+use crate::rows::{Rows, column, with_fields};
 use crate::work::OutputFolder;
 
 /// The files.
@@ -30,12 +30,10 @@ impl Tables {
     /// Those of federation number `run`, from zero.
     pub(super) fn of(held: &Held, asked: &Specification, span: &Span, run: usize) -> Result<Self> {
         let clients = clients(&held.clients, &held.kinds, &asked.setting.memory);
-        let frames = [rounds(&held.rounds), clients, exclusions(&held.exclusions), classes(&held.classes)];
-        let mut tables = Vec::with_capacity(frames.len());
-        for frame in frames {
-            tables.push(if span.is_spanned() { led(&frame?, span, run)? } else { frame? });
-        }
-        <[DataFrame; 4]>::try_from(tables).map(Self).map_err(|_| CommandError::failed("there are four tables"))
+        let spanned =
+            |frame: Result<DataFrame, FrameError>| if span.is_spanned() { led(&frame?, span, run) } else { frame };
+        let (rounds, exclusions) = (spanned(rounds(&held.rounds))?, spanned(exclusions(&held.exclusions))?);
+        Ok(Self([rounds, spanned(clients)?, exclusions, spanned(classes(&held.classes))?]))
     }
 
     /// Appends those of a later federation.
@@ -104,57 +102,29 @@ fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameErr
 
 /// A row a round.
 fn rounds(rows: &[RoundRow]) -> Result<DataFrame, FrameError> {
-    Rows::of(rows)
-        .with("round", |row| row.round)
-        .with("start_s", |row| row.start_s)
-        .with("duration_s", |row| row.duration_s)
-        .with("selected", |row| row.selected)
-        .with("completed", |row| row.completed)
-        .with("dropped", |row| row.dropped)
-        .with("killed", |row| row.killed)
-        .with("timed_out", |row| row.timed_out)
-        .with("up_bytes", |row| row.up_bytes)
-        .with("down_bytes", |row| row.down_bytes)
-        .with("energy_j", |row| row.energy_j)
-        .with("accuracy", |row| row.accuracy)
-        .frame()
+    with_fields!(Rows::of(rows); round, start_s, duration_s, selected, completed, dropped, killed, timed_out, up_bytes,
+        down_bytes, energy_j, accuracy)
+    .frame()
 }
 
 /// A row a phone of a round.
 fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -> Result<DataFrame, FrameError> {
-    Rows::of(rows)
-        .with("round", |row| row.round)
-        .with("client", |row| row.client)
+    let rows = with_fields!(Rows::of(rows); round, client)
         .with("device", |row| devices[usize::from(row.device)].id.as_str())
-        .with("memory_class", |row| format!("{} GB", memory[usize::from(row.memory_class)].size_gb))
-        .with("budget_bytes", |row| row.budget_bytes)
-        .with("plan", |row| row.plan)
-        .with("compute_s", |row| row.compute_s)
-        .with("up_s", |row| row.up_s)
-        .with("down_s", |row| row.down_s)
-        .with("outcome", |row| <&'static str>::from(row.outcome))
-        .frame()
+        .with("memory_class", |row| format!("{} GB", memory[usize::from(row.memory_class)].size_gb));
+    let rows = with_fields!(rows; budget_bytes, plan, compute_s, up_s, down_s);
+    rows.with("outcome", |row| <&'static str>::from(row.outcome)).frame()
 }
 
 /// A row a phone that is left out.
 fn exclusions(rows: &[ExclusionRow]) -> Result<DataFrame, FrameError> {
-    let frame = Rows::of(rows).with("round", |row| row.round).with("client", |row| row.client);
-    frame.with("reason", |row| row.reason.as_str()).frame()
+    with_fields!(Rows::of(rows); round, client).with("reason", |row| row.reason.as_str()).frame()
 }
 
 /// A row a memory class.
 fn classes(rows: &[ClassRow]) -> Result<DataFrame, FrameError> {
-    Rows::of(rows)
-        .with("memory_class", |row| format!("{} GB", row.size_gb))
-        .with("phones", |row| row.phones)
-        .with("without_plan", |row| row.without_plan)
-        .with("without_samples", |row| row.without_samples)
-        .with("without_trace", |row| row.without_trace)
-        .with("completed", |row| row.completed)
-        .with("dropped", |row| row.dropped)
-        .with("killed", |row| row.killed)
-        .with("timed_out", |row| row.timed_out)
-        .with("energy_j", |row| row.energy_j)
-        .with("budget_bytes", |row| row.budget_bytes)
-        .frame()
+    let rows = Rows::of(rows).with("memory_class", |row| format!("{} GB", row.size_gb));
+    with_fields!(rows; phones, without_plan, without_samples, without_trace, completed, dropped, killed, timed_out, energy_j,
+        budget_bytes)
+    .frame()
 }

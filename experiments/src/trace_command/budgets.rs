@@ -8,7 +8,7 @@ use clap::Args;
 use haversack_devices::{Bytes, Nanos, Stream, load, load_system};
 use haversack_reports::figure::Series as Line;
 use haversack_reports::frame::write_parquet;
-use haversack_reports::{Axis, Figure, FrameError, Lines, Panel, write_atomically};
+use haversack_reports::{Axis, Figure, FrameError, Lines, Panel};
 use haversack_traces::UtcTime;
 use polars::prelude::DataFrame;
 use rand::RngExt;
@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::options::{Models, table_of_apps};
+use super::stats::Distribution;
 use crate::moment::{Moment, Watched};
 use crate::output::{Format, note};
 use crate::progress::{Amount, Progress};
@@ -125,12 +126,9 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
     let mut files = vec![asked.out.clone()];
     if !budgets.is_empty() {
         for (name, figure) in [("by-user", by_user(&budgets, &setting)), ("by-hour", by_hour(&budgets, &setting))] {
-            let rendered = figure.render()?;
-            for (ending, bytes) in [("svg", rendered.svg.as_bytes()), ("png", &rendered.png)] {
-                let place = place_beside(&asked.out, name).with_extension(ending);
-                write_atomically(&place, bytes)?;
-                files.push(place);
-            }
+            let place = place_beside(&asked.out, name);
+            figure.render()?.write(&place.with_extension(""))?;
+            files.extend(["svg", "png"].map(|ending| place.with_extension(ending)));
         }
     }
     report(asked, &budgets, users.len() - without, &files)
@@ -189,22 +187,10 @@ fn frame(budgets: &[Budget]) -> Result<DataFrame, FrameError> {
         .frame()
 }
 
-fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    values
-}
-
-/// The value that the share `at` of `sorted` values is not above; zero of nothing.
-fn quantile(sorted: &[u64], at: f64) -> u64 {
-    let place = (at * sorted.len() as f64).ceil() as usize;
-    sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
-}
-
 fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[PathBuf]) -> Result<()> {
     let kinds = KINDS.map(|(name, value)| {
-        let values = sorted(budgets.iter().map(value));
-        (name, [0.1, 0.5, 0.9].map(|share| quantile(&values, share)))
+        let values: Distribution = budgets.iter().map(value).collect();
+        (name, [0.1, 0.5, 0.9].map(|share| values.quantile(share).unwrap_or_default()))
     });
     let misses = budgets.iter().filter(|budget| budget.predicted > budget.available).count();
     let share = misses as f64 / budgets.len().max(1) as f64;
@@ -249,8 +235,8 @@ fn figure(title: &str, setting: &str, x: &Axis, groups: &BTreeMap<u64, Vec<&Budg
     KINDS.into_iter().fold(figure, |figure, (kind, value)| {
         let lines = SHARES.into_iter().fold(Lines::new(), |lines, (share, name)| {
             let points = groups.iter().map(|(place, budgets)| {
-                let values = sorted(budgets.iter().map(|budget| value(budget)));
-                (*place as f64, quantile(&values, share) as f64 / 1e9)
+                let values: Distribution = budgets.iter().map(|budget| value(budget)).collect();
+                (*place as f64, values.quantile(share).unwrap_or_default() as f64 / 1e9)
             });
             lines.series(Line::new(name, points.collect::<Vec<_>>()))
         });
@@ -265,7 +251,8 @@ fn by_user(budgets: &[Budget], setting: &str) -> Figure {
         users.entry(&budget.user).or_default().push(budget);
     }
     let mut users: Vec<Vec<&Budget>> = users.into_values().collect();
-    users.sort_by_key(|budgets| quantile(&sorted(budgets.iter().map(|budget| budget.available.0)), 0.5));
+    let available = |budgets: &Vec<&Budget>| budgets.iter().map(|budget| budget.available.0).collect::<Distribution>();
+    users.sort_by_key(|budgets| available(budgets).quantile(0.5));
     let number = users.len();
     let groups = (1..).zip(users).collect();
     let x = Axis::new("user, by the median available").range(0.0, number as f64 + 1.0);

@@ -1,7 +1,6 @@
 //! `haversack trace import`: the files that are named and those of folders, into tables, with a report.
 
 use std::fs::{self, File};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use haversack_devices::ensure;
@@ -14,6 +13,7 @@ use super::report_text;
 use crate::output::{Format, join, note, print, print_json};
 use crate::progress::{Amount, Progress};
 use crate::trace_table::{Apps, Counters, Table, place_beside};
+use crate::work::pool;
 use crate::{CommandError, Result};
 
 /// Which table is where.
@@ -54,11 +54,9 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
             return Err(CommandError::input(format!("--out: {} is also read", path.display())));
         }
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(asked.jobs.map_or(0, NonZeroUsize::get)).build();
-    let pool = pool.map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))?;
-    let (report, tables) = pool.install(|| read(reading, &inputs, &places))?;
-    if !inputs.left.is_empty() {
-        note(&format!("{} files of the folders are no parts and were left alone", inputs.left.len()));
+    let (report, tables) = pool(asked.jobs)?.install(|| read(reading, &inputs, &places))?;
+    if inputs.left > 0 {
+        note(&format!("{} files of the folders are no parts and were left alone", inputs.left));
     }
     match asked.format {
         Format::Text => print(&report_text::text(asked.kind, &report, &tables)),
@@ -130,7 +128,7 @@ fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Val
 #[derive(Debug, Default)]
 struct Inputs {
     files: Vec<PathBuf>,
-    left: Vec<PathBuf>,
+    left: usize,
     bytes: u64,
 }
 
@@ -138,15 +136,7 @@ impl Inputs {
     /// Looks at every path.
     fn find(paths: &[PathBuf]) -> Result<Self> {
         let mut inputs = Self::default();
-        for path in paths {
-            let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-            if found.is_dir() {
-                inputs.enter(path)?;
-            } else {
-                inputs.bytes += found.len();
-                inputs.files.push(path.clone());
-            }
-        }
+        paths.iter().try_for_each(|path| inputs.take(path, true))?;
         if inputs.files.is_empty() {
             let folders = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
             return Err(CommandError::input(format!(
@@ -156,21 +146,21 @@ impl Inputs {
         Ok(inputs)
     }
 
-    fn enter(&mut self, folder: &Path) -> Result<()> {
-        let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let mut paths: Vec<PathBuf> =
-            entries.map_err(|error| unreadable(folder, &error))?.into_iter().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            let found = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-            if found.is_dir() {
-                self.enter(&path)?;
-            } else if is_part(&path) {
-                self.bytes += found.len();
-                self.files.push(path);
-            } else {
-                self.left.push(path);
-            }
+    /// Takes a file that is named or a part, and what is in a folder.
+    fn take(&mut self, path: &Path, is_named: bool) -> Result<()> {
+        let failed = |error| CommandError::input(format!("{} cannot be read: {error}", path.display()));
+        let found = fs::metadata(path).map_err(failed)?;
+        if found.is_dir() {
+            let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(failed)?;
+            let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+            paths.sort();
+            return paths.iter().try_for_each(|path| self.take(path, false));
+        }
+        if is_named || is_part(path) {
+            self.bytes += found.len();
+            self.files.push(path.to_path_buf());
+        } else {
+            self.left += 1;
         }
         Ok(())
     }
@@ -181,8 +171,4 @@ fn is_part(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let ending = path.extension().map(|ending| ending.to_string_lossy()).unwrap_or_default();
     name.starts_with("part-") || matches!(ending.as_ref(), "json" | "jsonl" | "gz")
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::input(format!("{} cannot be read: {error}", path.display()))
 }

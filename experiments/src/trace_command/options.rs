@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use haversack_devices::Nanos;
 use haversack_traces::import::{Kind, Options, UtcOffset};
 use haversack_traces::{CaratSemantics, FootprintTable, UsageModel, UtcTime};
@@ -29,8 +30,8 @@ pub(super) struct ImportOptions {
     #[arg(long)]
     pub(super) strict: bool,
     /// What Carat's processes are: those that run, those in front since the sample before, or by the sample's date
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) carat_semantics: Semantics,
+    #[arg(long, value_parser = semantics(), default_value = "auto")]
+    pub(super) carat_semantics: CaratSemantics,
     /// Whose phone it is, if the files do not tell [default: the file's name]
     #[arg(long, value_name = "NAME")]
     pub(super) user: Option<String>,
@@ -60,11 +61,7 @@ impl ImportOptions {
         let start = seconds("--start", self.start, 0.0..=4_102_444_800.0)?;
         Ok(Options {
             strict: self.strict,
-            semantics: match self.carat_semantics {
-                Semantics::ProcessList => CaratSemantics::ProcessList,
-                Semantics::UsageInterval => CaratSemantics::UsageInterval,
-                Semantics::Auto => CaratSemantics::Auto,
-            },
+            semantics: self.carat_semantics,
             user: self.user.clone(),
             start: UtcTime(i64::try_from(start.0).unwrap_or(i64::MAX)),
             interval: seconds("--interval", self.interval, 1e-6..=86_400.0)?,
@@ -76,15 +73,13 @@ impl ImportOptions {
 }
 
 /// The semantics of Carat's samples, as flags name them.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum Semantics {
-    /// Processes that run at the time of the sample
-    ProcessList,
-    /// Apps in front at some time since the sample before
-    UsageInterval,
-    /// The first before 21 June 2017, the second from then on
-    #[default]
-    Auto,
+fn semantics() -> impl TypedValueParser<Value = CaratSemantics> {
+    let words = [
+        PossibleValue::new("process-list").help("Processes that run at the time of the sample"),
+        PossibleValue::new("usage-interval").help("Apps in front at some time since the sample before"),
+        PossibleValue::new("auto").help("The first before 21 June 2017, the second from then on"),
+    ];
+    PossibleValuesParser::new(words).map(|word| word.parse().unwrap_or_default())
 }
 
 #[derive(Debug, Args)]
@@ -99,13 +94,6 @@ pub(super) struct StatsOptions {
     /// How to print the statistics
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-}
-
-impl StatsOptions {
-    /// Pauses that are shorter do not end a session.
-    pub(super) fn pause(&self) -> Result<Nanos> {
-        seconds("--pause", self.pause, 0.0..=86_400.0)
-    }
 }
 
 /// What is known of people and of their apps.
@@ -139,7 +127,7 @@ pub(super) fn table_of_apps(path: &Path) -> Result<Reader> {
 }
 
 /// A flag's seconds, if they are within `range`.
-fn seconds(flag: &str, given: f64, range: RangeInclusive<f64>) -> Result<Nanos> {
+pub(super) fn seconds(flag: &str, given: f64, range: RangeInclusive<f64>) -> Result<Nanos> {
     let (low, high) = (range.start(), range.end());
     if range.contains(&given) {
         Ok(Nanos::from_seconds(given))

@@ -141,18 +141,12 @@ fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &Usag
         .series(step("together", &|now| gigabytes(now.total())))
         .series(step("left to the trainer", &|now| gigabytes(phone.saturating_sub(now.total()))));
     let alive = Lines::new().series(step("apps alive", &|now| now.apps as f64));
+    let panel = |lines: Lines, title: &str, y: Axis| Panel::new(lines).title(title).x(x()).y(y);
+    let demanded = "demand of memory, nothing reclaimed, and what it leaves";
     Figure::new("What a user\u{2019}s apps do, and what they hold of memory")
         .columns(1)
         .panel_size(760, 190)
-        .panel(
-            Panel::new(sessions).title("apps that come in front").x(x()).y(Axis::new("time in front").unit("s").log()),
-        )
-        .panel(
-            Panel::new(memory).title("demand of memory, nothing reclaimed, and what it leaves").x(x()).y(Axis::new(
-                "memory",
-            )
-            .unit("GB")
-            .from_zero()),
-        )
-        .panel(Panel::new(alive).title("alive").x(x()).y(Axis::new("apps").from_zero()))
+        .panel(panel(sessions, "apps that come in front", Axis::new("time in front").unit("s").log()))
+        .panel(panel(memory, demanded, Axis::new("memory").unit("GB").from_zero()))
+        .panel(panel(alive, "alive", Axis::new("apps").from_zero()))
 }

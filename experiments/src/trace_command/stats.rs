@@ -13,7 +13,7 @@ use haversack_traces::usage::{Session, SessionReader, SessionStatistics, UserSes
 use haversack_traces::{AppRow, CounterRow, UsageModel, UtcTime};
 use serde_json::{Value, json};
 
-use super::options::StatsOptions;
+use super::options::{self, StatsOptions};
 use super::report_text::{IN_JSON, coverage, from_to, gaps, shares};
 use crate::output::{join, warn};
 use crate::quantities::more;
@@ -25,7 +25,7 @@ use crate::{CommandError, Result};
 /// # Errors
 /// A file that cannot be read, or is no table of traces.
 pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
-    let (path, pause) = (asked.file.as_path(), asked.pause()?);
+    let (path, pause) = (asked.file.as_path(), options::seconds("--pause", asked.pause, 0.0..=86_400.0)?);
     let reader = Reader::open(path)?;
     let stats = match reader.holds {
         Holds::Apps => of_apps(&reader, pause)?,
@@ -64,6 +64,14 @@ struct AppStats {
 /// How often each of some small whole numbers came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Distribution(BTreeMap<u64, u64>);
+
+impl FromIterator<u64> for Distribution {
+    fn from_iter<I: IntoIterator<Item = u64>>(numbers: I) -> Self {
+        let mut all = Self::default();
+        numbers.into_iter().for_each(|number| all.add(number));
+        all
+    }
+}
 
 impl Distribution {
     pub(super) fn add(&mut self, number: u64) {
@@ -405,15 +413,12 @@ impl Sessions {
     /// What figure 11 of FedHybrid counts, in words and as a share.
     pub(super) fn typical(&self) -> [(String, f64); 2] {
         let ((low, high), (mean, tolerance)) = (TYPICAL, USUAL_MEAN);
+        let sessions = self.statistics.sessions_within(seconds(low), seconds(high));
+        let users = self.statistics.users_near(seconds(mean), tolerance);
+        let percent = 100.0 * tolerance.0;
         [
-            (
-                format!("sessions from {low} to {high} s"),
-                self.statistics.sessions_within(seconds(low), seconds(high)).0,
-            ),
-            (
-                format!("users with a mean of {mean} s ± {:.0}%", 100.0 * tolerance.0),
-                self.statistics.users_near(seconds(mean), tolerance).0,
-            ),
+            (format!("sessions from {low} to {high} s"), sessions.0),
+            (format!("users with a mean of {mean} s ± {percent:.0}%"), users.0),
         ]
     }
 

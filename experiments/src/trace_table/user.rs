@@ -87,7 +87,7 @@ pub(crate) fn offset(path: &Path, user: &str) -> Result<UtcOffset, TableError> {
         }
     })?;
     let most = seen.into_iter().max_by_key(|&(offset, count)| (count, std::cmp::Reverse(offset)));
-    Ok(most.map_or_else(UtcOffset::default, |(offset, _)| UtcOffset::seconds(offset)))
+    Ok(most.map_or_else(UtcOffset::default, |(seconds, _)| UtcOffset { seconds }))
 }
 
 /// The path of the table `what` beside the one at `path`: `F-state.parquet` beside `F.parquet`.

@@ -104,7 +104,7 @@ impl<B: Batch> Table<B> {
         }
         self.file.finish()?;
         if !self.is_sorted {
-            by_user(&self.path)?;
+            sort(&self.path, ROWS_AT_ONCE)?;
         }
         Ok(self.rows)
     }
@@ -113,15 +113,11 @@ impl<B: Batch> Table<B> {
 /// Rows that are sorted at a time; a user who has more is alone.
 const ROWS_AT_ONCE: usize = 1 << 22;
 
-/// Sorts the table at `path` by user, so many neighbouring users at a time; the rows of each stay in their order. Batches were
+/// Sorts the table at `path` by user, `at_once` rows of neighbouring users at a time; the rows of each stay in their order. Batches were
 /// sorted before, so that most row groups say that they hold few users, and are read for those alone.
 ///
 /// # Errors
 /// A file that cannot be read or written.
-fn by_user(path: &Path) -> Result<(), TableError> {
-    sort(path, ROWS_AT_ONCE)
-}
-
 fn sort(path: &Path, at_once: usize) -> Result<(), TableError> {
     let reader = Reader::open(path)?;
     let Some(frame) = reader.groups().next() else { return Ok(()) };

@@ -11,22 +11,15 @@ use super::{Row, Specification, Subject};
 use crate::Result;
 use crate::measured::interval;
 use crate::progress::word;
-use crate::rows::Rows;
+use crate::rows::{Rows, with_fields};
 
 /// Writes the rows to `path`.
 pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<()> {
-    let frame = Rows::of(rows)
-        .with("seed", |row| row.seed)
+    let rows = with_fields!(Rows::of(rows); seed)
         .with("epoch", |row| u64::from(row.epoch))
-        .with("split", |row| <&str>::from(row.split))
-        .with("loss", |row| row.loss)
-        .with("accuracy", |row| row.accuracy)
-        .with("simulated_time_s", |row| row.simulated_time_s)
-        .with("energy_j", |row| row.energy_j)
-        .with("peak_memory_bytes", |row| row.peak_memory_bytes)
-        .with("run", |row| row.run)
-        .with("scenario", |row| subjects[row.run as usize].label.as_str())
-        .frame()?;
+        .with("split", |row| <&str>::from(row.split));
+    let rows = with_fields!(rows; loss, accuracy, simulated_time_s, energy_j, peak_memory_bytes, run);
+    let frame = rows.with("scenario", |row| subjects[row.run as usize].label.as_str()).frame()?;
     Ok(write_parquet(path, &frame)?)
 }
 

@@ -33,15 +33,13 @@ pub struct WorkOptions {
     pub jobs: Option<NonZeroUsize>,
 }
 
-impl WorkOptions {
-    /// As many threads as parts run at once.
-    ///
-    /// # Errors
-    /// Threads that cannot be started.
-    pub(crate) fn pool(&self) -> Result<ThreadPool> {
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(self.jobs.map_or(0, NonZeroUsize::get));
-        builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
-    }
+/// As many threads as parts run at once, or one a processor.
+///
+/// # Errors
+/// Threads that cannot be started.
+pub(crate) fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool> {
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, NonZeroUsize::get));
+    builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
 }
 
 /// What `merge` is asked for.

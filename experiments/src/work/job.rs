@@ -151,7 +151,8 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
     let all = job.parts().map(|part| job.steps(part)).sum();
     let is_uneven = job.parts().next().and_then(|part| job.name(part)).is_some();
     let amount = if is_uneven { Amount::Uneven(J::THINGS) } else { Amount::Number(J::THINGS) };
-    let tally = Tally::new(J::THINGS, amount, [all, before], command);
+    let progress = Progress::new(amount, all, before);
+    let tally = Tally { progress, things: J::THINGS, all, done: AtomicU64::new(before), command };
     let run = |(part, before): (u64, u64)| {
         ensure!(!interrupt::came(), CommandError::Interrupted);
         let _running = job.name(part).map(|name| tally.progress.runs(name));
@@ -206,7 +207,8 @@ impl Steps<'_> {
     /// One more step is done; one that was done before does not count again.
     pub(crate) fn step(&self) {
         if self.taken.fetch_add(1, Ordering::Relaxed) >= self.before {
-            self.tally.step();
+            self.tally.done.fetch_add(1, Ordering::Relaxed);
+            self.tally.progress.inc(1);
         }
     }
 }
@@ -221,16 +223,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn new(things: &'static str, amount: Amount, [all, before]: [u64; 2], command: String) -> Self {
-        Self { progress: Progress::new(amount, all, before), things, all, done: AtomicU64::new(before), command }
-    }
-
-    /// One more is done.
-    pub(crate) fn step(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-        self.progress.inc(1);
-    }
-
     /// What to say if it ends here.
     pub(crate) fn so_far(&self) -> Stopped {
         let done = self.done.load(Ordering::Relaxed);

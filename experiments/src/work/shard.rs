@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use haversack_reports::FileError;
 use serde_json::{Map, Value, json};
 
 use super::folder::{OUTPUTS, RECORD, outputs_of};
@@ -195,8 +194,8 @@ impl Identity {
     }
 
     /// Whether the file at `path` is there and says the same.
-    pub(crate) fn is_of(&self, path: &Path) -> Result<bool, FileError> {
-        Ok(std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self)))
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self))
     }
 
     /// The shard, as `I/N`; `None` for all.

@@ -197,9 +197,9 @@ fn figure_12_spikes_when_an_app_comes_in_front_and_then_stands_still() {
         // What is in use is the system's own and what the apps ask for.
         assert!((number(row, "in_use_gb") - own - apps(row) / 1e3).abs() < 1e-9);
     }
-    let launch = FootprintTable::built_in().unwrap().launch();
+    let table = FootprintTable::built_in().unwrap();
     // No launch takes more for longer than the table's longest span; a second for the step in which it ends.
-    let settled = launch.span.1.seconds() as usize + 1;
+    let settled = table.launch().most_s.seconds() as usize + 1;
     let (mut stretches, mut spikes) = (0, 0);
     for stretch in rows.0.chunk_by(|a, b| a["front"] == b["front"]) {
         let in_front = !stretch[0]["front"].is_empty();

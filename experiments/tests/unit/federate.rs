@@ -34,7 +34,7 @@ fn iterations(more: &str, round: u32) -> Vec<(Bytes, Option<Cost>, Option<Cost>)
             let moment = budgets.moment(phone.memory, number, round);
             let report = budgets.report(phone.memory, moment);
             let kind = &phones.kinds[usize::from(phone.device)];
-            let alone = cost(&scenario(asked, kind, Some(report)), &CACHE).unwrap().cost();
+            let alone = cost(&scenario(asked, kind, Some(report)), &CACHE).unwrap().ok();
             found.push((report, alone, costs.iteration(number, moment)));
         }
     });

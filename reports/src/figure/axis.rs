@@ -2,7 +2,6 @@
 
 use super::FigureError;
 use super::canvas::Rect;
-use super::text::Face;
 use super::ticks::{self, Tick};
 
 /// The scale of an axis.
@@ -303,9 +302,4 @@ impl Frame<'_> {
         let ends = (if enter == 0.0 { from } else { at(enter) }, if leave == 1.0 { to } else { at(leave) });
         (enter <= leave).then_some(ends)
     }
-}
-
-/// The width that tick labels take beside a vertical axis.
-pub(super) fn widest_label(ticks: &[Tick]) -> f64 {
-    ticks.iter().map(|t| Face::TICK.width(&t.label)).fold(0.0, f64::max)
 }

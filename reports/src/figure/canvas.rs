@@ -313,39 +313,24 @@ fn dashes(points: &[(f64, f64)], drawn: f64, gap: f64) -> Vec<Vec<(f64, f64)>> {
 
 /// The body with each run of lines in one pen as one path.
 fn joined(body: &str) -> String {
+    let lines: Vec<&str> = body.lines().collect();
+    let same = |a: &&str, b: &&str| polyline(a).zip(polyline(b)).is_some_and(|(a, b)| a.0 == b.0);
     let mut joined = String::with_capacity(body.len());
-    let mut run: Option<(&str, Vec<&str>)> = None;
-    for line in body.lines() {
-        match (polyline(line), &mut run) {
-            (Some((pen, points)), Some((same, lines))) if pen == *same => lines.push(points),
-            (Some((pen, points)), _) => {
-                end(run.replace((pen, vec![points])), &mut joined);
+    for run in lines.chunk_by(same) {
+        match polyline(run[0]) {
+            Some((pen, _)) if run.len() > 1 => {
+                let points: Vec<&str> = run.iter().filter_map(|line| Some(polyline(line)?.1)).collect();
+                joined.extend(["<path ", pen, " d=\"M", &points.join("M"), "\"/>\n"]);
             }
-            (None, _) => {
-                end(run.take(), &mut joined);
-                joined.extend([line, "\n"]);
-            }
+            _ => joined.extend([run[0], "\n"]),
         }
     }
-    end(run, &mut joined);
     joined
 }
 
 /// The pen and the points of a line; `None` of all else.
 fn polyline(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("<polyline ")?.strip_suffix("\"/>")?.split_once(" points=\"")
-}
-
-fn end(run: Option<(&str, Vec<&str>)>, joined: &mut String) {
-    match run {
-        None => {}
-        Some((pen, lines)) if lines.len() == 1 => {
-            joined.extend(["<polyline ", pen, " points=\"", lines[0], "\"/>\n"]);
-        }
-        Some((pen, lines)) => {
-            joined.extend(["<path ", pen, " d=\"M", &lines.join("M"), "\"/>\n"]);
-        }
-    }
 }
 
 #[cfg(test)]

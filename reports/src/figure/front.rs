@@ -5,7 +5,7 @@ use super::canvas::{Canvas, Pen};
 use super::legend::{Entry, Key, speck};
 use super::plot::{Numbers, Plot};
 use super::style::{Look, MUTED, Styles, WHITE, mix};
-use crate::pareto::{self, BOTH_MINIMISED, Sense, Senses};
+use crate::pareto::{self, Sense, Senses};
 
 /// The radius of a mark, in pixels.
 const MARK: f64 = 4.0;
@@ -28,7 +28,7 @@ fn touches(a: (f64, f64), b: (f64, f64)) -> bool {
 }
 
 /// Clouds of points, each with its front as a step line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Front {
     /// The clouds, the last on top.
@@ -39,12 +39,6 @@ pub struct Front {
     pub overall: bool,
     /// A value of the horizontal axis beyond which nothing is possible, and what it is; drawn where the axis reaches it.
     pub wall: Option<(f64, String)>,
-}
-
-impl Default for Front {
-    fn default() -> Self {
-        Self { clouds: Vec::new(), senses: BOTH_MINIMISED, overall: false, wall: None }
-    }
 }
 
 impl Front {

@@ -1,7 +1,7 @@
 //! Where everything stands: panels in a grid whose margins follow from their labels, the title above, the legend
 //! below. Sizes follow from contents, so nothing is cut.
 
-use super::axis::{Axis, Frame, widest_label};
+use super::axis::{Axis, Frame};
 use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::legend::{Entry, Legend};
 use super::plot::{Plot, check, join};
@@ -92,7 +92,7 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
     let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
     let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
-    let tall = grid.tall() + if legend.is_empty() { 0.0 } else { legend.height + 10.0 };
+    let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
     let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
 
     let canvas = Canvas::new(width, height);
@@ -247,7 +247,11 @@ fn cell<'a>(
     };
     let above = if title.is_empty() { 10.0 } else { rows(title.len(), Face::PANEL) + 14.0 };
     Cell {
-        left: widest_label(&y_ticks) + TICK + 5.0 + rows(y_title.len(), Face::LABEL) + 4.0,
+        left: y_ticks.iter().map(|tick| Face::TICK.width(&tick.label)).fold(0.0, f64::max)
+            + TICK
+            + 5.0
+            + rows(y_title.len(), Face::LABEL)
+            + 4.0,
         right: RIGHT.max(overhang + 6.0),
         top: above + header,
         bottom: under + TICK + 4.0 + rows(x_title.len(), Face::LABEL) + 4.0,

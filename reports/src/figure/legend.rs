@@ -45,10 +45,6 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    pub(super) fn is_empty(&self) -> bool {
-        self.placed.is_empty()
-    }
-
     /// In rows of at most `width`, each centred.
     pub(super) fn new(entries: Vec<Entry>, width: f64) -> Self {
         let mut placed = Vec::new();

@@ -106,9 +106,5 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> Extent {
 
 /// The extent of both.
 pub(super) fn join(a: Extent, b: Extent) -> Extent {
-    match (a, b) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-        (one, None) => one,
-        (None, other) => other,
-    }
+    extent(a.into_iter().chain(b).flat_map(|(lo, hi)| [lo, hi]))
 }

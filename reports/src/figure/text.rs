@@ -86,14 +86,8 @@ impl Face {
         if self.width(text) <= width {
             return text.to_owned();
         }
-        let mut kept: Vec<char> = text.chars().collect();
-        while kept.pop().is_some() {
-            let candidate: String = kept.iter().chain(&['…']).collect();
-            if self.width(&candidate) <= width {
-                return candidate;
-            }
-        }
-        "…".to_owned()
+        let mut cuts = text.char_indices().rev().map(|(end, _)| format!("{}…", &text[..end]));
+        cuts.find(|cut| self.width(cut) <= width).unwrap_or_else(|| "…".to_owned())
     }
 }
 

@@ -122,12 +122,11 @@ fn an_empty_page_is_a_page() {
 
 #[test]
 fn a_runs_page_holds_its_figures_and_says_what_they_show() {
+    let svg =
+        "<svg width=\"90\" viewBox=\"0 0 360 160\">\n<text x=\"3\" fill=\"#22262B\">5% &amp; more</text>\n</svg>\n";
     let figure = RunSection {
         title: "Who was left out".into(),
-        svg:
-            "<svg width=\"90\" viewBox=\"0 0 360 160\">\n<text x=\"3\" fill=\"#22262B\">5% &amp; more</text>\n</svg>\n"
-                .into(),
-        alt: "Stacks: <4 GB> 7 of 30".into(),
+        figure: Some(Drawn { alt: "Stacks: <4 GB> 7 of 30".into(), svg: svg.into() }),
         ..RunSection::default()
     };
     let table = RunSection {

@@ -19,7 +19,8 @@ use memory::Memories;
 use sample::{Odd, Sample, What};
 
 use super::{ImportContext, LONGEST_NAME, Reason, Result};
-use crate::{AppRow, Confidence, CounterRow, OomAdj, state};
+use crate::words::WORDS;
+use crate::{AppRow, CounterRow, OomAdj, state};
 
 /// What is known of the users of either kind.
 pub(super) struct Carat {
@@ -134,41 +135,27 @@ fn is_apple(id: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Priority {
     /// A process.
-    Process(OomAdj, Confidence),
+    Process(OomAdj),
     /// Something that happened to a package.
     PackageEvent,
     /// An importance that the client had no word for, or a word that nobody knows.
     Unknown,
 }
 
-const PRIORITIES: [(&str, Priority); 13] = [
-    ("Background process", Priority::Process(OomAdj::CACHED_APP_MIN, Confidence::Inferred)),
-    ("Service", Priority::Process(OomAdj::SERVICE, Confidence::Inferred)),
-    ("Foreground app", Priority::Process(OomAdj::FOREGROUND_APP, Confidence::Inferred)),
-    ("Visible task", Priority::Process(OomAdj::VISIBLE_APP, Confidence::Inferred)),
-    ("Perceptible task", Priority::Process(OomAdj::PERCEPTIBLE_APP, Confidence::Inferred)),
-    ("Foreground service", Priority::Process(OomAdj::PERCEPTIBLE_RECENT_FOREGROUND_APP, Confidence::Inferred)),
-    ("Not running", Priority::Process(OomAdj::CACHED_APP_MAX, Confidence::Inferred)),
-    ("Unknown", Priority::Unknown),
-    ("uninstalled", Priority::PackageEvent),
-    ("disabled", Priority::PackageEvent),
-    ("installed", Priority::PackageEvent),
-    ("replaced", Priority::PackageEvent),
-    // Only ever shown to the user, but nothing forbids a client to send it.
-    ("Suggestion", Priority::PackageEvent),
-];
-
 /// What `word` stands for, whatever its case.
 fn priority(word: &str) -> Priority {
-    // The words come first in the spelling of the data, and most often the first ones.
-    let exact = PRIORITIES.iter().find(|(known, _)| *known == word);
-    let found = exact.or_else(|| PRIORITIES.iter().find(|(known, _)| known.eq_ignore_ascii_case(word.trim())));
-    found.map_or(Priority::Unknown, |(_, priority)| *priority)
+    let is = |known: &str| known.eq_ignore_ascii_case(word.trim());
+    match WORDS.carat_processes.iter().find(|(known, _)| is(known)) {
+        Some((_, adj)) => Priority::Process(OomAdj(*adj)),
+        None if WORDS.carat_events.iter().any(|known| is(known)) => Priority::PackageEvent,
+        None => Priority::Unknown,
+    }
 }
 
 /// All words.
 fn words() -> impl Iterator<Item = &'static str> {
-    PRIORITIES.iter().map(|(word, _)| *word)
+    let processes = WORDS.carat_processes.iter().map(|(word, _)| word.as_str());
+    processes.chain(WORDS.carat_events.iter().map(String::as_str)).chain(["Unknown"])
 }
 
 #[cfg(test)]
@@ -178,9 +165,9 @@ mod tests {
     #[test]
     fn words_match_whatever_their_case() {
         for word in ["Not running", "Not Running", " not running"] {
-            assert_eq!(priority(word), Priority::Process(OomAdj(999), Confidence::Inferred), "{word}");
+            assert_eq!(priority(word), Priority::Process(OomAdj(999)), "{word}");
         }
-        assert_eq!(priority("foreground APP"), Priority::Process(OomAdj(0), Confidence::Inferred));
+        assert_eq!(priority("foreground APP"), Priority::Process(OomAdj(0)));
         assert_eq!(priority("Uninstalled"), Priority::PackageEvent);
         // The official tool compares with these two, which no client sends.
         assert_eq!(priority("foreground"), Priority::Unknown);
@@ -197,7 +184,7 @@ mod tests {
             let word = word.trim_end_matches(" (empty)");
             // Android's 1001 for Unknown is no value that a process can have; it is taken as cached.
             if !word.is_empty() && word != "Unknown" {
-                assert_eq!(priority(word), Priority::Process(OomAdj(adj.parse().unwrap()), Confidence::Inferred));
+                assert_eq!(priority(word), Priority::Process(OomAdj(adj.parse().unwrap())));
                 seen += 1;
             }
         }

@@ -12,7 +12,8 @@ use haversack_devices::ensure;
 
 use super::context::digest;
 use super::{Format, ImportContext, Reason, Result};
-use crate::clock::{self};
+use crate::clock;
+use crate::words::WORDS;
 use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcOffset, UtcTime};
 
 /// What stands before the size of a kill.
@@ -48,6 +49,10 @@ impl Kill {
 }
 
 impl Lmkd {
+    pub(super) fn new(file: &str, context: &ImportContext<'_>) -> Self {
+        Self { owner: context.owner(file), ..Self::default() }
+    }
+
     fn row(&self, package: &str, kill: &Kill, context: &mut ImportContext<'_>) -> Result<()> {
         let (user, source, confidence) = (self.owner.as_str(), Source::LmkdKill, Confidence::Recorded);
         context.app(AppRow { user, time: kill.time, package, adj: kill.adj, source, confidence })
@@ -104,13 +109,13 @@ impl Lmkd {
             return Ok(());
         }
         self.give_up(context)?;
-        for (&(name, counter, factor), value) in FIELDS.iter().zip(values.iter().skip(OTHERS)) {
+        for ((name, counter, factor), value) in WORDS.lmkd.iter().zip(values.iter().skip(OTHERS)) {
             match value.parse::<f64>().ok().filter(|value| value.is_finite()) {
-                Some(value) if value < 0.0 && factor == KILOBYTES => {
+                Some(value) if value < 0.0 && *factor == KILOBYTES => {
                     context.find(Reason::NegativeMemory, name, || format!("expected kB, found {value}"))?;
                 }
                 Some(value) => {
-                    let (user, value) = (self.owner.as_str(), value * f64::from(factor));
+                    let (user, value) = (self.owner.as_str(), value * f64::from(*factor));
                     context.counter(CounterRow { user, time, counter, value })?;
                 }
                 None => context.wrong(name, "a number", value)?,
@@ -169,49 +174,6 @@ fn killinfo(line: &str) -> Option<&str> {
 const OTHERS: usize = 3;
 /// Memory is in kB in the event, and in bytes in the row.
 const KILOBYTES: u32 = 1024;
-/// Anything else stays as it is.
-const PLAIN: u32 = 1;
-
-/// The fields behind the process, its user and its value: their names in the event, the counters that they become, which
-/// are `/proc/meminfo`'s where they are of its own, else lmkd's, and what a value is multiplied by.
-const FIELDS: [(&str, &str, u32); 35] = [
-    ("MinOomAdj", "lmkd/min_oom_adj", PLAIN),
-    ("TaskSize", "lmkd/task_size", KILOBYTES),
-    ("reason", "lmkd/reason", PLAIN),
-    ("MemFree", "MemFree", KILOBYTES),
-    ("Cached", "Cached", KILOBYTES),
-    ("SwapCached", "SwapCached", KILOBYTES),
-    ("Buffers", "Buffers", KILOBYTES),
-    ("Shmem", "Shmem", KILOBYTES),
-    ("Unevictable", "Unevictable", KILOBYTES),
-    ("SwapTotal", "SwapTotal", KILOBYTES),
-    ("SwapFree", "SwapFree", KILOBYTES),
-    ("ActiveAnon", "Active(anon)", KILOBYTES),
-    ("InactiveAnon", "Inactive(anon)", KILOBYTES),
-    ("ActiveFile", "Active(file)", KILOBYTES),
-    ("InactiveFile", "Inactive(file)", KILOBYTES),
-    ("SReclaimable", "SReclaimable", KILOBYTES),
-    ("SUnreclaim", "SUnreclaim", KILOBYTES),
-    ("KernelStack", "KernelStack", KILOBYTES),
-    ("PageTables", "PageTables", KILOBYTES),
-    ("IonHeap", "ION_heap", KILOBYTES),
-    ("IonHeapPool", "ION_heap_pool", KILOBYTES),
-    ("CmaFree", "CmaFree", KILOBYTES),
-    ("MsSinceEvent", "lmkd/ms_since_event", PLAIN),
-    ("MsSincePrevWakeup", "lmkd/ms_since_prev_wakeup", PLAIN),
-    ("WakeupsSinceEvent", "lmkd/wakeups_since_event", PLAIN),
-    ("SkippedWakeups", "lmkd/skipped_wakeups", PLAIN),
-    ("TaskSwapSize", "lmkd/task_swap_size", KILOBYTES),
-    ("GPU", "lmkd/gpu", KILOBYTES),
-    ("Thrashing", "lmkd/thrashing", PLAIN),
-    ("MaxThrashing", "lmkd/max_thrashing", PLAIN),
-    ("PsiMemSome", "lmkd/psi_mem_some", PLAIN),
-    ("PsiMemFull", "lmkd/psi_mem_full", PLAIN),
-    ("PsiIoSome", "lmkd/psi_io_some", PLAIN),
-    ("PsiIoFull", "lmkd/psi_io_full", PLAIN),
-    ("PsiCpuSome", "lmkd/psi_cpu_some", PLAIN),
-];
-
 /// The least number of fields that an event needs to be one: up to `MemFree`.
 const LEAST: usize = 7;
 
@@ -225,12 +187,7 @@ fn head(values: &[&str]) -> Result<(u32, OomAdj), (&'static str, &'static str)> 
 }
 
 impl Format for Lmkd {
-    fn begin(&mut self, file: &str, context: &mut ImportContext<'_>) {
-        *self = Self { owner: context.owner(file), ..Self::default() };
-    }
-
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let Some(text) = context.text(line)? else { return Ok(()) };
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         if let Some((_, message)) = text.split_once("Kill '").or_else(|| text.split_once("Killing '")) {
             return self.text(text, message, context);
         }

@@ -31,13 +31,13 @@ pub(super) struct Lsapp {
     fields: Fields,
 }
 
-impl Default for Lsapp {
-    fn default() -> Self {
+impl Lsapp {
+    pub(super) fn new(context: &mut ImportContext<'_>) -> Self {
+        let offset = context.options.offset.unwrap_or_default();
+        context.note(&format!("LSApp states no time zone; its times are taken as local at {offset}"));
         Self { places: [0, 1, 2, 3, 4], fields: Fields::separated_by(b'\t') }
     }
-}
 
-impl Lsapp {
     /// Takes over the order of a header; says whether the line is one.
     fn header(&mut self, context: &mut ImportContext<'_>) -> Result<bool> {
         let fields = &self.fields;
@@ -57,7 +57,7 @@ impl Lsapp {
         Ok(true)
     }
 
-    fn event(&self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
+    fn event(&self, line: &str, context: &mut ImportContext<'_>) -> Result<()> {
         let fields = &self.fields;
         let picked = self.places.map(|place| fields.get(place).map(str::trim));
         let [Some(user), Some(_), Some(time), Some(app), Some(event)] = picked else {
@@ -87,7 +87,7 @@ impl Lsapp {
         let Some(adj) = adj else {
             return context.find(Reason::IdleEvent, "event_type", || format!("{event}: {}", excerpt(app)));
         };
-        if !context.sample(user, at, digest(line), false)? {
+        if !context.sample(user, at, digest(line.as_bytes()), false)? {
             return Ok(());
         }
         let (source, confidence) = (Source::Lsapp, Confidence::Inferred);
@@ -96,19 +96,12 @@ impl Lsapp {
 }
 
 impl Format for Lsapp {
-    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_>) {
-        let offset = context.options.offset.unwrap_or_default();
-        context.note(&format!("LSApp states no time zone; its times are taken as local at {offset}"));
-        self.places = [0, 1, 2, 3, 4];
-    }
-
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let Some(text) = context.text(line)? else { return Ok(()) };
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         self.fields.split(text);
         if self.header(context)? {
             return Ok(());
         }
-        self.event(line, context)
+        self.event(text, context)
     }
 }
 
@@ -117,6 +110,15 @@ const CHINA: UtcOffset = UtcOffset::hours(8);
 
 /// The reader of Tsinghua App Usage.
 pub(super) struct Tsinghua;
+
+impl Tsinghua {
+    pub(super) fn new(context: &mut ImportContext<'_>) -> Self {
+        let offset = context.options.offset.unwrap_or(CHINA);
+        context.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
+        context.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
+        Self
+    }
+}
 
 /// What is wrong: a field, and what it has to be.
 type Wrong = (&'static str, &'static str, String);
@@ -144,17 +146,10 @@ fn parse(text: &str, offset: UtcOffset) -> Result<(&str, crate::row::UtcTime, &s
 }
 
 impl Format for Tsinghua {
-    fn begin(&mut self, _file: &str, context: &mut ImportContext<'_>) {
-        let offset = context.options.offset.unwrap_or(CHINA);
-        context.note(&format!("Tsinghua states no time zone; its times are taken as local at {offset}"));
-        context.note("Tsinghua sees network traffic, not the screen; every app is taken as a service");
-    }
-
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let Some(text) = context.text(line)? else { return Ok(()) };
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         match parse(text, context.options.offset.unwrap_or(CHINA)) {
             Ok((user, time, package)) => {
-                if !context.sample(user, time, digest(line), false)? {
+                if !context.sample(user, time, digest(text.as_bytes()), false)? {
                     return Ok(());
                 }
                 let (adj, source, confidence) = (OomAdj::SERVICE, Source::Tsinghua, Confidence::Assumed);

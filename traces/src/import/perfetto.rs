@@ -40,13 +40,14 @@ struct Counters {
     name: String,
 }
 
-impl Default for Perfetto {
-    fn default() -> Self {
-        Self { places: None, fields: Fields::separated_by(b','), counters: Counters::default() }
-    }
-}
-
 impl Perfetto {
+    pub(super) fn new(file: &str, context: &mut ImportContext<'_>) -> Self {
+        let start = context.options.start.seconds();
+        context.note(&format!("Perfetto counts from the phone's own start; time_s is that, plus {start} s"));
+        let counters = Counters { owner: context.owner(file), ..Counters::default() };
+        Self { places: None, fields: Fields::separated_by(b','), counters }
+    }
+
     fn header(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         // The unit may stand behind the name, as in `ts[ns]`.
         let fields = self.fields.iter();
@@ -136,15 +137,7 @@ fn wrong(field: &str, expected: &str, found: Option<&str>, context: &mut ImportC
 }
 
 impl Format for Perfetto {
-    fn begin(&mut self, file: &str, context: &mut ImportContext<'_>) {
-        let counters = Counters { owner: context.owner(file), ..Counters::default() };
-        (self.places, self.counters) = (None, counters);
-        let start = context.options.start.seconds();
-        context.note(&format!("Perfetto counts from the phone's own start; time_s is that, plus {start} s"));
-    }
-
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let Some(text) = context.text(line)? else { return Ok(()) };
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         self.fields.split(text);
         let Some(places) = self.places else { return self.header(context) };
         self.counters.row(places, &self.fields, context)

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use tar::{Archive, Entry, Header};
 
 use super::{Carat, ImportContext, ImportError, Kind, LONGEST_LINE, Parsed, Parser, Result, is_damage};
+use crate::words::WORDS;
 
 /// Blocks that are read at a time: some 8 MB of text, of which three lots are in memory.
 const AT_ONCE: usize = 32;
@@ -243,29 +244,14 @@ pub(super) enum Unpacked<'r> {
 /// An archive and how to unpack it.
 type Refusal = (&'static str, &'static str);
 
-/// Archives by their first bytes.
-const ARCHIVES: [(&[u8], Refusal); 4] = [
-    (
-        b"PK\x03\x04",
-        (
-            "zip archive",
-            "unpack it with `7z x FILE` and import what comes out; the password of the Carat data is on its \
-             data-sharing page",
-        ),
-    ),
-    (b"Rar!", ("RAR archive", "unpack it with `7z x FILE` or `unrar x FILE` and import what comes out")),
-    (b"7z\xbc\xaf", ("7z archive", "unpack it with `7z x FILE` and import what comes out")),
-    (b"PAR1", ("Parquet file", "it has been imported already; `haversack trace stats` reads it")),
-];
-
 /// Takes `reader` out of its packing, which its first bytes tell.
 pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
     let (head, failed, reader) = peek(reader, 4);
     if let Some(error) = failed {
         return Err(error);
     }
-    if let Some((_, refusal)) = ARCHIVES.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return Ok(Err(*refusal));
+    if let Some((_, what, advice)) = WORDS.archives.iter().find(|(magic, ..)| head.starts_with(magic)) {
+        return Ok(Err((what, advice)));
     }
     let is_gzip = head.starts_with(b"\x1f\x8b");
     let whole = Cursor::new(head).chain(reader);

@@ -38,16 +38,9 @@ pub(super) struct Series {
 const FREE: [&str; 4] = ["MemFree", "Active(file)", "Inactive(file)", "SReclaimable"];
 
 impl Series {
-    pub(super) fn new(file: File) -> Self {
-        Self {
-            file,
-            owner: String::new(),
-            time: UtcTime(0),
-            is_timed: false,
-            first: None,
-            is_seen: false,
-            available: None,
-        }
+    pub(super) fn new(file: File, name: &str, context: &ImportContext<'_>) -> Self {
+        let (owner, time) = (context.owner(name), context.options.start);
+        Self { file, owner, time, is_timed: false, first: None, is_seen: false, available: None }
     }
 
     /// Takes note of the block that `name` belongs to.
@@ -126,12 +119,7 @@ fn vmstat(text: &str) -> Option<(&str, &str, f64)> {
 }
 
 impl Format for Series {
-    fn begin(&mut self, file: &str, context: &mut ImportContext<'_>) {
-        *self = Self { owner: context.owner(file), time: context.options.start, ..Self::new(self.file) };
-    }
-
-    fn line(&mut self, line: &[u8], context: &mut ImportContext<'_>) -> Result<()> {
-        let Some(text) = context.text(line)? else { return Ok(()) };
+    fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         let time = clock::parse_seconds(text);
         if let Some(time) = time.or_else(|| clock::parse_calendar(text, context.options.offset.unwrap_or_default())) {
             self.leave(context)?;

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use strum::{IntoStaticStr, VariantArray};
+
+use crate::words::WORDS;
 
 /// Different names a [`Tally`] tells apart; more are counted together.
 const TALLIED: usize = 64;
 
 /// Why a line is told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
     /// Bad: the packing breaks off or is damaged; what came before is kept.
@@ -62,29 +66,8 @@ impl Reason {
     }
 
     /// The reason in a few words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::DamagedFile => "file breaks off or is damaged",
-            Self::CutLine => "line cut off",
-            Self::LongLine => "line too long",
-            Self::NotText => "not UTF-8",
-            Self::NotJson => "not JSON",
-            Self::Columns => "wrong columns",
-            Self::Field => "wrong field",
-            Self::NegativeMemory => "negative memory, left out",
-            Self::ImplausibleMemory => "implausible memory, left out",
-            Self::UnknownPriority => "priority without an importance, taken as cached",
-            Self::PackageEvent => "package event, no process",
-            Self::IdleEvent => "event that says nothing of the app, left out",
-            Self::Duplicate => "duplicate, left out",
-            Self::RepeatedTime => "same time, other content, kept",
-            Self::TimeReversal => "time runs backwards, kept",
-            Self::Gap => "gap of a day or more, kept",
-            Self::MixedInterval => "process list in the years of usage intervals, kept",
-            Self::NoMemory => "memory all zero, left out",
-            Self::AppleDevice => "iPhone, left out",
-            Self::TimeZone => "time zone that nobody knows, left out",
-        }
+    pub fn words(self) -> &'static str {
+        WORDS.findings.get(<&str>::from(self)).map_or("", String::as_str)
     }
 }
 
@@ -240,14 +223,20 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-impl Report {
-    /// How often a reason was found.
-    pub fn count(&self, reason: Reason) -> u64 {
-        self.findings.get(&reason).map_or(0, |findings| findings.count)
-    }
-}
-
 /// The beginning of a text, short enough for a message.
 pub(super) fn excerpt(text: &str) -> &str {
     text.char_indices().nth(80).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_words() {
+        for reason in Reason::VARIANTS {
+            assert!(!reason.words().is_empty(), "{reason:?}");
+        }
+        assert_eq!(WORDS.findings.len(), Reason::VARIANTS.len());
+    }
 }

@@ -42,11 +42,6 @@ impl<'a> Population<'a> {
         SessionStream::new(self.model, self.seed, &self.user(name), self.days)
     }
 
-    /// The rows of all users, sorted by user, then time.
-    pub fn rows(&self) -> impl Iterator<Item = AppRow<'_>> {
-        self.names.iter().flat_map(|name| self.rows_of(name))
-    }
-
     /// The rows of one user, sorted by time; users may be generated in any order, on any thread.
     ///
     /// A row is a change: the first of a user say what runs at the beginning; 999 says that a process ended. Within a

@@ -109,10 +109,10 @@ impl Apps<'_> {
                 // Named by its time of day, so that another window over the same launch draws the same.
                 let begun = self.timeline.start.0.saturating_add(i64::try_from(event.time.0).unwrap_or(i64::MAX));
                 let draw: f64 = Stream::of_user(self.seed, &self.timeline.user, &format!("launch {begun}")).random();
-                let (least, most) = (launch.span.0.seconds(), launch.span.1.seconds());
+                let (least, most) = (launch.least_s.seconds(), launch.most_s.seconds());
                 Some((event.time + Nanos::from_seconds(least + draw * (most - least)), extra))
             }
-            AppEventKind::ToForeground => Some((event.time + launch.return_span, scaled(extra, launch.return_share.0))),
+            AppEventKind::ToForeground => Some((event.time + launch.return_s, scaled(extra, launch.return_share.0))),
             _ => None,
         }
     }

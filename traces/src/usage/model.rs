@@ -139,7 +139,7 @@ pub struct Launcher {
 }
 
 /// An app that users may have.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct CatalogueApp {
     /// Its package.
     pub package: String,

@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand_distr::weighted::WeightedIndex;
 use rand_distr::{Distribution, Normal, Poisson, StandardNormal};
 
-use super::model::UsageModel;
+use super::model::{CatalogueApp, UsageModel};
 
 const DAY_S: u64 = 86_400;
 /// No user is followed for longer than a hundred years, so that times stay far from what nanoseconds can hold.
@@ -127,17 +127,6 @@ pub(super) fn seconds(count: u64) -> Nanos {
     Nanos(count.saturating_mul(1_000_000_000))
 }
 
-/// An app that a user has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InstalledApp {
-    /// The app.
-    pub package: String,
-    /// How likely it is opened, against the user's other apps.
-    pub weight: f64,
-    /// The share of visits after which it stays perceptible.
-    pub perceptible: f64,
-}
-
 /// What is drawn of a user before anything happens.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
@@ -154,8 +143,8 @@ pub struct User {
     pub shift_s: f64,
     /// The usual number of apps behind the one in front.
     pub background: usize,
-    /// What the user has installed, the likeliest first.
-    pub apps: Vec<InstalledApp>,
+    /// What the user has installed, the likeliest first; weights are against the user's other apps.
+    pub apps: Vec<CatalogueApp>,
 }
 
 impl User {
@@ -194,7 +183,7 @@ pub(super) fn normal<R: rand::Rng + ?Sized>(random: &mut R) -> f64 {
 }
 
 /// The apps of a user: drawn without replacement, in proportion to weight and taste.
-fn installed(model: &UsageModel, seed: u64, name: &str) -> Vec<InstalledApp> {
+fn installed(model: &UsageModel, seed: u64, name: &str) -> Vec<CatalogueApp> {
     let mut random = Stream::of_user(seed, name, "apps");
     let apps = &model.apps;
     // Validated: one to as many as there are.
@@ -209,7 +198,7 @@ fn installed(model: &UsageModel, seed: u64, name: &str) -> Vec<InstalledApp> {
             let liking = taste.map_or(0.0, |taste| taste.sample(&mut random)).exp();
             let weight = app.weight * liking;
             let arrival = -(1.0 - random.random::<f64>()).ln() / weight;
-            (arrival, InstalledApp { package: app.package.clone(), weight, perceptible: app.perceptible })
+            (arrival, CatalogueApp { weight, ..app.clone() })
         })
         .collect();
     drawn.sort_by(|a, b| a.0.total_cmp(&b.0));

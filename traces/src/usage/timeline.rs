@@ -11,6 +11,7 @@ use super::generate::{UserEvents, days_until};
 use super::model::UsageModel;
 use super::session::User;
 use super::session::{Session, SessionStream};
+use crate::words::WORDS;
 use crate::{AppRow, Confidence, OomAdj, Source, UtcOffset, UtcTime};
 
 /// A stretch of a user's time.
@@ -153,21 +154,7 @@ pub fn is_sampled(source: Source) -> bool {
 /// Whether a package is something that a user opens, as far as its name tells: Android's own providers, services and
 /// shells are not. A table of Play categories knows better.
 pub fn seems_opened(package: &str) -> bool {
-    const PARTS: [&str; 12] = [
-        "android.process",
-        "provider",
-        "systemui",
-        "inputmethod",
-        "service",
-        "com.google.process",
-        "com.google.android.gms",
-        "com.google.android.gsf",
-        "launcher",
-        "com.qualcomm",
-        "com.android.phone",
-        "com.android.nfc",
-    ];
-    package.contains('.') && package != "android" && !PARTS.iter().any(|part| package.contains(part))
+    package.contains('.') && package != "android" && !WORDS.not_opened.iter().any(|part| package.contains(part))
 }
 
 /// The time from `beginning` to `time`; zero if it is earlier.

@@ -1,6 +1,6 @@
 //! LSApp, Tsinghua, `/proc`, Perfetto and lmkd: what is read, and what is told of.
 
-use super::import_support::{finding, import, import_all};
+use super::import_support::{count, finding, import, import_all};
 use haversack_traces::import::{Kind, Options, Reason};
 
 #[test]
@@ -25,7 +25,7 @@ fn lsapp_tells_of_what_it_cannot_take() {
     let imported = import(Kind::Lsapp, text);
     assert_eq!(imported.apps.len(), 1);
     let report = imported.report;
-    assert_eq!((report.bad_lines, report.count(Reason::Duplicate), report.count(Reason::IdleEvent)), (3, 1, 1));
+    assert_eq!((report.bad_lines, count(&report, Reason::Duplicate), count(&report, Reason::IdleEvent)), (3, 1, 1));
     let found = &report.findings[&Reason::Field].first;
     assert_eq!(
         found[0].to_string(),
@@ -121,7 +121,7 @@ fn perfetto_columns_go_by_their_names_and_counters_by_their_own_order() {
     let imported = import(Kind::Perfetto, text);
     let report = imported.report;
     assert_eq!((imported.counters.len(), imported.apps.len()), (5, 0));
-    assert_eq!((report.count(Reason::TimeReversal), report.bad_lines), (1, 3));
+    assert_eq!((count(&report, Reason::TimeReversal), report.bad_lines), (1, 3));
     assert!(finding(&report, Reason::TimeReversal).starts_with("file.txt:5: "));
     assert_eq!(finding(&report, Reason::NegativeMemory), "file.txt:6: value: expected bytes of MemFree, found -1");
     assert_eq!(finding(&report, Reason::Field), "file.txt:7: value: expected a number, found 'x'");

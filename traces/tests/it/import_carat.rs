@@ -1,6 +1,6 @@
 //! The traps of Carat's data, one by one.
 
-use super::import_support::{Imported, finding, import, import_all, strict};
+use super::import_support::{Imported, count, finding, import, import_all, strict};
 use haversack_traces::import::{CaratSemantics, Kind, Options, Reason};
 use haversack_traces::row::INFERRED_AVAILABLE;
 
@@ -63,7 +63,7 @@ fn words_match_in_both_spellings_and_events_are_no_processes() {
     );
     let report = imported.report;
     assert_eq!(
-        (report.count(Reason::PackageEvent), report.count(Reason::UnknownPriority), report.bad_lines),
+        (count(&report, Reason::PackageEvent), count(&report, Reason::UnknownPriority), report.bad_lines),
         (3, 1, 0)
     );
     assert_eq!(
@@ -309,7 +309,7 @@ fn memory_that_cannot_be_is_left_out_and_told_of() {
     let report = imported.report;
     assert_eq!((report.samples, report.bad_lines), (4, 2));
     assert_eq!(finding(&report, Reason::NegativeMemory), "file.txt:1: memory.memoryActive: expected kB, found -1");
-    assert_eq!(report.count(Reason::NoMemory), 1);
+    assert_eq!(count(&report, Reason::NoMemory), 1);
     // It was held back until the end, and is told of by its own line.
     assert!(
         finding(&report, Reason::ImplausibleMemory).starts_with("file.txt:3: memory: expected parts of 1880000 kB")
@@ -319,7 +319,7 @@ fn memory_that_cannot_be_is_left_out_and_told_of() {
 #[test]
 fn iphones_are_left_out() {
     let report = import(Kind::CaratFull, &full("0123ABCD-0123-ABCD", 1000, [1, 2, 3, 4])).report;
-    assert_eq!((report.samples, report.count(Reason::AppleDevice), report.counter_rows), (0, 1, 0));
+    assert_eq!((report.samples, count(&report, Reason::AppleDevice), report.counter_rows), (0, 1, 0));
 }
 
 /// Five parts of enough samples for several blocks each, some of them odd, and one line of part 3 that is no sample.

@@ -1,6 +1,6 @@
 //! No input makes an importer panic, and no line is lost: every one is a sample, a row, or counted.
 
-use super::import_support::{gzip, import_all};
+use super::import_support::{count, gzip, import_all};
 use haversack_traces::import::{Kind, Options, Reason, Report};
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn mutate(text: &mut Vec<u8>, (what, place, length, byte): (u8, usize, usize, u8
 fn account(kind: Kind, report: &Report, apps: usize, counters: usize) -> Result<(), TestCaseError> {
     prop_assert_eq!((report.app_rows, report.counter_rows), (apps as u64, counters as u64));
     prop_assert!(report.bad_lines <= report.lines);
-    let left = [Reason::Duplicate, Reason::IdleEvent, Reason::AppleDevice].map(|reason| report.count(reason));
+    let left = [Reason::Duplicate, Reason::IdleEvent, Reason::AppleDevice].map(|reason| count(report, reason));
     let known = report.samples + report.bad_lines + report.other_lines + report.blank_lines + left.iter().sum::<u64>();
     // A block of /proc has many lines, and each is a counter.
     let known = if matches!(kind, Kind::Meminfo | Kind::Vmstat) { known + report.counter_rows } else { known };

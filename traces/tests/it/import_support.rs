@@ -16,6 +16,11 @@ pub(crate) struct Imported {
     pub(crate) report: Report,
 }
 
+/// How often a reason was found.
+pub(crate) fn count(report: &Report, reason: Reason) -> u64 {
+    report.findings.get(&reason).map_or(0, |findings| findings.count)
+}
+
 /// Imports files of some bytes.
 pub(crate) fn import_all(options: Options, files: &[(&str, &[u8])]) -> Result<Imported, ImportError> {
     let (mut apps, mut counters) = (Vec::new(), Vec::new());

@@ -18,23 +18,7 @@ const PROXIMAL: f32 = 0.1;
 const ALPHA: f64 = 0.1;
 
 /// Keys that say nothing where nobody learns.
-const OF_LEARNING: [&str; 15] = [
-    "stand_in",
-    "data",
-    "target_accuracy",
-    "aggregator",
-    "alpha",
-    "split",
-    "learning_rate",
-    "proximal",
-    "momentum",
-    "weight_decay",
-    "server_learning_rate",
-    "evaluate_every",
-    "data_by_memory",
-    "dealt",
-    "store",
-];
+const OF_LEARNING: &str = include_str!("of-learning.txt");
 
 /// What is learned, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +67,7 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
     if mode == Mode::Timing {
         let given = toml::from_str::<toml::Table>(place.text).unwrap_or_default();
-        return match OF_LEARNING.into_iter().find(|key| given.contains_key(*key)) {
+        return match OF_LEARNING.lines().find(|key| given.contains_key(*key)) {
             Some(key) => Err(place.says(key, &format!("`{key}` needs `mode` learning, but `mode` is timing"))),
             None => Ok(None),
         };

@@ -37,9 +37,8 @@ struct Record<'l> {
     battery: Option<Text<'l>>,
     #[serde(borrow, default)]
     apps: Option<Vec<App<'l>>>,
-    #[serde(default)]
     memory: Option<Memory>,
-    #[serde(default, rename = "batteryLevel")]
+    #[serde(rename = "batteryLevel")]
     level: Option<Number>,
     #[serde(borrow, default, rename = "timeZone")]
     zone: Option<Text<'l>>,
@@ -67,15 +66,12 @@ struct App<'l> {
 
 /// The memory of a phone as the client wrote it down: kB, and not what the names say.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Memory {
-    #[serde(rename = "memoryActive")]
-    active: Number,
-    #[serde(rename = "memoryInactive")]
-    inactive: Number,
-    #[serde(rename = "memoryFree")]
-    free: Number,
-    #[serde(rename = "memoryUser")]
-    user: Number,
+    memory_active: Number,
+    memory_inactive: Number,
+    memory_free: Number,
+    memory_user: Number,
 }
 
 /// A text of a sample: a piece of its block, or, where escapes stood in it, its own.
@@ -226,16 +222,15 @@ impl Parser {
                 .and_then(|state| state::charges(&state.0))
                 .map(|is| f64::from(u8::from(is))),
             network: record.network.as_ref().and_then(|network| state::network(&network.0)),
-            offset: offset.map(|offset| f64::from(offset.ahead())),
+            offset: offset.map(|offset| f64::from(offset.seconds)),
             unknown_zone: zone.filter(|zone| offset.is_none() && !zone.is_empty()).map(|zone| name(zone, block)),
             source,
             processes: first..all.len(),
             merged,
             odd,
-            memory: record
-                .memory
-                .as_ref()
-                .map(|memory| [real(&memory.active), real(&memory.inactive), real(&memory.free), real(&memory.user)]),
+            memory: record.memory.as_ref().map(|memory| {
+                [&memory.memory_active, &memory.memory_inactive, &memory.memory_free, &memory.memory_user].map(real)
+            }),
         }
     }
 
@@ -263,7 +258,7 @@ fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Proces
         }
         let word = app.priority.as_ref().map_or("", |word| word.0.as_ref());
         let (adj, confidence) = match priority(word) {
-            Priority::Process(adj, confidence) => (adj, confidence),
+            Priority::Process(adj) => (adj, Confidence::Inferred),
             Priority::PackageEvent => {
                 odd.push(Odd::PackageEvent { package: name(package, block), word: name(word, block) });
                 continue;

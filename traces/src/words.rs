@@ -1,0 +1,34 @@
+//! What is known of traces by name.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use haversack_devices::text::read_toml;
+use serde::Deserialize;
+
+/// What `words.toml` holds, which says what each is.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Words {
+    pub(crate) not_opened: Vec<String>,
+    pub(crate) lmkd: Vec<(String, String, u32)>,
+    pub(crate) carat_processes: Vec<(String, i16)>,
+    pub(crate) carat_events: Vec<String>,
+    pub(crate) archives: Vec<(Vec<u8>, String, String)>,
+    pub(crate) findings: BTreeMap<String, String>,
+}
+
+/// The words; none where the file cannot be read, as a test finds.
+pub(crate) static WORDS: LazyLock<Words> =
+    LazyLock::new(|| read_toml("words.toml", include_str!("../words.toml")).unwrap_or_default());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_can_be_read() {
+        let words: Words = read_toml("words.toml", include_str!("../words.toml")).unwrap();
+        assert_eq!((words.not_opened.len(), words.lmkd.len(), words.archives.len()), (12, 35, 4));
+        assert_eq!((words.carat_processes.len(), words.carat_events.len()), (7, 5));
+    }
+}
