@@ -4,12 +4,12 @@ pub(super) use std::sync::Arc;
 
 pub(super) use anyhow::{Context as _, Result, anyhow, bail, ensure};
 pub(super) use haversack_devices::units::{Bytes, Nanos};
-pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, Look, Series, Stack, Stroke, Trace};
+pub(super) use haversack_reports::figure::{Axis, BarSeries, Bars, Front, Lines, Look, Series, Stroke, Trace};
 pub(super) use haversack_training::Record;
 pub(super) use haversack_workloads::data::Part;
 pub(super) use rayon::prelude::*;
 
-pub(super) use super::chart::{Grid, Quantity, axis, curves, from_zero, test_accuracy};
+pub(super) use super::chart::{Quantity, axis, curves, from_zero, test_accuracy};
 pub(super) use super::records::{Records, records, show, swept};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
 pub(super) use crate::papers::reference::{Claim, ReferenceRow};

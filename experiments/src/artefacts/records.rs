@@ -8,7 +8,7 @@ use haversack_reports::figure::{Cloud, Stack};
 use haversack_reports::{Axis, Bars, Cell, Chart, Front, Lines, Look, Series, Stroke, Table};
 use indexmap::{IndexMap, IndexSet};
 
-use super::chart::{Grid, axis, beside};
+use super::chart::{axis, beside};
 use crate::papers::catalogue::Entry;
 use crate::papers::shown::{
     AnswerRule, AxisRule, ChartKind, DerivedColumn, Filter, OneOrMany, PanelRule, Plotted, QuantityRule, Relation,
@@ -194,10 +194,19 @@ impl Records {
         let columns: Vec<(&str, &str)> =
             shown.data.iter().map(|column| column.split_once(": ").unwrap_or((column, column))).collect();
         let mut table = Table::new(columns.iter().map(|(name, _)| *name));
-        for row in self.select(&shown.data_of, &Filter::default())? {
-            let cell = |(_, column): &(&str, &str)| match self.cell(row, column) {
-                Err(_) if column.ends_with(".name") => Ok(self.text(row, column)?.into()),
-                other => other.cloned(),
+        let rows = self.select(&shown.data_of, &Filter::default())?;
+        let groups = match &shown.means_by[..] {
+            [] => rows.into_iter().map(|row| vec![row]).collect(),
+            columns => self.groups(&rows, columns)?,
+        };
+        for rows in groups {
+            let cell = |(_, column): &(&str, &str)| match (self.cell(rows[0], column), column.split_once(' ')) {
+                (Err(_), _) if column.ends_with(".name") => Ok(self.text(rows[0], column)?.into()),
+                (Err(_), Some((take, column))) => Ok(taken(&self.numbers(&rows, column)?, take_called(take)?).into()),
+                (Ok(Cell::Number(_) | Cell::Empty), _) if rows.len() > 1 => {
+                    Ok(taken(&self.numbers(&rows, column)?, Take::Mean).into())
+                }
+                (other, _) => other.cloned(),
             };
             table.push(columns.iter().map(cell).collect::<Result<Vec<_>>>()?)?;
         }
@@ -254,6 +263,10 @@ impl Records {
                 (Take::Range, Some((lo, hi))) if matches!(claim, Claim::Range { .. }) => Some(Answer::Range(lo, hi)),
                 _ => taken(&values, rule.take).map(if rule.input { Answer::Input } else { Answer::Number }),
             };
+            let answer = answer.or_else(|| match rule.or.as_deref()? {
+                "never" => Some(Answer::Never),
+                reason => Some(Answer::NotModelled(reason.to_owned())),
+            });
             if let Some(answer) = answer {
                 outcome.answer(&id, answer);
             }
@@ -262,7 +275,9 @@ impl Records {
             }
             if let Some(remark) = &rule.remark {
                 let each = rule.each.as_ref().map_or(Ok(Vec::new()), |each| self.each(&rows, each))?;
-                outcome.remark(id, self.filled(remark, &rows)? + &each.join(rule.between.as_deref().unwrap_or(", ")));
+                let end = self.filled(&rule.end, &rows)?;
+                let each = each.join(rule.between.as_deref().unwrap_or(", "));
+                outcome.remark(id, self.filled(remark, &rows)? + &each + &end);
             }
         }
         Ok(())
@@ -287,12 +302,18 @@ impl Records {
     }
 
     fn tell(&self, rule: &WordsRule, outcome: &mut Outcome) -> Result<()> {
-        let mut rows = self.all();
+        let mut rows = self.select(&rule.only, &Filter::default())?;
         if let Some(missing) = &rule.missing {
-            let numbers = self.numbers(&rows, missing)?;
-            rows.retain(|&row| numbers[row].is_none());
+            let mut numbers = self.numbers(&rows, missing)?.into_iter();
+            rows.retain(|_| numbers.next().flatten().is_none());
         }
-        outcome.list(&rule.name, self.each(&rows, &rule.each)?);
+        let mut words = self.each(&rows, &rule.each)?;
+        if words.is_empty() {
+            words.extend(rule.or.clone());
+        }
+        if !words.is_empty() {
+            outcome.words(&rule.name, words.join(rule.between.as_deref().unwrap_or(", ")));
+        }
         Ok(())
     }
 
@@ -362,6 +383,14 @@ impl Records {
     }
 
     fn bars(&self, rule: &PanelRule, rows: &[usize]) -> Result<Bars> {
+        if let Some(series) = &rule.across {
+            let of = |column: &str| Ok(taken(&self.numbers(rows, column)?, Take::Mean));
+            let bars = Bars::new(rule.values.iter().map(|value| value.name.as_str()));
+            let values = rule.values.iter().map(|value| of(&value.of)).collect::<Result<Vec<_>>>()?;
+            let papers =
+                rule.values.iter().filter_map(|value| value.paper.as_deref()).map(of).collect::<Result<Vec<_>>>()?;
+            return Ok(Bars { values_shown: rule.show_values, ..beside(bars, series, values, papers) });
+        }
         let categories = self.categories(rule, rows)?;
         let mut bars = Bars::new(categories.iter().map(String::as_str));
         for (name, rows, value) in self.series(rule, rows)? {
@@ -373,8 +402,9 @@ impl Records {
 
     /// Bars of the least and of the most of each category, where the paper's claim has it.
     fn ends(&self, context: &Context<'_>, rule: &PanelRule, rows: &[usize]) -> Result<Bars> {
-        let mut grid = Grid::default();
+        let mut series: Vec<(&str, IndexMap<String, [f64; 2]>)> = Vec::new();
         for (value, row) in rule.values.iter().filter_map(|value| Some((value, value.paper.as_ref()?))) {
+            let mut ends = IndexMap::new();
             for rows in self.groups(rows, std::slice::from_ref(&rule.x))? {
                 let Some(found) = range(self.numbers(&rows, &value.of)?.into_iter().flatten()) else { continue };
                 let given = match context.row(&place(context, &self.filled(row, &rows)?))?.claim {
@@ -382,15 +412,22 @@ impl Records {
                     Claim::Max(hi) => [None, Some(hi)],
                     _ => [None, None],
                 };
-                for (end, value_there, given) in [("least", found.0, given[0]), ("most", found.1, given[1])] {
+                for (end, found, given) in [("least", found.0, given[0]), ("most", found.1, given[1])] {
                     let label = format!("{} {end}", self.text(rows[0], &rule.x)?);
-                    if given.is_some() {
-                        grid.put([&label, &value.name, ""], Some(value_there), given);
-                    }
+                    ends.extend(given.map(|given| (label, [found, given])));
                 }
             }
+            series.push((&value.name, ends));
         }
-        Ok(grid.bars("").show_values())
+        let labels: IndexSet<&str> = series.iter().flat_map(|(_, ends)| ends.keys()).map(String::as_str).collect();
+        let bars = series.iter().filter(|(_, ends)| !ends.is_empty()).fold(
+            Bars::new(labels.iter().copied()),
+            |bars, (name, ends)| {
+                let of = |which: usize| labels.iter().map(move |label| ends.get(*label).map(|both| both[which]));
+                beside(bars, name, of(0), of(1))
+            },
+        );
+        Ok(bars.show_values())
     }
 
     fn stack(&self, rule: &PanelRule, rows: &[usize]) -> Result<Stack> {
@@ -490,26 +527,46 @@ pub(super) fn records<C: Cells>(
     header: &str,
     measure: impl Fn(&Scenario, &[String]) -> Result<C>,
 ) -> Result<Records> {
-    let sweep = declared(context)?.sweep.as_ref().context("nothing is declared to be swept")?;
-    let combinations = combinations(context, sweep)?;
+    gathered(context, header, |cases| {
+        let ids: Vec<String> = cases.iter().map(|case| case.id.clone()).collect();
+        Ok(vec![measure(&scenario(context, sweep(context)?, cases)?, &ids)?])
+    })
+}
+
+/// The same with as many records of each combination of cases as `measure` gives.
+///
+/// # Errors
+/// As [`swept`].
+pub(super) fn gathered<C: Cells>(
+    context: &Context<'_>,
+    header: &str,
+    mut measure: impl FnMut(&[SweptCase]) -> Result<Vec<C>>,
+) -> Result<Records> {
+    let combinations = combinations(context)?;
     let columns = |(key, case): (&SweptKey, &SweptCase)| {
         let also = case.also.keys().map(|word| format!("{}.{word},", key.name));
         format!("{0},{0}.name,{1}", key.name, also.collect::<String>())
     };
     let first = combinations.first().context("nothing is swept")?;
-    let mut records = Records::of(&(sweep.keys.iter().zip(first).map(columns).collect::<String>() + header));
+    let keys = &sweep(context)?.keys;
+    let mut records = Records::of(&(keys.iter().zip(first).map(columns).collect::<String>() + header));
     for cases in &combinations {
-        let ids: Vec<String> = cases.iter().map(|case| case.id.clone()).collect();
-        let words = |case: &SweptCase| {
-            [cell(&case.id), name(case).into()]
-                .into_iter()
-                .chain(case.also.values().map(|word| word.as_str().into()))
-                .collect::<Vec<Cell>>()
-        };
-        let words: Vec<Cell> = cases.iter().flat_map(words).collect();
-        records.row((words, measure(&scenario(context, sweep, cases)?, &ids)?))?;
+        measure(cases)?.into_iter().try_for_each(|found| records.row((words(cases), found)))?;
     }
     Ok(records)
+}
+
+/// What a combination of cases is called, in the columns that records of a sweep begin with.
+pub(super) fn words(cases: &[SweptCase]) -> Vec<Cell> {
+    let words = |case: &SweptCase| {
+        let also = case.also.values().map(|word| word.as_str().into());
+        [cell(&case.id), name(case).into()].into_iter().chain(also).collect::<Vec<Cell>>()
+    };
+    cases.iter().flat_map(words).collect()
+}
+
+fn sweep<'c>(context: &'c Context<'_>) -> Result<&'c Sweep> {
+    declared(context)?.sweep.as_ref().context("nothing is declared to be swept")
 }
 
 /// Numbers stay numbers.
@@ -517,14 +574,18 @@ fn cell(id: &str) -> Cell {
     id.parse::<f64>().map_or_else(|_| id.into(), Cell::Number)
 }
 
-fn name(case: &SweptCase) -> String {
+/// A case for people.
+pub(super) fn name(case: &SweptCase) -> String {
     case.name.clone().unwrap_or_else(|| spelled(&case.id))
 }
 
 /// Every combination of cases, the last key's first.
-fn combinations(context: &Context<'_>, sweep: &Sweep) -> Result<Vec<Vec<SweptCase>>> {
+///
+/// # Errors
+/// Nothing that is declared to be swept.
+pub(super) fn combinations(context: &Context<'_>) -> Result<Vec<Vec<SweptCase>>> {
     let mut combinations = vec![Vec::new()];
-    for key in &sweep.keys {
+    for key in &sweep(context)?.keys {
         let cases = cases(context, key)?;
         let with =
             |before: Vec<SweptCase>| cases.iter().map(move |case| [&before[..], std::slice::from_ref(case)].concat());
@@ -651,5 +712,44 @@ mod tests {
         let together = PanelRule { group: Some("mean".to_owned()), values: value(), ..PanelRule::default() };
         let bars = records.bars(&together, &[1, 3]).unwrap();
         assert_eq!((bars.categories, bars.series[0].values.clone()), (vec!["mean".to_owned()], vec![Some(1.5)]));
+    }
+
+    #[test]
+    fn data_can_be_means_by_columns_and_the_values_of_a_panel_its_groups() {
+        let records = records();
+        let data = ["network", "time_s", "least_s: least time_s"].map(str::to_owned).to_vec();
+        let shown = Shown { data, means_by: vec!["network".to_owned()], ..Shown::default() };
+        // Of 8 and 2 s the mean is 5; LeNet-5 has one time alone.
+        assert_eq!(records.table(&shown).unwrap().to_csv(), "network,time_s,least_s\nvgg16,5,2\nlenet5,1,1\n");
+        let plotted = Plotted {
+            name: "all".to_owned(),
+            of: "time_s".to_owned(),
+            paper: Some("time_s".to_owned()),
+            ..Plotted::default()
+        };
+        let rule = PanelRule { across: Some("time".to_owned()), values: vec![plotted], ..PanelRule::default() };
+        let bars = records.bars(&rule, &[0, 1]).unwrap();
+        let series: Vec<_> = bars.series.iter().map(|one| (one.name.as_str(), one.values.clone(), one.look)).collect();
+        assert_eq!(bars.categories, ["all"]);
+        let all = || vec![Some(5.0)];
+        assert_eq!(series, [("time", all(), Look::Solid), ("time", all(), Look::Hatched)]);
+    }
+
+    #[test]
+    fn words_are_of_the_records_that_are_named_and_say_so_where_there_are_none() {
+        let (records, mut outcome) = (records(), Outcome::default());
+        let rule = |method: &str| WordsRule {
+            name: method.to_owned(),
+            each: "{network}".to_owned(),
+            between: Some("; ".to_owned()),
+            only: only("method", method),
+            missing: None,
+            or: Some("none".to_owned()),
+        };
+        records.tell(&rule("own"), &mut outcome).unwrap();
+        records.tell(&WordsRule { missing: Some("time_s".to_owned()), ..rule("mnn") }, &mut outcome).unwrap();
+        records.tell(&rule("nosuch"), &mut outcome).unwrap();
+        let said = ["own", "mnn", "nosuch"].map(|name| outcome.quantities.quoted(name).unwrap());
+        assert_eq!(said, ["vgg16; lenet5", "lenet5", "none"]);
     }
 }

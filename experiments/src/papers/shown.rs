@@ -59,6 +59,9 @@ pub(crate) struct Shown {
     pub data: Vec<String>,
     /// The records that are data, where not all are.
     pub data_of: Filter,
+    /// The columns of which each combination is one row of data, with the means of all numbers; a column may be another take,
+    /// `least time_s`. None where each record is a row.
+    pub means_by: Vec<String>,
     #[serde(rename = "column")]
     pub columns: Vec<DerivedColumn>,
     #[serde(rename = "answer")]
@@ -211,6 +214,10 @@ pub(crate) struct AnswerRule {
     pub each: Option<String>,
     /// What is between them; a comma by default.
     pub between: Option<String>,
+    /// What is said after them.
+    pub end: String,
+    /// What is answered where there is no number: `never`, or why there is none.
+    pub or: Option<String>,
     /// The column of which the same is taken as the null baseline.
     pub null: Option<String>,
 }
@@ -237,8 +244,14 @@ pub(crate) struct QuantityRule {
 pub(crate) struct WordsRule {
     pub name: String,
     pub each: String,
+    /// What is between them; a comma by default.
+    pub between: Option<String>,
+    #[serde(rename = "where")]
+    pub only: Filter,
     /// Only the records that have nothing in this column.
     pub missing: Option<String>,
+    /// What is said where there is none of them.
+    pub or: Option<String>,
 }
 
 /// The kind of a chart.
@@ -269,6 +282,8 @@ pub(crate) struct PanelRule {
     pub x: String,
     /// The only group.
     pub group: Option<String>,
+    /// The name of the only series, of which each of `values` is a group.
+    pub across: Option<String>,
     /// The column of the names of series; one for each of `values` where `None`.
     pub series: Option<String>,
     pub values: Vec<Plotted>,

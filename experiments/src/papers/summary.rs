@@ -53,21 +53,26 @@ impl Total {
         }
         total
     }
+
+    /// What counts neither as a match nor as a miss, but for rows without an answer, in words for one and for many.
+    const fn unjudged(&self) -> [(usize, &'static str, &'static str); 4] {
+        [
+            (self.in_view, "matches in view of a choice", "match in view of a choice"),
+            (self.contradicted, "contradicts others of its paper", "contradict others of their paper"),
+            (self.predicted, "is predicted", "are predicted"),
+            (self.inputs, "was put in", "were put in"),
+        ]
+    }
 }
 
 impl fmt::Display for Total {
     /// In a sentence, such as "5 rows: 2 match, 1 misses, 1 is predicted, 1 is not modelled".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            (self.matched, "matches", "match"),
-            (self.missed, "misses", "miss"),
-            (self.in_view, "matches in view of a choice", "match in view of a choice"),
-            (self.contradicted, "contradicts others of its paper", "contradict others of their paper"),
-            (self.predicted, "is predicted", "are predicted"),
-            (self.not_modelled, "is not modelled", "are not modelled"),
-            (self.inputs, "was put in", "were put in"),
-        ];
-        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let judged = [(self.matched, "matches", "match"), (self.missed, "misses", "miss")];
+        let [in_view, contradicted, predicted, inputs] = self.unjudged();
+        let not_modelled = (self.not_modelled, "is not modelled", "are not modelled");
+        let parts = judged.into_iter().chain([in_view, contradicted, predicted, not_modelled, inputs]);
+        let parts = parts.filter(|(count, ..)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, one, many)| counted(count, one, many)).collect();
         let rows = counted(self.rows, "row", "rows");
         if parts.is_empty() { f.write_str(&rows) } else { write!(f, "{rows}: {}", parts.join(", ")) }
@@ -340,7 +345,7 @@ impl Glance {
 
     /// The same as a sentence, with what is not judged; empty where the paper has no row.
     pub(crate) fn sentence(&self) -> String {
-        let Total { rows, matched, missed, in_view, contradicted, predicted, not_modelled, inputs } = self.total;
+        let Total { rows, matched, missed, not_modelled, .. } = self.total;
         let mut parts = Vec::new();
         let judged = matched + missed;
         if judged > 0 {
@@ -361,13 +366,8 @@ impl Glance {
             )),
             _ => {}
         }
-        for (count, one, many) in [
-            (in_view, "matches in view of a choice", "match in view of a choice"),
-            (contradicted, "contradicts others of its paper", "contradict others of their paper"),
-            (predicted, "is predicted", "are predicted"),
-            (inputs, "was put in", "were put in"),
-            (not_modelled, "has no answer", "have no answer"),
-        ] {
+        let not_modelled = (not_modelled, "has no answer", "have no answer");
+        for (count, one, many) in self.total.unjudged().into_iter().chain([not_modelled]) {
             if count > 0 {
                 parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }

@@ -16,14 +16,6 @@ struct Point {
     course: Result<Arc<Course>>,
 }
 
-impl Point {
-    /// Percent of the data that are never reached, and hours to the accuracy `target`, in percent.
-    fn place(&self, target: f64) -> Option<(f64, f64)> {
-        let course = self.course.as_ref().ok()?;
-        Some((course.excluded(), course.time_to(target)? / 3600.0))
-    }
-}
-
 fn points(context: &Context<'_>) -> Result<Vec<Point>> {
     let federation = context.reading_text("federation")?;
     let batches = context.reading_numbers("batches")?;
@@ -45,28 +37,25 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let courses = || points.iter().filter_map(|point| Some((point, point.course.as_ref().ok()?)));
     // What all reach that are held.
     let target = courses().map(|(_, course)| course.best()).fold(100.0, f64::min);
-    let mut outcome = Outcome::of("policy,batch,left_out_percent,round_s,best_accuracy,hours_to_target,killed_percent");
-    for (point, course) in courses() {
-        let hours = course.time_to(target).map(|time| time / 3600.0);
-        let found = [course.excluded(), course.round_s(), course.best()];
-        outcome.row((point.policy.0, point.batch, found, hours, course.killed()))?;
-    }
-    let mut front = Front::new().overall();
-    for (policy, label) in POLICIES {
-        let own = points.iter().filter(|point| point.policy.0 == policy);
-        front = front.cloud(label, own.filter_map(|point| point.place(target)).collect::<Vec<_>>());
+    let mut outcome = Outcome::default();
+    let mut records = Records::of(
+        "kind,name,policy,batch,left_out_percent,round_s,best_accuracy,hours_to_target,killed_percent,hours,accuracy",
+    );
+    for (policy, name) in POLICIES {
+        let of_policy = || courses().filter(|(point, _)| point.policy.0 == policy);
+        for (point, course) in of_policy() {
+            let found = [course.excluded(), course.round_s(), course.best()];
+            let hours = course.time_to(target).map(|time| time / 3600.0);
+            records.row((["whole", name, policy], point.batch, found, hours, course.killed(), [None::<f64>; 2]))?;
+        }
+        // Of the largest batch.
+        for (hours, accuracy) in of_policy().next_back().map(|(_, course)| course.curve()).unwrap_or_default() {
+            records.row((["curve", name, policy], [None::<f64>; 6], [hours, accuracy]))?;
+        }
     }
     let name = |point: &Point| format!("{} at batch {}", point.policy.1, point.batch);
     let none = points.iter().filter_map(|point| Some(format!("{} ({:#})", name(point), point.course.as_ref().err()?)));
     outcome.list("held by nobody", none);
     outcome.quantity("target", "%", [target]);
-    let left_out = Axis::new("phones whose data are never reached").unit("%").from_zero();
-    outcome.panel("three batches", front, left_out, from_zero("time to accuracy", "h"));
-    let mut curves = Lines::new();
-    for (policy, label) in POLICIES {
-        let last = courses().rfind(|(point, _)| point.policy.0 == policy);
-        curves = curves.series(Series::new(label, last.map(|(_, course)| course.curve()).unwrap_or_default()));
-    }
-    outcome.panel("the largest batch", curves, from_zero("simulated time", "h"), test_accuracy());
-    Ok(outcome)
+    show(context, records, outcome)
 }

@@ -13,10 +13,19 @@ use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
 use crate::train::StandIn;
 
+/// The kind of what stands in for the network.
+fn kind(scenario: &Scenario) -> &'static str {
+    KINDS[usize::from(scenario.input.is_some())]
+}
+
 /// An iteration under `method`, DAF with the bits that were measured on what stands in for the network.
 fn iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Record> {
-    let kind = if scenario.input.is_none() { KINDS[0] } else { KINDS[1] };
-    context.run(&of_method(context, kind, scenario, method)?)
+    context.run(&of_method(context, kind(scenario), scenario, method)?)
+}
+
+/// A way to train `stand_in`, by name.
+fn way(name: impl Into<String>, stand_in: &StandIn, scenario: Scenario) -> (String, Training) {
+    (name.into(), Training { stand_in: stand_in.clone(), scenario })
 }
 
 /// Table 1: five methods on eight data sets.
@@ -83,16 +92,13 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
     let outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
     let budgets = context.reading_numbers("activation-budgets")?;
     let learned = learned(context, |kind, stand_in| {
-        let way = |name: String, scenario| (name, Training { stand_in: stand_in.clone(), scenario });
-        let method = |(method, name): (&str, &str)| {
-            Ok(way(name.to_owned(), of_method(context, kind, &stand_in.scenario, method)?))
-        };
+        let method = |(method, name)| Ok(way(name, stand_in, of_method(context, kind, &stand_in.scenario, method)?));
         let methods = [("original", "Original"), ("actnn", "ActNN"), ("daf", "DAF")];
         let mut ways = methods.into_iter().map(method).collect::<Result<Vec<_>>>()?;
         for &percent in budgets {
             let activation_budget = Some(Budget::Percent(percent));
             let scenario = Scenario { activation_budget, ..under(&stand_in.scenario, "daf", &[]) };
-            ways.push(way(format!("DAF, {percent} % for activations"), scenario));
+            ways.push(way(format!("DAF, {percent} % for activations"), stand_in, scenario));
         }
         Ok(ways)
     })?;
@@ -117,7 +123,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
             let stand_in = if batch == own { stand_in.clone() } else { stand_in.clone().for_batch(batch) };
             for (method, name) in [("original", "Original"), ("daf", "DAF")] {
                 let scenario = of_method(context, kind, &stand_in.scenario, method)?;
-                ways.push((format!("{name}, batch {batch}"), Training { stand_in: stand_in.clone(), scenario }));
+                ways.push(way(format!("{name}, batch {batch}"), &stand_in, scenario));
             }
         }
         Ok(ways)
@@ -140,8 +146,7 @@ fn timed(context: &Context<'_>, kind: &str, scenario: &Scenario, method: &str) -
 
 /// An iteration under `method` likewise.
 fn timed_iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Record> {
-    let kind = if scenario.input.is_none() { KINDS[0] } else { KINDS[1] };
-    context.run(&timed(context, kind, scenario, method)?)
+    context.run(&timed(context, kind(scenario), scenario, method)?)
 }
 
 /// Figure 11: memory and time of all methods side by side, and where both go.
@@ -158,11 +163,8 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         Ok((memory, times, counted, iteration.seconds()))
     })?;
     let learned = learned(context, |kind, stand_in: &StandIn| {
-        let way = |(method, name): (&str, &str)| {
-            let scenario = timed(context, kind, &stand_in.scenario, method)?;
-            Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
-        };
-        METHODS.into_iter().map(way).collect()
+        let of = |(method, name)| Ok(way(name, stand_in, timed(context, kind, &stand_in.scenario, method)?));
+        METHODS.into_iter().map(of).collect()
     })?;
     draw(outcome, &learned)
 }
@@ -277,11 +279,10 @@ pub(super) fn learned(
 
 /// Every stand-in of the artefact under every method, in their order.
 pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
-    let of = |kind: &str, stand_in: &StandIn, (method, name): (&str, &str)| {
-        let scenario = of_method(context, kind, &stand_in.scenario, method)?;
-        Ok((name.to_owned(), Training { stand_in: stand_in.clone(), scenario }))
-    };
-    learned(context, |kind, stand_in| METHODS.into_iter().map(|method| of(kind, stand_in, method)).collect())
+    learned(context, |kind, stand_in| {
+        let of = |(method, name)| Ok(way(name, stand_in, of_method(context, kind, &stand_in.scenario, method)?));
+        METHODS.into_iter().map(of).collect()
+    })
 }
 
 /// Answers the accuracies of table 1: Original's is put in, the others are beside it.
@@ -336,7 +337,7 @@ pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
     let share = context.reading_number("time-budget")? / 100.0;
     learned(context, |_, stand_in| {
         let original = context.run(&stand_in.scenario)?.iteration;
-        let way = |(method, name): (&str, &str)| {
+        let of = |(method, name): (&str, &str)| {
             let mut scenario = under(&stand_in.scenario, method, if method == "daf" { &[("bits", "32")] } else { &[] });
             if matches!(method, "daf" | "elastictrainer") {
                 scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
@@ -344,9 +345,9 @@ pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
             let ratio = original.seconds() / context.run(&scenario)?.iteration.seconds();
             // As many epochs, `ratio` times as fast as Original's, as fit into Original's time: as fast, as many.
             let epochs = (f64::from(stand_in.epochs()) * ratio + 1e-6).floor().max(1.0);
-            Ok((name.to_owned(), Training { stand_in: stand_in.clone().for_epochs(epochs as u32), scenario }))
+            Ok(way(name, &stand_in.clone().for_epochs(epochs as u32), scenario))
         };
-        WAYS.into_iter().map(way).collect()
+        WAYS.into_iter().map(of).collect()
     })
 }
 

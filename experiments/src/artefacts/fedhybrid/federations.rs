@@ -4,11 +4,15 @@
 mod course;
 
 pub(in crate::artefacts) use course::Course;
+use haversack_reports::Cell;
 
 use crate::artefacts::learning;
 use crate::artefacts::prelude::*;
+use crate::artefacts::records::{combinations, gathered, name};
 use crate::federate::{Specification, held};
+use crate::papers::shown::SweptCase;
 use crate::quantities::counted;
+use crate::reproduce::Cells;
 
 /// The file that errors of a specification name.
 const PLACE: &str = "readings of a federation";
@@ -52,18 +56,40 @@ pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
-/// A task and what comes with it.
-pub(super) type Wanted = (&'static str, Vec<&'static str>);
+/// A federation of a declared sweep over tasks and methods. A method names its readings, and the group in which the first is
+/// what the others are compared with, where there are several.
+pub(super) struct Held {
+    pub(super) cases: Vec<SweptCase>,
+    pub(super) federation: Federation,
+    /// The place of the first of its group.
+    pub(super) first: usize,
+}
 
-/// Holds each of `wanted` with all seeds, once for all artefacts.
+impl Held {
+    /// The task and the method, as rows call them.
+    pub(super) fn ids(&self) -> [&str; 2] {
+        [0, 1].map(|place| self.cases[place].id.as_str())
+    }
+}
+
+/// Holds the federations of the artefact's sweep with all seeds, once for all artefacts.
 ///
 /// # Errors
 /// A specification that is wrong, and whatever a federation fails with.
-pub(super) fn hold_all(context: &Context<'_>, wanted: &[Wanted]) -> Result<Vec<Federation>> {
-    let seeds = seeds(context)?;
-    let one = |(task, parts): &Wanted| hold(context, &text(context, task, parts)?, &seeds);
-    let found: Vec<_> = wanted.par_iter().map(one).collect::<Result<_>>()?;
-    Ok(found.into_iter().map(|courses| Federation { courses }).collect())
+pub(super) fn hold_all(context: &Context<'_>) -> Result<Vec<Held>> {
+    let (all, seeds) = (combinations(context)?, seeds(context)?);
+    let group = |cases: &[SweptCase]| (cases[0].id.clone(), cases[1].also.get("group").cloned());
+    let one = |cases: &Vec<SweptCase>| {
+        let courses = hold(context, &text(context, &cases[0].id, &readings(&cases[1]))?, &seeds)?;
+        let first = all.iter().position(|other| group(other) == group(cases)).unwrap_or_default();
+        Ok(Held { cases: cases.clone(), federation: Federation { courses }, first })
+    };
+    all.par_iter().map(one).collect()
+}
+
+/// The readings of a method.
+pub(super) fn readings(method: &SweptCase) -> Vec<&str> {
+    method.also.get("readings").map_or(Vec::new(), |readings| readings.split(' ').collect())
 }
 
 /// The federation of `text` with each of `seeds`: simulated where nobody learns, else as it was committed or learned now.
@@ -111,22 +137,9 @@ impl Federation {
         mean(&self.best()).unwrap_or_default()
     }
 
-    /// With each seed the times of this one and of `other` to the lower of their highest accuracies, in seconds.
-    pub(super) fn times_beside(&self, other: &Self) -> [Vec<Option<f64>>; 2] {
-        let targets: Vec<f64> = self.best().into_iter().zip(other.best()).map(|(own, other)| own.min(other)).collect();
-        [self.times_to(&targets), other.times_to(&targets)]
-    }
-
-    /// With each seed how many times as long as `other` it takes to the lower of their highest accuracies.
-    pub(super) fn slowdown(&self, other: &Self) -> Option<f64> {
-        let [own, others] = self.times_beside(other);
-        let ratios: Vec<Option<f64>> = own.iter().zip(others).map(|(own, other)| Some((*own)? / other?)).collect();
-        of_most(&ratios)
-    }
-
-    /// With each seed the time to the accuracy of its place in `targets`, in seconds; `None` where it is not reached.
-    pub(super) fn times_to(&self, targets: &[f64]) -> Vec<Option<f64>> {
-        self.courses.iter().zip(targets).map(|(course, &target)| course.time_to(target)).collect()
+    /// What each seed comes to beside the same one of `first`, which comes first.
+    pub(super) fn beside<T>(&self, first: &Self, of: impl Fn(&Course, &Course) -> T) -> Vec<T> {
+        first.courses.iter().zip(&self.courses).map(|(first, own)| of(first, own)).collect()
     }
 
     /// Hours and accuracy in percent of each measured round that all seeds have: of both the median.
@@ -145,33 +158,32 @@ impl Federation {
         self.mean(Course::round_s)
     }
 
-    /// The number of rounds.
-    pub(super) fn rounds(&self) -> f64 {
-        self.mean(|course| course.total(|rounds| f64::from(rounds.all)))
-    }
-
-    /// The share of phones that are left out, in percent.
-    pub(super) fn excluded(&self) -> f64 {
-        self.mean(Course::excluded)
-    }
-
     /// The mean of a quantity over the seeds.
     pub(super) fn mean(&self, of: impl Fn(&Course) -> f64) -> f64 {
         mean(&self.courses.iter().map(|course| of(course)).collect::<Vec<_>>()).unwrap_or_default()
     }
 
-    /// What there is to say of it: rounds, what they take, and what became of phones.
-    pub(super) fn words(&self) -> String {
-        format!(
-            "{:.0} rounds of {}, {:.1} updates each; {:.0} % of phones left out, {:.0} % contributed, with {:.0} % of all samples; of parts {:.1} % killed, {:.1} % dropped",
-            self.rounds(),
-            duration(self.round_s()),
+    /// Accuracy, the time of a round, rounds, updates in each, and shares of phones, samples and parts.
+    pub(super) fn costs(&self) -> [f64; 9] {
+        [
+            self.accuracy(),
+            self.round_s(),
+            self.mean(|course| course.total(|rounds| f64::from(rounds.all))),
             self.mean(Course::updates),
-            self.excluded(),
+            self.mean(Course::excluded),
             self.mean(Course::contributed),
             self.mean(|course| course.total(|rounds| rounds.reached)),
             self.mean(Course::killed),
             self.mean(Course::dropped),
+        ]
+    }
+
+    /// What there is to say of it: rounds, what they take, and what became of phones.
+    pub(super) fn words(&self) -> String {
+        let [_, round_s, rounds, updates, excluded, contributed, reached, killed, dropped] = self.costs();
+        let round = duration(round_s);
+        format!(
+            "{rounds:.0} rounds of {round}, {updates:.1} updates each; {excluded:.0} % of phones left out, {contributed:.0} % contributed, with {reached:.0} % of all samples; of parts {killed:.1} % killed, {dropped:.1} % dropped",
         )
     }
 }
@@ -210,25 +222,6 @@ fn trained(context: &Context<'_>, task: &str) -> Result<[String; 2]> {
     Ok(["stand_in", "data"].map(value))
 }
 
-/// The same as figures of `federations` say it: `mlp on linear, 2 seeds`.
-pub(super) fn stand_in(context: &Context<'_>, task: &str, federations: &[Federation]) -> Result<String> {
-    let [network, data] = trained(context, task)?;
-    let seeds = federations.first().map_or(0, |federation| federation.courses.len());
-    Ok(format!("{network} on {data}, {}", counted(seeds, "seed", "seeds")))
-}
-
-/// The same of several tasks, each once.
-pub(super) fn stand_ins<'t>(
-    context: &Context<'_>,
-    tasks: impl IntoIterator<Item = &'t str>,
-    federations: &[Federation],
-) -> Result<String> {
-    let all = tasks.into_iter().map(|task| stand_in(context, task, federations));
-    let mut all = all.collect::<Result<Vec<_>>>()?;
-    all.dedup();
-    Ok(all.join("; "))
-}
-
 /// What a guess tells apart of the data of the federation of `text`, and by how much it scatters; `None` where nobody learns.
 pub(in crate::artefacts) fn chance(context: &Context<'_>, text: &str) -> Result<Option<[f64; 2]>> {
     Ok(Specification::parse(PLACE, text, None)?.chance(context.cache)?)
@@ -241,26 +234,51 @@ pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -
     Ok(said.map_or_else(String::new, |said| format!(", {said}")))
 }
 
-/// Draws accuracy over time of each federation of a task, and adds it to the data under its `name`.
-pub(super) fn over_time<'f>(
-    context: &Context<'_>,
-    outcome: &mut Outcome,
-    task: &str,
-    name: &str,
-    named: impl IntoIterator<Item = (&'f str, &'f Federation)>,
-) -> Result<()> {
-    let mut lines = Lines::new();
-    for (method, federation) in named {
-        let curve = federation.curve();
-        for &(time, accuracy) in &curve {
-            outcome.row((name, method, [Some(time), Some(accuracy)]))?;
-        }
-        lines = lines.series(Series::new(method, curve).unmarked());
-    }
-    let [network, data] = trained(context, task)?;
-    let title = learning::title(&network, &data, &name.replacen(", ", " on ", 1));
-    outcome.panel(&title, lines, axis("simulated time", "h"), test_accuracy());
-    Ok(())
+/// Accuracy over time of each federation of the artefact's sweep, and what it came to beside the first of its group.
+pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
+    show(context, courses(context, &hold_all(context)?)?, Outcome::default())
+}
+
+/// The records of it: one for each point of a curve, and one of the whole.
+pub(super) fn courses(context: &Context<'_>, all: &[Held]) -> Result<Records> {
+    let header = "kind,title,stand_in,time_h,accuracy_percent,round_s,rounds,updates,phones_left_out_percent,contributed,reached,\
+                  killed_percent,dropped_percent,first_accuracy,gain,slowdown,first_over_round,time_s,first_time_s,words,duration,\
+                  first_words,first_duration";
+    let mut places = all.iter();
+    gathered(context, header, |_| {
+        let Held { cases, federation, first } = places.next().context("a federation was not held")?;
+        let (first, of_task) = (&all[*first].federation, shown(context, &cases[0], federation)?);
+        // The time to the lower of the two highest accuracies.
+        let times = federation
+            .beside(first, |first, own| [own, first].map(|course| course.time_to(own.best().min(first.best()))));
+        let ratios: Vec<Option<f64>> = times.iter().map(|[own, first]| Some((*own)? / (*first)?)).collect();
+        let [own_s, first_s] = [0, 1].map(|of| of_most(&times.iter().map(|pair| pair[of]).collect::<Vec<_>>()));
+        let [accuracy, costs @ ..] = federation.costs().map(Some);
+        let beside = [
+            Some(first.accuracy()),
+            Some(federation.accuracy() - first.accuracy()),
+            of_most(&ratios),
+            Some(first.round_s() / federation.round_s()),
+            Some(own_s.unwrap_or_default()),
+            Some(first_s.unwrap_or_default()),
+        ];
+        let words = [federation, first].map(|one| [one.words(), duration(one.round_s())]).concat();
+        let curve = federation.curve().into_iter().map(|point| point_of("curve", &of_task, point));
+        let whole = ("whole", of_task.clone(), [None, accuracy], costs, beside, words).row();
+        Ok(curve.chain([whole]).collect())
+    })
+}
+
+/// A record of [`courses`] that is a point of a curve.
+pub(super) fn point_of(kind: &str, of_task: &[String; 2], (x, accuracy): (f64, f64)) -> Vec<Cell> {
+    (kind, of_task.clone(), [x, accuracy], [None::<f64>; 14], [""; 4]).row()
+}
+
+/// The title of a task's panel, and what learns in it.
+pub(super) fn shown(context: &Context<'_>, task: &SweptCase, federation: &Federation) -> Result<[String; 2]> {
+    let [network, data] = trained(context, &task.id)?;
+    let title = learning::title(&network, &data, &name(task).replacen(", ", " on ", 1));
+    Ok([title, format!("{network} on {data}, {}", counted(federation.courses.len(), "seed", "seeds"))])
 }
 
 #[cfg(test)]

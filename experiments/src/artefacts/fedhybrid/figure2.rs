@@ -13,16 +13,6 @@ use crate::artefacts::prelude::*;
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
-/// A bar.
-struct Bar {
-    /// From its foot: what an idle phone holds, weights and their state, saved tensors, and all else, in GB.
-    parts: [f64; 4],
-    /// The most of all memory that could not be had: the mean of all starts, the least and the most, in GB.
-    most: [f64; 3],
-    /// What the process alone takes of tensors.
-    process: f64,
-}
-
 /// What could not be had of the phone's memory before anybody trains.
 fn idle(plan: &Plan) -> Result<Bytes> {
     let phone = plan.resolved.phone.as_deref().context("the run is on no phone in use")?;
@@ -31,8 +21,10 @@ fn idle(plan: &Plan) -> Result<Bytes> {
     Ok(phone.memory.ram.saturating_sub(seen.available))
 }
 
-/// Runs `model` on the phone in use, started over adb as in figure 2.
-fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<Bar> {
+/// `model` on the phone in use, started over adb as in figure 2, in GB: from the foot what an idle phone holds, weights and their
+/// state, saved tensors, and all else; the most of all memory that could not be had, the mean of all starts, the least and the
+/// most; and what the process alone takes of tensors.
+fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<([f64; 4], [f64; 3], f64)> {
     let system = system(context)?;
     let alone = scenario(context, OP10P, model, batch, "original")?;
     let trainer_adj = Some(system.constants.scores.native.value.0);
@@ -47,11 +39,9 @@ fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<Bar> {
     // What is saved is all there when forward ends, near the peak; by the peak itself backward may have let go of some.
     let saved = record.peak_saved.min(record.peak_memory.saturating_sub(state));
     let [idle, state, saved] = [idle, state, saved].map(|bytes| bytes.as_f64() / 1e9);
-    Ok(Bar {
-        parts: [idle, state, saved, (mean - idle - state - saved).max(0.0)],
-        most: [mean, most().fold(f64::INFINITY, f64::min), most().fold(0.0, f64::max)],
-        process: record.peak_memory.as_f64() / 1e9,
-    })
+    let parts = [idle, state, saved, (mean - idle - state - saved).max(0.0)];
+    let most = [mean, most().fold(f64::INFINITY, f64::min), most().fold(0.0, f64::max)];
+    Ok((parts, most, record.peak_memory.as_f64() / 1e9))
 }
 
 pub(super) fn figure1c(context: &Context<'_>) -> Result<Outcome> {
@@ -59,8 +49,7 @@ pub(super) fn figure1c(context: &Context<'_>) -> Result<Outcome> {
         "network,name,batch,subject,system_gb,state_gb,saved_gb,rest_gb,total_gb,least_gb,most_gb,process_gb",
     );
     for ((model, name), batch, subject) in BARS {
-        let Bar { parts, most, process } = bar(context, model, batch)?;
-        records.row((model, name, batch, subject, parts, most, process))?;
+        records.row((model, name, batch, subject, bar(context, model, batch)?))?;
     }
     show(context, records, Outcome::default())
 }
@@ -105,30 +94,34 @@ impl RoundsOfRow {
     }
 }
 
-/// The rounds of either phone at `batch`.
-fn rounds(context: &Context<'_>, batch: u64) -> Result<Vec<Arc<Starts>>> {
-    TWO.iter().map(|(phone, _)| Starts::simulate(context, phone, batch)).collect()
+/// A record of each start of the rounds of either phone at each of `batches`, with the pages of an iteration that the paper
+/// has evicted and reads again.
+fn rounds(context: &Context<'_>, batches: &[u64], papers: [Option<f64>; 2]) -> Result<Records> {
+    let mut records = Records::of(
+        "phone,batch,iterations,name,subject,time_s,asleep_s,running_s,runnable_s,ratio,asleep_percent,running_percent,\
+         runnable_percent,used_percent,not_free_percent,evicted_pages,to_flash_pages,to_zram_pages,dropped_pages,read_pages,\
+         zram_pages,wanted_again_pages,read_in_the_round_pages,read_again_percent,wanted_again_percent,paper_evicted,\
+         paper_read",
+    );
+    for &batch in batches {
+        let without = mean_time(&*starts(context, OP10P, batch)?)?;
+        let iterations = of_round(context, S22, batch)?.iterations.unwrap_or_default();
+        for (phone, subject) in TWO {
+            for report in starts(context, phone, batch)?.iter() {
+                let head = (phone, [batch, u64::from(iterations)], [phone_name(phone), subject]);
+                let PhoneSpan { time, states, .. } = &report.run;
+                let times = [*time, states.sleeping, states.running, states.runnable].map(Nanos::seconds);
+                let ratio = time.seconds() / without;
+                let (pages, again) = pages_of(report, iterations);
+                records.row((head, times, ratio, shares(&report.run), memory(report), pages, again, papers))?;
+            }
+        }
+    }
+    Ok(records)
 }
 
 pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
-    let mut records = Records::of(
-        "phone,batch,iterations,time_s,asleep_s,running_s,runnable_s,least_time_s,most_time_s,name,ratio,of_starts",
-    );
-    for batch in [FEW_PICTURES, PICTURES] {
-        let both = rounds(context, batch)?;
-        let without = both.last().context("the figure is of two phones")?.mean(Round::seconds);
-        let ratio = |round: &Round| round.seconds() / without;
-        for starts in &both {
-            let times = starts.means(|round| {
-                let PhoneSpan { time, states, .. } = &round.report.run;
-                [*time, states.sleeping, states.running, states.runnable].map(Nanos::seconds)
-            });
-            let first = starts.first()?;
-            let spread = starts.spread(Round::seconds);
-            let name = phone_name(first.phone);
-            records.row((first.head(), times, spread, name, starts.mean(ratio), starts.words(ratio)))?;
-        }
-    }
+    let records = rounds(context, &[FEW_PICTURES, PICTURES], [None; 2])?;
     let mut outcome = show(context, records, Outcome::default())?;
     draw_deficit(context, &mut outcome)?;
     if context.full {
@@ -138,160 +131,45 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
 }
 
 pub(super) fn states(context: &Context<'_>) -> Result<Outcome> {
-    let mut records = Records::of(
-        "phone,batch,iterations,asleep_percent,running_percent,runnable_percent,used_percent,not_free_percent,\
-         name,subject,used,asleep,running,runnable",
-    );
-    for (starts, (_, subject)) in rounds(context, PICTURES)?.iter().zip(TWO) {
-        let first = starts.first()?;
-        let memory = [starts.mean(Round::used), starts.mean(Round::not_free)];
-        let [asleep, running, runnable] = [0, 1, 2].map(|state| starts.words(|round| round.shares()[state]));
-        let words = [starts.words(Round::used), asleep, running, runnable];
-        records.row((first.head(), starts.means(Round::shares), memory, [phone_name(first.phone), subject], words))?;
-    }
+    let mut records = rounds(context, &[PICTURES], [None; 2])?;
     // The paper gives the states on the S22 alone.
     let stated = |state| {
         let id = format!("fedhybrid/figure2b/s22-batch-{PICTURES}/{state}/share-of-time");
         Ok(context.paper(&id)?.unwrap_or_default())
     };
     let stated = STATES.into_iter().map(stated).collect::<Result<Vec<f64>>>()?;
-    records.row((PAPER, [PICTURES, 0], stated, [0.0; 2], [PAPER, ""], [""; 4]))?;
+    let head = (PAPER, [PICTURES, 0], [PAPER, ""], [0.0; 5], stated);
+    records.row((head, [0.0; 10], [None::<f64>; 4]))?;
     show(context, records, Outcome::default())
 }
 
 pub(super) fn pages(context: &Context<'_>) -> Result<Outcome> {
-    let refaults = "fedhybrid/figure2c/s22-batch-32/kernel/page-refaults";
-    let again = "fedhybrid/figure2c/s22-batch-32/kernel/evicted-re-accessed";
-    let mut outcome = Outcome::of(
-        "phone,batch,iterations,evicted_pages,to_flash_pages,to_zram_pages,dropped_pages,read_pages,zram_pages,\
-         wanted_again_pages,read_in_the_round_pages,read_again_percent,wanted_again_percent",
-    );
-    let both = rounds(context, PICTURES)?;
-    for starts in &both {
-        let [_, again, of_round] = starts.means(Round::readings);
-        let back = [starts.mean(Round::read), starts.mean(Round::zram_faults), again, of_round];
-        let shares = [starts.mean_of_some(Round::read_again), starts.mean_of_some(Round::wanted_again)];
-        let evicted = starts.mean(Round::evicted);
-        outcome.row((starts.first()?.head(), evicted, starts.means(Round::destinations), back, shares))?;
-    }
-    let Some(s22) = both.first() else { bail!("no round was simulated") };
-    let [read, wanted, of_round] = s22.means(Round::readings);
-    outcome.number(refaults, read);
-    outcome.remark(
-        refaults,
-        format!(
-            "read from flash by iteration, of {} in a round, {}; all that is wanted again comes to {wanted:.0} an iteration, \
-             and what is read from flash to {of_round:.0} in the round",
-            s22.first()?.iterations,
-            s22.words(Round::read),
-        ),
-    );
-    let share_again = s22.mean_of_some(Round::read_again);
-    outcome.number_or(again, share_again.ok_or_else(|| "nothing is evicted".to_owned()));
-    if let Some(share) = s22.mean_of_some(Round::wanted_again) {
-        outcome.remark(again, format!("read from flash; with what comes back from ZRAM {share:.0} %"));
-    }
-    let to = s22.means(Round::destinations).map(|pages| pages / 1e3);
-    let destinations =
-        Stack::new([phone_name(S22)]).part("flash", [to[0]]).part("ZRAM", [to[1]]).part("dropped", [to[2]]);
-    outcome.panel(
-        "where an iteration's pages go",
-        destinations.show_totals(),
-        Axis::default(),
-        from_zero("pages", "thousands"),
-    );
-    let (stated, share) = (context.paper(refaults)?, context.paper(again)?);
+    let paper = |metric: &str| context.paper(&format!("fedhybrid/figure2c/s22-batch-32/kernel/{metric}"));
+    let (read, share) = (paper("page-refaults")?, paper("evicted-re-accessed")?);
     // Pages that the paper's two numbers make together.
-    let stated_evicted = stated.zip(share).map(|(read, share)| read / share * 100.0);
-    let mut grid = Grid::default();
-    let evicted = s22.mean(Round::evicted);
-    for (name, simulated, stated) in [("evicted", evicted, stated_evicted), ("read again", read, stated)] {
-        grid.put([name, "pages", "thousands"], Some(simulated / 1e3), stated.map(|pages| pages / 1e3));
-    }
-    grid.put([phone_name(S22), "share", "read again"], share_again, share);
-    outcome.bars("pages of an iteration", grid.bars("thousands"), from_zero("pages", "thousands"));
-    let percent = axis("share", "%").range(0.0, 100.0);
-    outcome.bars("evicted pages that are read again", grid.bars("read again"), percent);
-    Ok(outcome)
+    let evicted = read.zip(share).map(|(read, share)| read / share * 100.0);
+    show(context, rounds(context, &[PICTURES], [evicted, read])?, Outcome::default())
 }
 
-/// A round on one phone.
-struct Round {
-    phone: &'static str,
-    batch: u64,
-    iterations: u32,
-    report: PhoneReport,
+/// The means of what could not be had, `MemTotal` less `MemAvailable`, and of all that is not free, in per cent of what the
+/// kernel manages.
+fn memory(PhoneReport { run, managed, .. }: &PhoneReport) -> [f64; 2] {
+    [run.unavailable_mean, run.used_mean].map(|bytes| bytes.as_f64() / managed.as_f64() * 100.0)
 }
 
-impl Round {
-    fn seconds(&self) -> f64 {
-        self.report.run.time.seconds()
-    }
-
-    fn shares(&self) -> [f64; 3] {
-        shares(&self.report.run)
-    }
-
-    /// The mean of what could not be had, `MemTotal` less `MemAvailable`, in per cent of what the kernel manages.
-    fn used(&self) -> f64 {
-        self.report.run.unavailable_mean.as_f64() / self.report.managed.as_f64() * 100.0
-    }
-
-    /// The mean of all that is not free, likewise.
-    fn not_free(&self) -> f64 {
-        self.report.run.used_mean.as_f64() / self.report.managed.as_f64() * 100.0
-    }
-
-    /// Pages of a round by iteration.
-    fn by_iteration(&self, pages: u64) -> f64 {
-        pages as f64 / f64::from(self.iterations)
-    }
-
-    /// Pages read from flash, by iteration.
-    fn read(&self) -> f64 {
-        self.by_iteration(self.report.run.read_from_flash())
-    }
-
-    /// Pages evicted, by iteration.
-    fn evicted(&self) -> f64 {
-        self.by_iteration(self.report.run.evicted())
-    }
-
-    /// Pages evicted to the swap partition and to files, to ZRAM, and dropped since flash has them, by iteration.
-    fn destinations(&self) -> [f64; 3] {
-        let counters = &self.report.run.counters;
-        let flash = counters.pswpout - counters.zram_out + counters.file_out;
-        let dropped = self.report.run.evicted().saturating_sub(counters.pswpout + counters.file_out);
-        [flash, counters.zram_out, dropped].map(|pages| self.by_iteration(pages))
-    }
-
-    /// What the paper's count may be: pages read from flash an iteration, all that were wanted again, and those read from
-    /// flash in the whole round.
-    fn readings(&self) -> [f64; 3] {
-        let round = self.report.run.read_from_flash() as f64;
-        [self.read(), self.by_iteration(self.report.run.refaults()), round]
-    }
-
-    /// Of the evicted pages those that were wanted again, wherever they came from, in per cent.
-    fn wanted_again(&self) -> Option<f64> {
-        let (span, evicted) = (&self.report.run, self.report.run.evicted());
-        (evicted > 0).then(|| span.refaults() as f64 / evicted as f64 * 100.0)
-    }
-
-    /// Pages that came back from ZRAM, by iteration.
-    fn zram_faults(&self) -> f64 {
-        self.by_iteration(self.report.run.counters.zram_in)
-    }
-
-    /// Of the evicted pages those that are read again, in per cent; `None` if none is evicted.
-    fn read_again(&self) -> Option<f64> {
-        (self.report.run.evicted() > 0).then(|| self.read() / self.evicted() * 100.0)
-    }
-
-    /// The columns that every table of the figure begins with.
-    fn head(&self) -> (&'static str, [u64; 2]) {
-        (self.phone, [self.batch, u64::from(self.iterations)])
-    }
+/// By iteration the pages that are evicted, to the swap partition and to files, to ZRAM, and dropped since flash has them; those
+/// that are read from flash, that come back from ZRAM, and all that are wanted again; and those read from flash in the whole
+/// round. Of the evicted those that are read again, and that are wanted again wherever they come from, in per cent.
+fn pages_of(PhoneReport { run, .. }: &PhoneReport, iterations: u32) -> ([f64; 8], [Option<f64>; 2]) {
+    let (counters, evicted, read) = (&run.counters, run.evicted(), run.read_from_flash());
+    let flash = counters.pswpout - counters.zram_out + counters.file_out;
+    let dropped = evicted.saturating_sub(counters.pswpout + counters.file_out);
+    let of_round = [evicted, flash, counters.zram_out, dropped, read, counters.zram_in, run.refaults()];
+    let [evicted_by, flash, zram, dropped, read_by, back, refaults] =
+        of_round.map(|pages| pages as f64 / f64::from(iterations));
+    let again = [read_by / evicted_by * 100.0, run.refaults() as f64 / evicted as f64 * 100.0];
+    let pages = [evicted_by, flash, zram, dropped, read_by, back, refaults, read as f64];
+    (pages, again.map(|share| (evicted > 0).then_some(share)))
 }
 
 /// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a phone
@@ -312,49 +190,15 @@ fn shares(span: &PhoneSpan) -> [f64; 3] {
     parts.map(|part| part.seconds() / total.seconds() * 100.0)
 }
 
-/// The same round from several starts.
-struct Starts(Vec<Round>);
+/// The round of `phone` at `batch` from several starts, once for all parts of the figure.
+fn starts(context: &Context<'_>, phone: &str, batch: u64) -> Result<Arc<Vec<PhoneReport>>> {
+    let key = format!("rounds of figure 2 {phone} {batch}");
+    context.once(key, || from_starts(context, &of_round(context, phone, batch)?))
+}
 
-impl Starts {
-    /// Of `phone` at `batch`, once for all parts of the figure.
-    fn simulate(context: &Context<'_>, phone: &'static str, batch: u64) -> Result<Arc<Self>> {
-        context.once(format!("rounds of figure 2 {phone} {batch}"), || {
-            let scenario = of_round(context, phone, batch)?;
-            let iterations = scenario.iterations.unwrap_or_default();
-            let of = |report| Round { phone, batch, iterations, report };
-            Ok(Self(from_starts(context, &scenario)?.into_iter().map(of).collect()))
-        })
-    }
-
-    /// One of them, of what is the same in all.
-    fn first(&self) -> Result<&Round> {
-        self.0.first().context("no round was simulated")
-    }
-
-    fn mean(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        self.0.iter().map(of).sum::<f64>() / self.0.len().max(1) as f64
-    }
-
-    /// The mean of what not every round has; `None` if none has it.
-    fn mean_of_some(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
-        mean(&self.0.iter().filter_map(of).collect::<Vec<_>>())
-    }
-
-    fn means<const N: usize>(&self, of: impl Fn(&Round) -> [f64; N]) -> [f64; N] {
-        std::array::from_fn(|place| self.mean(|round| of(round)[place]))
-    }
-
-    /// The least and the largest.
-    fn spread(&self, of: impl Fn(&Round) -> f64) -> [f64; 2] {
-        let values = || self.0.iter().map(&of);
-        [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)]
-    }
-
-    /// In words: of how many starts it is the mean, and between what they lie.
-    fn words(&self, of: impl Fn(&Round) -> f64) -> String {
-        let [least, most] = self.spread(of);
-        format!("the mean of {} starts, from {least:.4} to {most:.4}", self.0.len())
-    }
+fn mean_time(reports: &[PhoneReport]) -> Result<f64> {
+    let times: Vec<f64> = reports.iter().map(|report| report.run.time.seconds()).collect();
+    mean(&times).context("no round was simulated")
 }
 
 /// Memory of the phones of the curve, in GiB.
@@ -385,16 +229,15 @@ fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: 
     } else {
         vec![context.plan(&scenario)?.run()?.phone.context("the run has no report of a phone")?]
     };
-    let times: Vec<f64> = reports.iter().map(|report| report.run.time.seconds()).collect();
-    let (first, time) = reports.first().zip(mean(&times)).context("no round was simulated")?;
+    let first = reports.first().context("no round was simulated")?;
     let needs = parts.iter().map(|(_, bytes)| held(*bytes)).sum::<f64>() + peak.as_f64() / 1e9;
-    Ok((needs - first.managed.as_f64() / 1e9, time / undisturbed))
+    Ok((needs - first.managed.as_f64() / 1e9, mean_time(&reports)? / undisturbed))
 }
 
 /// Draws the curves, and the paper's point at the deficit of its own phone.
 fn draw_deficit(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     let peak = context.run(&of_round(context, OP10P, PICTURES)?)?.peak_memory;
-    let undisturbed = Starts::simulate(context, OP10P, PICTURES)?.mean(Round::seconds);
+    let undisturbed = mean_time(&*starts(context, OP10P, PICTURES)?)?;
     let of = |(name, share): (&'static str, f64)| {
         let at = |ram: &f64| point(context, *ram, share, peak, undisturbed);
         Ok((name, MEMORIES.par_iter().map(at).collect::<Result<Vec<_>>>()?))
@@ -422,7 +265,7 @@ const EXTENTS: [&str; 3] = ["64 KiB", "32 KiB", "16 KiB"];
 
 /// Lists the slow-down at each size of extent.
 fn list_extents(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
-    let undisturbed = Starts::simulate(context, OP10P, PICTURES)?.mean(Round::seconds);
+    let undisturbed = mean_time(&*starts(context, OP10P, PICTURES)?)?;
     let figures = EXTENTS.map(|extent| {
         let system_set = Settings::from([("reclaim.extent".to_owned(), extent.to_owned())]);
         let rounds = from_starts(context, &Scenario { system_set, ..of_round(context, S22, PICTURES)? })?;
@@ -444,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    fn round() -> Round {
+    fn report() -> PhoneReport {
         let seconds = |s: f64| Nanos::from_seconds(s);
         let states = ThreadStates { running: seconds(30.0), sleeping: seconds(60.0), runnable: seconds(10.0) };
         let counters = Counters {
@@ -463,31 +306,27 @@ mod tests {
         let span =
             PhoneSpan { used_mean: Bytes(700), unavailable_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
         // The last iteration alone is not what the figure is of.
-        let report = PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() };
-        Round { phone: S22, batch: 32, iterations: 4, report }
+        PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() }
     }
 
     #[test]
     fn shares_are_of_the_three_states_and_of_managed_memory() {
-        // 60, 30 and 10 of 100 s; 600 of 800 bytes.
-        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
-        let [asleep, running, runnable] = round().shares();
-        assert!(near(asleep, 60.0) && near(running, 30.0) && near(runnable, 10.0));
-        assert!(near(round().used(), 75.0) && near(round().not_free(), 87.5));
+        // 60, 30 and 10 of 100 s; 600 and 700 of 800 bytes.
+        let near = |found: &[f64], expected: &[f64]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
+        assert!(near(&shares(&report().run), &[60.0, 30.0, 10.0]));
+        assert!(near(&memory(&report()), &[75.0, 87.5]));
     }
 
     #[test]
     fn pages_are_by_iteration_and_read_again_from_flash_alone() {
-        // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash, of 900 + 100 evicted.
-        let round = round();
-        assert_eq!((round.read(), round.evicted(), round.zram_faults()), (50.0, 250.0, 87.5));
-        assert_eq!(round.read_again(), Some(20.0));
-        // 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; of the 1,000 the other 80 are dropped.
-        assert_eq!(round.destinations(), [80.0, 150.0, 20.0]);
-        // The count may be 50 an iteration, (500 + 60) / 4 with ZRAM's, or 200 in the round.
-        assert_eq!(round.readings(), [50.0, 140.0, 200.0]);
-        assert!((round.wanted_again().unwrap() - 56.0).abs() < 1e-9);
-        let idle = Round { report: PhoneReport::default(), ..round };
-        assert_eq!(idle.read_again(), None);
+        let (pages, [read_again, wanted_again]) = pages_of(&report(), 4);
+        // Of 900 + 100 evicted 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; the other 80 are dropped.
+        assert_eq!(pages[..4], [250.0, 80.0, 150.0, 20.0]);
+        // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash. The count may be 50 an iteration,
+        // (500 + 60) / 4 with ZRAM's, or 200 in the round.
+        assert_eq!(pages[4..], [50.0, 87.5, 140.0, 200.0]);
+        assert_eq!(read_again, Some(20.0));
+        assert!((wanted_again.unwrap() - 56.0).abs() < 1e-9);
+        assert_eq!(pages_of(&PhoneReport::default(), 4).1, [None; 2]);
     }
 }

@@ -159,20 +159,15 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     // The least number that a tenth, or nine tenths, of all sessions do not exceed.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
     let (low, high) = (tenth(1), tenth(9));
-    let mut outcome = Outcome::of("background_apps,sessions,share_percent");
+    let (mut records, mut outcome) = (Records::of("background_apps,sessions,share_percent"), Outcome::default());
     outcome.answer(BEHIND, Answer::Range(low as f64, high as f64));
-    let (mut counts, mut shares) = (Vec::new(), Vec::new());
     for count in least..=most {
         let sessions = behind.iter().filter(|&&other| other == count).count();
         let percent = sessions as f64 / behind.len() as f64 * 100.0;
-        outcome.row((count as u64, sessions as u64, percent))?;
-        counts.push(count.to_string());
-        shares.push(percent);
+        records.row((count as u64, sessions as u64, percent))?;
     }
     offer_whose(context, &mut outcome)?;
-    let bars = Bars::new(counts).series(BarSeries::new("sessions", shares)).show_values();
-    outcome.panel("", bars, Axis::new("apps in the background"), from_zero("share of sessions", "%"));
-    Ok(outcome)
+    show(context, records, outcome)
 }
 
 /// The window that is shown.
