@@ -2,6 +2,7 @@
 //! are as faithful.
 
 use haversack_policies::{Entry, registry};
+use haversack_reports::figure::Stack;
 use haversack_training::FidelityClass;
 
 use crate::artefacts::prelude::*;
