@@ -32,7 +32,7 @@ mod scale;
 mod unpack;
 
 pub use format::{Bits, Format, GROUP, Grouping, packed_bytes};
-pub use layout::{LANES, Layout, Slot};
+pub use layout::{LANES, Layout, Slot, TiledMatrix};
 pub use pack::quantise_into;
 pub use packed::Packed;
 pub use requantise::requantise;

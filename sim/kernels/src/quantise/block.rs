@@ -1,9 +1,9 @@
-//! One block of words by way of a buffer of codes: what every layout and ragged end can be packed by.
+//! One block of words by way of a buffer of codes: what every layout, ragged end and tile edge can be packed by.
 //!
 //! The fast paths of packing and unpacking skip this; they hold for whole blocks of consecutive elements.
 
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
-use super::layout::Layout;
+use super::layout::{Layout, Segment};
 use super::rounding::Rounder;
 use super::scale::Scale;
 use crate::simd::{LANES, Simd};
@@ -11,12 +11,12 @@ use crate::simd::{LANES, Simd};
 /// Codes of a block, one a word: at most 32 for each of 16 lanes, and room for a vector that ends beyond the last.
 pub(super) type Codes = [u32; LANES * 33];
 
-/// Up to sixteen words of a tensor.
+/// Up to sixteen words of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     /// Its first word.
     pub(super) word: usize,
-    /// Its first element.
+    /// Its first code, counted from the start of the segment.
     pub(super) start: usize,
     /// Its codes.
     pub(super) count: usize,
@@ -34,12 +34,12 @@ pub(super) struct Piece {
 }
 
 impl Block {
-    /// The blocks of `len` elements, from the one that holds element `from`.
-    pub(super) fn of(len: usize, bits: Bits, from: usize) -> impl Iterator<Item = Self> {
-        let whole = LANES * bits.per_word();
+    /// The blocks of a segment, from the one that holds code `from`.
+    pub(super) fn of(segment: &Segment, bits: Bits, from: usize) -> impl Iterator<Item = Self> + use<> {
+        let (word, len, whole) = (segment.word, segment.len(), LANES * bits.per_word());
         (from / whole..len.div_ceil(whole)).map(move |index| {
             let start = index * whole;
-            Self { word: index * LANES, start, count: whole.min(len - start) }
+            Self { word: word + index * LANES, start, count: whole.min(len - start) }
         })
     }
 
@@ -48,19 +48,25 @@ impl Block {
         self.word..self.word + self.count.div_ceil(bits.per_word())
     }
 
-    /// Its elements, cut where a group ends.
+    /// Its elements, cut where a row of the segment or a group ends.
     #[inline(always)]
-    pub(super) fn pieces(self, grouping: Grouping) -> impl Iterator<Item = Piece> {
+    pub(super) fn pieces(self, segment: &Segment, grouping: Grouping) -> impl Iterator<Item = Piece> + use<> {
+        let Segment { first, columns, stride, .. } = *segment;
         let grouped = matches!(grouping, Grouping::Group256);
-        let mut offset = 0;
+        let (row, mut column) = (self.start / columns, self.start % columns);
+        let (mut line, mut offset) = (first + row * stride, 0);
         std::iter::from_fn(move || {
             if offset == self.count {
                 return None;
             }
-            let (element, count) = (self.start + offset, self.count - offset);
+            let element = line + column;
+            let count = (self.count - offset).min(columns - column);
             let count = if grouped { count.min(GROUP - element % GROUP) } else { count };
             let piece = Piece { element, offset, count };
-            offset += count;
+            (offset, column) = (offset + count, column + count);
+            if column == columns {
+                (line, column) = (line + stride, 0);
+            }
             Some(piece)
         })
     }
@@ -80,13 +86,18 @@ pub(super) fn encode<S: Simd, R: Rounder<S>>(
     rounder: R,
     values: &[f32],
     stored: Stored<'_>,
+    segment: &Segment,
     block: Block,
     codes: &mut Codes,
 ) {
     let Stored { format, params } = stored;
-    for piece in block.pieces(format.grouping) {
-        let scale = Scale::stored(format, params, piece.element);
-        let (minimum, slope) = (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
+    let slope = |scale: Scale| (simd.splat(scale.minimum), simd.splat(-scale.inverse()));
+    let mut range = slope(Scale::stored(format, params, segment.first));
+    for piece in block.pieces(segment, format.grouping) {
+        if matches!(format.grouping, Grouping::Group256) {
+            range = slope(Scale::stored(format, params, piece.element));
+        }
+        let (minimum, slope) = range;
         // A vector may reach beyond the piece: what it writes there is written again, or never looked at.
         for i in (0..piece.count).step_by(LANES) {
             let (from, to) = (&values[piece.element + i..], &mut codes[piece.offset + i..]);

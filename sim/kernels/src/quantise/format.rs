@@ -1,6 +1,6 @@
 //! How many bits, how many ranges, in which order: all that says how a packed tensor is to be read.
 
-use super::layout::{Layout, Slot};
+use super::layout::{Layout, Segment, Slot};
 use crate::KernelError;
 
 /// Elements that share a range under [`Grouping::Group256`], as in `ActNN` (Chen et al., ICML 2021).
@@ -80,7 +80,7 @@ impl Format {
 
     /// 32-bit words that hold the codes of `len` elements.
     pub fn words(&self, len: usize) -> usize {
-        len.div_ceil(self.bits.per_word())
+        self.layout.words(len, self.bits)
     }
 
     /// 32-bit words that hold the ranges of `len` elements: two for a tensor, one a group; none for an empty tensor.
@@ -101,10 +101,16 @@ impl Format {
         (element < len).then(|| self.layout.slot(element, len, self.bits))
     }
 
-    /// Fails on buffers that do not fit `len` elements.
+    /// Fails on buffers that do not fit `len` elements, and on a matrix that `len` elements do not fill.
     pub(super) fn check(&self, len: usize, words: usize, params: usize) -> Result<(), KernelError> {
+        self.layout.check(len)?;
         KernelError::expect_length("the buffer of words", words, self.words(len))?;
         KernelError::expect_length("the buffer of ranges", params, self.params(len))
+    }
+
+    /// The pieces that are packed on their own, in stored order.
+    pub(super) fn segments(&self, len: usize) -> impl Iterator<Item = Segment> {
+        self.layout.segments(len, self.bits)
     }
 }
 

@@ -80,6 +80,7 @@ fn whole_blocks<S: Simd, R: Rounder<S>>(
             with_width!(format.bits, interleaved_blocks<S, _, _>, simd, rounder, values, |_| range, words)
         }
         Layout::Sequential => with_width!(format.bits, sequential_blocks<S, _>, simd, rounder, values, range, words),
+        Layout::Unified(_) => 0,
     }
 }
 
@@ -256,9 +257,11 @@ fn by_block<S: Simd, R: Rounder<S>>(
 ) {
     let format = stored.format;
     let mut codes: Codes = [0; _];
-    for block in Block::of(values.len(), format.bits, packed) {
-        encode(simd, rounder, values, stored, block, &mut codes);
-        let words = &mut words[block.words(format.bits)];
-        combine(simd, format.layout, format.bits, R::BIAS, &codes[..block.count], words);
+    for segment in format.segments(values.len()) {
+        for block in Block::of(&segment, format.bits, packed) {
+            encode(simd, rounder, values, stored, &segment, block, &mut codes);
+            let words = &mut words[block.words(format.bits)];
+            combine(simd, format.layout, format.bits, R::BIAS, &codes[..block.count], words);
+        }
     }
 }

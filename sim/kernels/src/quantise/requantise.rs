@@ -89,22 +89,24 @@ impl Kernel for Requantise<'_> {
         // What has been read and not yet written: less than a block of the result, and a block of the source.
         let mut waiting = [0_u32; 2 * LANES * 32];
         let rounder = Nearest::<S, true>::new(simd, narrow.bits);
-        let mut blocks = Block::of(len, narrow.bits, 0).peekable();
-        let mut held = 0;
-        for block in Block::of(len, format.bits, 0) {
-            split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
-            for piece in block.pieces(format.grouping) {
-                let ratio = Scale::stored(format, params, piece.element).ratio(format, narrow.bits);
-                let codes = &codes[piece.offset..piece.offset + piece.count];
-                map(simd, rounder, ratio, codes, &mut waiting[held + piece.offset..][..piece.count]);
-            }
-            held += block.count;
-            while let Some(block) = blocks.next_if(|block| block.count <= held) {
-                let bias = <Nearest<S, true> as Rounder<S>>::BIAS;
-                let words = &mut words[block.words(narrow.bits)];
-                combine(simd, narrow.layout, narrow.bits, bias, &waiting[..block.count], words);
-                waiting.copy_within(block.count..held, 0);
-                held -= block.count;
+        for (from, to) in format.segments(len).zip(narrow.segments(len)) {
+            let mut blocks = Block::of(&to, narrow.bits, 0).peekable();
+            let mut held = 0;
+            for block in Block::of(&from, format.bits, 0) {
+                split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
+                for piece in block.pieces(&from, format.grouping) {
+                    let ratio = Scale::stored(format, params, piece.element).ratio(format, narrow.bits);
+                    let codes = &codes[piece.offset..piece.offset + piece.count];
+                    map(simd, rounder, ratio, codes, &mut waiting[held + piece.offset..][..piece.count]);
+                }
+                held += block.count;
+                while let Some(block) = blocks.next_if(|block| block.count <= held) {
+                    let bias = <Nearest<S, true> as Rounder<S>>::BIAS;
+                    let words = &mut words[block.words(narrow.bits)];
+                    combine(simd, narrow.layout, narrow.bits, bias, &waiting[..block.count], words);
+                    waiting.copy_within(block.count..held, 0);
+                    held -= block.count;
+                }
             }
         }
     }

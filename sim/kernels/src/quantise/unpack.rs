@@ -39,7 +39,7 @@ impl Kernel for Dequantise<'_> {
         let block = LANES * stored.format.bits.per_word();
         let whole = match stored.format.layout {
             Layout::Interleaved => out.len() / block * block,
-            Layout::Sequential => 0,
+            Layout::Sequential | Layout::Unified(_) => 0,
         };
         if whole > 0 {
             with_width!(stored.format.bits, interleaved<S>, simd, words, stored, &mut out[..whole]);
@@ -120,12 +120,14 @@ impl<S: Simd, const B: u32> Decoder<S, B> {
 fn blocks<S: Simd>(simd: S, words: &[u32], stored: Stored<'_>, start: usize, out: &mut [f32]) {
     let Stored { format, params } = stored;
     let mut codes: Codes = [0; _];
-    for block in Block::of(out.len(), format.bits, start) {
-        split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
-        for piece in block.pieces(format.grouping) {
-            let scale = Scale::stored(format, params, piece.element);
-            let codes = &codes[piece.offset..piece.offset + piece.count];
-            decode(simd, codes, scale, &mut out[piece.element..piece.element + piece.count]);
+    for segment in format.segments(out.len()) {
+        for block in Block::of(&segment, format.bits, start) {
+            split(simd, format.layout, format.bits, &words[block.words(format.bits)], &mut codes[..block.count]);
+            for piece in block.pieces(&segment, format.grouping) {
+                let scale = Scale::stored(format, params, piece.element);
+                let codes = &codes[piece.offset..piece.offset + piece.count];
+                decode(simd, codes, scale, &mut out[piece.element..piece.element + piece.count]);
+            }
         }
     }
 }

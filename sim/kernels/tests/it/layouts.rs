@@ -8,7 +8,6 @@ use haversack_kernels::{Isa, KernelError};
 use proptest::prelude::*;
 
 const GROUPINGS: [Grouping; 2] = [Grouping::Tensor, Grouping::Group256];
-const LAYOUTS: [Layout; 2] = [Layout::Interleaved, Layout::Sequential];
 
 fn noise(len: usize, seed: u64) -> Vec<f32> {
     (0..len).map(|i| 6.0 * draw(seed, i) - 2.0).collect()
@@ -16,6 +15,14 @@ fn noise(len: usize, seed: u64) -> Vec<f32> {
 
 fn bits(b: u8) -> Bits {
     Bits::new(b).unwrap()
+}
+
+fn layouts(len: usize, columns: usize, tile: (usize, usize)) -> Vec<Layout> {
+    let mut layouts = vec![Layout::Interleaved, Layout::Sequential];
+    if len.is_multiple_of(columns) {
+        layouts.push(Layout::unified(columns, tile.0, tile.1).unwrap());
+    }
+    layouts
 }
 
 /// The tensor with fewer bits.
@@ -32,7 +39,8 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 /// Codes 0 to 15 and 4 bits: k = 8. Sequential: eight to a word. Interleaved: 16 elements are less than a block, so there
-/// are ceil(16 / 8) = 2 lanes, and lane 0 takes the even elements.
+/// are ceil(16 / 8) = 2 lanes, and lane 0 takes the even elements. Unified, a 4 x 4 matrix in 2 x 2 tiles: a tile of 4 has
+/// one word of its own; the first holds elements 0, 1, 4, 5.
 #[test]
 fn words_of_a_small_tensor() {
     let values: Vec<f32> = (0..16_u8).map(f32::from).collect();
@@ -42,6 +50,7 @@ fn words_of_a_small_tensor() {
     };
     assert_eq!(words(Layout::Sequential), [0x7654_3210, 0xFEDC_BA98]);
     assert_eq!(words(Layout::Interleaved), [0xECA8_6420, 0xFDB9_7531]);
+    assert_eq!(words(Layout::unified(4, 2, 2).unwrap()), [0x5410, 0x7632, 0xDC98, 0xFEBA]);
 }
 
 /// A whole block of 4-bit codes is 128 elements: word `lane` holds elements lane, 16 + lane, ..., 112 + lane. Element e
@@ -57,12 +66,15 @@ fn a_whole_block_has_sixteen_lanes() {
 }
 
 /// 1000 elements of 2 bits: ceil(1000 / 16) = 63 words. One range: 8 bytes more; 4 groups: 16 more. 3 bits: 10 to a word,
-/// 100 words. A mask of 33 elements has a bit in its second word.
+/// 100 words. A 10 x 100 matrix in tiles of 4 x 64, 2 bits: bands of 4, 4 and 2 rows; 256 / 16 + 144 / 16 = 25 words, twice,
+/// and 128 / 16 + ceil(72 / 16) = 13. A mask of 33 elements has a bit in its second word.
 #[test]
 fn stored_bytes() {
     assert_eq!(packed_bytes(1000, bits(2), Grouping::Tensor, Layout::Interleaved), 4 * 63 + 8);
     assert_eq!(packed_bytes(1000, bits(2), Grouping::Group256, Layout::Sequential), 4 * 63 + 16);
     assert_eq!(packed_bytes(1000, bits(3), Grouping::Tensor, Layout::Interleaved), 4 * 100 + 8);
+    let unified = Layout::unified(100, 4, 64).unwrap();
+    assert_eq!(packed_bytes(1000, bits(2), Grouping::Tensor, unified), 4 * (25 + 25 + 13) + 8);
     assert_eq!(packed_bytes(0, bits(2), Grouping::Tensor, Layout::Interleaved), 0);
     assert_eq!(mask_words(33), 2);
 }
@@ -72,8 +84,9 @@ proptest! {
 
     /// Every element has bits of its own within the words, and the words hold nothing else than the codes.
     #[test]
-    fn slots_do_not_overlap(len in 1_usize..3000, b in 1_u8..=8) {
-        for layout in LAYOUTS {
+    fn slots_do_not_overlap(rows in 1_usize..30, columns in 1_usize..60, tile in (1_usize..20, 1_usize..40), b in 1_u8..=8) {
+        let len = rows * columns;
+        for layout in layouts(len, columns, tile) {
             let format = Format::new(bits(b), Grouping::Tensor, layout);
             let mut taken = vec![0_u32; format.words(len)];
             for i in 0..len {
@@ -90,14 +103,15 @@ proptest! {
     /// Every layout holds the codes, the ranges and the values of every other.
     #[test]
     fn the_layout_changes_no_code(
-        len in 1_usize..3000, b in 1_u8..=8, seed: u64, grouped: bool,
+        rows in 1_usize..30, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in 1_u8..=8, seed: u64, grouped: bool,
     ) {
-        let values = noise(len, seed);
+        let values = noise(rows * columns, seed);
+        let layouts = layouts(values.len(), columns, tile);
         for isa in Isa::available() {
-            for from in LAYOUTS {
+            for &from in &layouts {
                 let format = Format::new(bits(b), GROUPINGS[usize::from(grouped)], from);
                 let packed = Packed::quantise(&values, format, Rounding::NearestEven, isa).unwrap();
-                for to in LAYOUTS {
+                for &to in &layouts {
                     let other = Packed::quantise(&values, Format { layout: to, ..format }, Rounding::NearestEven, isa);
                     let other = other.unwrap();
                     prop_assert_eq!(other.codes(), packed.codes());
@@ -111,12 +125,12 @@ proptest! {
     /// Half an old step and half a new one, 2^-12 of the new one for arithmetic, and two ulps.
     #[test]
     fn requantising_adds_half_a_step(
-        len in 1_usize..3000, b in (1_u8..=8, 1_u8..=8), seed: u64,
+        rows in 1_usize..30, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in (1_u8..=8, 1_u8..=8), seed: u64,
         grouped: bool,
     ) {
         let (from, to) = (bits(b.0.max(b.1)), bits(b.0.min(b.1)));
-        let values = noise(len, seed);
-        for layout in LAYOUTS {
+        let values = noise(rows * columns, seed);
+        for layout in layouts(values.len(), columns, tile) {
             let format = Format::new(from, GROUPINGS[usize::from(grouped)], layout);
             let mut results = vec![];
             for isa in Isa::available() {
@@ -173,6 +187,11 @@ fn requantising_by_hand() {
 
 #[test]
 fn shapes_are_checked() {
+    assert!(matches!(Layout::unified(0, 1, 1), Err(KernelError::Length { .. })));
+    let format = Format::new(bits(2), Grouping::Tensor, Layout::unified(7, 2, 2).unwrap());
+    // 20 elements are two rows of 7 and a part.
+    let ragged = Packed::quantise(&[1.0; 20], format, Rounding::NearestEven, Isa::Scalar);
+    assert!(matches!(ragged, Err(KernelError::Length { found: 6, expected: 7, .. })));
     let short = requantise(
         &mut [0; 3],
         &mut [0; 2],

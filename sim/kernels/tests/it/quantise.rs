@@ -7,7 +7,6 @@ use haversack_kernels::{Isa, KernelError};
 use proptest::prelude::*;
 
 const GROUPINGS: [Grouping; 2] = [Grouping::Tensor, Grouping::Group256];
-const LAYOUTS: [Layout; 2] = [Layout::Interleaved, Layout::Sequential];
 
 /// Values without pattern, spread over `scale` around `offset`.
 fn noise(len: usize, seed: u64, scale: f32, offset: f32) -> Vec<f32> {
@@ -54,6 +53,14 @@ fn packed_by_definition(values: &[f32], format: Format, rounding: Rounding) -> V
     words
 }
 
+fn layouts(len: usize, columns: usize, tile: (usize, usize)) -> Vec<Layout> {
+    let mut layouts = vec![Layout::Interleaved, Layout::Sequential];
+    if len.is_multiple_of(columns) {
+        layouts.push(Layout::unified(columns, tile.0, tile.1).unwrap());
+    }
+    layouts
+}
+
 /// Checks all that is promised of one tensor in one format.
 fn check(values: &[f32], format: Format, rounding: Rounding) {
     let expected = packed_by_definition(values, format, rounding);
@@ -82,7 +89,7 @@ fn every_kernel_follows_the_definition() {
         let values = noise(len, len as u64, 7.0, 1.0);
         for b in 1..=8 {
             for grouping in GROUPINGS {
-                for layout in LAYOUTS {
+                for layout in layouts(len, 24, (5, 16)) {
                     for rounding in [Rounding::NearestEven, Rounding::Stochastic { seed: 3 }] {
                         check(&values, Format::new(bits(b), grouping, layout), rounding);
                     }
@@ -97,13 +104,13 @@ proptest! {
 
     #[test]
     fn any_tensor_follows_the_definition(
-        len in 1_usize..3000, b in 1_u8..=8,
+        rows in 1_usize..40, columns in 1_usize..90, tile in (1_usize..20, 1_usize..40), b in 1_u8..=8,
         seed: u64, grouped: bool, stochastic: bool, exponent in -30_i32..30, offset in -4.0_f32..4.0,
     ) {
         let scale = 2.0_f32.powi(exponent);
-        let values = noise(len, seed, scale, offset * scale);
+        let values = noise(rows * columns, seed, scale, offset * scale);
         let rounding = if stochastic { Rounding::Stochastic { seed } } else { Rounding::NearestEven };
-        for layout in LAYOUTS {
+        for layout in layouts(values.len(), columns, tile) {
             check(&values, Format::new(bits(b), GROUPINGS[usize::from(grouped)], layout), rounding);
         }
     }

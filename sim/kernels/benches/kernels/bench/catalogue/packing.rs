@@ -13,6 +13,9 @@ use haversack_kernels::quantise::{self, Bits, Format, Grouping, Layout, Rounding
 
 /// The widths that policies use: those that divide a word.
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
+/// Columns of the matrix that the unified layout sees, and the side of its tiles.
+const COLUMNS: usize = 256;
+const TILE: usize = 32;
 
 pub(super) fn add(list: &mut List) {
     for bits in WIDTHS {
@@ -29,7 +32,9 @@ pub(super) fn add(list: &mut List) {
         add_unpacking(list, bits, Grouping::Group256);
     }
     add_stochastic(list, 2);
-    add_sequential(list, 4);
+    for name in ["sequential", "unified"] {
+        add_layout(list, 4, name);
+    }
 }
 
 /// A format in the order that a CPU writes.
@@ -77,15 +82,18 @@ fn add_stochastic(list: &mut List, bits: u8) {
     list.one(entry, |id, isa| packing(id, isa, rounding, move || interleaved(bits, Grouping::Group256)));
 }
 
-/// The order that a GPU reads. No crate packs in it.
-fn add_sequential(list: &mut List, bits: u8) {
-    let format = move || Ok(Format::new(Bits::new(bits)?, Grouping::Tensor, Layout::Sequential));
-    let (id, about) =
-        (format!("pack{bits}-sequential"), format!("f32 to {bits} bits by one scale, in the sequential layout"));
+/// The orders that a GPU reads. No crate packs in them.
+fn add_layout(list: &mut List, bits: u8, name: &str) {
+    let unified = name == "unified";
+    let format = move || {
+        let layout = if unified { Layout::unified(COLUMNS, TILE, TILE)? } else { Layout::Sequential };
+        Ok(Format::new(Bits::new(bits)?, Grouping::Tensor, layout))
+    };
+    let (id, about) = (format!("pack{bits}-{name}"), format!("f32 to {bits} bits by one scale, in the {name} layout"));
     let entry = Entry::new(&id, &about, (Family::Pack, Limit::Read), ByCrate::Lossless.contender());
     list.one(entry, |id, isa| packing(id, isa, Rounding::NearestEven, format));
     let (id, about) =
-        (format!("unpack{bits}-sequential"), format!("{bits} bits to f32 by one scale, from the sequential layout"));
+        (format!("unpack{bits}-{name}"), format!("{bits} bits to f32 by one scale, from the {name} layout"));
     let entry = Entry::new(&id, &about, (Family::Unpack, Limit::Write), None);
     list.one(entry, |id, isa| unpacking(id, isa, format));
 }
