@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use prost::bytes::Bytes;
 
-use super::{Fault, Graph, Order, Result, TensorProto};
+use super::{Fault, Order, Result, TensorProto};
 use crate::network::{ImportedTensor, ImportedValues, NumberFormat};
 use crate::{Dim, FP32, INT64, Initial, Network, Shape, StorageId};
 
@@ -323,9 +323,9 @@ pub(super) struct Holder {
     pub(super) order: Order,
 }
 
-/// Gives `network` the values of the initialisers of `graph`. One that is read in two orders, or that lies outside the
+/// Gives `network` the values of the initialisers of its graph. One that is read in two orders, or that lies outside the
 /// file, has none.
-pub(super) fn keep(network: &mut Network, holders: &[Holder], graph: &Graph) {
+pub(super) fn keep(network: &mut Network, holders: &[Holder], initialisers: &HashMap<String, TensorProto>) {
     let mut orders: HashMap<StorageId, Order> = HashMap::new();
     for holder in holders {
         let order = orders.entry(holder.storage).or_insert(holder.order);
@@ -336,7 +336,7 @@ pub(super) fn keep(network: &mut Network, holders: &[Holder], graph: &Graph) {
     let mut tensors = HashMap::new();
     for holder in holders {
         let order = orders.get(&holder.storage).copied().unwrap_or(Order::Other);
-        let found = graph.initialisers.get(&holder.name).and_then(|tensor| imported(tensor, order));
+        let found = initialisers.get(&holder.name).and_then(|tensor| imported(tensor, order));
         if let Some(tensor) = found {
             network.storages[holder.storage as usize].initial = Some(Initial::Imported);
             tensors.insert(holder.storage, tensor);

@@ -120,7 +120,7 @@ impl<'a> Importer<'a> {
         self.loss()?;
         self.count()?;
         if keep_values {
-            constant::keep(&mut self.network, &self.holders, self.graph);
+            constant::keep(&mut self.network, &self.holders, &self.graph.initialisers);
         }
         Ok(self.network)
     }

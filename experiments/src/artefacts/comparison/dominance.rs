@@ -29,11 +29,19 @@ const EQUAL: f64 = 1e-3;
 const VERDICTS: [&str; 5] =
     ["mincut is faster", "equal", "the paper is faster", "only mincut fits", "only the paper fits"];
 
-/// A paper's policy at a budget.
-struct Duel {
-    machine: (&'static str, &'static str),
-    network: (&'static str, u64),
+/// A machine, a network and a budget.
+#[derive(Clone, Copy)]
+struct Case {
+    device: &'static str,
+    stack: &'static str,
+    model: &'static str,
+    batch: u64,
     percent: f64,
+}
+
+/// A paper's policy in a case.
+struct Duel {
+    case: Case,
     paper: &'static str,
     class: FidelityClass,
     tuned: Tuned,
@@ -60,19 +68,14 @@ impl Duel {
     }
 }
 
-/// The duels of all papers on a machine with a network within a budget.
-fn duels(
-    context: &Context<'_>,
-    machine: (&'static str, &'static str),
-    network: (&'static str, u64),
-    percent: f64,
-) -> Result<Vec<Duel>> {
+/// The duels of all papers in a case.
+fn duels(context: &Context<'_>, case: Case) -> Result<Vec<Duel>> {
     let base = Scenario {
         seed: context.seed,
-        stack: Some(machine.1.to_owned()),
-        memory_budget: Some(Budget::Percent(percent)),
+        stack: Some(case.stack.to_owned()),
+        memory_budget: Some(Budget::Percent(case.percent)),
         iterations: Some(2),
-        ..trained(machine.0, network.0, "original", network.1)
+        ..trained(case.device, case.model, "original", case.batch)
     };
     let run = |scenario: &Scenario| -> Result<Option<Results>> {
         let plan = context.plan(scenario)?;
@@ -100,19 +103,19 @@ fn duels(
             own.push((key, mincut(key.0, key.1)?));
         }
         let own = own.iter().find(|(known, _)| *known == key).and_then(|(_, results)| results.clone());
-        found.push(Duel { machine, network, percent, paper, class: of.fidelity, tuned, own });
+        found.push(Duel { case, paper, class: of.fidelity, tuned, own });
     }
     Ok(found)
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
-    let points = MACHINES.into_iter().flat_map(|machine| NETWORKS.map(|network| (machine, network)));
-    let points: Vec<_> =
-        points.flat_map(|(machine, network)| PERCENTS.map(|percent| (machine, network, percent))).collect();
-    let found: Vec<Vec<Duel>> = points
-        .into_par_iter()
-        .map(|(machine, network, percent)| duels(context, machine, network, percent))
-        .collect::<Result<_>>()?;
+    let mut cases = Vec::new();
+    for (device, stack) in MACHINES {
+        for (model, batch) in NETWORKS {
+            cases.extend(PERCENTS.map(|percent| Case { device, stack, model, batch, percent }));
+        }
+    }
+    let found: Vec<Vec<Duel>> = cases.into_par_iter().map(|case| duels(context, case)).collect::<Result<_>>()?;
     let duels: Vec<Duel> = found.into_iter().flatten().collect();
     let header = "device,stack,model,batch,budget_percent,gradients,policy,shipped_s,tuned_s,tries,set,mincut_s,\
                   mincut_gap,shipped,tuned";
@@ -121,7 +124,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         let time = |results: Option<&Results>| results.map(|results| results.iteration_time_s);
         let set: Vec<String> = duel.tuned.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let word = |is_tuned| duel.verdict(is_tuned).map_or("neither fits", |place| VERDICTS[place]);
-        let case = ([duel.machine.0, duel.machine.1, duel.network.0], duel.network.1 as f64, duel.percent);
+        let Case { device, stack, model, batch, percent } = duel.case;
+        let case = ([device, stack, model], batch as f64, percent);
         let papers = ([duel.class.word(), duel.paper], [time(duel.paper(false)), time(duel.paper(true))]);
         let own = [time(duel.own.as_ref()), duel.own.as_ref().and_then(|own| own.optimality_gap)];
         let tuning = (duel.tuned.tries as f64, set.join(" "));

@@ -263,14 +263,14 @@ pub(super) fn courses(context: &Context<'_>, all: &[Held]) -> Result<Records> {
             Some(first_s.unwrap_or_default()),
         ];
         let words = [federation, first].map(|one| [one.words(), duration(one.round_s())]).concat();
-        let curve = federation.curve().into_iter().map(|point| point_of("curve", &of_task, point));
+        let curve = federation.curve().into_iter().map(|point| point_of("curve", &of_task, point.0, point.1));
         let whole = ("whole", of_task.clone(), [None, accuracy], costs, beside, words).row();
         Ok(curve.chain([whole]).collect())
     })
 }
 
 /// A record of [`courses`] that is a point of a curve.
-pub(super) fn point_of(kind: &str, of_task: &[String; 2], (x, accuracy): (f64, f64)) -> Vec<Cell> {
+pub(super) fn point_of(kind: &str, of_task: &[String; 2], x: f64, accuracy: f64) -> Vec<Cell> {
     (kind, of_task.clone(), [x, accuracy], [None::<f64>; 14], [""; 4]).row()
 }
 

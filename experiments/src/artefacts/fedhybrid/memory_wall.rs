@@ -13,7 +13,7 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
         let of_task = shown(context, &task[0], &pair[0].federation)?;
         let lost = |of: [&Federation; 2]| of[1].accuracy() - of[0].accuracy();
         let both = lost([&pair[0].federation, &pair[1].federation]);
-        records.row((words(task), point_of("drop", &of_task, (0.0, both))))?;
+        records.row((words(task), point_of("drop", &of_task, 0.0, both)))?;
         for &apart in context.reading_numbers("data-by-memory")? {
             let mut found = Vec::new();
             for Held { cases, .. } in pair {
@@ -24,10 +24,10 @@ pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
                 cases[1].name = cases[1].name.as_ref().map(|of| format!("{of}, data by memory {apart}"));
                 let curve = found.last().map(Federation::curve).unwrap_or_default().into_iter();
                 curve
-                    .map(|point| (words(&cases), point_of("apart", &of_task, point)))
+                    .map(|point| (words(&cases), point_of("apart", &of_task, point.0, point.1)))
                     .try_for_each(|row| records.row(row))?;
             }
-            records.row((words(task), point_of("drop", &of_task, (apart, lost([&found[0], &found[1]])))))?;
+            records.row((words(task), point_of("drop", &of_task, apart, lost([&found[0], &found[1]]))))?;
         }
     }
     show(context, records, Outcome::default())
