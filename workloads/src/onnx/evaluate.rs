@@ -1,7 +1,6 @@
 //! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
 
 use super::constant::elements;
-use super::further::take;
 use super::rearrange::place;
 use super::{Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Result};
 use crate::{Dim, Extent, Shape, Taking};
@@ -142,7 +141,7 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
 /// An operator whose result has its first input's shape, is not looked into and saves nothing (`CumSum`, `Trilu`).
 pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (item, shape) = importer.shaped(node, 0)?;
-    take(importer, node, item, Taking::Repeat, Extent::ZERO, shape)
+    importer.take(node, item, Taking::Repeat, Extent::ZERO, shape)
 }
 
 /// An element-wise operator on tensors that need no gradient, or that has no derivative.

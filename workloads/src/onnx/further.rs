@@ -46,7 +46,7 @@ pub(super) fn largest(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     let (item, shape) = importer.shaped(node, 0)?;
     let axis = axes(importer, node)?.and_then(|axes| axes.first().copied()).unwrap_or(0);
     let left = left_of(&shape, &[place(axis, shape.rank())?], node.int("keepdims")?.unwrap_or(1) != 0);
-    take(importer, node, item, Taking::LookUp, left.elements(), left)
+    importer.take(node, item, Taking::LookUp, left.elements(), left)
 }
 
 /// `ArgMax` and `ArgMin`: places, through which no gradient flows.
@@ -69,25 +69,7 @@ pub(super) fn top(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
     }
     let places = importer.computed(std::slice::from_ref(&item), shape.clone(), Kind::Whole)?;
     importer.set(node, 1, places);
-    take(importer, node, item, Taking::LookUp, shape.elements(), shape)
-}
-
-/// Elements of `item` at other places, as `shape`.
-pub(super) fn take(
-    importer: &mut Importer<'_>,
-    node: &OnnxNode,
-    item: Item,
-    taking: Taking,
-    indices: Extent,
-    shape: Shape,
-) -> Result<Item> {
-    importer.admit(&shape)?;
-    if !item.is_learned() {
-        let kind = item.kind();
-        return importer.computed(&[item], shape, kind);
-    }
-    let x = importer.value(node, &item)?;
-    Ok(Item::Value(importer.network.take(&node.name, x, taking, indices, shape)))
+    importer.take(node, item, Taking::LookUp, shape.elements(), shape)
 }
 
 /// `GatherElements` and `GatherND`: as many elements as there are indices.
@@ -99,7 +81,7 @@ pub(super) fn gather_elements(importer: &mut Importer<'_>, node: &OnnxNode) -> R
         let depth = usize::try_from(picked.0.pop().map_or(0, |dim| dim.size)).unwrap_or(usize::MAX);
         picked.0.extend(shape.0.get(depth..).unwrap_or_default());
     }
-    take(importer, node, item, Taking::LookUp, elements, picked)
+    importer.take(node, item, Taking::LookUp, elements, picked)
 }
 
 /// `ScatterND` and `ScatterElements` of values that need no gradient; where some are written over a tensor that needs one,
@@ -112,7 +94,7 @@ pub(super) fn scatter(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
         && !updates.is_learned()
     {
         let places = importer.shape(indices).elements();
-        return take(importer, node, data.clone(), Taking::LookUp, places, shape);
+        return importer.take(node, data.clone(), Taking::LookUp, places, shape);
     }
     ensure!(!items.iter().any(Item::is_learned), Fault::mismatch(&shape, "values to write that need no gradient"));
     let kind = items.first().map_or(Kind::Real, Item::kind);
@@ -132,7 +114,7 @@ pub(super) fn tile(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     if shape == importer.shape(&item) {
         return Ok(item);
     }
-    take(importer, node, item, Taking::Repeat, Extent::ZERO, shape)
+    importer.take(node, item, Taking::Repeat, Extent::ZERO, shape)
 }
 
 /// `Resize` and `Upsample`: a picture of another size.
@@ -164,7 +146,7 @@ pub(super) fn resize(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
         Some("cubic") => 4_u64.pow(moved.min(3)),
         _ => 1,
     };
-    take(importer, node, item, Taking::Resize { taps }, Extent::ZERO, shape)
+    importer.take(node, item, Taking::Resize { taps }, Extent::ZERO, shape)
 }
 
 /// `DepthToSpace` and `SpaceToDepth`: blocks of a picture become channels or the other way round, by one copy.

@@ -9,7 +9,7 @@ use super::{
     Constant, Fault, Graph, Holder, Item, Kind, Number, OnnxNode, Opaque, Order, Origin, Provenance, Result, Samples,
     Source, TensorProto, Weight, constant, rebatch, roles::Parts, roles::Status, roles::is_weight,
 };
-use crate::{Copying, Dim, Initial, Network, Op, ParameterId, Role, Shape, StorageId, ValueId};
+use crate::{Copying, Dim, Extent, Initial, Network, Op, ParameterId, Role, Shape, StorageId, Taking, ValueId};
 
 /// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
 /// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.
@@ -288,6 +288,24 @@ impl<'a> Importer<'a> {
             Item::Constant(constant) => constant.shape(),
             Item::Opaque(opaque) => opaque.shape.clone(),
         }
+    }
+
+    /// Elements of `item` at other places, as `shape`.
+    pub(super) fn take(
+        &mut self,
+        node: &OnnxNode,
+        item: Item,
+        taking: Taking,
+        indices: Extent,
+        shape: Shape,
+    ) -> Result<Item> {
+        self.admit(&shape)?;
+        if !item.is_learned() {
+            let kind = item.kind();
+            return self.computed(&[item], shape, kind);
+        }
+        let x = self.value(node, &item)?;
+        Ok(Item::Value(self.network.take(&node.name, x, taking, indices, shape)))
     }
 
     /// An opaque result of `items`, through which no gradient flows.

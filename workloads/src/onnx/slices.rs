@@ -1,7 +1,7 @@
 //! Operators that take a part of a tensor: slices, splits and look-ups.
 
 use super::rearrange::place;
-use super::{Fault, Importer, Item, Kind, Number, OnnxNode, Result, further};
+use super::{Fault, Importer, Item, Kind, Number, OnnxNode, Result};
 use crate::operator::{Along, Part};
 use crate::{Dim, Extent, Shape, Taking};
 use haversack_devices::ensure;
@@ -201,7 +201,7 @@ pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
             importer.admit(&wide)?;
             Ok(Item::Value(importer.network.pad(&node.name, x, wide)))
         }
-        item => further::take(importer, node, item, Taking::PadAround, Extent::ZERO, wide),
+        item => importer.take(node, item, Taking::PadAround, Extent::ZERO, wide),
     }
 }
 
@@ -264,7 +264,7 @@ pub(super) fn gather(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
                 ));
             }
             let elements = importer.shape(&indices).elements();
-            further::take(importer, node, learned, Taking::LookUp, elements, looked_up)?
+            importer.take(node, learned, Taking::LookUp, elements, looked_up)?
         }
     })
 }
