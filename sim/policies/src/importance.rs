@@ -5,7 +5,7 @@
 
 use haversack_workloads::{Need, NodeId, Phase, Role, TensorId, TrainingGraph};
 
-pub use crate::setting::{Metric, Worth};
+pub use crate::policy::setting::{Metric, Worth};
 
 /// The importance of every parameter gradient, 0 for all other tensors.
 pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {

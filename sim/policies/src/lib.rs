@@ -66,7 +66,6 @@ pub mod register;
 pub mod registry;
 pub mod restore;
 pub mod sage;
-pub mod setting;
 pub mod sga;
 pub mod sgc;
 pub mod view;
@@ -77,6 +76,8 @@ pub use error::PolicyError;
 pub use importance::Metric;
 pub use plan::{Plan, Planned, Recorder};
 pub use planning::{Operations, Planner, Planning, Room};
+pub use policy::setting;
+pub use policy::setting::{Compression, DspProfile, Learned, NodeTimes, RestoreProfile, Setting, Swapping};
 pub use policy::{
     BatchStatistics, ComputingBudget, Holding, IterationPlan, IterationSummary, Offload, Oracle, PlanAhead, Policy,
     Relief, Schedule, Tried, Want,
@@ -85,5 +86,4 @@ pub use quantised::{ArenaPlan, Control, ElementBytes, Packing, Quantisation, Qua
 pub use ranking::{Ranking, Scored};
 pub use register::Register;
 pub use registry::POLICIES;
-pub use setting::{Compression, DspProfile, Learned, NodeTimes, RestoreProfile, Setting, Swapping};
 pub use view::{Form, MemoryView, Storage, TensorSet, TensorState};

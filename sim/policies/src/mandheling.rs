@@ -19,9 +19,9 @@ use serde::Deserialize;
 
 use crate::error::PolicyError;
 use crate::planning::sizes;
+use crate::policy::setting::{DspProfile, Learned, NodeTimes, Setting};
 use crate::policy::{IterationPlan, Offload, Policy, Relief, Schedule, Want};
 use crate::sage::{Dynamic, Order};
-use crate::setting::{DspProfile, Learned, NodeTimes, Setting};
 use crate::{MemoryView, Room};
 
 const NAME: &str = "mandheling";

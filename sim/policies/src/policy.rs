@@ -2,8 +2,10 @@
 //!
 //! A policy decides, the executor validates and charges: policies never touch bytes or clocks themselves, so all of
 //! them are compared on exactly the same machine. An answer that cannot be carried out is an error of the run, never
-//! ignored. What a policy sees is in [`setting`](crate::setting) before the first iteration and in
+//! ignored. What a policy sees is in [`setting`] before the first iteration and in
 //! [`view`](crate::view) during one.
+
+pub mod setting;
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_workloads::{Extent, TensorId, TrainingGraph};

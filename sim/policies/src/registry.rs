@@ -41,13 +41,19 @@ const BUILDS: [(&str, Build); 22] = [
     ("mnn-int8", |_| Ok(Box::new(original::Original))),
     ("mnn-fp32-gpu", |_| Ok(Box::new(original::Original))),
     ("mandheling", |set| Ok(Box::new(mandheling::Mandheling::new(set.all()?)))),
-    ("mincut", |set| Ok(Box::new(MinCut::new(set.all()?).checked(set)?))),
+    ("mincut", |set| Ok(Box::new(MinCut::new(set.all()?, papers).checked(set)?))),
     (PLANNED, |set| {
         let file: Option<String> = set.get(PLAN)?;
         let file = file.ok_or_else(|| failed("not set; expected --set plan=FILE.json"))?;
         Ok(Box::new(Planned::new(Plan::read(&file)?)))
     }),
 ];
+
+/// The policies of papers that go with any engine, as they are shipped.
+fn papers() -> Vec<Box<dyn Policy>> {
+    let ids = ["sage", "dgc", "dga", "dtr", "fedhybrid", "melon", "capuchin", "sgc", "sga", "gact", "actnn", "daf"];
+    ids.into_iter().filter_map(|id| build(id, &[]).ok()).collect()
+}
 
 /// The parameter of the policy that carries out a plan.
 const PLAN: &str = "plan";

@@ -3,7 +3,7 @@
 
 use haversack_devices::{AllocatorKind, Bytes, ensure};
 use haversack_numerics::{MiniBatch, Rule};
-use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Tried};
+use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Setting, Tried};
 
 use crate::error::Result;
 use crate::executor::Executor;
@@ -62,7 +62,10 @@ fn run<T>(
     let in_integers = lesson.as_ref().is_some_and(|lesson| lesson.program.is_in_integers());
     let learned = lesson.as_ref().map(|lesson| &lesson.learned);
     let told = Told { importance, learned, factors: in_integers || !job.factors.is_empty() };
-    let mut schedule = with_codec(machine, job, &codec, told, |setting| policy.prepare(setting))?;
+    let mut schedule =
+        with_codec(machine, job, &codec, told, &Tries { machine, job, allocator: job.allocator }, |setting| {
+            policy.prepare(setting)
+        })?;
     let mut governors = Governors::start(machine, job)?;
     let micro_batch = schedule.micro_batch;
     let oracle = Tries::exact(machine, job);
@@ -94,6 +97,12 @@ fn run<T>(
     record.iterations = times;
     executor.into_end(&mut record);
     Ok(record)
+}
+
+/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
+pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
+    let codec = CodecProfile::new(machine, job.graph, job.precision);
+    with_codec(machine, job, &codec, Told::default(), &Tries { machine, job, allocator: job.allocator }, ask)
 }
 
 /// A job on a machine, as planners try what they find.

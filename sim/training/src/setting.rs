@@ -2,11 +2,11 @@
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_policies::quantised::working_memory;
-use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Room, Setting};
+use haversack_policies::{DspProfile, ElementBytes, Learned, NodeTimes, Oracle, Room, Setting};
 use haversack_workloads::NodeId;
 
 use crate::machine::packing::CodecProfile;
-use crate::{Job, Machine, Tries};
+use crate::{Job, Machine};
 
 /// What data have told a policy before the first iteration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,17 +19,14 @@ pub(crate) struct Told<'a> {
     pub(crate) factors: bool,
 }
 
-/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
-pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
-    with_codec(machine, job, &CodecProfile::new(machine, job.graph, job.precision), Told::default(), ask)
-}
-
-/// The same where the codec is profiled already, and data may have told more.
+/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, which can be tried on `oracle`, and
+/// returns what it answers.
 pub(crate) fn with_codec<T>(
     machine: &Machine,
     job: &Job<'_>,
     codec: &CodecProfile<'_>,
     told: Told<'_>,
+    oracle: &dyn Oracle,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
@@ -52,7 +49,7 @@ pub(crate) fn with_codec<T>(
         time_budget: job.budgets.time,
         dsp: machine.dsp.is_some().then_some(&dsp),
         restore: Some(codec),
-        oracle: Some(&Tries { machine, job, allocator: job.allocator }),
+        oracle: Some(oracle),
     })
 }
 

@@ -8,8 +8,8 @@ use super::choice::Chooser;
 use super::parameters::Parameters;
 use super::plan::{Plan, Step};
 use crate::planning::{Operations, Room};
+use crate::policy::setting::Setting;
 use crate::restore::Technique;
-use crate::setting::Setting;
 use crate::{Oracle, PolicyError, Recorder, Relief, plan};
 
 /// Bytes of a number of the profile, as a client sends it.

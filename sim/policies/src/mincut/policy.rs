@@ -36,7 +36,7 @@ use crate::sage::{Dynamic, Order};
 use crate::{
     Control, Holding, IterationPlan, IterationSummary, MemoryView, Operations, Oracle, Packing, Plan, PlanAhead,
     Planned, Planner, Planning, Policy, PolicyError, Quantisation, Quantised, Recorder, Relief, RestoreProfile, Room,
-    Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want, registry,
+    Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want,
 };
 
 /// What gradients may be, at worst.
@@ -108,9 +108,8 @@ const RULES: Quantisation = Quantisation {
     arena: None,
 };
 
-/// Policies of papers, which are tried as they are shipped.
-const PAPERS: [&str; 12] =
-    ["sage", "dgc", "dga", "dtr", "fedhybrid", "melon", "capuchin", "sgc", "sga", "gact", "actnn", "daf"];
+/// Policies of papers, as they are shipped: all are tried.
+pub(crate) type Papers = fn() -> Vec<Box<dyn Policy>>;
 
 /// Iterations of a try: a policy may learn in the first, and an allocator has its pieces from then on.
 const ITERATIONS: u32 = 2;
@@ -194,6 +193,7 @@ struct Point {
 #[derive(Debug)]
 struct Search {
     parameters: Parameters,
+    papers: Papers,
     ways: Ways,
     batch: u64,
     /// Bytes beside tensors.
@@ -214,7 +214,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(setting: &Setting<'_>, parameters: Parameters) -> Self {
+    fn new(setting: &Setting<'_>, parameters: Parameters, papers: Papers) -> Self {
         let mut saved = vec![false; setting.graph.tensors.len()];
         setting.graph.saved().iter().for_each(|&tensor| saved[tensor as usize] = true);
         let has_flash = setting.restore.is_some_and(|costs| costs.swapping(Bytes(1)).is_some());
@@ -226,6 +226,7 @@ impl Search {
         };
         Self {
             parameters,
+            papers,
             ways,
             batch: setting.batch,
             beside: setting.beside,
@@ -328,8 +329,7 @@ impl Search {
         if self.attempt(&mut Original, 1, oracle).is_some() {
             return true;
         }
-        for paper in PAPERS {
-            let Ok(mut policy) = registry::build(paper, &[]) else { continue };
+        for mut policy in (self.papers)() {
             self.attempt(policy.as_mut(), ITERATIONS, oracle);
         }
         false
@@ -443,6 +443,7 @@ impl Policy for Held {
 #[must_use]
 pub struct MinCut {
     parameters: Parameters,
+    papers: Papers,
     in_force: Arc<Mutex<Planned>>,
     then: Dynamic,
     /// What has changed since that was last asked.
@@ -454,11 +455,12 @@ fn locked(in_force: &Mutex<Planned>) -> MutexGuard<'_, Planned> {
 }
 
 impl MinCut {
-    /// With `parameters`.
-    pub fn new(parameters: Parameters) -> Self {
+    /// With `parameters`, and policies to try.
+    pub(crate) fn new(parameters: Parameters, papers: Papers) -> Self {
         let nothing = Planned::new(Plan::default());
         Self {
             parameters,
+            papers,
             in_force: Arc::new(Mutex::new(nothing)),
             then: parameters.unforeseen(),
             news: TensorSet::new(),
@@ -474,7 +476,7 @@ impl MinCut {
 
 impl Policy for MinCut {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
-        let mut search = Search::new(setting, self.parameters);
+        let mut search = Search::new(setting, self.parameters, self.papers);
         let found = setting.oracle.filter(|_| setting.room != Room::default());
         let found = found.and_then(|oracle| search.start(setting, oracle));
         let first = found.as_ref().map(|plan| search.planning(Some(plan)));
