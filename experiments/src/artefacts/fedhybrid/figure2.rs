@@ -104,7 +104,7 @@ fn rounds(context: &Context<'_>, batches: &[u64], papers: [Option<f64>; 2]) -> R
          paper_read",
     );
     for &batch in batches {
-        let without = mean_time(&*starts(context, OP10P, batch)?)?;
+        let without = mean_time(&starts(context, OP10P, batch)?)?;
         let iterations = of_round(context, S22, batch)?.iterations.unwrap_or_default();
         for (phone, subject) in TWO {
             for report in starts(context, phone, batch)?.iter() {
@@ -237,7 +237,7 @@ fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: 
 /// Draws the curves, and the paper's point at the deficit of its own phone.
 fn draw_deficit(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     let peak = context.run(&of_round(context, OP10P, PICTURES)?)?.peak_memory;
-    let undisturbed = mean_time(&*starts(context, OP10P, PICTURES)?)?;
+    let undisturbed = mean_time(&starts(context, OP10P, PICTURES)?)?;
     let of = |(name, share): (&'static str, f64)| {
         let at = |ram: &f64| point(context, *ram, share, peak, undisturbed);
         Ok((name, MEMORIES.par_iter().map(at).collect::<Result<Vec<_>>>()?))
@@ -265,7 +265,7 @@ const EXTENTS: [&str; 3] = ["64 KiB", "32 KiB", "16 KiB"];
 
 /// Lists the slow-down at each size of extent.
 fn list_extents(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
-    let undisturbed = mean_time(&*starts(context, OP10P, PICTURES)?)?;
+    let undisturbed = mean_time(&starts(context, OP10P, PICTURES)?)?;
     let figures = EXTENTS.map(|extent| {
         let system_set = Settings::from([("reclaim.extent".to_owned(), extent.to_owned())]);
         let rounds = from_starts(context, &Scenario { system_set, ..of_round(context, S22, PICTURES)? })?;
