@@ -155,7 +155,12 @@ impl Advice {
             Some((candidate.policy.id, results.fidelity.word(), vec![(megabytes, results.iteration_time_s)]))
         });
         let add = |front: Front, (policy, class, point)| front.cloud_of(class, policy, point);
-        let front = points.fold(Front::new().overall(), add);
+        let mut front = points.fold(Front::new().overall(), add);
+        for candidate in self.fitting() {
+            let Some(bound) = candidate.fits().and_then(|results| results.lower_bound_s) else { continue };
+            let within = candidate.memory_budget.map_or(f64::INFINITY, |budget| budget.megabytes());
+            front = front.bound([(within, bound)]);
+        }
         let panel = Panel::new(front)
             .x(Axis::new("peak memory").unit("MB").from_zero())
             .y(Axis::new("iteration").unit("s").from_zero());

@@ -5,7 +5,7 @@
 //! One run of a sweep: how it ended, and its figures.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use haversack_devices::Bytes;
 use haversack_policies::{BatchStatistics, WHOLE};
@@ -39,6 +39,8 @@ pub(super) struct Cloud {
     pub(super) settings: [BTreeSet<String>; SETTINGS.len()],
     /// The policies in the order of the runs.
     pub(super) policies: Vec<Reached>,
+    /// Samples a second that no plan beats within so many megabytes, of each kind of run: its settings, its class, and its bits.
+    pub(super) bounds: BTreeMap<(Vec<String>, String, u64), Vec<(f64, f64)>>,
 }
 
 /// Columns that a picture says of its runs.
@@ -88,6 +90,7 @@ impl Found {
         let (memories, leasts) = (whole("peak_memory_bytes")?, whole("least_memory_bytes")?);
         let (classes, statistics) = (text("fidelity").ok(), text("batch_statistics").ok());
         let (bits, given_up) = (whole("least_bits").ok(), whole("gradients_given_up").ok());
+        let (bounds, budgets) = (real("lower_bound_s").ok(), whole("memory_budget_bytes").ok());
         let faithful = |row: usize| {
             let results = Results {
                 fidelity: classes.and_then(|texts| of_word(texts.get(row)?)).unwrap_or_default(),
@@ -110,10 +113,17 @@ impl Found {
             let device = changed.map_or(Cow::Borrowed(device), |changed| format!("{device} with {changed}").into());
             let batch = batches.get(row);
             let [stack, precision] = settings.map(|texts| texts.get(row).map(str::to_owned));
+            let settings = [batch.map(|batch| batch.to_string()), stack, precision];
             let cloud = self.cloud(&device, model);
-            for (known, setting) in
-                cloud.settings.iter_mut().zip([batch.map(|batch| batch.to_string()), stack, precision])
-            {
+            if let (Some(batch), Some(bound)) = (batch, bounds.and_then(|bounds| bounds.get(row))) {
+                let kind = settings.iter().flatten().cloned().collect();
+                let class = classes.and_then(|texts| texts.get(row)).unwrap_or_default().to_owned();
+                let bits = bits.and_then(|numbers| numbers.get(row)).unwrap_or_default();
+                let within =
+                    budgets.and_then(|budgets| budgets.get(row)).map_or(f64::INFINITY, |room| Bytes(room).megabytes());
+                cloud.bounds.entry((kind, class, bits)).or_default().push((within, batch as f64 / bound));
+            }
+            for (known, setting) in cloud.settings.iter_mut().zip(settings) {
                 known.extend(setting.filter(|_| status == Status::Ok.word()));
             }
             let reached = cloud.policy(policy);
@@ -149,6 +159,7 @@ impl Found {
                 name: file_name(device, model, names),
                 settings: Default::default(),
                 policies: Vec::new(),
+                bounds: BTreeMap::new(),
             },
         )
     }

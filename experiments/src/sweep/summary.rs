@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use haversack_reports::pareto::{fair_front, front};
 use haversack_reports::table::three_digits;
-use haversack_reports::{Axis, BOTH_MINIMISED, Figure, FigureError, Front, Panel, Rendered, Sense, Senses};
+use haversack_reports::{Axis, Figure, FigureError, Front, Panel, Rendered, Sense, Senses};
 use haversack_training::FidelityClass;
 use indexmap::IndexSet;
 use indicatif::HumanCount;
@@ -222,11 +222,10 @@ pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError
 fn figure(cloud: &Cloud, order: &IndexSet<String>) -> Figure {
     // A device by the sweep's own changes may have another memory.
     let ram = haversack_devices::load(&cloud.device).ok().map(|device| device.ram().megabytes());
-    let panel = |points: fn(&Reached) -> &[(f64, f64)], senses, axis| {
+    let panel = |points: fn(&Reached) -> &[(f64, f64)], start: Front, axis| {
         let all = || cloud.policies.iter().flat_map(points);
         let (memory, value) = (span(all().map(|point| point.0)), span(all().map(|point| point.1)));
-        let start = Front::new().senses(senses).overall();
-        let start = ram.into_iter().fold(start, |front, ram| front.wall(ram, "the device's RAM"));
+        let start = ram.into_iter().fold(start.overall(), |front, ram| front.wall(ram, "the device's RAM"));
         let add = |front: Front, reached: &Reached| {
             let classes: BTreeSet<FidelityClass> = reached.fidelities.iter().map(|(class, _)| *class).collect();
             classes.into_iter().fold(front, |front, class| {
@@ -237,8 +236,13 @@ fn figure(cloud: &Cloud, order: &IndexSet<String>) -> Figure {
         };
         Panel::new(cloud.policies.iter().fold(start, add)).x(Axis::new("peak memory").unit("MB")).y(axis)
     };
-    let throughput = panel(|reached| &reached.points, SENSES, Axis::new("throughput").unit("samples/s"));
-    let energy = panel(|reached| &reached.energies, BOTH_MINIMISED, Axis::new("energy of a sample").unit("J"));
+    let bounded = |front: Front| cloud.bounds.values().fold(front, |front, kind| front.bound(kind.as_slice()));
+    let throughput = panel(
+        |reached| &reached.points,
+        bounded(Front::new().senses(SENSES)),
+        Axis::new("throughput").unit("samples/s"),
+    );
+    let energy = panel(|reached| &reached.energies, Front::new(), Axis::new("energy of a sample").unit("J"));
     let figure = Figure::new(cloud.title()).order(order.iter().map(String::as_str));
     let figure = Figure { note: Some(settings(cloud)), ..figure }.panel(throughput);
     if cloud.policies.iter().any(|reached| !reached.energies.is_empty()) { figure.panel(energy) } else { figure }
@@ -301,6 +305,7 @@ mod tests {
             name: String::new(),
             settings: Default::default(),
             policies,
+            bounds: Default::default(),
         }
     }
 

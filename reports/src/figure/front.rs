@@ -39,6 +39,9 @@ pub struct Front {
     pub overall: bool,
     /// A value of the horizontal axis beyond which nothing is possible, and what it is; drawn where the axis reaches it.
     pub wall: Option<(f64, String)>,
+    /// What no point beats, a list a kind of points: with so much of the horizontal axis, or less, none is better than so much of
+    /// the vertical.
+    pub bounds: Vec<Vec<(f64, f64)>>,
 }
 
 impl Front {
@@ -62,6 +65,36 @@ impl Front {
         let (class, name, points) = (class.into(), name.into(), points.into());
         self.clouds.push(Cloud { name, class, points, look: Look::Solid });
         self
+    }
+
+    /// With what no point of one more kind beats.
+    pub fn bound(mut self, points: impl Into<Vec<(f64, f64)>>) -> Self {
+        self.bounds.push(points.into());
+        self
+    }
+
+    /// The corners of what no point of any kind beats, from the least of the horizontal axis on, as far as all kinds are known.
+    fn limit(&self) -> Vec<(f64, f64)> {
+        let largest = self.clouds.iter().flat_map(|cloud| &cloud.points).map(|point| point.0).fold(0.0, f64::max);
+        let mut ends: Vec<f64> = self.bounds.iter().flatten().map(|point| point.0).collect();
+        ends.sort_by(f64::total_cmp);
+        ends.dedup();
+        let better = if self.senses[1] == Sense::Minimise { f64::min } else { f64::max };
+        let at = |end: f64| {
+            let of = |kind: &Vec<(f64, f64)>| {
+                let beyond = kind.iter().filter(|point| point.0 >= end);
+                beyond.min_by(|a, b| a.0.total_cmp(&b.0)).map(|point| point.1)
+            };
+            self.bounds.iter().map(of).collect::<Option<Vec<f64>>>()?.into_iter().reduce(better)
+        };
+        let mut corners = Vec::new();
+        let mut start = ends.first().map_or(0.0, |first| first.min(largest) * 1e-6);
+        for (end, value) in ends.into_iter().map_while(|end| Some((end, at(end)?))) {
+            let end = end.min(largest * 2.0);
+            corners.extend([(start, value), (end, value)]);
+            start = end;
+        }
+        corners
     }
 
     /// The classes of clouds, each once.
@@ -106,6 +139,10 @@ impl Front {
         largest >= at
     }
 
+    fn limit_pen() -> Pen {
+        Pen::new(MUTED, 1.25)
+    }
+
     fn overall_pen() -> Pen {
         Pen::new(mix(MUTED, WHITE, 0.62), 6.0)
     }
@@ -140,6 +177,9 @@ impl Plot for Front {
             for piece in frame.clip(&self.boundary(&all)) {
                 canvas.line(&piece, Self::overall_pen());
             }
+        }
+        for piece in frame.clip(&self.limit()) {
+            canvas.line(&piece, Self::limit_pen());
         }
         for cloud in &self.clouds {
             canvas.named("series", &cloud.name, || {
@@ -182,6 +222,9 @@ impl Plot for Front {
             let label = if self.classes().len() > 1 { "front of each class" } else { "front over all" };
             keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: label.into() });
         }
+        if !self.bounds.is_empty() {
+            keys.push(Entry { key: Key::Stroke(Self::limit_pen()), label: "no plan is faster".into() });
+        }
         if self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len()) {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });
         }
@@ -196,5 +239,24 @@ impl Plot for Front {
         };
         keys.push(Entry { key: Key::Blank, label: better.into() });
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_the_weakest_of_all_kinds_as_far_as_all_are_known() {
+        let front = Front::new().cloud("sage", [(2.0, 9.0), (8.0, 5.0)]);
+        // Within 4, nothing of the first kind is below 6, and within 8 nothing below 3; of the second, 5 whatever there is.
+        let front = front.bound([(8.0, 3.0), (4.0, 6.0)]).bound([(f64::INFINITY, 5.0)]);
+        let corners = front.limit();
+        assert_eq!(corners[1..], [(4.0, 5.0), (4.0, 3.0), (8.0, 3.0)]);
+        assert!(corners[0].0 < 0.01 && corners[0].1 == 5.0, "{corners:?}");
+        assert!(Front::new().limit().is_empty());
+        // Of throughput, the most.
+        let rates = Front::new().senses([Sense::Minimise, Sense::Maximise]).cloud("sage", [(2.0, 9.0)]);
+        assert_eq!(rates.bound([(4.0, 10.0)]).bound([(4.0, 12.0)]).limit()[1], (4.0, 12.0));
     }
 }
