@@ -4,7 +4,7 @@
 
 Each word is a network, a policy and budgets. Needs the package, torch, torchvision and onnx. Runs on one thread; times are the
 processor's, medians of interleaved runs. The policy `checkpoint` is
-PyTorch's own: torch.utils.checkpoint in √n segments. `plans_in_pytorch.csv` is what it gave on one core of an x86-64 server.
+PyTorch's own: torch.utils.checkpoint in √n segments. `experiments/measured/comparison-pytorch.csv` is what it gave on one core of an x86-64 server.
 """
 
 import csv

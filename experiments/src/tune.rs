@@ -20,7 +20,8 @@ use crate::{Cache, CommandError, Key, Plan, Scenario};
 #[command(after_help = include_str!("../help/tune.txt"))]
 pub struct TuneOptions {
     /// The policy: one of `haversack list policies`
-    pub policy: String,
+    #[arg(value_name = "POLICY")]
+    pub tuned: String,
     /// A scenario file without a policy; flags win over what it says
     #[arg(value_name = "SCENARIO.toml")]
     pub file: Option<PathBuf>,
@@ -116,10 +117,10 @@ impl Search {
 pub fn run(options: &TuneOptions) -> Result<(), CommandError> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     if scenario.origins.contains_key(&Key::Policy) {
-        let message = format!("the policy that is tuned is {}; leave the key out", options.policy);
+        let message = format!("the policy that is tuned is {}; leave the key out", options.tuned);
         return Err(scenario.error(Key::Policy, Fault::Refused(message)).into());
     }
-    let entry = registry::find(&options.policy).map_err(|error| CommandError::Input(error.to_string()))?;
+    let entry = registry::find(&options.tuned).map_err(|error| CommandError::Input(error.to_string()))?;
     let found = tuned(entry, &scenario, options.tries, &Cache::new())?;
     options.format.print(|| found.to_text(entry, &scenario), || found.to_json(entry, &scenario))?;
     match found.tuned {

@@ -6,6 +6,7 @@
 mod dominance;
 mod federation;
 mod fronts;
+mod pytorch;
 mod sensitivity;
 
 use crate::reproduce::Run;
@@ -17,5 +18,6 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("xiaomi-10", fronts::run),
     ("federation", federation::run),
     ("dominance", dominance::run),
+    ("pytorch", pytorch::run),
     ("sensitivity", sensitivity::run),
 ];
