@@ -58,13 +58,13 @@ pub fn run(options: &ModelOptions) -> Result<()> {
         .map_err(|error| wrong(Key::Input, Fault::Quantity(error)))?;
     let names = [&options.trainable, &options.frozen, &options.outputs].map(Option::as_deref);
     let network = workload::network(model, &workload::reading(input.as_ref(), names), None)?;
-    network.notes.iter().for_each(|sentence| note(sentence));
+    network.notes().iter().for_each(|sentence| note(sentence));
     if overflows(&network, samples) {
         return Err(CommandError::input(format!("{samples} samples of {model} are more than can be counted")));
     }
     let nodes = Variant::ALL.iter().zip(node_counts(&network)?).map(|(variant, nodes)| (variant.id(), nodes));
     let mut answer = json!(count(&network, samples));
-    answer["missing_parameters"] = json!(network.missing);
+    answer["missing_parameters"] = json!(network.missing_parameters());
     answer["co_nodes"] = nodes.map(|(variant, nodes)| (variant.to_owned(), json!(nodes))).collect::<Map<_, _>>().into();
     let text = || {
         let shape = input.or_else(|| workload::own_input(model)).map(|shape| shape.to_string());

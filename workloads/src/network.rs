@@ -13,7 +13,7 @@ pub mod initial;
 pub mod layout;
 mod text;
 
-pub use imported::ImportedValues;
+pub use imported::Imported;
 pub(crate) use imported::{ImportedTensor, NumberFormat};
 pub use initial::Initial;
 
@@ -123,15 +123,21 @@ pub struct Network {
     pub nodes: Vec<OperatorNode>,
     /// The loss, once there is one.
     pub loss: Option<ValueId>,
-    /// What the file that it was imported from left open and how it was taken, a sentence each.
-    pub notes: Vec<String>,
-    /// The parameters that the file names and its graph lacks.
-    pub missing: Vec<String>,
-    /// The values of the file that it was imported from, if they were kept.
-    pub imported: Option<Arc<ImportedValues>>,
+    /// What else there was in the file that it was imported from.
+    pub imported: Option<Arc<Imported>>,
 }
 
 impl Network {
+    /// What the file that it was imported from left open and how it was taken, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        self.imported.as_ref().map_or(&[], |file| &file.notes)
+    }
+
+    /// The parameters that the file names and its graph lacks.
+    pub fn missing_parameters(&self) -> &[String] {
+        self.imported.as_ref().map_or(&[], |file| &file.missing)
+    }
+
     /// An empty network.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }

@@ -359,7 +359,11 @@ impl Scenario {
 
     /// The text of `keys`, by which results that depend on nothing else are shared.
     pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
-        let named = keys.into_iter().map(|key| (key.name().to_owned(), self.cell(key).to_json()));
+        // What is said of networks from files alone is left out where nothing is said.
+        let of_files = [Key::Trainable, Key::Frozen, Key::Outputs];
+        let named = keys.into_iter().map(|key| (key, self.cell(key).to_json()));
+        let named = named.filter(|(key, value)| !value.is_null() || !of_files.contains(key));
+        let named = named.map(|(key, value)| (key.name().to_owned(), value));
         let placed = self.placed.iter().map(|placed| ("placed".to_owned(), Value::from(placed.name.as_str())));
         let classes = self.classes.map(|classes| ("classes".to_owned(), Value::from(classes)));
         Value::Object(named.chain(placed).chain(classes).collect::<Map<String, Value>>()).to_string()

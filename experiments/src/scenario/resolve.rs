@@ -149,7 +149,7 @@ impl Scenario {
         self.check_inference(graph, &stack)?;
         self.check_ambient(&device)?;
         self.check_cores(&machine)?;
-        let mut notes = network.notes.clone();
+        let mut notes = network.notes().to_vec();
         notes.extend(self.notes_on(&machine));
         let around = self.read_surroundings(cache, &mut notes)?;
         let trace = around.budgets;

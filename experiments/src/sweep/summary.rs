@@ -25,8 +25,9 @@ use crate::work::RECORD;
 
 /// Rows of the table, at most.
 const ROWS: usize = 14;
-/// Pictures whose fronts are told in words, at most.
+/// Pictures whose fronts are told in words, and fronts, at most.
 const TOLD: usize = 3;
+const FRONTS: usize = 6;
 
 /// The summary; the last line names `files`.
 pub(super) fn text(found: &Found, files: &str) -> String {
@@ -106,7 +107,8 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
 
 /// Where the fronts begin and end.
 fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
-    for (place, (cloud, _)) in clouds.iter().enumerate().take(TOLD) {
+    let mut told = 0;
+    for (cloud, _) in clouds.iter().take(TOLD) {
         let points: Vec<((f64, f64), FidelityClass, &str)> = cloud
             .policies
             .iter()
@@ -115,7 +117,7 @@ fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
             })
             .collect();
         let classes: BTreeSet<FidelityClass> = points.iter().map(|(_, class, _)| *class).collect();
-        for (line, class) in classes.iter().enumerate() {
+        for class in &classes {
             let own: Vec<_> = points.iter().filter(|(_, of, _)| of == class).collect();
             let plain: Vec<(f64, f64)> = own.iter().map(|(point, ..)| *point).collect();
             let on_front = front(&plain, SENSES);
@@ -124,7 +126,11 @@ fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
                 Some(format!("{} MB and {} samples/s ({policy})", three_digits(*memory), three_digits(*rate)))
             };
             let (Some(least), Some(most)) = (end(on_front.first()), end(on_front.last())) else { continue };
-            let before = if (place, line) == (0, 0) { "\n" } else { "" };
+            if told == FRONTS {
+                return;
+            }
+            let before = if told == 0 { "\n" } else { "" };
+            told += 1;
             let runs = if least == most { least } else { format!("{} runs from {least} to {most}", on_front.len()) };
             let of_class = if classes.len() > 1 { format!(", {}", class.word()) } else { String::new() };
             let _ = writeln!(text, "{before}the front of {}{of_class}: {runs}", cloud.title());

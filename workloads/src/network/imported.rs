@@ -40,13 +40,16 @@ pub(crate) struct ImportedTensor {
     pub(crate) transposed: Option<[u64; 2]>,
 }
 
-/// The values of an imported file by the storage that they fill.
+/// What an imported file holds beside operators.
 #[derive(Debug, Default)]
-pub struct ImportedValues {
+pub struct Imported {
+    /// Values by the storage that they fill, if they were kept.
     pub(crate) tensors: HashMap<StorageId, ImportedTensor>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) missing: Vec<String>,
 }
 
-impl ImportedValues {
+impl Imported {
     /// Whether the file has values for `storage`.
     pub(super) fn holds(&self, storage: StorageId) -> bool {
         self.tensors.contains_key(&storage)
@@ -81,7 +84,7 @@ mod tests {
 
     fn of(bytes: &[u8], format: NumberFormat, transposed: Option<[u64; 2]>) -> Vec<f32> {
         let tensor = ImportedTensor { bytes: Bytes::copy_from_slice(bytes), format, transposed };
-        ImportedValues { tensors: HashMap::from([(3, tensor)]) }.floats(3).unwrap()
+        Imported { tensors: HashMap::from([(3, tensor)]), ..Imported::default() }.floats(3).unwrap()
     }
 
     #[test]

@@ -3,12 +3,11 @@
 //! The values of a file's initialisers, kept as they lie in it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use prost::bytes::Bytes;
 
 use super::{Fault, Order, Result, TensorProto};
-use crate::network::{ImportedTensor, ImportedValues, NumberFormat};
+use crate::network::{ImportedTensor, NumberFormat};
 use crate::{Dim, FP32, INT64, Initial, Network, Shape, StorageId};
 
 /// Elements beyond which a constant's numbers are not kept; only its shape then counts.
@@ -323,9 +322,13 @@ pub(super) struct Holder {
     pub(super) order: Order,
 }
 
-/// Gives `network` the values of the initialisers of its graph. One that is read in two orders, or that lies outside the
-/// file, has none.
-pub(super) fn keep(network: &mut Network, holders: &[Holder], initialisers: &HashMap<String, TensorProto>) {
+/// The values of the `initialisers` of the graph of `network`. One that is read in two orders, or that lies outside the file,
+/// has none.
+pub(super) fn values(
+    network: &mut Network,
+    holders: &[Holder],
+    initialisers: &HashMap<String, TensorProto>,
+) -> HashMap<StorageId, ImportedTensor> {
     let mut orders: HashMap<StorageId, Order> = HashMap::new();
     for holder in holders {
         let order = orders.entry(holder.storage).or_insert(holder.order);
@@ -342,7 +345,7 @@ pub(super) fn keep(network: &mut Network, holders: &[Holder], initialisers: &Has
             tensors.insert(holder.storage, tensor);
         }
     }
-    network.imported = Some(Arc::new(ImportedValues { tensors }));
+    tensors
 }
 
 /// The numbers of `tensor` in `order`; `None` if they are not all in the file or cannot be put in order.

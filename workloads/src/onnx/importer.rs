@@ -1,6 +1,7 @@
 //! What is known of each tensor while a graph is walked, and the steps that every operator shares.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use haversack_devices::ensure;
 
@@ -9,6 +10,7 @@ use super::{
     Constant, Fault, Graph, Holder, Item, Kind, Number, OnnxNode, Opaque, Order, Origin, Provenance, Result, Samples,
     Source, TensorProto, Weight, constant, rebatch, roles::Parts, roles::Status, roles::is_weight,
 };
+use crate::network::Imported;
 use crate::{Copying, Dim, Extent, Initial, Network, Op, ParameterId, Role, Shape, StorageId, Taking, ValueId};
 
 /// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
@@ -45,6 +47,10 @@ pub(super) struct Importer<'a> {
     pub(super) graph: &'a Graph,
     readers: HashMap<&'a str, usize>,
     pub(super) network: Network,
+    /// What the file leaves open and how it is taken, a sentence each.
+    pub(super) notes: Vec<String>,
+    /// The parameters that it names and its graph lacks.
+    missing: Vec<String>,
     /// The batch that the file was exported with, if it is a number.
     pub(super) batch: Option<u64>,
     /// Whether the network is walked at that batch.
@@ -69,13 +75,12 @@ pub(super) struct Importer<'a> {
 impl<'a> Importer<'a> {
     /// Before the first operator: of the network there are the inputs of `graph`.
     pub(super) fn new(name: &str, graph: &'a Graph, samples: Samples, parts: Parts, fixed: bool) -> Result<Self> {
-        let mut network = Network::new(name);
-        network.notes.extend(samples.notes.into_iter().chain(parts.notes));
-        network.missing = parts.missing;
         let mut importer = Self {
             graph,
             readers: graph.readers(),
-            network,
+            network: Network::new(name),
+            notes: samples.notes.into_iter().chain(parts.notes).collect(),
+            missing: parts.missing,
             batch: samples.batch,
             fixed,
             status: parts.status,
@@ -115,13 +120,13 @@ impl<'a> Importer<'a> {
         if let Some(batch) = self.batch.filter(|_| self.fixed) {
             rebatch::rebatch(&mut self.network, batch);
             let note = format!("the file fixes a batch of {batch}; what depends on the samples is scaled to any other");
-            self.network.notes.push(note);
+            self.notes.push(note);
         }
         self.loss()?;
         self.count()?;
-        if keep_values {
-            constant::keep(&mut self.network, &self.holders, &self.graph.initialisers);
-        }
+        let kept = if keep_values { &self.holders[..] } else { &[] };
+        let tensors = constant::values(&mut self.network, kept, &self.graph.initialisers);
+        self.network.imported = Some(Arc::new(Imported { tensors, notes: self.notes, missing: self.missing }));
         Ok(self.network)
     }
 
@@ -132,7 +137,7 @@ impl<'a> Importer<'a> {
             match self.scores(output) {
                 Ok(value) => scores.push((output, value)),
                 Err(fault) if graph.outputs.len() == 1 => return Err(fault),
-                Err(fault) => self.network.notes.push(format!("left out of the loss: {}", fault.0)),
+                Err(fault) => self.notes.push(format!("left out of the loss: {}", fault.0)),
             }
         }
         let ((rows, labels), whole) = match scores.as_slice() {
@@ -144,7 +149,7 @@ impl<'a> Importer<'a> {
             }
         };
         if whole > 1 {
-            self.network.notes.push(format!("the loss is over {whole} outputs side by side, a label a sample"));
+            self.notes.push(format!("the loss is over {whole} outputs side by side, a label a sample"));
         }
         let target = self.network.target(labels);
         self.network.cross_entropy("loss", rows, target)?;
@@ -199,7 +204,7 @@ impl<'a> Importer<'a> {
             return Ok(scores);
         }
         let note = format!("the output, {shape}, is taken as a map of {} classes: a label a position", classes.size);
-        self.network.notes.push(note);
+        self.notes.push(note);
         let turned = self.network.permute("loss.scores", scores, &[0, 2, 3, 1])?;
         let rows = Shape(vec![batch, Dim::fixed(height.size * width.size), classes]);
         Ok(self.network.reshape("loss.scores", turned, rows)?)
@@ -445,7 +450,7 @@ impl<'a> Importer<'a> {
         let name = self.network.parameter(parameter).name.clone();
         if self.normed(computed).is_none() {
             let note = format!("'{name}' is standardised before its product; the derivative of that is left out");
-            self.network.notes.push(note);
+            self.notes.push(note);
         }
         Ok(Weight { name, dims: shape.sizes(), order: Order::Stored })
     }

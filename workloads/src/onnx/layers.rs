@@ -458,7 +458,7 @@ pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     if made.is_none_or(|made| importer.readers(made) != 1) {
         return Err(Fault::mismatch("a place inside the network", "the output, where the loss computes it"));
     }
-    importer.network.notes.push(format!("node '{}' (LogSoftmax) is left to the loss, which computes it", node.name));
+    importer.notes.push(format!("node '{}' (LogSoftmax) is left to the loss, which computes it", node.name));
     Ok(item)
 }
 

@@ -155,7 +155,7 @@ fn a_file_can_be_differentiated_and_lowered() {
 fn nothing_has_to_be_assumed_of_the_files() {
     for (file, ..) in FILES {
         let read = onnx::read(&path(file), &Reading::default()).unwrap();
-        assert_eq!(read.notes, ["the file does not say what is trained: every weight is"], "{file}");
+        assert_eq!(read.notes(), ["the file does not say what is trained: every weight is"], "{file}");
         assert_eq!(read.name, file);
     }
 }

@@ -228,7 +228,7 @@ fn the_batch_is_symbolic_whatever_it_was_when_exported() {
     assert!(read.is_ok());
     let file = std::env::temp_dir().join(format!("haversack-{}.onnx", std::process::id()));
     std::fs::write(&file, reshaped(D::N(5), &[5, 144]).file()).unwrap();
-    let notes = onnx::read(&file, &Reading::default()).unwrap().notes;
+    let notes = onnx::read(&file, &Reading::default()).unwrap().notes().to_vec();
     std::fs::remove_file(&file).unwrap();
     assert_eq!(notes[0], "the first dimension of input 'input', 5, is taken as the batch");
 }

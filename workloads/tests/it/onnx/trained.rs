@@ -77,8 +77,8 @@ fn a_signature_says_what_is_trained_and_what_is_missing() {
         rows(|graph| graph.values("t", &[6, 8], &drawn(48)).node("Mul", &["h", "t"], &["y"], &[]).signature(lines));
     let network = import(&graph);
     assert_eq!(count(&network, 2).parameters, WEIGHTS);
-    assert_eq!(network.missing, ["n.weight"]);
-    assert!(network.notes.iter().any(|note| note.contains("exported for inference") && note.contains("n.weight")));
+    assert_eq!(network.missing_parameters(), ["n.weight"]);
+    assert!(network.notes().iter().any(|note| note.contains("exported for inference") && note.contains("n.weight")));
     let frozen = rows(|graph| {
         graph.node("Relu", &["h"], &["y"], &[]).signature(&lines.replace("PARAMETER target='w'", "FROZEN target='w'"))
     });
@@ -135,7 +135,11 @@ fn a_loss_is_over_all_outputs_or_those_that_are_named() {
     };
     let both = import(&heads("more", "place"));
     assert_eq!(count(&both, 2).parameters, WEIGHTS + 24);
-    assert!(both.notes.iter().any(|note| note.contains("left out of the loss: output 'place'")), "{:?}", both.notes);
+    assert!(
+        both.notes().iter().any(|note| note.contains("left out of the loss: output 'place'")),
+        "{:?}",
+        both.notes()
+    );
     // The samples and the map, 2 × 48 floats each; 2 labels, log-probabilities of 6 × (5 + 3), and a weight.
     assert_eq!(count(&both, 2).saved_bytes, 2 * 384 + 16 + 2 * 48 * 4 + 4);
     let reading = Reading { outputs: vec!["scores".to_owned()], ..Reading::default() };
@@ -160,7 +164,7 @@ fn a_batch_that_is_baked_into_a_file_is_taken_as_it_is() {
             .output("scores")
     };
     let network = import(&graph(2));
-    assert!(network.notes.iter().any(|note| note.contains("fixes a batch of 2")), "{:?}", network.notes);
+    assert!(network.notes().iter().any(|note| note.contains("fixes a batch of 2")), "{:?}", network.notes());
     assert_eq!(count(&network, 2).forward_flops, 2 * 2 * 6 * 8 * 5);
     assert_eq!(count(&network, 6).forward_flops, 3 * count(&network, 2).forward_flops);
     assert!(onnx::import_bytes("three", &graph(3).file(), &Reading::default()).is_err());
@@ -182,7 +186,7 @@ fn a_reshape_leaves_the_batch_where_row_major_order_has_it() {
     for to in [[6, 1, 8], [6, 1, -1], [6, -1, 8], [-1, 1, 8], [0, 1, 8]] {
         let network = import(&graph(&to));
         assert_eq!(network.shape(network.nodes.last().unwrap().inputs[0]).to_string(), "Bx8", "{to:?}");
-        assert!(!network.notes.iter().any(|note| note.contains("fixes a batch")), "{:?}", network.notes);
+        assert!(!network.notes().iter().any(|note| note.contains("fixes a batch")), "{:?}", network.notes());
     }
 }
 
