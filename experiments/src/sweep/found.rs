@@ -29,6 +29,9 @@ pub(super) struct Found {
     pub(super) names: HashSet<String>,
 }
 
+/// A kind of run: its settings, the class of its gradients, and the bits.
+type Kind = (Vec<String>, String, u64);
+
 /// What was found of a device and a model; one picture shows it.
 pub(super) struct Cloud {
     pub(super) device: String,
@@ -39,8 +42,8 @@ pub(super) struct Cloud {
     pub(super) settings: [BTreeSet<String>; SETTINGS.len()],
     /// The policies in the order of the runs.
     pub(super) policies: Vec<Reached>,
-    /// Samples a second that no plan beats within so many megabytes, of each kind of run: its settings, its class, and its bits.
-    pub(super) bounds: BTreeMap<(Vec<String>, String, u64), Vec<(f64, f64)>>,
+    /// Samples a second that no plan beats within so many megabytes, of each kind of run.
+    pub(super) bounds: BTreeMap<Kind, Vec<(f64, f64)>>,
 }
 
 /// Columns that a picture says of its runs.

@@ -84,6 +84,9 @@ class SweepKeys(TypedDict, total=False):
     stack: Union[Path, Sequence[Path], Span]
     model: Union[Path, Sequence[Path], Span]
     input: Union[Quantity, Sequence[Quantity], Span]
+    trainable: Union[str, Sequence[str], Span]
+    frozen: Union[str, Sequence[str], Span]
+    outputs: Union[str, Sequence[str], Span]
     batch: Union[int, Sequence[int], Span]
     policy: Union[str, Sequence[str], Span]
     set: Settings

@@ -58,6 +58,9 @@ pub struct Terms<'a> {
     pub leaves_out: &'a dyn Fn(NodeId) -> bool,
 }
 
+/// An arc, the ways in which it may be cut, and the tensor that stays then, of which so much is needed.
+type Priced = (u32, Range<usize>, Option<(TensorId, Needed)>);
+
 /// The memory while a node of backward runs, and what has to be had for it and for those after it.
 #[derive(Debug)]
 #[must_use]
@@ -68,8 +71,8 @@ pub struct Moment {
     /// Bytes of all that is needed later, each tensor in the smallest form that takes no time.
     pub all: u64,
     flow: Flow,
-    /// Arcs that may be cut, each in one of several ways, with the tensor that stays then.
-    priced: Vec<(u32, Range<usize>, Option<(TensorId, Needed)>)>,
+    /// Arcs that may be cut, each in one of several ways.
+    priced: Vec<Priced>,
     prices: Vec<Price>,
     /// Arcs that may not.
     firm: Vec<u32>,
@@ -167,7 +170,7 @@ impl Moment {
     pub fn choice(&mut self, room: u64, flash: f64) -> Vec<(TensorId, Needed, Option<usize>)> {
         let (_, byte) = self.bound(room, flash);
         self.cut(byte, flash);
-        let way = |(arc, range, of): &(u32, Range<usize>, Option<(TensorId, Needed)>)| {
+        let way = |(arc, range, of): &Priced| {
             let (tensor, needed) = (*of)?;
             let cheapest = || range.clone().min_by_key(|&way| rate(&self.prices[way], byte, flash));
             let way = cheapest().filter(|_| self.flow.is_cut(*arc)).map(|way| way - range.start);
