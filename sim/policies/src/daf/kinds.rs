@@ -5,7 +5,7 @@ use haversack_workloads::{LayerKind, Need, Phase, TrainingGraph};
 use crate::PolicyError;
 use crate::entry::Settings;
 
-/// Bits of what layers of a kind keep, in the order of [`KINDS`]; `None` where those of every tensor count.
+/// Bits of what layers of a kind keep, in the order of `KINDS`; `None` where those of every tensor count.
 pub type KindBits = [Option<u8>; KINDS.len()];
 
 /// The names of the kinds, each with a parameter that sets its bits in place of `bits`.
