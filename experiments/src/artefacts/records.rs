@@ -466,10 +466,13 @@ impl Records {
     fn front(&self, rule: &PanelRule, rows: &[usize]) -> Result<Front> {
         let mut front = Front::new();
         for (name, rows, value) in self.series(rule, rows)? {
-            let (points, _) = self.points(rule, &rows, &value.of)?;
             let look = if value.hatched { Look::Hatched } else { Look::Solid };
-            if !points.is_empty() {
-                front.clouds.push(Cloud { name, class: String::new(), points, look });
+            for rows in self.groups(&rows, rule.class.as_slice())? {
+                let (points, _) = self.points(rule, &rows, &value.of)?;
+                let class = rule.class.as_ref().map_or_else(|| Ok(String::new()), |class| self.text(rows[0], class))?;
+                if !points.is_empty() {
+                    front.clouds.push(Cloud { name: name.clone(), class, points, look });
+                }
             }
         }
         Ok(Front { overall: rule.overall, ..front })

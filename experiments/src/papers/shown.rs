@@ -295,8 +295,10 @@ pub(crate) struct PanelRule {
     pub show_shares: bool,
     /// Whether lines have no marks.
     pub unmarked: bool,
-    /// Whether the front of all clouds is drawn.
+    /// Whether the front of all clouds is drawn, or of each class of them.
     pub overall: bool,
+    /// The column of a cloud's class.
+    pub class: Option<String>,
 }
 
 /// What is drawn.

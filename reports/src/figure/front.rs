@@ -215,8 +215,11 @@ impl Plot for Front {
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
         let mut keys: Vec<Entry> = Vec::new();
         for cloud in self.clouds.iter().filter(|cloud| !cloud.points.is_empty()) {
-            let key = Key::Series { style: styles.of(&cloud.name), look: cloud.look, line: true, marker: true };
-            keys.push(Entry { key, label: cloud.name.clone() });
+            // A method may have a cloud in several classes.
+            if keys.iter().all(|known| known.label != cloud.name) {
+                let key = Key::Series { style: styles.of(&cloud.name), look: cloud.look, line: true, marker: true };
+                keys.push(Entry { key, label: cloud.name.clone() });
+            }
         }
         if self.overall {
             let label = if self.classes().len() > 1 { "front of each class" } else { "front over all" };

@@ -1,7 +1,10 @@
 //! Every policy at every budget, on one engine for all and on the engine of its paper: memory against time and against
 //! energy, with the fronts of each policy and of all.
 
-use haversack_reports::pareto::{BOTH_MINIMISED, front};
+use std::collections::BTreeMap;
+
+use haversack_reports::pareto::{BOTH_MINIMISED, fair_front};
+use haversack_training::{Fidelity, FidelityClass};
 
 use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES, mean_batch, timed};
 use crate::artefacts::prelude::*;
@@ -62,6 +65,8 @@ pub(super) struct PolicyPoint {
     pub(super) percent: Option<f64>,
     /// What an iteration takes above the idle phone, and all that the framework holds; `None` if no plan fits the budget.
     pub(super) found: Option<(BatchCost, Bytes)>,
+    /// How faithful its gradients are.
+    pub(super) fidelity: Fidelity,
 }
 
 /// All points on the artefact's phone.
@@ -89,7 +94,8 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<PolicyPoint>> {
         let stack = context.plan(&scenario)?.machine().stack.id.clone();
         // The mean over the batches by which Mandheling's artefacts time it, which for every other policy is one.
         let found = mean_batch(context, &timed(&scenario, warm_up(context)?))?;
-        Ok(PolicyPoint { engines, policy, stack, percent, found })
+        let fidelity = context.run_if_it_ends(&scenario)?.map(|record| record.fidelity).unwrap_or_default();
+        Ok(PolicyPoint { engines, policy, stack, percent, found, fidelity })
     };
     wanted.into_par_iter().map(point).collect()
 }
@@ -113,7 +119,7 @@ fn place(batch: BatchCost, memory: Bytes, cost: BatchQuantity) -> (f64, f64) {
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
-    let header = "engines,title,policy,name,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts";
+    let header = "engines,title,policy,name,stack,budget_percent,memory_gb,time_s,energy_j,on_fronts,gradients";
     let (mut records, mut outcome) = (Records::of(header), Outcome::default());
     for point in &points {
         let place = usize::from(point.engines == Engines::Own);
@@ -123,18 +129,19 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         let is_best = |cost| best(&points, point.engines, cost).iter().any(|other| std::ptr::eq(*other, point));
         let fronts: Vec<&str> = COSTS.into_iter().filter(|cost| is_best(*cost)).map(|cost| cost.name).collect();
         let case = ([engines, title, point.policy.0, point.policy.1, point.stack.as_str()], point.percent);
-        records.row((case, memory, costs, fronts.join(" and ")))?;
+        records.row((case, memory, costs, [fronts.join(" and "), point.fidelity.class().word().to_owned()]))?;
     }
     offer(&mut outcome, &points);
     show(context, records, outcome)
 }
 
-/// The points of the front over all policies, from the least memory on.
+/// The points that none beats which gives up as little of the gradients, from the least memory on.
 fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&PolicyPoint> {
     let own = points.iter().filter(|point| point.engines == engines);
     let (own, places): (Vec<&PolicyPoint>, Vec<(f64, f64)>) =
         own.filter_map(|point| point.found.map(|(batch, memory)| (point, place(batch, memory, cost)))).unzip();
-    front(&places, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
+    let losses: Vec<[u64; 4]> = own.iter().map(|point| point.fidelity.losses()).collect();
+    fair_front(&places, &losses, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
 }
 
 /// The policies of a front, each once where it is there several times in a row.
@@ -147,10 +154,18 @@ fn names(front: &[&PolicyPoint]) -> String {
 /// The fronts in the summary, and what the notes quote.
 fn offer(outcome: &mut Outcome, points: &[PolicyPoint]) {
     for (engines, title) in Engines::BOTH {
-        let [time, energy] = COSTS.map(|cost| names(&best(points, engines, cost)));
-        outcome
-            .summary
-            .push(format!("{title}: from the least memory on, the front of time is {time}; of energy {energy}"));
+        let of = |cost| {
+            let mut classes: BTreeMap<FidelityClass, Vec<&PolicyPoint>> = BTreeMap::new();
+            for point in best(points, engines, cost) {
+                classes.entry(point.fidelity.class()).or_default().push(point);
+            }
+            let words = classes.iter().map(|(class, front)| format!("{} {}", class.word(), names(front)));
+            words.collect::<Vec<_>>().join("; ")
+        };
+        let [time, energy] = COSTS.map(of);
+        outcome.summary.push(format!(
+            "{title}: from the least memory on, by how faithful gradients are, the front of time is {time}; of energy {energy}"
+        ));
     }
     let absent = points.iter().filter(|point| point.found.is_none());
     let name = |point: &PolicyPoint| {
