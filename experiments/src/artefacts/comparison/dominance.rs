@@ -30,7 +30,7 @@ const VERDICTS: [&str; 5] =
     ["mincut is faster", "equal", "the paper is faster", "only mincut fits", "only the paper fits"];
 
 /// A machine, a network and a budget.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Case {
     device: &'static str,
     stack: &'static str,
@@ -151,6 +151,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             let title = format!("{}, papers {how}", class.word());
             outcome.panel(&title, stack, Axis::default(), from_zero("points", ""));
         }
+        outcome.summary.push(beside_the_fastest(&duels, class));
         let own = duels.iter().filter(|duel| duel.class == class).filter_map(|duel| duel.own.as_ref());
         let mut gaps: Vec<f64> = own.filter_map(|own| own.optimality_gap).collect();
         gaps.sort_by(f64::total_cmp);
@@ -164,4 +165,24 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         }
     }
     show(context, records, outcome)
+}
+
+/// How many times as long the fastest of the papers as shipped takes in each case, of those where both fit.
+fn beside_the_fastest(duels: &[Duel], class: FidelityClass) -> String {
+    let mut ratios: Vec<f64> = Vec::new();
+    for case in duels.chunk_by(|one, other| one.case == other.case) {
+        let times = case
+            .iter()
+            .filter(|duel| duel.class == class)
+            .filter_map(|duel| Some([duel.paper(false)?.iteration_time_s, duel.own.as_ref()?.iteration_time_s]));
+        ratios.extend(times.min_by(|one, other| one[0].total_cmp(&other[0])).map(|[paper, own]| paper / own));
+    }
+    let [faster, slower] = [|ratio: &f64| *ratio > 1.0 + EQUAL, |ratio: &f64| *ratio < 1.0 - EQUAL]
+        .map(|holds| ratios.iter().copied().filter(holds).count());
+    format!(
+        "{}, beside the fastest paper as shipped at each of {} points: faster at {faster}, slower at {slower}; by {:.1}% in the median",
+        class.word(),
+        ratios.len(),
+        (median(ratios.clone()).unwrap_or(1.0) - 1.0) * 100.0
+    )
 }

@@ -297,6 +297,9 @@ impl Search {
     fn attempt_cut(&mut self, point: Point, oracle: &dyn Oracle) {
         let shares = if self.ways.flash { &SHARES[..] } else { &[0.0] };
         for &share in shares {
+            if self.tries >= self.parameters.tries {
+                return;
+            }
             let found = &mut self.sizes[point.size];
             let (micro_batch, mut holds) = (found.samples, BTreeMap::new());
             for (tensor, needed, way) in found.moment.choice(point.bytes, share) {
@@ -330,6 +333,9 @@ impl Search {
             return true;
         }
         for mut policy in (self.papers)() {
+            if self.tries >= self.parameters.tries {
+                break;
+            }
             self.attempt(policy.as_mut(), ITERATIONS, oracle);
         }
         false
@@ -345,9 +351,7 @@ impl Search {
         };
         for share in ROOM {
             for size in 0..self.sizes.len() {
-                if self.tries < self.parameters.tries {
-                    self.attempt_cut(of(self, size, share, 0), oracle);
-                }
+                self.attempt_cut(of(self, size, share, 0), oracle);
             }
         }
         let (mut step, least) = STEPS;

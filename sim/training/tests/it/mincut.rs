@@ -120,6 +120,13 @@ fn a_budget_that_moves_is_planned_for_anew_and_planning_is_counted() {
         }
         assert_eq!(plan_within(75), None, "the plan in force holds");
     }
+    // No more is tried than is allowed.
+    let [few, more] = ["3", "13"].map(|tries| {
+        let mut policy = mincut(&[("tries", tries)]);
+        let mut ahead = with_setting(&machine, &job, |setting| policy.prepare(setting)).unwrap().planner.unwrap();
+        ahead.plan_within(&graph, room(80), &oracle).unwrap().unwrap().operations.operators
+    });
+    assert!(few < more, "{few} operators in three tries, {more} in thirteen");
     // A wall that no plan has foreseen: what is cheapest to have again gives way.
     let mut walled = job.clone();
     let at = Nanos(ran(&machine, &job, mincut(&[])).unwrap().iteration.0 / 5);
