@@ -226,7 +226,10 @@ impl Plot for Front {
             keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: label.into() });
         }
         if !self.bounds.is_empty() {
-            keys.push(Entry { key: Key::Stroke(Self::limit_pen()), label: "no plan is faster".into() });
+            keys.push(Entry {
+                key: Key::Stroke(Self::limit_pen()),
+                label: "bound of plans in floats with all gradients".into(),
+            });
         }
         if self.clouds.iter().any(|c| pareto::front(&c.points, self.senses).len() < c.points.len()) {
             keys.push(Entry { key: Key::Speck, label: "dominated".into() });
