@@ -94,7 +94,7 @@ pub(super) struct Graph {
 impl Graph {
     /// Resolves the names of `model`'s graph.
     pub(super) fn new(model: ModelProto) -> Result<Self> {
-        let graph: GraphProto = model.graph.ok_or_else(|| Fault::new("no graph in it; expected an ONNX model"))?;
+        let mut graph: GraphProto = model.graph.ok_or_else(|| Fault::new("no graph in it; expected an ONNX model"))?;
         let opset = model.opset_import.iter().find(|set| is_standard(&set.domain)).map(|set| set.version);
         // It stands last in many files, so a file that is cut between two fields is found here.
         let opset =
@@ -104,8 +104,9 @@ impl Graph {
             return Err(Fault::new(format!("{got}; expected one from 1 to {NEWEST}")));
         }
         let signature = Signature::of(model.metadata_props.iter().chain(&graph.metadata_props));
-        let initialisers: HashMap<String, TensorProto> =
+        let mut initialisers: HashMap<String, TensorProto> =
             graph.initializer.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+        signature.restore(&mut graph.node, &mut initialisers);
         let inputs: Vec<_> = graph.input.into_iter().filter(|input| !initialisers.contains_key(&input.name)).collect();
         ensure!(!inputs.is_empty(), Fault::new("the graph has no input; expected the samples"));
         let outputs: Vec<String> = graph.output.into_iter().map(|output| output.name).collect();

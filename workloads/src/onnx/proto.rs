@@ -65,6 +65,8 @@ pub(super) struct NodeProto {
     pub(super) attribute: Vec<AttributeProto>,
     #[prost(string, tag = "7")]
     pub(super) domain: String,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) metadata_props: Vec<Entry>,
 }
 
 /// `AttributeProto`.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::proto::Entry;
-use super::{Fault, Graph, Kind, Reading, Result, TensorProto, tables};
+use super::{Fault, Graph, Kind, NodeProto, Reading, Result, TensorProto, tables};
 use haversack_devices::text::hint;
 
 /// What an initialiser of floats is.
@@ -28,6 +28,8 @@ pub(super) struct Signature {
 impl Signature {
     /// The key of a signature, whose lines are `p_fc_weight: PARAMETER target='fc.weight'`.
     const KEY: &str = "pkg.torch.export.ExportedProgram.graph_signature";
+    /// The key under which a node has the names of the modules that it is in: `['', 'layers.0', 'layers.0.fc', 'linear']`.
+    const SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
     /// The signature among the `entries` of a file.
     pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
@@ -50,6 +52,54 @@ impl Signature {
         signature
     }
 
+    /// Gives the parameters of the signature that `initialisers` lacks back to the `nodes` of their modules, where an exporter has
+    /// folded a transposition into a matrix, made one tensor of those with equal elements, or left out a bias of zeros.
+    pub(super) fn restore(&self, nodes: &mut [NodeProto], initialisers: &mut HashMap<String, TensorProto>) {
+        let lost: HashSet<&String> = self.parameters.iter().filter(|name| !initialisers.contains_key(*name)).collect();
+        let mut renamed = HashSet::new();
+        for node in nodes {
+            let scopes = node.metadata_props.iter().find(|entry| entry.key == Self::SCOPES);
+            let scopes: Vec<&str> = scopes.map_or("", |entry| &entry.value).split('\'').skip(1).step_by(2).collect();
+            let own = |leaf: &str| {
+                let of_module = |scope: &&str| format!("{scope}.{leaf}").trim_start_matches('.').to_owned();
+                let own = scopes.iter().rev().map(of_module).find(|own| self.parts.contains_key(own));
+                own.filter(|own| lost.contains(own))
+            };
+            for (index, read) in node.input.iter_mut().enumerate() {
+                let Some(tensor) = initialisers.get(read) else { continue };
+                let named = self.parts.contains_key(read);
+                let leaf = match named {
+                    true => read.rsplit('.').next().unwrap_or_default(),
+                    false if is_weight(&node.op_type, index) && tensor.dims.len() > 1 => "weight",
+                    false => continue,
+                };
+                if let Some(own) = own(leaf).filter(|_| !named || tables::is_flat(tensor)) {
+                    let tensor = TensorProto { name: own.clone(), ..tensor.clone() };
+                    initialisers.insert(own.clone(), tensor);
+                    renamed.insert(std::mem::replace(read, own));
+                }
+            }
+            let [_, weight] = node.input.as_slice() else { continue };
+            let sizes = initialisers.get(weight).map_or(&[][..], |tensor| &tensor.dims);
+            let transposed = node.attribute.iter().any(|own| own.name == "transB" && own.i == Some(1));
+            let rows = match node.op_type.as_str() {
+                "Gemm" if !transposed => sizes.last(),
+                "Conv" | "Gemm" => sizes.first(),
+                _ => None,
+            };
+            let rows = rows.and_then(|&rows| u16::try_from(rows).ok());
+            if let (Some(rows), Some(name)) = (rows, own("bias")) {
+                let raw_data = vec![0; usize::from(rows) * 4].into();
+                let bias =
+                    TensorProto { name, dims: vec![rows.into()], data_type: 1, raw_data, ..TensorProto::default() };
+                node.input.push(bias.name.clone());
+                initialisers.insert(bias.name.clone(), bias);
+            }
+        }
+        let is_own = |name: &String| self.parts.contains_key(name);
+        initialisers.retain(|name, _| is_own(name) || !renamed.contains(name));
+    }
+
     /// The parameters that `graph` lacks. A matrix that has no name of the signature is one of them under another name.
     fn missing(&self, graph: &Graph) -> Vec<String> {
         let absent = |name: &&String| {
@@ -60,8 +110,11 @@ impl Signature {
             let module = name.rsplit_once('.').map_or("", |(module, _)| module);
             self.parts.contains_key(&format!("{module}.running_mean"))
         };
+        let readers = graph.readers_by_name();
+        let is_read = |&(node, index): &(usize, usize)| is_weight(&graph.nodes[node].operator, index);
         let is_renamed = |(name, tensor): &(&String, &TensorProto)| {
-            tensor.dims.len() > 1 && !self.parts.contains_key(*name) && !graph.lifted.contains(*name)
+            let read = readers.get(name.as_str()).is_some_and(|readers| readers.iter().any(is_read));
+            read && tensor.dims.len() > 1 && !self.parts.contains_key(*name) && !graph.lifted.contains(*name)
         };
         let mut renamed = graph.initialisers.iter().filter(is_renamed).count();
         let mut missing: Vec<String> = self.parameters.iter().filter(absent).cloned().collect();

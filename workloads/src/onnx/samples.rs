@@ -80,9 +80,14 @@ fn dimensions(input: &ValueInfoProto, given: Option<&[u64]>) -> Result<Vec<Dimen
     Ok(dims)
 }
 
-fn is_batch(axis: usize, dim: &Dimension, batch: &Batch<'_>) -> bool {
+/// Whether dimension `axis` of `dims` is the batch. Where the name of the batch is not among them, each input has its own.
+fn is_batch(axis: usize, dims: &[Dimension], batch: &Batch<'_>) -> bool {
+    let dim = &dims[axis];
     match batch {
-        Batch::Named(name) => dim.dim_param.as_deref() == Some(*name),
+        Batch::Named(name) => {
+            let is_named = |dim: &Dimension| dim.dim_param.as_deref() == Some(*name);
+            is_named(dim) || axis == 0 && dim.dim_value.is_none() && !dims.iter().any(is_named)
+        }
         Batch::Sized(size) => axis == 0 && dim.dim_value == i64::try_from(*size).ok(),
         Batch::Open => axis == 0 && dim.dim_value.is_none(),
     }
@@ -103,8 +108,8 @@ impl<'a> Overrides<'a> {
         given: Option<&'a [u64]>,
         batch: &Batch<'_>,
     ) -> Result<Self> {
-        let rest = dims.iter().enumerate().filter(|(axis, dim)| !is_batch(*axis, dim, batch)).map(|(_, dim)| dim);
-        let rest: Vec<_> = rest.collect();
+        let rest: Vec<_> =
+            (0..dims.len()).filter(|&axis| !is_batch(axis, dims, batch)).map(|axis| &dims[axis]).collect();
         let mut named = HashMap::new();
         if let Some(sizes) = given {
             if sizes.len() != rest.len() || sizes.contains(&0) {
@@ -128,11 +133,11 @@ fn source(input: &ValueInfoProto, dims: &[Dimension], batch: &Batch<'_>, overrid
     let mut given = given.unwrap_or_default().iter();
     let mut shape = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
-        if is_batch(axis, dim, batch) {
+        let named = dim.dim_param.as_deref().and_then(|name| overrides.named.get(name));
+        if named.is_none() && is_batch(axis, dims, batch) {
             shape.push(Dim::batched(1));
             continue;
         }
-        let named = dim.dim_param.as_deref().and_then(|name| overrides.named.get(name));
         let own = dim.dim_value.and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0);
         let Some(size) = given.next().or(named).copied().or(own) else {
             let called = dim.dim_param.as_deref().unwrap_or("?");

@@ -87,6 +87,49 @@ fn a_signature_says_what_is_trained_and_what_is_missing() {
 }
 
 #[test]
+fn parameters_that_an_exporter_merged_are_those_of_their_modules() {
+    let names = ["a.weight", "a.bias", "b.weight", "b.bias", "c.weight", "c.bias", "table.weight"];
+    let lines: String = names.iter().map(|name| format!("p: PARAMETER target='{name}'\n")).collect();
+    let graph = G::default()
+        .input("x", FLOAT, &batched(&[8]))
+        .values("val_1", &[8, 8], &drawn(64))
+        .values("val_2", &[8, 8], &drawn(64))
+        .values("val_3", &[8, 8], &drawn(64))
+        .values("b.bias", &[8], &[0.0; 8])
+        .values("c.weight", &[8, 5], &drawn(40))
+        .within("a")
+        .node("MatMul", &["x", "val_1"], &["h1"], &[])
+        .node("Add", &["h1", "b.bias"], &["h2"], &[])
+        // The same layer once more.
+        .node("MatMul", &["h2", "val_2"], &["h3"], &[])
+        .within("b")
+        .node("MatMul", &["h3", "val_3"], &["h4"], &[])
+        .node("Add", &["h4", "b.bias"], &["h5"], &[])
+        .within("c")
+        .node("Gemm", &["h5", "c.weight"], &["scores"], &[])
+        .output("scores")
+        .signature(&lines);
+    let network = import(&graph);
+    assert_eq!(count(&network, 2).trainable_parameters, 2 * (64 + 8) + 40 + 5);
+    assert_eq!(network.missing_parameters(), ["table.weight"]);
+    // A parameter that another module reads stays what it is, where its elements differ.
+    let other = graph.values("b.bias", &[8], &drawn(8));
+    assert_eq!(count(&import(&other), 2).trainable_parameters, 2 * 64 + 8 + 40 + 5);
+}
+
+#[test]
+fn every_input_has_the_batch_first_whatever_it_is_called() {
+    let graph = G::default()
+        .input("x", FLOAT, &[D::P("s72"), D::N(8)])
+        .input("mask", FLOAT, &[D::P("s43"), D::N(8)])
+        .values("o", &[8, 5], &drawn(40))
+        .node("Mul", &["x", "mask"], &["y"], &[])
+        .node("MatMul", &["y", "o"], &["scores"], &[])
+        .output("scores");
+    assert_eq!(counts(&graph, 2).parameters, 40);
+}
+
+#[test]
 fn patterns_choose_what_is_trained() {
     let graph = rows(|graph| graph.node("Relu", &["h"], &["y"], &[]));
     let trained = |trainable: &[&str], frozen: &[&str]| {

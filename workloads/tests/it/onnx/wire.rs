@@ -47,6 +47,8 @@ pub(crate) fn batched(rest: &[i64]) -> Vec<D> {
 pub(crate) struct G {
     fields: Vec<u8>,
     nodes: usize,
+    /// The module of the nodes that follow.
+    module: &'static str,
 }
 
 /// An attribute.
@@ -143,9 +145,18 @@ impl G {
             };
             node.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
         }
+        if !self.module.is_empty() {
+            let scopes = format!("['', '{}', 'linear']", self.module);
+            node.extend(bytes(9, &[bytes(1, b"pkg.torch.onnx.name_scopes"), bytes(2, scopes.as_bytes())].concat()));
+        }
         self.fields.extend(bytes(1, &node));
         self.nodes += 1;
         self
+    }
+
+    /// The nodes that follow are of this module, as `torch.export` writes it.
+    pub(crate) fn within(self, module: &'static str) -> Self {
+        Self { module, ..self }
     }
 
     /// What `torch.export` says of the graph's tensors.
