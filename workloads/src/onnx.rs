@@ -9,8 +9,11 @@
 //! ReLU and ReLU6 run in place where nobody else reads their input, as torchvision has them. The
 //! loss is the cross-entropy of the output, or of all outputs side by side.
 //!
-//! Not here: sub-graphs (`If`, `Loop`), local functions, quantised and sparse tensors.
+//! Of an `If` the branch that its condition chooses stands in its place, where that is known before the samples are.
+//!
+//! Not here: other sub-graphs (`Loop`), local functions, quantised and sparse tensors.
 
+mod branches;
 mod composed;
 mod constant;
 mod evaluate;
@@ -38,6 +41,7 @@ use prost::bytes::Bytes;
 
 use crate::{Network, WorkloadError};
 
+use branches::Branch;
 use constant::{Constant, Holder, KEPT, Kind, Number, Origin};
 use graph::{Graph, OnnxNode};
 use importer::Importer;
@@ -86,13 +90,20 @@ fn decode(name: &str, bytes: Bytes, reading: &Reading) -> Result<Network> {
     let model = proto::ModelProto::decode(bytes).map_err(|error| {
         Fault::new(format!("not a whole ONNX model: {error}; expected a file that ONNX tools load"))
     })?;
+    branches::choose(model, |model, assumed| import(name, model, assumed, reading))
+}
+
+/// The network of `model`, of which `assumed` is known already.
+fn import(name: &str, model: ModelProto, assumed: &[String], reading: &Reading) -> Result<Network> {
     let mut graph = Graph::new(model)?;
+    graph.assumed = assumed.to_vec();
     graph.check()?;
     graph.choose(&reading.outputs)?;
     refold::refold(&mut graph);
     graph.arrange()?;
     let error = match walk(name, &graph, reading, false) {
         Ok(network) => return Ok(network),
+        Err(error @ Fault(_, Some(_))) => return Err(error),
         Err(error) => error,
     };
     // A batch that is baked into constants and sizes.
@@ -114,23 +125,23 @@ fn walk(name: &str, graph: &Graph, reading: &Reading, fixed: bool) -> Result<Net
 /// What a part of the import gives.
 type Result<T, E = Fault> = std::result::Result<T, E>;
 
-/// What is wrong, before the file and the node are known.
+/// What is wrong, before the file and the node are known; or the branch that is to stand where it was met.
 #[derive(Debug)]
-struct Fault(String);
+struct Fault(String, Option<Box<Branch>>);
 
 impl Fault {
     fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self(message.into(), None)
     }
 
     /// An operator that cannot take what it was given.
     fn mismatch(got: impl Display, expected: impl Display) -> Self {
-        Self(format!("cannot take {got}; expected {expected}"))
+        Self::new(format!("cannot take {got}; expected {expected}"))
     }
 
     /// The fault at `node`.
     fn at(self, node: &graph::OnnxNode) -> Self {
-        Self(format!("node '{}' ({}): {}", node.name, node.operator, self.0))
+        Self(format!("node '{}' ({}): {}", node.name, node.operator, self.0), self.1)
     }
 
     fn of(self, file: &str) -> WorkloadError {
@@ -143,7 +154,7 @@ impl From<WorkloadError> for Fault {
         match error {
             // The node is named by whoever catches the fault.
             WorkloadError::Shape { got, expected, .. } => Self::mismatch(got, expected),
-            other => Self(other.to_string()),
+            other => Self::new(other.to_string()),
         }
     }
 }

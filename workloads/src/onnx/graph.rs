@@ -7,7 +7,9 @@ use haversack_devices::text::hint;
 
 use super::constant::{dims_of, numbers_of};
 use super::roles::{Signature, is_weight};
-use super::{AttributeProto, Fault, GraphProto, Kind, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto};
+use super::{
+    AttributeProto, Fault, GraphProto, Kind, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto, branches,
+};
 
 /// The newest version of the standard operators (ONNX 1.23).
 const NEWEST: i64 = 28;
@@ -24,6 +26,12 @@ pub(super) struct OnnxNode {
 }
 
 impl OnnxNode {
+    /// What it reads, and what its branches read.
+    fn reads(&self) -> impl Iterator<Item = &str> {
+        let bodies = self.attributes.iter().filter_map(|own| own.g.as_ref());
+        self.inputs.iter().map(String::as_str).chain(bodies.flat_map(branches::reads))
+    }
+
     /// The name of input `index`, if it is given.
     pub(super) fn input(&self, index: usize) -> Option<&str> {
         self.inputs.get(index).map(String::as_str).filter(|name| !name.is_empty())
@@ -89,6 +97,8 @@ pub(super) struct Graph {
     pub(super) outputs: Vec<String>,
     /// The version of the standard operators.
     pub(super) opset: i64,
+    /// What had to be assumed so far.
+    pub(super) assumed: Vec<String>,
 }
 
 impl Graph {
@@ -112,7 +122,16 @@ impl Graph {
         let outputs: Vec<String> = graph.output.into_iter().map(|output| output.name).collect();
         ensure!(!outputs.is_empty(), Fault::new("the graph has no output; expected the scores to train"));
         let nodes = graph.node.into_iter().enumerate().map(|(place, node)| named(place, node)).collect();
-        let mut graph = Self { nodes, initialisers, lifted: HashSet::new(), signature, inputs, outputs, opset };
+        let mut graph = Self {
+            nodes,
+            initialisers,
+            lifted: HashSet::new(),
+            signature,
+            inputs,
+            outputs,
+            opset,
+            assumed: Vec::new(),
+        };
         graph.lift();
         Ok(graph)
     }
@@ -178,12 +197,11 @@ impl Graph {
         producers
     }
 
-    /// How many nodes read each tensor; being an output counts as one reader more.
+    /// How many nodes read each tensor, those of branches, too; being an output counts as one reader more.
     pub(super) fn readers(&self) -> HashMap<&str, usize> {
         let mut readers = HashMap::new();
-        let inputs = self.nodes.iter().flat_map(|node| &node.inputs);
-        for name in inputs.chain(&self.outputs) {
-            *readers.entry(name.as_str()).or_insert(0) += 1;
+        for name in self.nodes.iter().flat_map(OnnxNode::reads).chain(self.outputs.iter().map(String::as_str)) {
+            *readers.entry(name).or_insert(0) += 1;
         }
         readers
     }
@@ -228,7 +246,7 @@ impl Graph {
             let parents: Vec<BTreeSet<usize>> = self
                 .nodes
                 .iter()
-                .map(|node| node.inputs.iter().filter_map(|name| producers.get(name.as_str()).copied()).collect())
+                .map(|node| node.reads().filter_map(|name| producers.get(name).copied()).collect())
                 .collect();
             let sorted = self.sort(&parents)?;
             let mut needed: HashSet<usize> = HashSet::new();

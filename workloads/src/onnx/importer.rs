@@ -79,7 +79,7 @@ impl<'a> Importer<'a> {
             graph,
             readers: graph.readers(),
             network: Network::new(name),
-            notes: samples.notes.into_iter().chain(parts.notes).collect(),
+            notes: graph.assumed.iter().cloned().chain(samples.notes).chain(parts.notes).collect(),
             missing: parts.missing,
             batch: samples.batch,
             fixed,

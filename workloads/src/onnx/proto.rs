@@ -1,7 +1,7 @@
 //! The messages of an ONNX file, as far as they are read (onnx.proto of ONNX 1.17, IR version 10).
 //!
 //! Declared by hand so that no compiler of protocol buffers is needed. Fields that are left out,
-//! sub-graphs and local functions among them, are skipped by the decoder.
+//! local functions among them, are skipped by the decoder.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -82,6 +82,8 @@ pub(super) struct AttributeProto {
     pub(super) s: Option<Bytes>,
     #[prost(message, optional, tag = "5")]
     pub(super) t: Option<TensorProto>,
+    #[prost(message, optional, tag = "6")]
+    pub(super) g: Option<GraphProto>,
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub(super) floats: Vec<f32>,
     #[prost(int64, repeated, packed = "false", tag = "8")]

@@ -89,7 +89,7 @@ fn is_batch(axis: usize, dims: &[Dimension], batch: &Batch<'_>) -> bool {
             is_named(dim) || axis == 0 && dim.dim_value.is_none() && !dims.iter().any(is_named)
         }
         Batch::Sized(size) => axis == 0 && dim.dim_value == i64::try_from(*size).ok(),
-        Batch::Open => axis == 0 && dim.dim_value.is_none(),
+        Batch::Open => dims.iter().position(|dim| dim.dim_value.is_none()) == Some(axis),
     }
 }
 

@@ -69,8 +69,11 @@ fn an_unsupported_operator_is_named_with_its_family_and_what_to_do() {
     let alone = image().node("Det", &["input"], &["scores"], &[]);
     says(&fault(&alone), &["the operator 'Det' is not supported", "to go on, write it in the network"]);
     // The bodies of control flow are not read, however deep.
-    let control = image().node("If", &["input"], &["scores"], &[("then_branch", A::Graph)]);
-    says(&fault(&control), &["the operator 'If' is not supported; no control flow are; to go on, export by tracing"]);
+    let control = image().node("Loop", &["input"], &["scores"], &[("body", A::Graph)]);
+    says(
+        &fault(&control),
+        &["the operator 'Loop' is not supported; of control flow these are: If; to go on, export by"],
+    );
 }
 
 #[test]

@@ -130,6 +130,33 @@ fn every_input_has_the_batch_first_whatever_it_is_called() {
 }
 
 #[test]
+fn the_branch_that_is_known_to_be_taken_stands_in_place_of_its_node() {
+    let wide = G::default().values("v", &[8, 6], &drawn(48)).node("MatMul", &["h", "v"], &["of"], &[]).output("of");
+    let narrow = G::default().values("u", &[8, 3], &drawn(24)).node("MatMul", &["h", "u"], &["of"], &[]).output("of");
+    let graph = |of: &str| {
+        G::default()
+            .input("x", FLOAT, &batched(&[8]))
+            .input("rate", INT64, &[])
+            .values("w", &[8, 8], &drawn(64))
+            .ints("eight", &[8])
+            .ints("one", &[1])
+            .node("MatMul", &["x", "w"], &["h"], &[])
+            .node("Shape", &["h"], &["shape"], &[])
+            .node("Gather", &["shape", "one"], &["size"], &[])
+            .node("Equal", &["size", "eight"], &["is_eight"], &[])
+            .node("Not", &["is_eight"], &["is_other"], &[])
+            .node("Equal", &["rate", "eight"], &["is_known"], &[])
+            .node("If", &[of], &["scores"], &[("then_branch", A::Body(&wide)), ("else_branch", A::Body(&narrow))])
+            .output("scores")
+    };
+    let found = |of| count(&import(&graph(of)), 2).trainable_parameters;
+    assert_eq!((found("is_eight"), found("is_other")), (64 + 48, 64 + 24));
+    let network = import(&graph("is_known"));
+    assert_eq!(count(&network, 2).trainable_parameters, 64 + 48);
+    assert!(network.notes().iter().any(|note| note.contains("hangs on the samples: it is taken as true")));
+}
+
+#[test]
 fn patterns_choose_what_is_trained() {
     let graph = rows(|graph| graph.node("Relu", &["h"], &["y"], &[]));
     let trained = |trainable: &[&str], frozen: &[&str]| {

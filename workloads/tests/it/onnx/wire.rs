@@ -60,6 +60,7 @@ pub(crate) enum A<'a> {
     Text(&'a str),
     Floats(&'a [i64], &'a [f32]),
     Graph,
+    Body(&'a G),
 }
 
 impl G {
@@ -142,6 +143,7 @@ impl G {
                     bytes(5, &[sizes, number(2, FLOAT), bytes(9, &raw)].concat())
                 }
                 A::Graph => bytes(6, &[]),
+                A::Body(body) => bytes(6, &body.fields),
             };
             node.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
         }
