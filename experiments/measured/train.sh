@@ -10,7 +10,7 @@ set -eu
 out=${OUT:-learned}
 if [ $# -eq 0 ]; then
     set -- daf/table1 daf/figure8 daf/figure9 daf/figure10 daf/figure11 mandheling/table8 mandheling/figure8b \
-        fedhybrid/table3 fedhybrid/table4 fedhybrid/figure1 fedhybrid/figure3 fedhybrid/figure17 comparison/federation
+        fedhybrid/table3 fedhybrid/table4 fedhybrid/figure1 fedhybrid/figure3 fedhybrid/figure17 fedhybrid/readings comparison/federation
 fi
 # shellcheck disable=SC2086
 ${HAVERSACK:-cargo run --release --quiet --} reproduce "$@" ${FLAGS:---learn --full} --resume --out "$out"

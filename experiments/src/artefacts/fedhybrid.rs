@@ -54,4 +54,5 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("figure16", federations::run),
     ("figure17", federations::run),
     ("figure20b", figure20::plans),
+    ("readings", table3::table),
 ];

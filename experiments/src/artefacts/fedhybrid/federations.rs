@@ -28,11 +28,11 @@ const PHONES: &str = "phones";
 /// The system of the phones: of the testbed, and of phones as they are sold, which a federation asks for among its parts.
 const TESTBED: &str = "testbed";
 pub(super) const AS_SOLD: &str = "as-sold";
-/// How often each is held.
-const SEEDS: &str = "federation-seeds";
+/// How often each is held: those of tables and figures, and those under each reading.
+const SEEDS: [&str; 2] = ["federation-seeds", "readings-seeds"];
 
 /// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
-/// reading: `openimg-mobilenetv2`.
+/// reading: `openimg-mobilenetv2`; what else a data set comes with follows it, `20news+step-bert`.
 pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
     let system = if parts.contains(&AS_SOLD) { AS_SOLD } else { TESTBED };
     let others = parts.iter().copied().filter(|part| *part != AS_SOLD);
@@ -42,7 +42,7 @@ pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<
 /// What is trained of a task, and on which phones.
 fn of_task(context: &Context<'_>, task: &str) -> Result<String> {
     let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
-    joined(context, [PHONES, set, network])
+    joined(context, std::iter::once(PHONES).chain(set.split('+')).chain([network]))
 }
 
 fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -> Result<String> {
@@ -52,7 +52,8 @@ fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -
 
 /// The seeds that federations are held with.
 pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
-    let number = context.reading_number(SEEDS)? as u64;
+    let declared = SEEDS.iter().find_map(|id| context.reading_number(id).ok());
+    let number = declared.context("no reading says with how many seeds a federation is held")? as u64;
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
