@@ -151,22 +151,22 @@ impl Plan {
         self.resolved.phone.is_none() && taken > self.left()
     }
 
-    /// Simulates the run within the device's own memory. What counts is what is allocated: cached segments are given back
-    /// when memory is short. A run that needs more has the device's memory as its budget, which the policy may keep to.
+    /// Simulates the run within the device's own memory: one that holds more has that as its budget, which the policy may
+    /// keep to. In more memory an allocator's gaps may be worse: where a smaller budget works alone, the run keeps to that.
     ///
     /// # Errors
     /// [`RunError`], as the executor has it; one that says that memory is short where no plan fits the device.
-    pub fn run_within_device(&self) -> Result<Record, RunError> {
-        self.within_device(|job| simulate(self.machine(), job, self.policy()?.as_mut()))
+    pub fn run_within_device(&self, cache: &Cache) -> Result<Record, RunError> {
+        self.within_device(cache, |job| simulate(self.machine(), job, self.policy()?.as_mut()))
     }
 
     /// The same with what the policy did, as a plan by which it can be done again.
     ///
     /// # Errors
     /// As [`Plan::run_within_device`], and a policy whose answers no plan can say.
-    pub fn run_recorded(&self) -> Result<(Record, policies::Plan), RunError> {
+    pub fn run_recorded(&self, cache: &Cache) -> Result<(Record, policies::Plan), RunError> {
         let mut recorded = None;
-        let record = self.within_device(|job| {
+        let record = self.within_device(cache, |job| {
             let mut policy = self.policy()?;
             let mut recorder = Recorder::new(policy.as_mut());
             let record = simulate(self.machine(), job, &mut recorder)?;
@@ -180,14 +180,30 @@ impl Plan {
         Ok((record, plan))
     }
 
-    fn within_device(&self, mut run: impl FnMut(&Job<'_>) -> Result<Record, RunError>) -> Result<Record, RunError> {
+    fn within_device(
+        &self,
+        cache: &Cache,
+        mut run: impl FnMut(&Job<'_>) -> Result<Record, RunError>,
+    ) -> Result<Record, RunError> {
         let mut job = self.job();
-        let record = run(&job)?;
-        let Some(memory) = self.device_memory().filter(|memory| record.peak_memory > *memory) else {
-            return Ok(record);
+        let mut ran = run(&job);
+        let holds_more = |memory: &Bytes| ran.as_ref().is_ok_and(|record| record.reserved > *memory);
+        if let Some(memory) = self.device_memory().filter(holds_more) {
+            job.budgets.bound(memory);
+            ran = run(&job);
+        }
+        let is_constant = job.budgets.walls.is_empty() && job.budgets.traced.is_empty();
+        let budget = job.budgets.memory.filter(|_| is_constant);
+        let (Some(budget), Some(_)) = (budget, ran.as_ref().err().filter(|error| error.is_infeasible())) else {
+            return ran;
         };
-        job.budgets.bound(memory);
-        run(&job)
+        match self.least_budget(cache) {
+            Ok(LeastBudget::Memory(least)) if least < budget => {
+                job.budgets.memory = Some(least);
+                run(&job)
+            }
+            _ => ran,
+        }
     }
 
     /// The same run on another machine.

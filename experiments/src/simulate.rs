@@ -132,14 +132,12 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     }
     plan.observe = Observe { timeline, phone: true, peak: asked.explain, operators: true, stored: false };
     let mut recorded = None;
-    // What is needed is asked without the limit of the device.
     let record = match &asked.plan {
-        Some(file) => plan.run_recorded().map(|(record, plan)| {
+        Some(file) => plan.run_recorded(cache).map(|(record, plan)| {
             recorded = Some((file, plan));
             record
         }),
-        None if asked.least_memory => plan.run(),
-        None => plan.run_within_device(),
+        None => plan.run_within_device(cache),
     };
     let record = match record {
         Ok(record) => record,

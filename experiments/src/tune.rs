@@ -82,7 +82,7 @@ pub(crate) fn tuned(entry: &Entry, scenario: &Scenario, most: u64, cache: &Cache
     }
     let results = |set, fits: bool| {
         let plan = Plan::new(&under(set), cache).ok().filter(|_| fits)?;
-        Some(Results::new(&plan, &plan.run_within_device().ok()?))
+        Some(Results::new(&plan, &plan.run_within_device(cache).ok()?))
     };
     let (shipped, tuned) = (results(&scenario.set, shipped.is_some()), results(&set, best.is_some()));
     Ok(Tuned { shipped, tuned, set, tries: search.tries })
@@ -103,7 +103,7 @@ impl Search {
         }
         self.tries += 1;
         let plan = Plan::new(scenario, cache).ok()?;
-        let record = plan.run_within_device().ok()?;
+        let record = plan.run_within_device(cache).ok()?;
         let losses = record.fidelity.losses();
         let gives_up_more = |most: [u64; 4]| losses.iter().zip(most).any(|(loss, most)| *loss > most);
         (!self.losses.is_some_and(gives_up_more)).then_some((record.iteration, losses))

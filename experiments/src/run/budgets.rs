@@ -105,16 +105,8 @@ fn original(resolved: &Resolved) -> Scenario {
 }
 
 /// The keys that do not decide the least budget.
-const INDIFFERENT: [Key; 8] = [
-    Key::MemoryBudget,
-    Key::BudgetWalls,
-    Key::TimeBudget,
-    Key::Trace,
-    Key::TraceFrom,
-    Key::TraceWindow,
-    Key::Iterations,
-    Key::Seed,
-];
+const INDIFFERENT: [Key; 6] =
+    [Key::MemoryBudget, Key::BudgetWalls, Key::Trace, Key::TraceFrom, Key::TraceWindow, Key::Seed];
 
 /// The least budget that works, of the kind that is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,14 +178,15 @@ impl Plan {
 
     /// The least activation budget that works where memory is not bounded.
     fn least_activations(&self) -> Result<Bytes, RunError> {
-        let mut job = Job { iterations: 1, observe: Observe::default(), ..self.job_without_walls() };
+        let mut job = Job { observe: Observe::default(), ..self.job_without_walls() };
         job.budgets.memory = None;
-        let mut attempt = |activations: Option<Bytes>| {
-            job.budgets.activations = activations;
-            simulate(self.machine(), &job, self.policy()?.as_mut())
+        let iterations = job.iterations;
+        let mut attempt = |activations: Option<Bytes>, iterations: u32| {
+            (job.budgets.activations, job.iterations) = (activations, iterations);
+            simulate(self.machine(), &job, self.policy()?.as_mut()).map(drop)
         };
-        attempt(None)?;
+        attempt(None, 1)?;
         let whole = self.saved_bytes().max(Bytes(1));
-        least_that_works(whole, |budget| attempt(Some(budget)).map(drop))
+        least_that_works(whole, iterations, |budget, iterations| attempt(Some(budget), iterations))
     }
 }

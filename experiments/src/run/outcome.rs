@@ -54,7 +54,7 @@ pub struct Outcome {
 impl Outcome {
     /// Runs `plan`; whatever goes wrong is in the outcome.
     pub fn of(plan: &Plan, cache: &Cache) -> Self {
-        let record = match plan.run_within_device() {
+        let record = match plan.run_within_device(cache) {
             Ok(record) => record,
             Err(error) if error.is_infeasible() => return Self::infeasible(&plan.explain_failure(error, cache)),
             Err(error) => {

@@ -198,6 +198,31 @@ fn the_least_budget_that_is_named_works() {
 }
 
 #[test]
+fn the_least_budget_works_as_printed_and_so_does_any_more_but_not_a_hundredth_less() {
+    let mut draw = 1_u64;
+    let mut next = |list: &[&str]| {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list[(draw >> 33) as usize % list.len()].to_owned()
+    };
+    for _ in 0..12 {
+        let device = next(&["rtx-3090", "jetson-agx-orin", "galaxy-s10", "meizu-16t"]);
+        let model = next(&["lenet5", "squeezenet1-1", "bert-small-s64"]);
+        let policy = next(&["sage", "dgc", "dtr", "sgc", "daf", "melon", "capuchin"]);
+        let batch = next(&["8", "32"]);
+        let line =
+            format!("simulate --device {device} --model {model} --policy {policy} --batch {batch} --format json");
+        let least = json(&call(&format!("{line} --least-memory")))["least_memory_bytes"].as_u64().unwrap();
+        let within = |bytes: u64| call(&format!("{line} --memory-budget {bytes}B"));
+        for budget in [least, least.next_multiple_of(1000), least / 20 * 21, least / 10 * 12] {
+            let found = within(budget);
+            assert!(found.status.success(), "{line}, {least}: {budget}: {}", stderr(&found));
+            assert!(json(&found)["reserved_bytes"].as_u64().unwrap() <= budget, "{line}: {budget}");
+        }
+        assert_eq!(within(least - least.div_ceil(100)).status.code(), Some(3), "{line}: {least}");
+    }
+}
+
+#[test]
 fn a_time_budget_that_is_missed_is_a_failure_with_its_numbers() {
     let missed = call(&format!("{PHONE} sage --time-budget 1ms --format json"));
     let message = refusal(&missed, 3);
@@ -241,7 +266,15 @@ fn no_plan_fits_a_network_that_is_larger_than_the_device() {
     // A policy that makes do with less has the device's memory as its budget.
     let found = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 256 --policy sage --format json"));
     assert!(found["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes <= 8 << 30), "{found}");
-    // What is needed is asked without the device's limit.
+    // A caching allocator that holds more than the device has gives cached segments back.
+    let cached = "simulate --device rtx-3090 --model squeezenet1-1 --batch 1280 --policy sgc --format json";
+    let found = json(&call(cached));
+    assert!(found["reserved_bytes"].as_u64().is_some_and(|bytes| bytes <= 24 << 30), "{found}");
+    // What is needed is asked within the device's limit.
+    let beyond = "simulate --device rtx-3090 --model vgg16 --batch 4096 --policy original";
+    let message = refusal(&call(beyond), 3);
+    assert!(message.contains("the least memory that works is"), "{message}");
+    assert_eq!(refusal(&call(&format!("{beyond} --least-memory")), 3), message);
     let needed = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 8 --least-memory --format json"));
     assert!(needed["least_memory_bytes"].as_u64().is_some());
 }

@@ -153,8 +153,8 @@ pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> 
 
 /// The smallest feasible memory budget of `job`, whatever its own budget, to a thousandth, rounded up.
 ///
-/// `policy` makes a fresh policy for every try. Feasibility is taken to be monotone in the budget,
-/// which greedy policies may violate within the resolution; the answer itself was run and works.
+/// `policy` makes a fresh policy for every try. The answer itself was run, with all iterations, and works; a hundredth less
+/// was run, too, and does not. In between more memory is taken to be no worse, which gaps in an allocator's memory break.
 ///
 /// # Errors
 /// What a run without a budget yields.
@@ -163,31 +163,58 @@ pub fn least_memory(
     job: &Job<'_>,
     policy: impl Fn() -> Result<Box<dyn Policy>, PolicyError>,
 ) -> Result<Bytes> {
-    let mut job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
+    let mut job = Job { observe: Observe::default(), ..job.clone() };
     job.budgets.walls.clear();
     job.budgets.traced.clear();
-    let mut attempt = |memory: Option<Bytes>| {
-        job.budgets.memory = memory;
+    let iterations = job.iterations;
+    let mut attempt = |memory: Option<Bytes>, iterations: u32| {
+        (job.budgets.memory, job.iterations) = (memory, iterations);
         simulate(machine, &job, policy()?.as_mut())
     };
-    let works = attempt(None)?.reserved;
-    least_that_works(works, |budget| attempt(Some(budget)).map(drop))
+    let start = attempt(None, 1)?.reserved;
+    least_that_works(start, iterations, |budget, iterations| attempt(Some(budget), iterations).map(drop))
 }
 
-/// The least budget with which `attempt` works, to a thousandth, rounded up; `works` is one that does.
+/// The least budget with which `attempt` works for all `iterations`, to a thousandth, rounded up, though a hundredth less
+/// does not; `start` is about the most that is held without one.
 ///
 /// # Errors
-/// What `attempt` fails with for another reason than its budget.
-pub fn least_that_works(works: Bytes, mut attempt: impl FnMut(Bytes) -> Result) -> Result<Bytes> {
-    // Half of what works, again and again, until something does not.
-    let (mut fails, mut works) = (0, works.0);
-    while works > fails + 1 && (works - fails) as f64 > RESOLUTION * works as f64 {
-        let middle = fails + (works - fails) / 2;
-        match attempt(Bytes(middle)) {
-            Ok(()) => works = middle,
-            Err(error) if error.is_infeasible() => fails = middle,
-            Err(error) => return Err(error),
+/// What `attempt` fails with for another reason than its budget, or with budgets far above `start`.
+pub fn least_that_works(start: Bytes, iterations: u32, mut attempt: impl FnMut(Bytes, u32) -> Result) -> Result<Bytes> {
+    let mut fault = |budget, iterations| match attempt(Bytes(budget), iterations) {
+        Err(error) if error.is_infeasible() => Ok(Some(error)),
+        other => other.map(|()| None),
+    };
+    // One iteration decides nearly always. Where it does not, since each begins in the gaps that the one before has left in an
+    // allocator's memory, all are run from there on.
+    let (mut fails, mut least, mut few) = (0, start.0, 1);
+    // What has worked for all iterations.
+    let mut known = None;
+    loop {
+        // Half of what works, again and again, until something does not.
+        while least > fails + 1 && (least - fails) as f64 > RESOLUTION * least as f64 {
+            let middle = fails + (least - fails) / 2;
+            if fault(middle, few)?.is_some() {
+                fails = middle;
+            } else {
+                least = middle;
+                known = (few == iterations).then_some(middle);
+            }
         }
+        if known == Some(least) {
+            // In more memory gaps may be worse, so that what the search has passed over works.
+            let less = least - least.div_ceil(100);
+            if least == 0 || fault(less, iterations)?.is_some() {
+                return Ok(Bytes(least));
+            }
+            (fails, least, known) = (less, less, Some(less));
+            continue;
+        }
+        let mut more = least.div_ceil(64);
+        while let Some(error) = fault(least, iterations)? {
+            ensure!(more < start.0.saturating_mul(64), error);
+            (fails, least, more) = (least, least.saturating_add(more), more * 2);
+        }
+        (known, few) = (Some(least), iterations);
     }
-    Ok(Bytes(works))
 }

@@ -79,7 +79,7 @@ fn duels(context: &Context<'_>, case: Case) -> Result<Vec<Duel>> {
     };
     let run = |scenario: &Scenario| -> Result<Option<Results>> {
         let plan = context.plan(scenario)?;
-        Ok(plan.run_within_device().ok().map(|record| Results::new(&plan, &record)))
+        Ok(plan.run_within_device(context.cache).ok().map(|record| Results::new(&plan, &record)))
     };
     let mincut = |class: FidelityClass, least: u64| {
         let bits = [1, 2, 4, 8, 16].into_iter().find(|&bits| bits >= least).unwrap_or(16).to_string();

@@ -135,7 +135,13 @@ impl Tensors<'_> {
         let Some(arena) = &mut self.arena else {
             return Ok((Some(self.allocator.allocate(bytes)?), Effects::default()));
         };
-        let effects = arena.insert(tensor, bytes).map_err(|error| match error {
+        // It grows in what the allocator leaves of the memory budget, and keeps what it has.
+        let left = self.limits.memory.unwrap_or(Bytes::MAX).saturating_sub(self.allocator.reserved());
+        let own = arena.budget();
+        let _nothing_is_given_back = arena.set_budget(own.min(left.max(arena.reserved())));
+        let inserted = arena.insert(tensor, bytes);
+        let _nor_here = arena.set_budget(own);
+        let effects = inserted.map_err(|error| match error {
             PageError::Full { missing, .. } => NoPlace::Short(missing),
             other => NoPlace::Refused(other),
         })?;

@@ -6,7 +6,8 @@ use haversack_devices::{load, load_stack};
 use haversack_policies::{Policy, PolicyError, registry};
 use haversack_testing::eager_on_cuda as eager;
 use haversack_training::{
-    Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, least_memory, simulate,
+    AllocatorKind, Budgets, Job, Machine, Observe, Record, RunError, Span, SpanKind, Trains, Wall, least_memory,
+    simulate,
 };
 use haversack_workloads::{Phase, TrainingGraph};
 
@@ -139,6 +140,25 @@ fn the_least_memory_of_daf_is_found_and_below_that_of_the_original() {
     assert!(daf < original, "{daf} {original}");
     let record = simulate(&machine, &under(&graph, 8, memory(daf)), build(&FINE).as_mut()).unwrap();
     assert!(record.reserved <= daf);
+}
+
+#[test]
+fn an_arena_grows_in_what_a_caching_allocator_leaves() {
+    let machine = jetson();
+    for (model, batch) in [("lenet5", 8), ("resnet18-cifar", 32), ("mobilenetv2", 8)] {
+        let graph = eager(model);
+        let job = |budgets| Job { allocator: AllocatorKind::Caching, iterations: 2, ..under(&graph, batch, budgets) };
+        let free = simulate(&machine, &job(Budgets::default()), registry::build("original", &[]).unwrap().as_mut());
+        let free = free.unwrap().reserved;
+        let mut ran = 0;
+        for percent in (40..=110).step_by(5) {
+            let budget = share(free, percent);
+            let Ok(record) = simulate(&machine, &job(memory(budget)), build(&[]).as_mut()) else { continue };
+            assert!(record.reserved <= budget, "{model} {percent} %: {} of {budget}", record.reserved);
+            ran += 1;
+        }
+        assert!(ran > 1, "{model}: {ran}");
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
 use haversack_policies::{Holding, MemoryView, Policy, PolicyError, Relief, Schedule, Setting, Want};
 use haversack_testing::{eager, lowered};
-use haversack_training::{AllocatorKind, Budgets, Job, Record, RunError, SpanKind, Wall, least_memory, simulate};
+use haversack_training::{
+    AllocatorKind, Budgets, Job, Record, RunError, SpanKind, Wall, least_memory, least_that_works, simulate,
+};
 use haversack_workloads::lowering::Variant;
 use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
@@ -344,6 +346,48 @@ fn the_least_memory_works_and_a_little_less_does_not() {
             }
         }
     }
+}
+
+#[test]
+fn the_least_memory_works_for_all_iterations_whatever_gaps_they_leave_and_a_hundredth_less_does_not() {
+    for (graph, batch) in [(eager("squeezenet1-1"), 8), (eager("bert-small-s64"), 32)] {
+        for id in ["original", "sgc", "dgc", "sage", "dtr"] {
+            for iterations in [1, 2, 7] {
+                let job = Job { allocator: AllocatorKind::Caching, iterations, ..Job::plain(&graph, batch) };
+                let tried = |memory: Bytes| {
+                    let budgets = Budgets { memory: Some(memory), ..Budgets::default() };
+                    run(&Job { budgets, ..job.clone() }, id)
+                };
+                let least = least_memory(&machine(), &job, || registry::build(id, &[])).unwrap();
+                let place = format!("{} {id}, {iterations} iterations: {least}", graph.name);
+                assert!(tried(least).is_ok_and(|record| record.reserved <= least), "{place} does not work");
+                let less = Bytes(least.0 - least.0.div_ceil(100));
+                assert!(tried(less).is_err(), "{place}: {less} works too");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_budget_is_searched_below_and_above_where_the_search_begins_in_few_tries() {
+    // What works in one iteration, and in all.
+    let works = |budget: u64, iterations: u32| match iterations {
+        1 => budget >= 700,
+        _ => budget >= 1250,
+    };
+    let found = |start: u64, iterations: u32| {
+        let mut tries = 0;
+        let least = least_that_works(Bytes(start), iterations, |budget, iterations| {
+            tries += 1;
+            let short = RunError::OutOfMemory { node: String::new(), shortfall: Bytes(1), budget };
+            if works(budget.0, iterations) { Ok(()) } else { Err(short) }
+        });
+        (least.map(|least| least.0).ok(), tries)
+    };
+    assert_eq!(found(1000, 1), (Some(700), 11));
+    let (above, tries) = found(1000, 9);
+    assert!(above.is_some_and(|above| (1250..=1251).contains(&above)) && tries < 40, "{above:?} {tries}");
+    assert_eq!(found(3, 9).0, None, "a hundred times as much does not work either");
 }
 
 #[test]
