@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, note};
+use crate::output::{Format, Plot, check_apart, note};
 use crate::quantities::{self, Unit};
 use crate::run::{Outcome, Results, Status};
 use crate::scenario::{BudgetReference, Cell, Fault, ScenarioFlags, size_text, workload};
@@ -75,6 +75,7 @@ struct Advice {
 /// A scenario that is wrong for every policy, or that names one; [`CommandError::NoPlan`] if none fits.
 pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
     let scenario = options.scenario.over(options.file.as_deref())?;
+    check_apart([("--plot", options.plot.as_ref().map(Plot::path))], scenario.names(options.file.as_deref()))?;
     for (key, is_given) in
         [(Key::Policy, scenario.origins.contains_key(&Key::Policy)), (Key::Set, !scenario.set.is_empty())]
     {

@@ -3,17 +3,19 @@
 //! `haversack completions` and `haversack man`: what a shell completes, and the manual's pages, from the command line itself.
 
 use std::error::Error as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Error, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use haversack_devices::ensure;
 use haversack_devices::text::nearest;
 use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
-use crate::output::{note, print};
+use crate::output::{check_apart, note, print};
 use crate::{
     CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
     reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
@@ -91,9 +93,9 @@ pub fn parse() -> Arguments {
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if let Command::Reproduce(_) | Command::Sweep(_) | Command::Train(_) | Command::Federate(_) = &arguments.command {
-        interrupt::watch().map_err(CommandError::failed)?;
-    }
+    use Command::{Federate, Reproduce, Sweep, Train};
+    let long = matches!(arguments.command, Reproduce(_) | Sweep(_) | Train(_) | Federate(_));
+    interrupt::watch(long).map_err(CommandError::failed)?;
     match &arguments.command {
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS, &left_out()?),
         Command::Simulate(options) => simulate::run(options),
@@ -124,6 +126,7 @@ fn left_out() -> Result<crate::papers::left_out::Errors> {
 
 /// The shards say what they are of.
 fn merge(options: &work::MergeOptions) -> Result<()> {
+    check_apart([("--out", Some(options.out.as_path()))], &options.shards)?;
     match options.shards.first().and_then(|folder| work::command_of(folder)).as_deref() {
         Some("reproduce") => reproduce::merge(options, &ARTEFACTS, &left_out()?),
         Some("federate") => federate::merge(options),
@@ -263,16 +266,26 @@ pub fn man(options: &ManOptions, program: clap::Command) -> Result<()> {
         return print(&String::from_utf8_lossy(&page));
     };
     create_folder(folder)?;
-    let pages = write_pages(&program, folder)?;
-    note(&format!("{pages} pages in {}", folder.display()));
+    let mut pages = Vec::new();
+    render_all(&program, folder, &mut pages)?;
+    for (path, _) in &pages {
+        let is_ours = || fs::read(path).is_ok_and(|page| page.starts_with(MARK.as_bytes()));
+        let taken = format!("{}: is there already and was not written by this command", path.display());
+        ensure!(!path.exists() || is_ours(), CommandError::input(format!("{taken}; expected another folder")));
+    }
+    pages.iter().try_for_each(|(path, page)| write_atomically(path, page))?;
+    note(&format!("{} pages in {}", pages.len(), folder.display()));
     Ok(())
 }
 
-/// Writes the pages of `command` and of those under it; how many they are.
-fn write_pages(command: &clap::Command, folder: &Path) -> Result<usize> {
+/// What a page begins with that lies in a folder.
+const MARK: &str = ".\\\" written by haversack man\n";
+
+/// The pages of `command` and of those under it, and where they go.
+fn render_all(command: &clap::Command, folder: &Path, pages: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
     let (name, page) = render(command.clone())?;
-    write_atomically(&folder.join(name), &page)?;
-    command.get_subcommands().try_fold(1, |pages, below| Ok(pages + write_pages(below, folder)?))
+    pages.push((folder.join(name), [MARK.as_bytes(), &page].concat()));
+    command.get_subcommands().try_for_each(|below| render_all(below, folder, pages))
 }
 
 /// A page's file name and its text.

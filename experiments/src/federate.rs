@@ -106,6 +106,7 @@ impl Job for Federations<'_> {
     const NAME: &'static str = "federation";
     const THINGS: &'static str = "rounds";
     const LOG: &'static str = LOG;
+    const FILES: &'static [&'static str] = FILES;
     const IN_TURN: bool = true;
 
     fn parts(&self) -> Range<u64> {
@@ -154,6 +155,7 @@ impl Job for Federations<'_> {
 
 /// The page of the run.
 const PAGE: &str = "index.html";
+const FILES: &[&str] = &[NAMES[0], NAMES[1], NAMES[2], NAMES[3], LOG, PAGE, "federation*"];
 
 /// Writes the tables, the figure, the page and the record; what came of it, as text.
 fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables, has_learned: bool) -> Result<String> {
@@ -195,7 +197,7 @@ pub(crate) fn merge(options: &MergeOptions) -> Result<()> {
     }
     let tables =
         whole.ok_or_else(|| CommandError::input("there is nothing to merge; expected the folders of all shards"))?;
-    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite, FILES)?;
     let logs: Vec<PathBuf> = parts.iter().map(|part| part.folder.join(LOG)).filter(|log| log.is_file()).collect();
     Log::join(&logs, &folder.path(LOG))?;
     print(&finish(&folder, identity.record(), tables, !logs.is_empty())?)

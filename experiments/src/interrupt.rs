@@ -2,12 +2,14 @@
 //!
 //! Nothing is changed for a program that does not call [`watch`].
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use std::{io, thread};
 
-use signal_hook::consts::SIGINT;
-use signal_hook::flag;
+use haversack_reports::remove_parts;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
 
 /// The exit code of a program that Ctrl-C has ended.
 pub const EXIT_CODE: u8 = 130;
@@ -26,17 +28,34 @@ pub fn forget() {
     }
 }
 
-/// From now on the first Ctrl-C is for [`came`] to see, and the second ends the program at once.
+/// How often it is looked for signals.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// From now on Ctrl-C ends the program and leaves no part of a file; where work is `long`, the first is for [`came`] to see.
 ///
 /// # Errors
-/// An operating system that takes no handler.
-pub fn watch() -> io::Result<()> {
-    if CAME.get().is_none() {
-        let flag = Arc::new(AtomicBool::new(false));
-        flag::register_conditional_shutdown(SIGINT, i32::from(EXIT_CODE), Arc::clone(&flag))?;
-        flag::register(SIGINT, Arc::clone(&flag))?;
-        CAME.get_or_init(|| flag);
+/// An operating system that takes no handler or starts no thread.
+pub fn watch(long: bool) -> io::Result<()> {
+    if CAME.get().is_some() {
+        return Ok(());
     }
+    let came = CAME.get_or_init(Default::default);
+    let [pressed, ended] = [Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false))];
+    flag::register(SIGINT, Arc::clone(&pressed))?;
+    flag::register(SIGTERM, Arc::clone(&ended))?;
+    thread::Builder::new().spawn(move || {
+        loop {
+            thread::sleep(LOOK);
+            if ended.load(Ordering::Relaxed) {
+                remove_parts();
+                let _ = low_level::emulate_default_handler(SIGTERM);
+            }
+            if pressed.swap(false, Ordering::Relaxed) && (came.swap(true, Ordering::Relaxed) || !long) {
+                remove_parts();
+                low_level::exit(i32::from(EXIT_CODE));
+            }
+        }
+    })?;
     Ok(())
 }
 

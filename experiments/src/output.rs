@@ -4,9 +4,10 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use haversack_devices::ensure;
 use haversack_reports::{Figure, write_atomically};
 use serde_json::Value;
 
@@ -75,6 +76,33 @@ pub(crate) fn join(value: &mut Value, more: Value) {
     }
 }
 
+/// Checks that what is written under these flags is not one of the `inputs` that are read, and that no other flag names it.
+///
+/// # Errors
+/// The flag, and the file.
+pub(crate) fn check_apart<'p>(
+    outputs: impl IntoIterator<Item = (&'static str, Option<&'p Path>)>,
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<()> {
+    let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let read: Vec<PathBuf> = inputs.into_iter().map(|path| place(path.as_ref())).collect();
+    let mut written = Vec::new();
+    for (flag, path) in outputs.into_iter().filter_map(|(flag, path)| Some((flag, path?))) {
+        let (at, shown) = (place(path), path.display());
+        ensure!(!read.contains(&at), CommandError::input(format!("{flag}: {shown} is also read; expected another")));
+        let twice =
+            || CommandError::input(format!("{flag}: {shown} is written by another flag, too; expected another"));
+        ensure!(!written.contains(&at) || is_stream(path), twice());
+        written.push(at);
+    }
+    Ok(())
+}
+
+/// Whether `path` is a device or a FIFO, which takes whatever comes.
+fn is_stream(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 /// A file for a figure, in the format that its name ends in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
@@ -97,6 +125,11 @@ impl FromStr for Plot {
 }
 
 impl Plot {
+    /// Where it goes.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Draws `figure` into the file.
     ///
     /// # Errors

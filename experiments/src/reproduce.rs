@@ -95,7 +95,9 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
     let papers: Vec<&str> = chosen.iter().map(|task| task.paper).collect();
     let out = &options.work.out;
     let opened = Folder::open(out, &papers).map_err(CommandError::input)?;
-    let owned = OutputFolder::claim(out, &record::owner(options), options.work.overwrite)?;
+    let files = whole::names(chosen.iter().flat_map(|task| folder::names(task.paper, task.artefact)));
+    let files = [files, vec![KEPT.to_owned()]].concat();
+    let owned = OutputFolder::claim(out, &record::owner(options), options.work.overwrite, &files)?;
     let Holdings { parts, keeps_more } = Holdings::new(sources, &asked, out, &owned.recorded("artefacts"))?;
     // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
     let mut selection = asked;
@@ -133,6 +135,8 @@ impl<'r> Job for Reproducing<'r> {
     const NAME: &'static str = "reproduction";
     const THINGS: &'static str = "artefacts";
     const LOG: &'static str = KEPT;
+    /// Those of artefacts come to them, which are claimed one by one.
+    const FILES: &'static [&'static str] = &[];
 
     fn working(&self) -> Vec<String> {
         let written = self.parts.iter().flat_map(|part| part.names());

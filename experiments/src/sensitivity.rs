@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, note};
+use crate::output::{Format, Plot, check_apart, note};
 use crate::progress::{Amount, Progress};
 use crate::quantities::{self, Unit, percent};
 use crate::scenario::{Holder, ScenarioFlags, World, moved, workload};
@@ -138,6 +138,7 @@ struct Sensitivity {
 /// A scenario that is wrong, or that does not run as it is; files that cannot be written.
 pub fn run(options: &SensitivityOptions) -> Result<()> {
     let scenario = options.scenario.over(options.file.as_deref())?;
+    check_apart([("--plot", options.plot.as_ref().map(Plot::path))], scenario.names(options.file.as_deref()))?;
     let cache = Cache::new();
     let plan = Plan::new(&scenario, &cache)?;
     for sentence in plan.resolved.notes.iter().chain(&doubt(&plan)) {

@@ -13,7 +13,7 @@ use haversack_workloads::TrainingGraph;
 use serde_json::{Map, Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, note, print, print_json, warn};
+use crate::output::{Format, Plot, check_apart, note, print, print_json, warn};
 use crate::quantities::{self, Unit, percent};
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
@@ -97,7 +97,12 @@ struct Simulated {
 /// As [`Plan::new`] and [`simulate`]; a time budget that is missed, after the result is printed.
 pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
-    let plan = Plan::new(&options.scenario.over(options.file.as_deref())?, &cache)?;
+    let (file, asked) = (options.file.as_deref(), &options.asked);
+    let scenario = options.scenario.over(file)?;
+    let [timeline, plan] = [&asked.timeline, &asked.plan].map(Option::as_deref);
+    let plot = asked.plot.as_ref().map(Plot::path);
+    check_apart([("--timeline", timeline), ("--plan", plan), ("--plot", plot)], scenario.names(file))?;
+    let plan = Plan::new(&scenario, &cache)?;
     for sentence in &plan.resolved.notes {
         note(sentence);
     }

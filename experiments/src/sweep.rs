@@ -43,6 +43,7 @@ pub const RESULTS: &str = "results.parquet";
 const CSV: &str = "results.csv";
 /// The log of finished runs.
 const LOG: &str = "rows.part";
+const FILES: &[&str] = &[RESULTS, CSV, LOG, "pareto*"];
 
 /// What `sweep` is asked for.
 #[derive(Clone, Debug, Args)]
@@ -123,6 +124,7 @@ impl Job for Sweep {
     const NAME: &'static str = "sweep";
     const THINGS: &'static str = "runs";
     const LOG: &'static str = LOG;
+    const FILES: &'static [&'static str] = FILES;
 
     fn parts(&self) -> Range<u64> {
         self.runs.clone()
@@ -219,7 +221,7 @@ impl<'i> Writer<'i> {
 pub fn merge(options: &MergeOptions) -> Result<()> {
     let (identity, shards) = shards_of(&options.shards, "run", " of the sweep")?;
     check(&shards)?;
-    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite)?;
+    let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite, FILES)?;
     let mut writer = Writer::new(folder, &identity);
     for group in groups(0..identity.runs()) {
         writer.push(&gather(&shards, &group)?)?;

@@ -101,7 +101,8 @@ fn generate(asked: &GenerateOptions) -> Result<()> {
         bar.inc(1);
     }
     bar.finish();
-    let rows = table.finish()?;
+    let (table, rows) = table.finish()?;
+    table.take_name()?;
     let GenerateOptions { users, days, seed, out, .. } = asked;
     let out = out.display().to_string();
     asked.format.print(

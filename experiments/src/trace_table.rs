@@ -11,7 +11,7 @@ mod write;
 
 pub(crate) use columns::{Apps, Batch, Counters};
 pub use read::{Holds, Reader};
-pub(crate) use user::{UserApps, nobody, place_beside};
+pub(crate) use user::{UserApps, check_beside, nobody, place_beside};
 pub(crate) use write::Table;
 
 use std::fmt::Display;

@@ -141,6 +141,7 @@ impl Job for Training<'_> {
     const NAME: &'static str = "training";
     const THINGS: &'static str = "epochs";
     const LOG: &'static str = LOG;
+    const FILES: &'static [&'static str] = &[EPOCHS, LOG, "learning*", "pareto*"];
 
     fn parts(&self) -> Range<u64> {
         0..(self.subjects.len() * self.specification.seeds.len()) as u64

@@ -92,7 +92,9 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     if options.list {
         return options.format.print(|| report::list(&sets), || sets.iter().map(report::about).collect());
     }
-    let claim = |out: &PathBuf| OutputFolder::claim(out, &owner(options), options.overwrite);
+    let pictures = sets.iter().flat_map(|set| ["svg", "png"].map(|extension| format!("{}.{extension}", set.name)));
+    let files: Vec<String> = pictures.chain([TABLE.to_owned()]).collect();
+    let claim = |out: &PathBuf| OutputFolder::claim(out, &owner(options), options.overwrite, &files);
     let owned = options.out.as_ref().map(claim).transpose()?;
     let cache = Cache::new();
     let reports = sets.into_iter().map(|set| Ok(Report { answers: answers(&set, &cache)?, set }));

@@ -1,12 +1,17 @@
 //! Writing files so that a reader never sees half of one.
 //!
-//! The bytes go to `.<name>.part` in the same folder, are flushed to the disc, and take the final name in one
-//! rename. Creating folders is left to [`create_folder`].
+//! The bytes go to `.haversack-<random>.part` in the same folder, are flushed to the disc, and take the final name in one
+//! rename. A link is followed, a device or a FIFO takes the bytes as they come. Creating folders is left to
+//! [`create_folder`].
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::{Builder, TempPath};
 
 /// A file that could not be read or written, with the place and the cause.
 #[derive(Debug, thiserror::Error)]
@@ -56,53 +61,144 @@ pub fn if_there<T>(action: &'static str, path: &Path, done: io::Result<T>) -> Re
     }
 }
 
+/// What the name of a file under way begins and ends with.
+const PART: [&str; 2] = [".haversack-", ".part"];
+
+/// The files under way of this process.
+static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all files under way, for a program that ends at once: no other begins or takes its name after that.
+pub fn remove_parts() {
+    let parts = under_way();
+    for part in &*parts {
+        let _ = fs::remove_file(part);
+    }
+    std::mem::forget(parts);
+}
+
+/// Removes what processes that were killed have left under way in `folder`.
+pub fn remove_stale_parts(folder: &Path) {
+    let [begin, end] = PART;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_part = entry.file_name().to_str().is_some_and(|name| name.starts_with(begin) && name.ends_with(end));
+        // A process that lives holds the lock.
+        let is_stale = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_part && entry.file_type().is_ok_and(|kind| kind.is_file()) && is_stale() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// A file under way beside its name; it goes away with its owner, unless it has taken the name.
-pub(crate) struct Part {
-    part: PathBuf,
-    /// Where it will be.
+pub struct Part {
+    /// The file, and the name that it will take there; `None` once it has, and where a device takes the bytes.
+    part: Option<(TempPath, PathBuf)>,
+    /// Where it will be, as the caller gave it.
     pub(crate) path: PathBuf,
-    is_whole: bool,
+    /// For the lock, by which others see that somebody writes.
+    _lock: Option<File>,
 }
 
 impl Part {
     /// An empty file that will be at `path`.
     pub(crate) fn create(path: &Path) -> Result<(Self, File), FileError> {
-        let nameless = || io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name");
-        let create = || {
-            let mut name = OsString::from(".");
-            name.push(path.file_name().ok_or_else(nameless)?);
-            name.push(".part");
-            let part = path.with_file_name(name);
-            let file = File::create(&part)?;
-            Ok((Self { part, path: path.to_path_buf(), is_whole: false }, file))
+        Self::begin(path).map_err(|source| FileError::new("write", path, source))
+    }
+
+    fn begin(path: &Path) -> io::Result<(Self, File)> {
+        let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        if path.file_name().is_none() {
+            return refused("the path has no file name");
+        }
+        let folder = folder_of(path);
+        let place = match fs::metadata(path) {
+            Err(_) if path.is_symlink() => return refused("a link that leads nowhere"),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => path.to_path_buf(),
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(path)?;
+                return Ok((Self { part: None, path: path.to_path_buf(), _lock: None }, file));
+            }
+            // The file that a stream is sent to would be gone under it.
+            Ok(_) if folder == Path::new("/dev") || fs::canonicalize(folder)?.starts_with("/proc") => {
+                return refused("a stream that is open already");
+            }
+            Ok(_) => fs::canonicalize(path)?,
         };
-        create().map_err(|source| FileError::new("write", path, source))
+        let mut builder = Builder::new();
+        builder.prefix(PART[0]).suffix(PART[1]);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut parts = under_way();
+        let (file, part) = builder.tempfile_in(folder_of(&place)).map_err(plain)?.into_parts();
+        parts.insert(part.to_path_buf());
+        drop(parts);
+        let lock = file.try_clone()?;
+        // Where files have no locks nobody removes what seems to be stale either.
+        let _ = lock.try_lock();
+        Ok((Self { part: Some((part, place)), path: path.to_path_buf(), _lock: Some(lock) }, file))
+    }
+
+    /// Where the bytes are until then.
+    pub fn written(&self) -> &Path {
+        self.part.as_ref().map_or(&self.path, |(part, _)| part)
     }
 
     /// Gives the file, which is whole, to the disc and its name.
-    pub(crate) fn take_name(mut self) -> Result<(), FileError> {
-        let written = File::open(&self.part).and_then(|file| file.sync_all());
-        let named = written.and_then(|()| fs::rename(&self.part, &self.path));
-        named.map_err(|source| FileError::new("write", &self.path, source))?;
-        self.is_whole = true;
-        sync_folder(&self.path);
+    ///
+    /// # Errors
+    /// A disc that is full, or a name that cannot be taken.
+    pub fn take_name(mut self) -> Result<(), FileError> {
+        let failed = |source| FileError::new("write", &self.path, source);
+        let Some((part, place)) = self.part.take() else { return Ok(()) };
+        File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
+        let mut parts = under_way();
+        parts.remove(&*part);
+        part.persist(&place).map_err(|error| failed(error.error))?;
+        sync_folder(&place);
         Ok(())
+    }
+
+    /// As [`take_name`](Self::take_name) of files that belong together in one folder: those of another process take theirs
+    /// before or after.
+    ///
+    /// # Errors
+    /// As those of one.
+    pub fn take_names(parts: Vec<Self>) -> Result<(), FileError> {
+        let folder = parts.first().and_then(|part| File::open(folder_of(&part.path)).ok());
+        let _lock = folder.filter(|folder| folder.lock().is_ok());
+        parts.into_iter().try_for_each(Self::take_name)
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        if !self.is_whole {
-            // The first error is the one worth telling.
-            let _ = fs::remove_file(&self.part);
+        if let Some((part, _)) = self.part.take() {
+            let mut parts = under_way();
+            parts.remove(&*part);
+            drop(part);
         }
     }
 }
 
+/// The error of the operating system, without the random name.
+fn plain(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(Error::source).and_then(|source| source.downcast_ref::<io::Error>());
+    cause.and_then(io::Error::raw_os_error).map_or(error, io::Error::from_raw_os_error)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes the rename itself durable where folders can be opened; the file is complete either way.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
 }

@@ -97,14 +97,21 @@ impl ParquetFile {
         self.writer.write_row_groups(groups).map_err(|error| refused(&self.part, error))
     }
 
+    /// Ends the file, which has yet to take its name.
+    ///
+    /// # Errors
+    /// A disc that is full.
+    pub fn whole(self) -> Result<Part, FrameError> {
+        self.writer.finish().map_err(|error| refused(&self.part, error))?;
+        Ok(self.part)
+    }
+
     /// Ends the file and gives it its name.
     ///
     /// # Errors
     /// A disc that is full, or a name that cannot be taken.
     pub fn finish(self) -> Result<(), FrameError> {
-        self.writer.finish().map_err(|error| refused(&self.part, error))?;
-        drop(self.writer);
-        Ok(self.part.take_name()?)
+        Ok(self.whole()?.take_name()?)
     }
 }
 

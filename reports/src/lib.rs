@@ -39,7 +39,7 @@ pub mod text_table;
 pub use figure::{
     Axis, BarSeries, Bars, Chart, Figure, FigureError, Front, Lines, Look, Meanings, Panel, Rendered, Series, Stroke,
 };
-pub use files::{FileError, create_folder, if_there, write_atomically};
+pub use files::{FileError, Part, create_folder, if_there, remove_parts, remove_stale_parts, write_atomically};
 pub use frame::{CsvFile, FrameError, ParquetFile};
 pub use pareto::{BOTH_MINIMISED, Sense, Senses};
 pub use table::{Cell, Table, WidthError};

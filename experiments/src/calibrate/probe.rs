@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::device_file::{DeviceFile, How};
 use self::reader::{Probe, Probed, fastest};
-use crate::output::{Format, note, print, print_json};
+use crate::output::{Format, check_apart, note, print, print_json};
 use crate::{CommandError, Result};
 
 /// What a device file begins with that this command may replace.
@@ -102,6 +102,10 @@ const fn guessed<'a>(source: &'a str, note: &'a str) -> How<'a> {
 pub(super) fn run(options: &ProbeOptions) -> Result<()> {
     let name = options.name.strip_suffix(".toml").unwrap_or(&options.name);
     let path = path_of(name, options.out.as_deref())?;
+    check_apart(
+        [("--out", Some(path.as_path()))],
+        options.files.iter().chain(&options.base.as_ref().map(PathBuf::from)),
+    )?;
     check_free(&path, options.overwrite)?;
     let probes = read_all(&options.files)?;
     let base = base_of(&probes, options.base.as_deref())?;

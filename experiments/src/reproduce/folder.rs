@@ -18,9 +18,6 @@ pub(super) fn names(paper: &str, artefact: &str) -> [String; EXTENSIONS.len()] {
     EXTENSIONS.map(|extension| format!("{paper}/{artefact}.{extension}"))
 }
 
-/// Written and removed to see whether files can be.
-const PROBE: &str = ".haversack-probe";
-
 /// A folder that could be written when it was opened.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -112,9 +109,11 @@ fn usable(root: &Path, papers: &[&str]) -> Result<(), FileError> {
         folders.push(path);
     }
     for folder in folders {
-        let probe = folder.join(PROBE);
-        write_atomically(&probe, b"")?;
-        absent_or_removed(&probe)?;
+        tempfile::tempfile_in(&folder).map_err(|error| FileError {
+            action: "write",
+            source: error.kind().into(),
+            path: folder,
+        })?;
     }
     Ok(())
 }

@@ -98,9 +98,9 @@ pub fn merge(
     }
     let papers: Vec<&str> = found.iter().map(|(_, finished)| finished.paper).collect();
     let opened = Folder::open(out, &papers).map_err(CommandError::input)?;
-    let mut owned = OutputFolder::claim(out, &record::owner(&options), *overwrite)?;
-    let written = found.iter().flat_map(|(_, finished)| folder::names(finished.paper, finished.artefact));
-    owned.begin(&names(written), record::selection(&selection.selectors))?;
+    let written = names(found.iter().flat_map(|(_, finished)| folder::names(finished.paper, finished.artefact)));
+    let mut owned = OutputFolder::claim(out, &record::owner(&options), *overwrite, &written)?;
+    owned.begin(&written, record::selection(&selection.selectors))?;
     for (from, finished) in &found {
         opened.copy_artefact(from, finished.paper, finished.artefact)?;
     }

@@ -4,7 +4,7 @@
 //! A resolved scenario as named cells is the `scenario` object of a result, and the first columns of a sweep.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use haversack_devices::calibration::Settings;
@@ -20,7 +20,7 @@ use super::value::{
 };
 use super::{
     Budget, BudgetReference, BudgetWalls, Fault, InputShape, Origin, PhoneApps, TraceFrom, parse_span, parse_time,
-    time_text,
+    time_text, trace_file,
 };
 
 /// Samples of a mini-batch by default: Sage's batch.
@@ -355,6 +355,16 @@ impl Scenario {
     /// The same as a JSON object.
     pub fn to_json(&self, bytes: BudgetBytes) -> Map<String, Value> {
         self.cells(bytes).into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect()
+    }
+
+    /// The `file` that it is read from, and all that its keys may name as files; most of it is none.
+    pub(crate) fn names(&self, file: Option<&Path>) -> Vec<PathBuf> {
+        let texts = Key::ALL.into_iter().flat_map(|key| match self.cell(key).to_json() {
+            Value::Object(map) => map.into_iter().map(|(_, value)| value).collect(),
+            value => vec![value],
+        });
+        let named = texts.filter_map(|text| Some(trace_file(Path::new(text.as_str()?)).0));
+        named.chain(file.map(Path::to_path_buf)).collect()
     }
 
     /// The text of `keys`, by which results that depend on nothing else are shared.

@@ -18,12 +18,12 @@ use serde_json::json;
 use super::options::{Models, table_of_apps};
 use super::stats::Distribution;
 use crate::moment::{Moment, Watched};
-use crate::output::{Format, note};
+use crate::output::{Format, check_apart, note};
 use crate::progress::{Amount, Progress};
 use crate::rows::Rows;
 use crate::scenario::parse_span;
 use crate::sweep::{drawn, matching};
-use crate::trace_table::{Reader, UserApps, place_beside};
+use crate::trace_table::{Reader, UserApps, check_beside, place_beside};
 use crate::{CommandError, Result, quantities};
 
 #[derive(Debug, Args)]
@@ -90,6 +90,10 @@ struct Watching<'a> {
 /// table that cannot be written.
 pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
     let reader = table_of_apps(&asked.file)?;
+    check_apart([("--out", Some(asked.out.as_path()))], [&asked.file])?;
+    for picture in ["by-user", "by-hour"].map(|name| place_beside(&asked.out, name)) {
+        ["svg", "png"].iter().try_for_each(|ending| check_beside(&asked.out, &picture.with_extension(ending)))?;
+    }
     let all = reader.users()?;
     let matched = matching(&all, &asked.users).map_err(|why| CommandError::input(format!("--users: {why}")))?;
     let users = match asked.sample.map(NonZeroUsize::get) {

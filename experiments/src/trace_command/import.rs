@@ -4,15 +4,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use haversack_devices::ensure;
+use haversack_reports::Part;
 use haversack_traces::import::{self, Kind, Options, Reason, Report};
 use haversack_traces::{ImportError, Row};
 use serde_json::{Value, json};
 
 use super::options::ImportOptions;
 use super::report_text;
-use crate::output::{Format, join, note, print, print_json};
+use crate::output::{Format, check_apart, join, note, print, print_json};
 use crate::progress::{Amount, Progress};
-use crate::trace_table::{Apps, Counters, Table, place_beside};
+use crate::trace_table::{Apps, Counters, Table, check_beside, place_beside};
 use crate::work::pool;
 use crate::{CommandError, Result};
 
@@ -49,11 +50,8 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;
     let places = Places::new(asked.kind, &asked.out);
-    for path in places.all() {
-        if inputs.files.iter().any(|input| is_same(input, path)) {
-            return Err(CommandError::input(format!("--out: {} is also read", path.display())));
-        }
-    }
+    check_apart(places.all().map(|path| ("--out", Some(path.as_path()))), &inputs.files)?;
+    places.all().try_for_each(|place| check_beside(&asked.out, place))?;
     let (report, tables) = pool(asked.jobs)?.install(|| read(reading, &inputs, &places))?;
     if inputs.left > 0 {
         note(&format!("{} files of the folders are no parts and were left alone", inputs.left));
@@ -94,14 +92,10 @@ fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, V
     let report = import.finish().map_err(from_import)?;
     bar.finish();
     ensure!(report.app_rows + report.counter_rows > 0, nothing(kind, &report));
-    let mut tables = Vec::new();
-    if let (Some(table), Some(path)) = (apps, &places.apps) {
-        tables.push((path.clone(), table.finish()?));
-    }
-    if let (Some(table), Some(path)) = (counters, &places.counters) {
-        tables.push((path.clone(), table.finish()?));
-    }
-    Ok((report, tables))
+    let finished = [apps.map(Table::finish).transpose()?, counters.map(Table::finish).transpose()?];
+    let (files, rows): (Vec<Part>, Vec<u64>) = finished.into_iter().flatten().unzip();
+    Part::take_names(files)?;
+    Ok((report, places.all().cloned().zip(rows).collect()))
 }
 
 fn from_import(error: ImportError) -> CommandError {
@@ -109,10 +103,6 @@ fn from_import(error: ImportError) -> CommandError {
         ImportError::Sink(_) => CommandError::failed(error),
         error => CommandError::input(error),
     }
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Value> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use haversack_devices::{Bytes, Nanos, load, load_system};
+use haversack_devices::{Bytes, Nanos, ensure, load, load_system};
 use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke};
 use haversack_traces::usage::{AppId, AppTimeline, Demand, UsageModel, demand};
 
 use super::options::{Models, table_of_apps};
-use crate::output::{Plot, print};
+use crate::output::{Plot, check_apart, print};
 use crate::scenario::{TraceFrom, beginning, parse_span};
 use crate::trace_table::UserApps;
 use crate::{CommandError, Result, quantities};
@@ -40,9 +40,9 @@ pub(super) struct PlotOptions {
     system: String,
     #[command(flatten)]
     models: Models,
-    /// The picture: a file that ends in .svg or .png
-    #[arg(long, value_name = "FILE", default_value = "trace.png")]
-    out: Plot,
+    /// The picture: a file that ends in .svg or .png [default: trace.png, unless it is there]
+    #[arg(long, value_name = "FILE")]
+    out: Option<Plot>,
 }
 
 /// Draws the user.
@@ -50,6 +50,10 @@ pub(super) struct PlotOptions {
 /// # Errors
 /// A file that is no table of apps, a user that nobody is, a beginning outside of the trace, a picture that cannot be written.
 pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
+    let out = asked.out.clone().map_or_else(|| "trace.png".parse().map_err(CommandError::Input), Ok)?;
+    let is_free = asked.out.is_some() || !out.path().exists();
+    ensure!(is_free, CommandError::input("trace.png is there already; name another, or the same, by --out"));
+    check_apart([("--out", Some(out.path()))], [&asked.file])?;
     let reader = table_of_apps(&asked.file)?;
     let user = match &asked.user {
         Some(user) => user.clone(),
@@ -75,7 +79,7 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
         device.id,
         system.id
     ));
-    asked.out.draw(&figure)?;
+    out.draw(&figure)?;
     let sessions = fronts(&series.demand).iter().filter(|(.., front)| front.is_some()).count();
     print(&format!("{user}: {sessions} stretches with an app in front, {} events\n", timeline.events.len()))
 }

@@ -97,6 +97,14 @@ pub(crate) fn place_beside(path: &Path, what: &str) -> PathBuf {
     path.with_file_name(format!("{stem}-{what}{ending}"))
 }
 
+/// Checks that what lies at `place` already, which nobody named, belongs to the table at `out` beside it.
+pub(crate) fn check_beside(out: &Path, place: &Path) -> Result<(), TableError> {
+    let (shown, out_shown) = (place.display(), out.display());
+    let taken = || format!("--out: {shown}, beside {out_shown}, is there already; expected another name");
+    ensure!(out.exists() || !place.exists(), TableError::Input(taken()));
+    Ok(())
+}
+
 /// The counters of `user` in the tables beside the one at `path`, where there are such.
 fn beside(path: &Path, user: &str, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), TableError> {
     for place in BESIDE.map(|what| place_beside(path, what)).iter().filter(|place| place.is_file()) {

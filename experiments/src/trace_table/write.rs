@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use haversack_reports::{FrameError, ParquetFile, create_folder};
-use polars::prelude::{DataFrame, IdxCa, IdxSize};
+use haversack_reports::{FrameError, ParquetFile, Part, create_folder};
+use polars::prelude::{DataFrame, IdxCa, IdxSize, Schema};
 
 use super::columns::ROWS;
 use super::read::Reader;
@@ -39,8 +39,9 @@ impl<B: Batch> Table<B> {
             let path = path.display();
             return Err(TableError::Input(format!("--out: expected a file such as trace.parquet, found '{path}'")));
         }
-        if path.is_dir() {
-            return Err(TableError::Input(format!("--out: expected a file, found the folder '{}'", path.display())));
+        if path.exists() && !path.is_file() {
+            let what = if path.is_dir() { "folder" } else { "device" };
+            return Err(TableError::Input(format!("--out: expected a file, found the {what} '{}'", path.display())));
         }
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             create_folder(folder).map_err(TableError::input)?;
@@ -93,40 +94,37 @@ impl<B: Batch> Table<B> {
         Ok(())
     }
 
-    /// Writes what is left, and gives the file its name; the number of rows. Rows of a user stay in the order in which they
-    /// came.
+    /// Writes what is left; the file, which has yet to take its name, and the number of rows. Rows of a user stay in the
+    /// order in which they came.
     ///
     /// # Errors
     /// As [`Table::push`].
-    pub(crate) fn finish(mut self) -> Result<u64, TableError> {
+    pub(crate) fn finish(mut self) -> Result<(Part, u64), TableError> {
         if self.batch.rows() > 0 {
             self.flush()?;
         }
-        self.file.finish()?;
-        if !self.is_sorted {
-            sort(&self.path, ROWS_AT_ONCE)?;
-        }
-        Ok(self.rows)
+        let table = self.file.whole()?;
+        let table = if self.is_sorted { table } else { sort(table.written(), &self.path, &B::schema(), ROWS_AT_ONCE)? };
+        Ok((table, self.rows))
     }
 }
 
 /// Rows that are sorted at a time; a user who has more is alone.
 const ROWS_AT_ONCE: usize = 1 << 22;
 
-/// Sorts the table at `path` by user, `at_once` rows of neighbouring users at a time; the rows of each stay in their order. Batches were
-/// sorted before, so that most row groups say that they hold few users, and are read for those alone.
+/// The table at `path` sorted by user, which will be at `to`, `at_once` rows of neighbouring users at a time; the rows of each
+/// stay in their order. Batches were sorted before, so that most row groups say that they hold few users, and are read for
+/// those alone.
 ///
 /// # Errors
 /// A file that cannot be read or written.
-fn sort(path: &Path, at_once: usize) -> Result<(), TableError> {
+fn sort(path: &Path, to: &Path, schema: &Schema, at_once: usize) -> Result<Part, TableError> {
     let reader = Reader::open(path)?;
-    let Some(frame) = reader.groups().next() else { return Ok(()) };
-    // Takes the table's place in the end.
-    let mut sorted = ParquetFile::create(path, frame?.schema())?;
+    let mut sorted = ParquetFile::create(to, schema)?;
     for [first, last] in lots(&count(&reader)?, at_once) {
         append(&reader, first, last, &mut sorted)?;
     }
-    Ok(sorted.finish()?)
+    Ok(sorted.whole()?)
 }
 
 /// The number of rows of each user.
@@ -222,7 +220,9 @@ mod tests {
             let row = CounterRow { user, time: UtcTime(0), counter: "c", value: row as f64 };
             table.push(&row).unwrap();
         }
-        assert_eq!(table.finish().unwrap(), 300);
+        let (table, number) = table.finish().unwrap();
+        table.take_name().unwrap();
+        assert_eq!(number, 300);
         let found = rows(&path);
         let mut wanted: Vec<(String, f64)> = (0..300).map(|row| (users[row % 7].clone(), row as f64)).collect();
         wanted.sort_by(|a, b| a.0.cmp(&b.0));
@@ -233,8 +233,8 @@ mod tests {
         for (user, value) in found.iter().rev() {
             table.push(&CounterRow { user, time: UtcTime(0), counter: "c", value: *value }).unwrap();
         }
-        table.finish().unwrap();
-        sort(&other, 50).unwrap();
+        table.finish().unwrap().0.take_name().unwrap();
+        sort(&other, &other, &Counters::schema(), 50).unwrap().take_name().unwrap();
         let reversed: Vec<_> = wanted.chunk_by(|a, b| a.0 == b.0).flat_map(|of| of.iter().rev()).cloned().collect();
         assert_eq!(rows(&other), reversed);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use haversack_reports::{FileError, create_folder, if_there, write_atomically};
+use haversack_reports::{FileError, create_folder, if_there, remove_stale_parts, write_atomically};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
@@ -85,29 +85,43 @@ pub struct OutputFolder {
 
 impl OutputFolder {
     /// Makes the folder, or takes one that belongs to `owner`: the keys and values of its record that say who asks for
-    /// what. A value of null is a key that the record has not got.
+    /// what. A value of null is a key that the record has not got. Of the `files` that may be written, `pareto*` stands for
+    /// all pictures whose names begin so.
     ///
     /// # Errors
-    /// A folder that holds the results of another command or specification, to which another process writes, or that cannot be
-    /// made, locked or written; nothing is deleted from a folder that is refused.
-    pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool) -> Result<Self> {
+    /// A folder that holds the results of another command or specification, or such files of which no record tells; a link in
+    /// their place; a folder to which another process writes, or that cannot be made, locked or written. Nothing is deleted
+    /// from a folder that is refused.
+    pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool, files: &[impl AsRef<str>]) -> Result<Self> {
         create_folder(root).map_err(refused)?;
+        let files = || files.iter().map(AsRef::as_ref);
+        check_links(root, [LOCK, RECORD].into_iter().chain(files()))?;
         let lock = lock(root)?;
         let found = read(&root.join(RECORD)).map_err(refused)?;
         let of = |found: &Value| owner.iter().all(|(key, value)| found.get(key).unwrap_or(&Value::Null) == value);
         let mut listed = texts(found.as_ref().and_then(|found| found.get(OUTPUTS)));
+        let command = found.as_ref().and_then(|found| found.get("command")).and_then(Value::as_str).map(str::to_owned);
         let own = match found {
-            Some(Value::Object(found)) if of(&Value::Object(found.clone())) => found,
-            Some(found) if !overwrite => {
-                let command = found.get("command").and_then(Value::as_str);
-                let owner = command.map_or_else(|| "somebody else".to_owned(), |command| format!("'{command}'"));
+            Some(Value::Object(found)) if of(&Value::Object(found.clone())) => {
+                check_links(root, listed.iter().map(String::as_str))?;
+                let folders = || listed.iter().filter_map(|name| Path::new(name).parent());
+                folders().for_each(|folder| remove_stale_parts(&root.join(folder)));
+                remove_stale_parts(root);
+                found
+            }
+            Some(_) if !overwrite || command.is_none() => {
+                let (owner, instead) = match command {
+                    Some(command) => (format!("'{command}'"), ", or --overwrite, which deletes the files listed there"),
+                    None => ("somebody else".to_owned(), ""),
+                };
                 return Err(CommandError::input(format!(
                     "{} holds the results of {owner} with another specification, says its {RECORD}; expected another \
-                     folder, or --overwrite, which deletes the files listed there",
+                     folder{instead}",
                     root.display()
                 )));
             }
             _ => {
+                check_free(root, &listed, files())?;
                 listed.drain(..).try_for_each(|name| remove(root, &name))?;
                 owner.clone()
             }
@@ -174,6 +188,40 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// Checks that none of `files` lies in the folder but what is `listed`.
+fn check_free<'f>(root: &Path, listed: &[String], files: impl Iterator<Item = &'f str>) -> Result<()> {
+    let names =
+        fs::read_dir(root).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names: Vec<String> = names.collect();
+    let is_picture = |name: &str| name.ends_with(".svg") || name.ends_with(".png");
+    for file in files {
+        let is_of = |name: &String| match file.strip_suffix('*') {
+            Some(begin) => name.starts_with(begin) && is_picture(name),
+            None => name == file,
+        };
+        let nested = file.contains('/').then(|| file.to_owned()).filter(|file| root.join(file).exists());
+        let found = names.iter().chain(&nested).find(|name| is_of(name) && !listed.contains(name));
+        let message = |name: &String| {
+            let path = root.join(name);
+            let path = path.display();
+            format!("{path} is there already, and no {RECORD} says that it may be replaced; expected another folder")
+        };
+        found.map_or(Ok(()), |name| Err(CommandError::input(message(name))))?;
+    }
+    Ok(())
+}
+
+/// Checks that no link leads what is written at these names out of the folder.
+fn check_links<'f>(root: &Path, mut files: impl Iterator<Item = &'f str>) -> Result<()> {
+    let link = files.find_map(|name| Path::new(name).ancestors().find(|part| is_link(root, part)));
+    let message = |name: &Path| format!("{} is a link; expected a file of this folder", root.join(name).display());
+    link.map_or(Ok(()), |name| Err(CommandError::input(message(name))))
+}
+
+fn is_link(root: &Path, name: &Path) -> bool {
+    !name.as_os_str().is_empty() && root.join(name).is_symlink()
+}
+
 fn lock(root: &Path) -> Result<File> {
     let path = root.join(LOCK);
     let failed = |source| refused(FileError { action: "lock", path: path.clone(), source });
@@ -223,7 +271,7 @@ mod tests {
     }
 
     fn claim(root: &Path, seed: u64, overwrite: bool) -> Result<OutputFolder> {
-        let mut folder = OutputFolder::claim(root, &owner(seed), overwrite)?;
+        let mut folder = OutputFolder::claim(root, &owner(seed), overwrite, &["a", "p*", "part", "d/e"])?;
         folder.begin(&["part".to_owned()], Map::new())?;
         Ok(folder)
     }

@@ -28,6 +28,8 @@ pub(crate) trait Job: Sync {
     const THINGS: &'static str;
     /// The name of the log in the folder.
     const LOG: &'static str;
+    /// All that may be written: see [`OutputFolder::claim`].
+    const FILES: &'static [&'static str];
     /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
@@ -113,7 +115,7 @@ pub(crate) fn work_on<J: Job>(
     options: &WorkOptions,
     command: String,
 ) -> Result<Option<J::Report>> {
-    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite)?;
+    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, J::FILES)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();
     if path.is_file() && !options.resume && !job.has_results(&folder) {

@@ -13,6 +13,7 @@ mod federate;
 mod fedhybrid_a;
 mod fedhybrid_b;
 mod fedhybrid_c;
+mod files;
 mod inference;
 mod interrupted;
 mod killed;

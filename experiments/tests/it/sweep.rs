@@ -119,7 +119,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
 #[test]
 fn only_the_same_sweep_is_resumed() {
     let folder = folder();
-    fs::create_dir(folder.path().join("out")).unwrap();
+    sweep(folder.path(), "--out out");
     let part = folder.path().join("out/rows.part");
     fs::write(&part, "{\"specification\":{}}\n").unwrap();
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--resume"]), 2);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use haversack_reports::figure::number;
-use haversack_reports::files::write_atomically;
+use haversack_reports::files::{remove_stale_parts, write_atomically};
 use haversack_reports::frame::{FrameError, ParquetFile, read_parquet, write_parquet};
 use haversack_reports::pareto::{BOTH_MINIMISED, Sense, Senses, front};
 use haversack_reports::table::{Cell, Table, escaped, shortest};
@@ -151,4 +151,25 @@ fn a_failed_write_leaves_no_partial_and_names_the_path() {
     assert!(error.to_string().starts_with("cannot write ") && error.to_string().contains("taken"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(write_atomically(&folder.path().join("absent/file"), b"x").is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_process_left_goes_and_what_another_writes_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".haversack-abc.part"), "half").unwrap();
+    fs::write(folder.path().join(".mine.part"), "kept").unwrap();
+    let frame = df!("a" => [1]).unwrap();
+    let file = ParquetFile::create(&folder.path().join("t.parquet"), frame.schema()).unwrap();
+    remove_stale_parts(folder.path());
+    let count = || fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(count(), 2);
+    drop(file);
+    assert_eq!(count(), 1);
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("real", &link).unwrap();
+    assert!(write_atomically(&link, b"x").unwrap_err().to_string().contains("leads nowhere"));
+    fs::write(folder.path().join("real"), "old").unwrap();
+    write_atomically(&link, b"new").unwrap();
+    assert!(link.is_symlink() && fs::read(folder.path().join("real")).unwrap() == b"new");
 }
