@@ -1,5 +1,5 @@
-//! Lists the measured sets that come along (`truth/<set>`), their networks, and what was measured in training (`measured`), so
-//! that a new file needs no code.
+//! Digests what the program is made of, which tells builds apart. Lists the measured sets that come along (`truth/<set>`),
+//! their networks, and what was measured in training (`measured`), so that a new file needs no code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("truth");
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    println!("cargo::rustc-env=HAVERSACK_BUILD={}", build(&root)?);
+    let root = root.join("truth");
     let (mut sets, mut networks) = (String::new(), String::new());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", root.display());
@@ -30,6 +32,36 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("truth.rs"), code)?;
     Ok(fs::write(out.join("measured.rs"), measured()?)?)
+}
+
+/// The FNV-1a of all that the crates of the workspace are made of, or of this one where it is alone.
+fn build(root: &Path) -> Result<String, Box<dyn Error>> {
+    let workspace = root.join("..");
+    let mut crates = vec![root.to_path_buf()];
+    if workspace.join("Cargo.lock").is_file() {
+        crates = [sorted(&workspace)?, sorted(&workspace.join("sim"))?].concat();
+        crates.retain(|path| path.join("Cargo.toml").is_file() && !path.ends_with("python"));
+        crates.push(workspace.join("Cargo.lock"));
+    }
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for path in crates {
+        println!("cargo::rerun-if-changed={}", path.display());
+        digest(&path, &mut hash)?;
+    }
+    Ok(format!("{hash:016x}"))
+}
+
+/// Takes the name and the bytes of `path` and of all below it that is no test, benchmark or example.
+fn digest(path: &Path, hash: &mut u64) -> Result<(), Box<dyn Error>> {
+    let name = file_name(path)?;
+    if name.starts_with('.') || ["tests", "benches", "examples", "target"].contains(&name.as_str()) {
+        return Ok(());
+    }
+    let bytes = if path.is_dir() { Vec::new() } else { fs::read(path)? };
+    for byte in name.bytes().chain([0]).chain(bytes) {
+        *hash = (*hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    sorted(path)?.iter().try_for_each(|below| digest(below, hash))
 }
 
 /// The files of `measured`: none where the folder is not there.

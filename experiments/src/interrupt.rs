@@ -1,4 +1,4 @@
-//! Ctrl-C: long work looks whether it came, and ends where nothing is lost.
+//! Ctrl-C, or the signal to end: long work looks whether it came, and ends where nothing is lost.
 //!
 //! Nothing is changed for a program that does not call [`watch`].
 
@@ -40,21 +40,15 @@ pub fn watch(long: bool) -> io::Result<()> {
         return Ok(());
     }
     let came = CAME.get_or_init(Default::default);
-    let [pressed, ended] = [Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false))];
+    let pressed = Arc::new(AtomicBool::new(false));
     flag::register(SIGINT, Arc::clone(&pressed))?;
-    flag::register(SIGTERM, Arc::clone(&ended))?;
+    flag::register(SIGTERM, Arc::clone(&pressed))?;
     thread::Builder::new().spawn(move || {
-        loop {
+        while !pressed.swap(false, Ordering::Relaxed) || long && !came.swap(true, Ordering::Relaxed) {
             thread::sleep(LOOK);
-            if ended.load(Ordering::Relaxed) {
-                remove_parts();
-                let _ = low_level::emulate_default_handler(SIGTERM);
-            }
-            if pressed.swap(false, Ordering::Relaxed) && (came.swap(true, Ordering::Relaxed) || !long) {
-                remove_parts();
-                low_level::exit(i32::from(EXIT_CODE));
-            }
         }
+        remove_parts();
+        low_level::exit(i32::from(EXIT_CODE))
     })?;
     Ok(())
 }

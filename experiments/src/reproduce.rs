@@ -98,6 +98,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
     let files = whole::names(chosen.iter().flat_map(|task| folder::names(task.paper, task.artefact)));
     let files = [files, vec![KEPT.to_owned()]].concat();
     let owned = OutputFolder::claim(out, &record::owner(options), options.work.overwrite, &files)?;
+    let resume = owned.goes_on(&options.work)?;
     let Holdings { parts, keeps_more } = Holdings::new(sources, &asked, out, &owned.recorded("artefacts"))?;
     // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
     let mut selection = asked;
@@ -107,7 +108,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
             .extend(selection.selectors.iter().filter(|asked| !selectors.contains(asked)).cloned().collect::<Vec<_>>());
         selection.selectors = selectors;
     }
-    let log = kept::open(out, options.work.resume)?;
+    let log = kept::open(out, resume)?;
     let job = Reproducing {
         sources,
         selection: &selection,

@@ -18,8 +18,8 @@ mod job;
 mod log;
 mod shard;
 
-pub(crate) use folder::pool;
 pub use folder::{MergeOptions, OUTPUTS, OutputFolder, RECORD, WorkOptions, command_of, outputs_of};
+pub(crate) use folder::{THIS_BUILD, pool};
 pub(crate) use job::{Job, Steps, Whose, go_on, work_on};
 pub(crate) use log::{Log, bits};
 pub use shard::Shard;

@@ -5,7 +5,6 @@
 //! [`create_folder`].
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -131,13 +130,11 @@ impl Part {
             Ok(_) => fs::canonicalize(path)?,
         };
         let mut builder = Builder::new();
-        builder.prefix(PART[0]).suffix(PART[1]);
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let create = |part: &Path| File::options().write(true).create_new(true).open(part);
         let mut parts = under_way();
-        let (file, part) = builder.tempfile_in(folder_of(&place)).map_err(plain)?.into_parts();
+        let made = builder.prefix(PART[0]).suffix(PART[1]).make_in(folder_of(&place), create)?;
+        let (file, part) = made.into_parts();
         parts.insert(part.to_path_buf());
-        drop(parts);
         let lock = file.try_clone()?;
         // Where files have no locks nobody removes what seems to be stale either.
         let _ = lock.try_lock();
@@ -153,9 +150,9 @@ impl Part {
     ///
     /// # Errors
     /// A disc that is full, or a name that cannot be taken.
-    pub fn take_name(mut self) -> Result<(), FileError> {
+    pub fn take_name(self) -> Result<(), FileError> {
         let failed = |source| FileError::new("write", &self.path, source);
-        let Some((part, place)) = self.part.take() else { return Ok(()) };
+        let Some((part, place)) = self.part else { return Ok(()) };
         File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
         let mut parts = under_way();
         parts.remove(&*part);
@@ -174,22 +171,6 @@ impl Part {
         let _lock = folder.filter(|folder| folder.lock().is_ok());
         parts.into_iter().try_for_each(Self::take_name)
     }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if let Some((part, _)) = self.part.take() {
-            let mut parts = under_way();
-            parts.remove(&*part);
-            drop(part);
-        }
-    }
-}
-
-/// The error of the operating system, without the random name.
-fn plain(error: io::Error) -> io::Error {
-    let cause = error.get_ref().and_then(Error::source).and_then(|source| source.downcast_ref::<io::Error>());
-    cause.and_then(io::Error::raw_os_error).map_or(error, io::Error::from_raw_os_error)
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -15,12 +15,16 @@ use serde::{Deserialize, Serialize};
 use super::task::tasks;
 use super::{Artefact, Calibrations, Finished, ReproduceOptions, Selection, Sources, Task, folder};
 use crate::papers::{Reference, cells, committed};
+use crate::work::THIS_BUILD;
 use crate::{CommandError, Result};
 
 /// All that an artefact's answers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MadeWith {
     version: String,
+    /// Other builds may answer otherwise.
+    #[serde(default)]
+    build: String,
     seed: u64,
     full: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -43,6 +47,7 @@ impl MadeWith {
         let digests = reference.digests().iter().map(|(file, digest)| ((*file).to_owned(), digest.clone()));
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: THIS_BUILD.to_owned(),
             seed: options.seed,
             full: options.full,
             learn: options.learns_one(),
@@ -219,7 +224,7 @@ impl<'r> Holdings<'r> {
         }
         let (root, others) = (root.display(), few(&others));
         Err(CommandError::Input(format!(
-            "{root} holds {others} of another version or with other calibrations; expected another folder, all of them at once, \
+            "{root} holds {others} of another build or with other calibrations; expected another folder, all of them at once, \
              or --overwrite, which deletes those that are not asked for"
         )))
     }

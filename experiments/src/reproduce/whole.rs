@@ -165,7 +165,7 @@ fn find<'r, 'f>(sources: Sources<'r>, task: &Task<'r>, folders: &'f [PathBuf]) -
     let finished = fits.then(|| stored.finished(task, reference)).flatten();
     let other = || {
         let folder = folder.display();
-        CommandError::Input(format!("{place} of {folder} was made by another version or with other calibrations"))
+        CommandError::Input(format!("{place} of {folder} was made by another build or with other calibrations"))
     };
     Ok((folder, finished.ok_or_else(other)?))
 }

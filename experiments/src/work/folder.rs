@@ -1,6 +1,7 @@
 //! The folder that a command writes its results to: it belongs to one command and one specification.
 //!
-//! `run.json` names both (what was asked, and the seed; neither version, jobs nor digests) and lists what was written.
+//! `run.json` names both (what was asked, and the seed; neither version, jobs nor digests), says which build of the program
+//! wrote it, whose work no other build resumes, and lists what was written.
 //! The same again replaces its own files; whoever asks for something else is refused, or deletes what is listed and
 //! nothing else. The lock on `.lock` is the operating system's: it goes with its process, however that ends.
 
@@ -60,6 +61,10 @@ pub struct MergeOptions {
 /// The record of what a folder holds.
 pub const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
+/// The key of the record that says which build of the program wrote it.
+pub(super) const BUILD: &str = "build";
+/// This build: a digest of what it is made of.
+pub(crate) const THIS_BUILD: &str = env!("HAVERSACK_BUILD");
 /// The key of the record that lists the files.
 pub const OUTPUTS: &str = "outputs";
 
@@ -94,19 +99,22 @@ impl OutputFolder {
     /// from a folder that is refused.
     pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool, files: &[impl AsRef<str>]) -> Result<Self> {
         create_folder(root).map_err(refused)?;
-        let files = || files.iter().map(AsRef::as_ref);
-        check_links(root, [LOCK, RECORD].into_iter().chain(files()))?;
+        let is_link = |name: &&str| root.join(name).is_symlink();
+        check_none(root, [LOCK, RECORD].into_iter().filter(is_link), IS_LINK)?;
         let lock = lock(root)?;
         let found = read(&root.join(RECORD)).map_err(refused)?;
         let of = |found: &Value| owner.iter().all(|(key, value)| found.get(key).unwrap_or(&Value::Null) == value);
         let mut listed = texts(found.as_ref().and_then(|found| found.get(OUTPUTS)));
+        let names = names(root, files);
         let command = found.as_ref().and_then(|found| found.get("command")).and_then(Value::as_str).map(str::to_owned);
         let own = match found {
             Some(Value::Object(found)) if of(&Value::Object(found.clone())) => {
-                check_links(root, listed.iter().map(String::as_str))?;
-                let folders = || listed.iter().filter_map(|name| Path::new(name).parent());
-                folders().for_each(|folder| remove_stale_parts(&root.join(folder)));
-                remove_stale_parts(root);
+                let ours = names.iter().chain(&listed).map(String::as_str);
+                check_none(root, ours.filter(is_link), IS_LINK)?;
+                listed
+                    .iter()
+                    .filter_map(|name| Path::new(name).parent())
+                    .for_each(|at| remove_stale_parts(&root.join(at)));
                 found
             }
             Some(_) if !overwrite || command.is_none() => {
@@ -121,7 +129,8 @@ impl OutputFolder {
                 )));
             }
             _ => {
-                check_free(root, &listed, files())?;
+                let others = names.iter().filter(|name| !listed.contains(name));
+                check_none(root, others.map(String::as_str), IS_TAKEN)?;
                 listed.drain(..).try_for_each(|name| remove(root, &name))?;
                 owner.clone()
             }
@@ -134,7 +143,8 @@ impl OutputFolder {
     ///
     /// # Errors
     /// A record that cannot be written.
-    pub fn begin(&mut self, working: &[String], more: Map<String, Value>) -> Result<()> {
+    pub fn begin(&mut self, working: &[String], mut more: Map<String, Value>) -> Result<()> {
+        more.insert(BUILD.to_owned(), THIS_BUILD.into());
         let before = self.listed.len();
         let new = working.iter().filter(|name| !self.listed.contains(name)).cloned();
         self.listed.extend(new.collect::<Vec<_>>());
@@ -143,6 +153,23 @@ impl OutputFolder {
             write(&self.path(RECORD), self.own.clone(), &self.listed)?;
         }
         Ok(())
+    }
+
+    /// Whether work is to be resumed, and may be: that of another build begins anew.
+    ///
+    /// # Errors
+    /// The work of another build that is not to be overwritten.
+    pub(crate) fn goes_on(&self, WorkOptions { resume, overwrite, .. }: &WorkOptions) -> Result<bool> {
+        let by = self.own.get(BUILD).and_then(Value::as_str);
+        let is_other = *resume && !self.listed.is_empty() && by != Some(THIS_BUILD);
+        if is_other && !overwrite {
+            let (root, by) = (self.root.display(), by.unwrap_or("an unnamed one"));
+            return Err(CommandError::input(format!(
+                "{root} was written by another build of haversack ({by}) than this ({THIS_BUILD}), whose results may \
+                 differ; expected that build, or --overwrite, which begins anew"
+            )));
+        }
+        Ok(*resume && !is_other)
     }
 
     /// The texts that the record has under `key` in a list; none if it has no such list.
@@ -188,38 +215,25 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Checks that none of `files` lies in the folder but what is `listed`.
-fn check_free<'f>(root: &Path, listed: &[String], files: impl Iterator<Item = &'f str>) -> Result<()> {
-    let names =
-        fs::read_dir(root).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let names: Vec<String> = names.collect();
-    let is_picture = |name: &str| name.ends_with(".svg") || name.ends_with(".png");
-    for file in files {
-        let is_of = |name: &String| match file.strip_suffix('*') {
-            Some(begin) => name.starts_with(begin) && is_picture(name),
-            None => name == file,
-        };
-        let nested = file.contains('/').then(|| file.to_owned()).filter(|file| root.join(file).exists());
-        let found = names.iter().chain(&nested).find(|name| is_of(name) && !listed.contains(name));
-        let message = |name: &String| {
-            let path = root.join(name);
-            let path = path.display();
-            format!("{path} is there already, and no {RECORD} says that it may be replaced; expected another folder")
-        };
-        found.map_or(Ok(()), |name| Err(CommandError::input(message(name))))?;
-    }
-    Ok(())
+/// The names of those of `files` that lie in the folder.
+fn names(root: &Path, files: &[impl AsRef<str>]) -> Vec<String> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let entries: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let is_picture = |name: &&String| name.ends_with(".svg") || name.ends_with(".png");
+    let names = files.iter().map(AsRef::as_ref).flat_map(|file: &str| match file.strip_suffix('*') {
+        Some(begin) => entries.iter().filter(|name| name.starts_with(begin)).filter(is_picture).cloned().collect(),
+        None => vec![file.to_owned()],
+    });
+    names.filter(|name| root.join(name).symlink_metadata().is_ok()).collect()
 }
 
-/// Checks that no link leads what is written at these names out of the folder.
-fn check_links<'f>(root: &Path, mut files: impl Iterator<Item = &'f str>) -> Result<()> {
-    let link = files.find_map(|name| Path::new(name).ancestors().find(|part| is_link(root, part)));
-    let message = |name: &Path| format!("{} is a link; expected a file of this folder", root.join(name).display());
-    link.map_or(Ok(()), |name| Err(CommandError::input(message(name))))
-}
+const IS_LINK: &str = "is a link; expected a file of this folder";
+const IS_TAKEN: &str = "is there already, and no run.json says that it may be replaced; expected another folder";
 
-fn is_link(root: &Path, name: &Path) -> bool {
-    !name.as_os_str().is_empty() && root.join(name).is_symlink()
+/// Refuses a folder that has one of these files.
+fn check_none<'f>(root: &Path, mut files: impl Iterator<Item = &'f str>, why: &str) -> Result<()> {
+    let refuse = |name| Err(CommandError::input(format!("{} {why}", root.join(name).display())));
+    files.next().map_or(Ok(()), refuse)
 }
 
 fn lock(root: &Path) -> Result<File> {
@@ -248,6 +262,7 @@ fn read(path: &Path) -> Result<Option<Value>, FileError> {
 
 fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Result<()> {
     record.retain(|_, value| !value.is_null());
+    record.entry(BUILD).or_insert(THIS_BUILD.into());
     record.insert(OUTPUTS.to_owned(), outputs.into());
     write_atomically(path, format!("{:#}\n", Value::Object(record)).as_bytes()).map_err(refused)
 }

@@ -116,13 +116,14 @@ pub(crate) fn work_on<J: Job>(
     command: String,
 ) -> Result<Option<J::Report>> {
     let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, J::FILES)?;
+    let resume = folder.goes_on(options)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();
-    if path.is_file() && !options.resume && !job.has_results(&folder) {
+    if path.is_file() && !resume && !job.has_results(&folder) {
         note(&format!("{out} holds an unfinished {}, which begins anew; --resume goes on", J::NAME));
     }
-    let log = Log::open(path, &whose.of, options.resume)?;
-    if options.resume && job.is_finished(&folder, &log)? {
+    let log = Log::open(path, &whose.of, resume)?;
+    if resume && job.is_finished(&folder, &log)? {
         note(&format!("{out} holds the whole {} already", J::NAME));
         return Ok(None);
     }

@@ -17,6 +17,7 @@ use haversack_reports::write_atomically;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::folder::THIS_BUILD;
 use crate::{CommandError, Result};
 
 /// Another number is another format.
@@ -65,7 +66,7 @@ impl Log {
     /// # Errors
     /// A log to go on from that is damaged or of something else; it is left as it is.
     pub(crate) fn open(path: PathBuf, of: &str, resume: bool) -> Result<Self> {
-        let head = format!("{FORMAT} {}\n", digest(&format!("{} {of}", env!("CARGO_PKG_VERSION"))));
+        let head = format!("{FORMAT} {}\n", digest(&format!("{THIS_BUILD} {of}")));
         let state = if resume && path.is_file() { read(&path, &head) } else { Ok(State::default()) };
         let state = state.map_err(|why| {
             CommandError::input(format!("{} {why}; choose another folder, or go without --resume", path.display()))
@@ -125,6 +126,8 @@ impl Log {
             reader.seek_relative(place.start as i64 - at).map_err(failed)?;
             line.clear();
             at = place.start as i64 + reader.read_until(b'\n', &mut line).map_err(failed)? as i64;
+            let damaged = || io::Error::other("a line has another checksum");
+            checked(&line).ok_or_else(damaged).map_err(failed)?;
             let row = line.splitn(3, |&byte| byte == b' ').last().unwrap_or_default();
             rows.push(serde_json::from_slice(row).map_err(|error| failed(error.into()))?);
         }
@@ -211,7 +214,7 @@ fn read(path: &Path, head: &str) -> Result<State, String> {
         let is_whole = line.last() == Some(&b'\n');
         if state.end == 0 {
             let is_ours = if is_whole { line == head.as_bytes() } else { head.as_bytes().starts_with(&line) };
-            ensure!(is_ours, "is of another specification, shard or version".to_owned());
+            ensure!(is_ours, "is of another specification, shard or build".to_owned());
         }
         if !is_whole {
             return Ok(state);
@@ -351,6 +354,26 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
         std::fs::write(&path, "PAR1").unwrap();
         assert!(open(folder.path(), "a").unwrap_err().contains("of another specification"));
+    }
+
+    #[test]
+    fn no_flipped_bit_makes_another_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = open(folder.path(), "a").unwrap();
+        (0..3).for_each(|key| log.append(key, &(key as f64 / 7.0)).unwrap());
+        let rows = |log: &Log| log.rows::<f64>(..).map_err(|error| error.to_string());
+        let (whole, all) = (std::fs::read(&path).unwrap(), rows(&log).unwrap());
+        for bit in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            // Without its end the last row is one that was cut off.
+            let is_end = bit / 8 == whole.len() - 1;
+            let found = open(folder.path(), "a").and_then(|log| rows(&log));
+            assert!(if is_end { found.unwrap() == all[..2] } else { found.is_err() }, "bit {bit}");
+            assert!(is_end || bit / 8 < log.head.len() || rows(&log).is_err(), "bit {bit} under way");
+        }
     }
 
     #[test]

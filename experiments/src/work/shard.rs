@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 
-use super::folder::{OUTPUTS, RECORD, outputs_of};
+use super::folder::{BUILD, OUTPUTS, RECORD, THIS_BUILD, outputs_of};
 use crate::{CommandError, Result};
 
 /// The `part`-th of `parts` parts, from one: of a sweep a range of run numbers, of a reproduction artefacts by turns.
@@ -122,7 +122,8 @@ const SHARD: &str = "shard";
 
 impl Identity {
     /// The identity of `whole`, or of its part `shard`.
-    pub(crate) fn of(whole: Map<String, Value>, shard: Option<Shard>) -> Self {
+    pub(crate) fn of(mut whole: Map<String, Value>, shard: Option<Shard>) -> Self {
+        whole.insert(BUILD.to_owned(), THIS_BUILD.into());
         Self { whole, shard: shard.map(|shard| shard.to_string()) }
     }
 

@@ -140,6 +140,41 @@ fn what_nobody_named_is_not_written_over() {
 }
 
 #[test]
+fn no_build_goes_on_with_the_work_of_another() {
+    let folders =
+        [sweep::folder(), train::folder(train::SPEC), federate::folder(federate::SPEC), tempfile::tempdir().unwrap()];
+    let lines = ["sweep spec.toml", "train spec.toml", "federate spec.toml", "reproduce sage/section5"];
+    for (folder, line) in folders.iter().zip(lines) {
+        let within = folder.path();
+        let record = within.join("out/run.json");
+        let files = || fs::read_dir(within.join("out")).unwrap().count();
+        assert_eq!(call(within, line).status.code(), Some(0), "{line}");
+        let own = fs::read_to_string(&record).unwrap();
+        let build = own.split_once("\"build\": \"").unwrap().1.split('"').next().unwrap();
+        for other in [own.replace(build, "0123456789abcdef"), own.replace("\"build\"", "\"built\"")] {
+            fs::write(&record, &other).unwrap();
+            let before = files();
+            let message = refusal(&call(within, &format!("{line} --resume")), 2);
+            assert!(
+                message.contains("another build of haversack") && message.contains("--overwrite"),
+                "{line}: {message}"
+            );
+            assert!(fs::read_to_string(&record).unwrap() == other && files() == before, "{line}");
+            assert_eq!(call(within, &format!("{line} --resume --overwrite")).status.code(), Some(0), "{line}");
+            assert!(fs::read_to_string(&record).unwrap() == own, "{line}");
+        }
+    }
+    let within = folders[0].path();
+    for shard in ["1/2", "2/2"] {
+        sweep::sweep(within, &format!("--shard {shard} --out {}", &shard[..1]));
+    }
+    let record = within.join("1/run.json");
+    fs::write(&record, fs::read_to_string(&record).unwrap().replace("\"build\": \"", "\"build\": \"0")).unwrap();
+    let message = refusal(&call(within, "merge 1 2 --out whole"), 2);
+    assert!(message.contains("the build differs"), "{message}");
+}
+
+#[test]
 fn two_at_once_leave_a_whole_table_and_ctrl_c_no_part() {
     let folder = tempfile::tempdir().unwrap();
     let line = ["trace", "generate", "--users", "60", "--days", "3", "--out", "t.parquet"];
