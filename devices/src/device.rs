@@ -26,10 +26,10 @@ impl Device {
     }
 
     /// Memory that a run may have where it has the device for itself: all but what the system of a board holds, whose
-    /// processors share one memory.
+    /// processors share one memory, and what the kernel of a phone never gets.
     pub fn available(&self) -> Bytes {
         let system = self.constants.system_memory.as_ref().map_or(Bytes::ZERO, |system| system.value);
-        self.ram().saturating_sub(system)
+        self.ram().saturating_sub(system).saturating_sub(self.carve_outs().unwrap_or_default())
     }
 
     /// Memory that the kernel of a phone never gets, if it is known.

@@ -26,7 +26,7 @@ pub struct Bytes(pub u64);
 
 /// What every quantity can do: be added and subtracted, multiplied by a plain number, and summed in order.
 macro_rules! arithmetic {
-    ($name:ident, $zero:literal, $number:ty) => {
+    ($name:ident, $zero:literal, $number:ty, $add:expr, $times:expr) => {
         impl $name {
             /// Nothing of the quantity.
             pub const ZERO: Self = Self($zero);
@@ -35,13 +35,13 @@ macro_rules! arithmetic {
             type Output = Self;
             #[inline]
             fn add(self, other: Self) -> Self {
-                Self(self.0 + other.0)
+                Self($add(self.0, other.0))
             }
         }
         impl AddAssign for $name {
             #[inline]
             fn add_assign(&mut self, other: Self) {
-                self.0 += other.0;
+                *self = *self + other;
             }
         }
         impl Sub for $name {
@@ -54,7 +54,7 @@ macro_rules! arithmetic {
         impl Mul<$number> for $name {
             type Output = Self;
             fn mul(self, factor: $number) -> Self {
-                Self(self.0 * factor)
+                Self($times(self.0, factor))
             }
         }
         impl Sum for $name {
@@ -67,7 +67,8 @@ macro_rules! arithmetic {
 
 macro_rules! integer_quantity {
     ($name:ident) => {
-        arithmetic!($name, 0, u64);
+        // What is beyond all numbers stays there, where a run ends as one that has no time.
+        arithmetic!($name, 0, u64, u64::saturating_add, u64::saturating_mul);
         impl $name {
             /// The largest representable quantity.
             pub const MAX: Self = Self(u64::MAX);
@@ -151,7 +152,7 @@ macro_rules! real_quantities {
         #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
         pub struct $name(pub f64);
 
-        arithmetic!($name, 0.0, f64);
+        arithmetic!($name, 0.0, f64, f64::add, f64::mul);
         impl Div<f64> for $name {
             type Output = Self;
             fn div(self, divisor: f64) -> Self {

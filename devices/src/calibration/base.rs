@@ -263,6 +263,35 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_beyond_every_machine_is_refused_with_its_line_and_what_it_can_be() {
+        let refused = |line: &str| {
+            let text = format!("base = \"galaxy-s22\"\n{line}\n");
+            Device::parse("x", "x.toml", &text).map(|_| ()).unwrap_err().to_string()
+        };
+        for (line, expected) in [
+            (
+                "gpu.clock.value = 1e15",
+                "`gpu.clock.value`: 1000000000000000 is out of range; expected 0, or a number from 0.001 to",
+            ),
+            ("gpu.clock.value = 1e-9", "`gpu.clock.value`: 0.000000001 is out of range"),
+            (
+                "gpu.launch.value = 1e18",
+                "`gpu.launch.value`: 1000000000000000000 is out of range; expected a number from 0 to",
+            ),
+            ("ram.value = 1e9", "`ram.value`: 1000000000 is out of range"),
+        ] {
+            let found = refused(line);
+            assert!(found.starts_with("x.toml:2: ") && found.contains(expected), "{line}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_a_phone_keeps_from_its_kernel_is_not_given_out() {
+        let plain = Device::load("galaxy-s22").unwrap();
+        assert_eq!(plain.available(), Bytes((8 << 30) - (807 << 20)));
+    }
+
+    #[test]
     fn a_class_of_flash_brings_all_that_is_known_of_it() {
         let changed = device(&[("storage", "ufs21"), ("storage.random_read", "90 MB/s")]).unwrap();
         let old = Device::load("galaxy-s10").unwrap();

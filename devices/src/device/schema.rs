@@ -207,7 +207,7 @@ section! {
         pub atomic_interval: Constant<Interval>,
         /// Round trip of an atomic to the memory system.
         pub atomic_latency: Constant<Interval>,
-        /// Power under load.
+        /// Power under load; of a card its board's limit, which holds what the memory draws.
         pub power: Constant<Watts>,
         /// Power while idle and awake.
         pub power_idle: Constant<Watts>,
@@ -284,7 +284,7 @@ section! {
         pub peak: Constant<BytesPerSecond>,
         /// Share of the peak that well-shaped traffic reaches.
         pub achievable: Constant<Fraction>,
-        /// Energy of a byte moved, interface included.
+        /// Energy of a byte moved, interface included; a card's is in its `gpu.power`.
         pub energy: Constant<JoulesPerByte>,
         /// Power while nothing moves.
         pub power_idle: Constant<Watts>,

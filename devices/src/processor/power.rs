@@ -6,7 +6,7 @@
 use std::ops::{Add, Mul};
 
 use super::CpuCores;
-use crate::device::DramConstants;
+use crate::device::{DramConstants, Form};
 use crate::{Bytes, BytesPerSecond, Device, Joules, JoulesPerByte, Nanos, Stack, Watts};
 
 /// How long each part of a device was at work within a span.
@@ -93,7 +93,7 @@ impl Device {
     ///
     /// All are above the idle device, whose own power (`power.idle`) holds what its parts draw while they do nothing: the
     /// DRAM's refresh, and a GPU that sleeps while cores train. What a busy core draws was measured on the whole device,
-    /// memory controller and rails included.
+    /// memory controller and rails included; what a card draws under load is its board's limit, memory and all.
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref().filter(|_| cores.is_none());
         let rest = if cores.is_none() { self.constants.power.rest_of_soc.value } else { Watts::ZERO };
@@ -101,6 +101,10 @@ impl Device {
         let awake = self.constants.power.awake.as_ref().filter(|_| cores.is_some());
         let awake = awake.map_or(Watts::ZERO, |awake| awake.value);
         let dsp = self.constants.dsp.as_ref().zip(stack.dsp());
+        let mut dram = self.dram();
+        if gpu.is_some() && self.constants.form == Some(Form::Gpu) {
+            dram.energy_per_byte = JoulesPerByte::ZERO;
+        }
         Power {
             gpu: gpu.map_or(Watts::ZERO, |gpu| gpu.power.value),
             gpu_idle: gpu.map_or(Watts::ZERO, |gpu| gpu.power_idle.value),
@@ -108,7 +112,7 @@ impl Device {
             cpu_waiting: dsp.map_or(Watts::ZERO, |(_, on_dsp)| of_cores * on_dsp.waiting_share.value.0 + awake),
             dsp: dsp.map_or(Watts::ZERO, |(dsp, _)| dsp.power.value),
             rest,
-            dram: self.dram(),
+            dram,
         }
     }
 

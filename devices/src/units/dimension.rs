@@ -98,14 +98,27 @@ impl Dimension {
     }
 
     /// Whether something is divided by quantities of this dimension: work by a rate, heat by a capacity.
-    pub(crate) fn is_divisor(self) -> bool {
-        let rates = [Self::Bandwidth, Self::Throughput, Self::Frequency, Self::FlopsPerCycle, Self::BytesPerCycle];
-        rates.contains(&self) || [Self::HeatCapacity, Self::ThermalResistance].contains(&self)
+    pub(crate) const fn is_divisor(self) -> bool {
+        self.range()[0] > 0.0
     }
 
-    /// The largest value in base units that makes sense.
-    pub(crate) fn ceiling(self) -> f64 {
-        if self == Self::Fraction { 1.0 } else { f64::MAX }
+    /// The least beside zero and the most, in base units, that a constant can be: far beyond every machine and every idealised
+    /// one, so that no time is lost between them.
+    const fn range(self) -> [f64; 2] {
+        match self {
+            Self::Time => [0.0, 1e7],
+            Self::Size => [0.0, 4e15],
+            Self::Bandwidth => [1.0, 4e15],
+            Self::Throughput => [1.0, 1e24],
+            Self::Frequency => [1e3, 1e12],
+            Self::Power => [0.0, 1e6],
+            Self::Energy | Self::Count | Self::Factor => [0.0, 1e9],
+            Self::EnergyPerByte => [0.0, 1e-3],
+            Self::FlopsPerCycle | Self::BytesPerCycle => [1e-3, 1e9],
+            Self::BytesPerFlop | Self::Temperature => [0.0, 1e3],
+            Self::ThermalResistance | Self::HeatCapacity => [1e-9, 1e9],
+            Self::Fraction => [0.0, 1.0],
+        }
     }
 }
 
@@ -122,15 +135,13 @@ pub trait Quantity: Copy + Debug + 'static {
     /// # Errors
     /// The valid range in `unit`, if `value` lies outside.
     fn convert(value: f64, unit: &Unit) -> Result<Self, String> {
-        let base = value * unit.scale;
-        let ceiling = unit.dimension.ceiling();
-        if base.is_finite() && (0.0..=ceiling).contains(&base) {
-            Ok(Self::from_base(base))
-        } else if ceiling < f64::MAX {
-            Err(format!("a number from 0 to {}", ceiling / unit.scale))
-        } else {
-            Err("a finite number that is not negative".to_owned())
+        let (base, range) = (value * unit.scale, unit.dimension.range());
+        if base == 0.0 || (range[0]..=range[1]).contains(&base) {
+            return Ok(Self::from_base(base));
         }
+        let [least, most] = range.map(|end| end / unit.scale);
+        let zero = if least > 0.0 { "0, or " } else { "" };
+        Err(format!("{zero}a number from {least} to {most}"))
     }
 }
 

@@ -144,7 +144,7 @@ impl Plan {
     /// # Errors
     /// What a run without a memory budget yields.
     pub fn least_memory(&self) -> Result<Bytes, RunError> {
-        least_memory(self.machine(), &self.job_without_walls(), || self.policy())
+        least_memory(&self.machine().without_limit(), &self.job_without_walls(), || self.policy())
     }
 
     /// The least budget that works, of whichever kind is short. It is searched once a configuration.

@@ -127,7 +127,7 @@ pub enum PlanError {
 impl PlanError {
     /// Whether the input is wrong or no plan fits, as opposed to a run that failed.
     pub const fn is_input(&self) -> bool {
-        !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_)))
+        !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_) | RunError::NoTime(_)))
     }
 }
 
@@ -150,19 +150,25 @@ impl Plan {
             (true, false) => "",
         };
         let (policy, model, batch) = (&scenario.policy, workload::called(&scenario.model), scenario.batch);
-        let device_is_short = self.device_memory().filter(|memory| match &cause {
+        let device = &scenario.device;
+        let addressed =
+            self.machine().addressable().map(|bytes| (bytes, format!("that the GPU of {device} addresses")));
+        let of_device = self.device_memory().map(|bytes| (bytes, format!("of {device}")));
+        let limit = addressed.into_iter().chain(of_device).min();
+        let advice = |least| match (least, &limit) {
+            (LeastBudget::Memory(bytes), Some((most, whose))) if bytes > *most => format!(
+                "the least memory that works is {bytes}, more than the {most} {whose}: a smaller batch needs less, or a policy \
+                 that saves memory"
+            ),
+            (least, _) => least.advice(&self.budgets),
+        };
+        let device_is_short = limit.as_ref().filter(|(memory, _)| match &cause {
             RunError::OutOfMemory { budget, .. } => budget == memory,
             _ => budgets.is_empty() && self.budgets.time.is_none(),
         });
-        if let (Some(memory), "") = (device_is_short, walls) {
-            let what =
-                format!("{policy} cannot train {model} at batch {batch} within the {memory} of {}", scenario.device);
-            return self.infeasible(what, cause, cache, |least| match least {
-                LeastBudget::Memory(bytes) if bytes > memory => format!(
-                    "the least memory that works is {bytes}: a smaller batch needs less, or a policy that saves memory"
-                ),
-                least => least.advice(&self.budgets),
-            });
+        if let (Some((memory, whose)), "") = (device_is_short, walls) {
+            let what = format!("{policy} cannot train {model} at batch {batch} within the {memory} {whose}");
+            return self.infeasible(what, cause, cache, advice);
         }
         let budgets = if budgets.is_empty() { "its budget".to_owned() } else { budgets.join(" and ") };
         let what = format!("{policy} cannot train {model} at batch {batch} within {budgets}{walls}");
@@ -172,7 +178,7 @@ impl Plan {
             let advice = format!("the least time budget that works is {least}");
             return PlanError::Infeasible { what, cause: Box::new(cause), advice, least: None };
         }
-        self.infeasible(what, cause, cache, |least| least.advice(&self.budgets))
+        self.infeasible(what, cause, cache, advice)
     }
 
     /// That nothing fits, and what `advice` says of the least budget that works.

@@ -1,6 +1,6 @@
 //! Why a run, or a part of it, ends early.
 
-use haversack_devices::{Bytes, ThermalError};
+use haversack_devices::{Bytes, Nanos, ThermalError};
 use haversack_engine::ResourceError;
 use haversack_kernels::KernelError;
 use haversack_memory::pages::PageError;
@@ -109,6 +109,9 @@ pub enum RunError {
         /// The first operator with such a value; the loss itself, if all others are finite.
         layer: String,
     },
+    /// An iteration without a time.
+    #[error("an iteration takes {0}, which is no time: a constant of the device or the stack is out of all proportion")]
+    NoTime(Nanos),
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]
     EmptyBatch,

@@ -1,7 +1,7 @@
 //! A run: its iterations, one after the other, and what heat leaves between them; and the smallest memory budget with which
 //! a policy gets through one.
 
-use haversack_devices::{AllocatorKind, Bytes, ensure};
+use haversack_devices::{AllocatorKind, Bytes, Nanos, ensure};
 use haversack_numerics::{MiniBatch, Rule};
 use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Setting, Tried};
 
@@ -15,6 +15,8 @@ use crate::{Budgets, Job, Lesson, Machine, Observe, Record, RunError};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;
+/// An iteration of more is none: nine years, far from where the clock saturates.
+const LONGEST: Nanos = Nanos(1 << 58);
 
 /// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means of those
 /// after the first.
@@ -79,6 +81,7 @@ fn run<T>(
     for iteration in iterations {
         begin(&mut executor, iteration);
         record = executor.iteration(micro_batch)?;
+        ensure!((Nanos(1)..LONGEST).contains(&record.iteration), RunError::NoTime(record.iteration));
         taken.note(&record, times.len());
         times.push(record.iteration);
         if let Some(share) = governors.after(&record, executor.cores())? {
