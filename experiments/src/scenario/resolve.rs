@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use haversack_devices::{
-    Celsius, CoreSelection, Device, Fold, Frequency, MemoryFormat, Precision, Processor, ProcessorError, ProcessorKind,
-    SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
+    Celsius, CoreSelection, Device, Fold, Frequency, Int8Kernels, MemoryFormat, Precision, Processor, ProcessorError,
+    ProcessorKind, SelectionError, Stack, StackGraph, System, ensure, stacks_that_fit,
 };
 use haversack_policies::mandheling::ALGORITHM;
 use haversack_policies::plan::PLANNED;
@@ -432,6 +432,13 @@ impl Scenario {
         if self.ambient_c.is_some() && !machine.governed {
             let why = if on_gpu { "no governor of a GPU is modelled" } else { "only --frequency governor follows it" };
             notes.push(format!("the heat slows nothing down here: {why}"));
+        }
+        let widens = machine.stack.cpu().is_some_and(|cpu| cpu.int8 == Int8Kernels::Widening);
+        if widens && !on_gpu && self.precision == Precision::Int8 {
+            let stack = &machine.stack.id;
+            notes.push(format!(
+                "int8 is no faster than fp32 here: {stack} has no kernels of integers with dot products"
+            ));
         }
         notes
     }

@@ -26,6 +26,7 @@ mod peak_memory;
 mod planned;
 mod probe;
 mod questions;
+mod relations;
 mod reproduce;
 mod results;
 mod scenarios;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Output, Stdio};
 
-use crate::support::{call, call_in, command, json, keys, refusal, stderr, stdout};
+use crate::support::{call, call_in, command, draws, json, keys, refusal, stderr, stdout};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -199,11 +199,7 @@ fn the_least_budget_that_is_named_works() {
 
 #[test]
 fn the_least_budget_works_as_printed_and_so_does_any_more_but_not_a_hundredth_less() {
-    let mut draw = 1_u64;
-    let mut next = |list: &[&str]| {
-        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        list[(draw >> 33) as usize % list.len()].to_owned()
-    };
+    let mut next = draws(1);
     for _ in 0..12 {
         let device = next(&["rtx-3090", "jetson-agx-orin", "galaxy-s10", "meizu-16t"]);
         let model = next(&["lenet5", "squeezenet1-1", "bert-small-s64"]);

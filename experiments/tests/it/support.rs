@@ -77,3 +77,12 @@ pub(crate) fn reproduce_into(out: &Path, selectors: Vec<String>, seed: u64, jobs
     let failures = reproduce(&options, &ARTEFACTS).unwrap().failures;
     assert!(failures.is_empty(), "{failures:?}");
 }
+
+/// Draws one of a list, each time it is asked, as `seed` has it.
+pub(crate) fn draws(seed: u64) -> impl FnMut(&[&'static str]) -> &'static str {
+    let mut state = seed;
+    move |list| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list[(state >> 33) as usize % list.len()]
+    }
+}

@@ -1,0 +1,89 @@
+//! What must hold between any two runs, of which a seed draws a slice: more of a machine is not slower, nor is more memory.
+
+use crate::support::{call, draws, json, stderr};
+
+/// Where a relation does not hold, each with its mechanism: the relation, what the flags hold, and why.
+const EXCEPTIONS: [(&str, &str, &str); 2] = [
+    (
+        "memory",
+        "daf",
+        "its arena grows in steps of a millisecond, of which more memory may put one into a later iteration",
+    ),
+    (
+        "memory",
+        "melon",
+        "gaps of an iteration in a caching allocator end a larger micro-batch of the next, which begins anew",
+    ),
+];
+
+const GPUS: [&str; 4] = ["--device rtx-3090", "--device jetson-agx-orin", "--device galaxy-s10", "--device xiaomi-10"];
+const CPUS: [&str; 6] = [
+    "--device galaxy-s10 --stack pytorch-cpu",
+    "--device pixel-6 --stack pytorch-cpu",
+    "--device pixel-6 --stack mnn",
+    "--device galaxy-s10 --stack tflite",
+    "--device xiaomi-10 --stack mnn-2",
+    "--device galaxy-s10 --stack mnn-2-eager",
+];
+const NETWORKS: [&str; 3] = ["lenet5", "squeezenet1-1", "bert-small-s64"];
+const POLICIES: [&str; 6] = ["original", "sage", "dtr", "capuchin", "melon", "daf"];
+const CONSTANTS: [&str; 5] = ["gpu.clock", "gpu.fp32_rate", "gpu.units", "gpu.l2", "dram.peak"];
+
+/// The time of an iteration, `None` where no plan fits, and what was said.
+fn time(line: &str) -> (Option<f64>, String) {
+    let output = call(&format!("simulate {line} --format json"));
+    let seconds = match output.status.code() {
+        Some(0) => json(&output)["iteration_time_s"].as_f64(),
+        Some(3) => None,
+        _ => panic!("{line}: {}", stderr(&output)),
+    };
+    (seconds, stderr(&output))
+}
+
+/// Where `more` takes longer than `times` the time of `less`, or works no more.
+fn broken(relation: &str, less: &str, more: &str, times: f64) -> Option<String> {
+    let (Some(before), _) = time(less) else { return None };
+    let (after, said) = time(more);
+    let holds = after.is_some_and(|after| after <= before * times) || said.contains("int8 is no faster");
+    let is_known = EXCEPTIONS.iter().any(|(of, word, _)| *of == relation && less.contains(word));
+    (!holds && !is_known).then(|| format!("{relation}: {before} s with {less}, but {after:?} with {more}"))
+}
+
+#[test]
+fn more_of_a_machine_is_not_slower_nor_is_more_memory() {
+    let mut draw = draws(44);
+    let mut found = Vec::new();
+    for _ in 0..10 {
+        let (gpu, cpu, network) = (draw(&GPUS), draw(&CPUS), draw(&NETWORKS));
+        let (policy, batch) = (draw(&POLICIES), draw(&["8", "16"]));
+        let run = |device: &str, policy: &str, batch: &str| {
+            format!("{device} --model {network} --batch {batch} --policy {policy}")
+        };
+        let device = gpu.trim_start_matches("--device ");
+        let constant = draw(&CONSTANTS);
+        let value = haversack_devices::load(device).unwrap().entries().into_iter().find(|entry| entry.name == constant);
+        if let Some(value) = value.map(|entry| entry.value) {
+            let line = format!("{} --memory-budget {}", run(gpu, policy, batch), draw(&["60%", "100%"]));
+            found.push(broken("constant", &line, &format!("{line} --device-set {constant}={}", 2.0 * value), 1.01));
+        }
+        let plain = run(cpu, "original", batch);
+        let cores = |count: u8| format!("{plain} --cores big:{count}");
+        if time(&cores(1)).0.is_some_and(|seconds| seconds > 1e-3) && !cpu.contains("xiaomi-10") {
+            found.push(broken("cores", &cores(1), &cores(2), 1.0));
+        }
+        // No embedding trains in integers.
+        if network != "bert-small-s64" {
+            found.push(broken("int8", &plain, &format!("{plain} --precision int8"), 1.0));
+        }
+        let device = draw(&[gpu, cpu]);
+        let twice = if batch == "8" { "16" } else { "32" };
+        found.push(broken("batch", &run(device, "original", batch), &run(device, "original", twice), 2.2));
+        let [less, more] = draw(&["60% 70%", "50% 90%", "80% 85%"]).split(' ').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let within = |share: &str| format!("{} --memory-budget {share}", run(device, policy, batch));
+        found.push(broken("memory", &within(less), &within(more), 1.01));
+    }
+    let (drawn, found): (usize, Vec<String>) = (found.len(), found.into_iter().flatten().collect());
+    assert!(drawn > 35 && found.is_empty(), "{} of {drawn}:\n{}", found.len(), found.join("\n"));
+}
