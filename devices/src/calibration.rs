@@ -145,9 +145,14 @@ impl<V> Written<V> {
     }
 }
 
+/// A number in few digits.
+fn short(value: f64) -> String {
+    if value.abs() < 1e16 { value.to_string() } else { format!("{value:e}") }
+}
+
 /// `value` as a `Q`; `key` is where it stands.
 fn quantity<Q: Quantity, E: de::Error>(key: &str, value: f64, unit: &Unit) -> Result<Q, E> {
-    let out_of_range = |expected| E::custom(format!(".{key}: {value} is out of range; expected {expected}"));
+    let out_of_range = |expected| E::custom(format!(".{key}: {} is out of range; expected {expected}", short(value)));
     Q::convert(value, unit).map_err(out_of_range)
 }
 

@@ -6,7 +6,7 @@
 mod memory;
 mod schema;
 
-use crate::calibration::{BuiltIn, Contradiction, SYSTEMS, against};
+use crate::calibration::{BuiltIn, Constant, Contradiction, SYSTEMS, against};
 use crate::storage::Stream;
 use crate::{Bytes, Calibrated, Direction, Factor, Flash, FlashQueue, Fraction, Nanos, ScalarSpeed, Schema};
 
@@ -16,6 +16,8 @@ pub use schema::*;
 /// An operating system: what its calibration holds, and the file that this is from.
 pub type System = Calibrated<SystemConstants>;
 
+/// More apps than anybody has.
+const MOST_APPS: f64 = 1000.0;
 /// The highest swappiness that a kernel takes.
 const MOST_SWAPPINESS: f64 = 200.0;
 /// Generations that are simulated: what is young, what was, and some that may go.
@@ -46,6 +48,17 @@ impl Schema for SystemConstants {
         let generations = reclaim.generations.as_ref().map_or(0.0, |most| most.value.0);
         if reclaim.lists == PageLists::Generations && !GENERATIONS.contains(&generations) {
             return against("reclaim", "lists of generations need `generations`, 3 to 8");
+        }
+        let resident = &self.resident;
+        let ResidentConstants { kernel, anonymous, file, cache, cached, most, of, .. } = resident;
+        let parts =
+            [("kernel", kernel), ("anonymous", anonymous), ("file", file), ("cache", cache), ("cached", cached)];
+        let is_above = |(_, part): &(_, &Constant<Bytes>)| part.value.as_f64() > 2.0 * of.value.as_f64();
+        if let Some((name, part)) = parts.into_iter().chain([("most", most)]).find(is_above) {
+            return against("resident", format!("{name}, {}, is above twice `of`, {}", part.value, of.value));
+        }
+        if resident.cached_apps.value.0 > MOST_APPS {
+            return against("resident", format!("cached_apps is at most {MOST_APPS}"));
         }
         let killer = &self.killer;
         for (name, span) in [

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Error, Parser, Subcommand};
+use clap::{Args, CommandFactory, Error, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use haversack_devices::ensure;
@@ -15,6 +15,7 @@ use haversack_devices::text::nearest;
 use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
+use crate::limits::flag_beyond;
 use crate::output::{check_apart, note, print};
 use crate::{
     CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
@@ -82,10 +83,19 @@ enum Command {
 /// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
 /// that asks for help, with 0.
 pub fn parse() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| {
+    parsed().unwrap_or_else(|error| {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
         gone(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly(error)).exit()
     })
+}
+
+/// # Errors
+/// What is no command line, and a number beyond its limit.
+fn parsed() -> Result<Arguments, Error> {
+    let matches = Arguments::command().try_get_matches()?;
+    let refuse = |message| Err(Arguments::command().error(ErrorKind::ValueValidation, message));
+    flag_beyond(&matches).map_or(Ok(()), refuse)?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut Arguments::command()))
 }
 
 /// Runs the command.

@@ -62,6 +62,7 @@ pub mod compare;
 pub mod error;
 pub mod federate;
 pub mod interrupt;
+mod limits;
 pub mod list;
 pub mod measured;
 mod measured_set;

@@ -7,7 +7,7 @@ use haversack_workloads::{Network, Variant};
 use serde_json::{Map, json};
 
 use crate::output::{Format, join, note};
-use crate::scenario::{Fault, InputShape, LARGEST_BATCH, Origin, ScenarioError, workload};
+use crate::scenario::{Fault, InputShape, Origin, ScenarioError, workload};
 use crate::texts::text;
 use crate::{CommandError, Key, Result};
 
@@ -45,9 +45,9 @@ pub struct ModelOptions {
 pub fn run(options: &ModelOptions) -> Result<()> {
     let (model, batch) = (options.model.as_str(), options.batch.as_str());
     let wrong = |key: Key, fault: Fault| ScenarioError::new(Origin::Flag, key.name(), fault);
-    let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=LARGEST_BATCH).contains(samples));
+    let samples: Option<u64> = batch.trim().parse().ok().filter(|samples| (1..=Key::Batch.most()).contains(samples));
     let samples = samples.ok_or_else(|| {
-        let expected = format!("a whole number of samples from 1 to {LARGEST_BATCH}");
+        let expected = format!("a whole number of samples from 1 to {}", Key::Batch.most());
         wrong(Key::Batch, Fault::value(expected, format!("'{batch}'")))
     })?;
     let input: Option<InputShape> = options

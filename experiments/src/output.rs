@@ -2,6 +2,7 @@
 //!
 //! A figure that a command draws into one file, which `--plot` names.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl Format {
 /// A standard output that cannot be written, or that nobody reads any more.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::output)
+    out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()).map_err(CommandError::output)
 }
 
 /// Prints a JSON value as the command's result.
@@ -66,7 +67,13 @@ pub fn note(message: &dyn Display) {
 /// Says what a message is, and the message.
 pub fn say(what: &str, message: &dyn Display) {
     // Where nobody listens there is nobody to tell.
-    let _ = writeln!(io::stderr().lock(), "{what}: {message}");
+    let _ = writeln!(io::stderr().lock(), "{what}: {}", plain(&message.to_string()));
+}
+
+/// The text without characters that would move a terminal's cursor or change its colours; names bring them along.
+fn plain(text: &str) -> Cow<'_, str> {
+    let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(moves) { text.replace(moves, "\u{fffd}").into() } else { text.into() }
 }
 
 /// Puts the keys of `more` behind those of `value`.

@@ -1,6 +1,8 @@
 //! Quantities as people read them: three significant digits, in a unit that leaves few zeros; and what several
 //! numbers come to.
 
+use std::fmt::Display;
+
 use haversack_devices::{Bytes, Nanos};
 use haversack_reports::table::three_digits;
 use statrs::statistics::{Data, OrderStatistics};
@@ -65,8 +67,9 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A count with its word.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
+    let is_one = count == N::from(1);
+    format!("{count} {}", if is_one { one } else { many })
 }
 
 /// A line that says, between `before` and `after`, how many more there are of `all` than are `shown`; none if there are no more.

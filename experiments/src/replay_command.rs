@@ -86,7 +86,10 @@ fn text(outcome: &Outcome, log: &Log, heuristic: Heuristic, speed: Option<f64>) 
         .row([format!("{} under dtr with the heuristic {heuristic}", log.name())])
         .row([""])
         .row(["status".to_owned(), status.to_string()])
-        .row(["slowdown".to_owned(), format!("{slowdown:.4}")])
+        .row([
+            "slowdown".to_owned(),
+            if slowdown.is_normal() { format!("{slowdown:.4}") } else { "unknown".to_owned() },
+        ])
         .row(["clock".to_owned(), format!("{clock_final} ns ({baseline_compute} without a budget)")])
         .row(["memory".to_owned(), format!("{peak_memory} of a budget of {budget} ({baseline_memory} without one)")])
         .row(["evictions".to_owned(), format!("{evictions} (digest {evict_hash:016x})")])

@@ -23,7 +23,6 @@ pub use document::{Document, Field, Item};
 pub use error::{Fault, Origin, ScenarioError};
 pub(crate) use error::{Mistakes, Result};
 pub use flags::ScenarioFlags;
-pub(crate) use key::LARGEST_BATCH;
 pub use key::{BudgetBytes, DEFAULT_BATCH, DEFAULT_ITERATIONS, Key, Placed, Scenario, Takes};
 pub use quantity::{
     Budget, BudgetReference, BudgetWalls, InputShape, QuantityError, Step, parse_size, parse_span, parse_time,

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::output::Format;
 use crate::progress::{Amount, Progress};
+use crate::quantities::counted;
 use crate::trace_table::{Apps, Table};
 use crate::{CommandError, Result};
 use budgets::BudgetsOptions;
@@ -106,7 +107,10 @@ fn generate(asked: &GenerateOptions) -> Result<()> {
     let GenerateOptions { users, days, seed, out, .. } = asked;
     let out = out.display().to_string();
     asked.format.print(
-        || format!("{out}: {rows} rows of {users} users over {days} days, seed {seed}\n"),
+        || {
+            let [rows, users] = [counted(rows, "row", "rows"), counted(*users, "user", "users")];
+            format!("{out}: {rows} of {users} over {}, seed {seed}\n", counted(*days, "day", "days"))
+        },
         || json!({ "file": out, "rows": rows, "users": users, "days": days, "seed": seed }),
     )
 }

@@ -103,12 +103,12 @@ impl<'a> Training<'a> {
     /// Data or scenarios that cannot be had or do not go together.
     fn new(specification: &'a Specification) -> Result<Self> {
         let cache = Cache::new();
+        let scenarios = specification.scenarios()?.into_iter();
         let share = specification.validation_share;
         let data = load(&specification.data, &LoadOptions { validation_share: share, ..LoadOptions::default() })
             .map_err(|error| CommandError::input(format!("`data`: {error}")))?;
         let augment = specification.augment.as_ref();
         augment.map_or(Ok(()), |augment| augment.check(&data.form)).map_err(CommandError::input)?;
-        let scenarios = specification.scenarios()?.into_iter();
         let subjects: Vec<Subject> = scenarios
             .map(|(label, scenario)| Subject::new(label, scenario, &data, &cache))
             .collect::<Result<_, _>>()?;

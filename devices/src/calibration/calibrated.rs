@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
 use super::base::{Text, chain, is_path};
-use super::{CalibrationError, ConstantEntry, Dimension, Visit};
+use super::{CalibrationError, ConstantEntry, Dimension, Visit, short};
 use crate::text::{TomlDocument, TomlError, aside, nearest};
 
 /// A calibration that the program brings along.
@@ -205,7 +205,7 @@ impl<T: Schema> Calibrated<T> {
         });
         let refused = |field: &str, message: String| Err(TomlError::of_program(&self.file, field, message).into());
         if let Err(expected) = outcome {
-            return refused(&full, format!("{value} is out of range; expected {expected}"));
+            return refused(&full, format!("{} is out of range; expected {expected}", short(value)));
         }
         if before > 0.0 && value > 0.0 {
             constants.follow(&full, value / before);

@@ -62,6 +62,13 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// More unknown keys of a table than anybody mends at once.
+const MOST_FAULTS: usize = 100;
+
+/// What whole numbers of a type can be.
+const WHOLE: [(&str, &str); 4] =
+    [("u8", "from 0 to 255"), ("u32", "from 0 to 4294967295"), ("u64", "of at least 0"), ("i32", "of 32 bits")];
+
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         TomlProblem::Refused(message.to_string()).into()
@@ -70,7 +77,10 @@ impl de::Error for Fault {
         TomlProblem::WrongType { expected: expected.to_string(), found: found.to_string() }.into()
     }
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
+        let (found, expected) = (found.to_string(), expected.to_string());
+        let range = WHOLE.iter().find(|(of, _)| *of == expected);
+        let expected = range.map_or(expected.clone(), |(_, range)| format!("a whole number {range}"));
+        TomlProblem::WrongType { expected, found: found.replace("integer ", "") }.into()
     }
     fn unknown_variant(found: &str, expected: &'static [&'static str]) -> Self {
         let near = nearest(found, expected.iter().copied()).map(str::to_owned);
@@ -180,7 +190,11 @@ impl<'a> Place<'a> {
     fn integer<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Fault> {
         let expected = "a whole number";
         let Some(DeValue::Integer(integer)) = self.value() else { return Err(self.wrong(expected)) };
-        let number = i64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.wrong(expected))?;
+        let too_large = || TomlProblem::WrongType {
+            expected: format!("{expected} of at most {}", i64::MAX),
+            found: format!("`{}`", integer.as_str()),
+        };
+        let number = i64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| too_large())?;
         visitor.visit_i64(number)
     }
 }
@@ -270,7 +284,8 @@ impl<'de> Deserializer<'de> for Place<'_> {
         self.table().ok_or_else(|| self.wrong(expected))?;
         let is_known = |(key, _): &(String, Place<'_>)| fields.contains(&key.as_str());
         let (known, unknown): (Vec<_>, Vec<_>) = self.children().rest.partition(is_known);
-        let unknown = unknown.iter().map(|(key, place)| Fault::unknown_field(key, fields).at(place));
+        let unknown = unknown.iter().take(MOST_FAULTS);
+        let unknown = unknown.map(|(key, place)| Fault::unknown_field(key, fields).at(place));
         self.unknown.borrow_mut().extend(unknown);
         visitor.visit_map(Children { rest: known.into_iter(), value: None })
     }

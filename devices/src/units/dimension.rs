@@ -55,31 +55,43 @@ pub struct Unit {
 }
 
 macro_rules! units {
-    ($($dimension:ident: $($symbol:literal = $scale:literal),+;)+) => {
-        &[$($(Unit { symbol: $symbol, dimension: Dimension::$dimension, scale: $scale }),+),+]
+    ($($dimension:ident from $least:literal to $most:literal: $($symbol:literal = $scale:literal),+;)+) => {
+        /// Every unit; within a dimension the customary one comes first.
+        static UNITS: &[Unit] =
+            &[$($(Unit { symbol: $symbol, dimension: Dimension::$dimension, scale: $scale }),+),+];
+
+        impl Dimension {
+            /// The least beside zero and the most, in base units, that a constant can be: far beyond every machine and every
+            /// idealised one, so that no time is lost between them.
+            const fn range(self) -> [f64; 2] {
+                match self {
+                    $(Self::$dimension => [$least, $most],)+
+                }
+            }
+        }
     };
 }
 
-/// Every unit; within a dimension the customary one comes first.
-static UNITS: &[Unit] = units! {
-    Time: "us" = 1e-6, "ns" = 1e-9, "ms" = 1e-3, "s" = 1.0, "µs" = 1e-6;
-    Size: "B" = 1.0, "KiB" = 1024.0, "MiB" = 1_048_576.0, "GiB" = 1_073_741_824.0, "KB" = 1e3, "MB" = 1e6, "GB" = 1e9;
-    Bandwidth: "GB/s" = 1e9, "MB/s" = 1e6, "B/s" = 1.0;
-    Throughput: "GFLOP/s" = 1e9, "TFLOP/s" = 1e12, "MFLOP/s" = 1e6, "GOP/s" = 1e9, "TOP/s" = 1e12;
-    Frequency: "MHz" = 1e6, "GHz" = 1e9, "kHz" = 1e3, "Hz" = 1.0;
-    Power: "W" = 1.0, "mW" = 1e-3;
-    Energy: "J" = 1.0, "kJ" = 1e3, "mJ" = 1e-3, "Wh" = 3600.0;
-    EnergyPerByte: "pJ/B" = 1e-12, "nJ/B" = 1e-9;
-    FlopsPerCycle: "FLOP/cycle" = 1.0, "OP/cycle" = 1.0;
-    BytesPerCycle: "B/cycle" = 1.0;
-    BytesPerFlop: "B/FLOP" = 1.0;
-    Temperature: "C" = 1.0;
-    ThermalResistance: "K/W" = 1.0;
-    HeatCapacity: "J/K" = 1.0;
-    Count: "count" = 1.0;
-    Fraction: "fraction" = 1.0, "%" = 0.01;
-    Factor: "factor" = 1.0, "bits" = 1.0;
-};
+units! {
+    Time from 0.0 to 1e6: "us" = 1e-6, "ns" = 1e-9, "ms" = 1e-3, "s" = 1.0, "µs" = 1e-6;
+    Size from 0.0 to 1e14:
+        "B" = 1.0, "KiB" = 1024.0, "MiB" = 1_048_576.0, "GiB" = 1_073_741_824.0, "KB" = 1e3, "MB" = 1e6, "GB" = 1e9;
+    Bandwidth from 1.0 to 4e15: "GB/s" = 1e9, "MB/s" = 1e6, "B/s" = 1.0;
+    Throughput from 1.0 to 1e21: "GFLOP/s" = 1e9, "TFLOP/s" = 1e12, "MFLOP/s" = 1e6, "GOP/s" = 1e9, "TOP/s" = 1e12;
+    Frequency from 1e3 to 1e12: "MHz" = 1e6, "GHz" = 1e9, "kHz" = 1e3, "Hz" = 1.0;
+    Power from 0.0 to 1e6: "W" = 1.0, "mW" = 1e-3;
+    Energy from 0.0 to 1e9: "J" = 1.0, "kJ" = 1e3, "mJ" = 1e-3, "Wh" = 3600.0;
+    EnergyPerByte from 0.0 to 1e-3: "pJ/B" = 1e-12, "nJ/B" = 1e-9;
+    FlopsPerCycle from 1e-3 to 1e9: "FLOP/cycle" = 1.0, "OP/cycle" = 1.0;
+    BytesPerCycle from 1e-3 to 1e9: "B/cycle" = 1.0;
+    BytesPerFlop from 0.0 to 1e3: "B/FLOP" = 1.0;
+    Temperature from 0.0 to 1e3: "C" = 1.0;
+    ThermalResistance from 1e-9 to 1e6: "K/W" = 1.0;
+    HeatCapacity from 1e-9 to 1e9: "J/K" = 1.0;
+    Count from 0.0 to 1e6: "count" = 1.0;
+    Fraction from 0.0 to 1.0: "fraction" = 1.0, "%" = 0.01;
+    Factor from 0.0 to 1e9: "factor" = 1.0, "bits" = 1.0;
+}
 
 impl Dimension {
     /// The symbols that a field of this dimension accepts.
@@ -101,25 +113,6 @@ impl Dimension {
     pub(crate) const fn is_divisor(self) -> bool {
         self.range()[0] > 0.0
     }
-
-    /// The least beside zero and the most, in base units, that a constant can be: far beyond every machine and every idealised
-    /// one, so that no time is lost between them.
-    const fn range(self) -> [f64; 2] {
-        match self {
-            Self::Time => [0.0, 1e7],
-            Self::Size => [0.0, 4e15],
-            Self::Bandwidth => [1.0, 4e15],
-            Self::Throughput => [1.0, 1e24],
-            Self::Frequency => [1e3, 1e12],
-            Self::Power => [0.0, 1e6],
-            Self::Energy | Self::Count | Self::Factor => [0.0, 1e9],
-            Self::EnergyPerByte => [0.0, 1e-3],
-            Self::FlopsPerCycle | Self::BytesPerCycle => [1e-3, 1e9],
-            Self::BytesPerFlop | Self::Temperature => [0.0, 1e3],
-            Self::ThermalResistance | Self::HeatCapacity => [1e-9, 1e9],
-            Self::Fraction => [0.0, 1.0],
-        }
-    }
 }
 
 /// A typed quantity that a calibration can hold.
@@ -135,11 +128,13 @@ pub trait Quantity: Copy + Debug + 'static {
     /// # Errors
     /// The valid range in `unit`, if `value` lies outside.
     fn convert(value: f64, unit: &Unit) -> Result<Self, String> {
-        let (base, range) = (value * unit.scale, unit.dimension.range());
-        if base == 0.0 || (range[0]..=range[1]).contains(&base) {
+        let (base, [least, most]) = (value * unit.scale, unit.dimension.range());
+        if base == 0.0 || (least..=most).contains(&base) {
             return Ok(Self::from_base(base));
         }
-        let [least, most] = range.map(|end| end / unit.scale);
+        let [least, most] = [least, most].map(|end| end / unit.scale);
+        let most = if most < 1e3 { most } else { most.floor() };
+        let most = if most < 1e6 { most.to_string() } else { format!("{most:e}") };
         let zero = if least > 0.0 { "0, or " } else { "" };
         Err(format!("{zero}a number from {least} to {most}"))
     }

@@ -175,7 +175,8 @@ pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
     if let Some(wanted) = wanted {
         let short = numbers("completed").filter(|completed| *completed < wanted).count();
         if short > 0 {
-            text += &format!("{short} rounds had fewer than the {wanted} updates that they waited for\n");
+            let short = quantities::counted(short, "round", "rounds");
+            text += &format!("{short} had fewer than the {wanted} updates that they waited for\n");
         }
     }
     text += &format!("{:.1} kJ of all phones\n", numbers("energy_j").fold(0.0, |sum, energy| sum + energy) / 1e3);

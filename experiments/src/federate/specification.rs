@@ -26,6 +26,7 @@ use self::phones::{setting, sizes};
 use super::budgets::Report;
 use super::plans::{CLUSTERS, Plans};
 use crate::error::{CommandError, Result};
+use crate::limits::key_beyond;
 use crate::scenario::{InputShape, Scenario, parse_span, workload};
 
 /// A specification.
@@ -70,6 +71,8 @@ impl Specification {
     pub(crate) fn parse(file: &str, text: &str, seed: Option<u64>) -> Result<Self> {
         let place = Place { file, text };
         place.refuse_gone()?;
+        let refuse = |(key, message): (String, String)| Err(place.says(&key, &format!("`{key}`: {message}")));
+        key_beyond(text).map_or(Ok(()), refuse)?;
         let asked: Asked = read_toml(file, text).map_err(CommandError::input)?;
         let rules = rules(&asked);
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
@@ -337,7 +340,7 @@ mod tests {
         let other = SPEC.replace("lenet5", "lenet6");
         let error = Specification::parse("f.toml", &other, None).unwrap_err().to_string();
         assert!(error.contains("f.toml:5: `network`: unknown model 'lenet6'; did you mean 'lenet5'?"), "{error}");
-        assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link.median_mbit_per_s` is 0"));
+        assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link_mbit_per_s` is 0"));
         assert!(refused("input = \"3by3\"").contains("f.toml:6: "), "{}", refused("input = \"3by3\""));
         let many = SPEC.replace("cohort = 10", "cohort = 101");
         let error = Specification::parse("f.toml", &many, None).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use haversack_devices::{
-    Bytes, CoreSelection, CpuCores, Device, Fraction, Frequency, Nanos, ScalarSpeed, Stream, System,
+    Bytes, CoreSelection, CpuCores, Device, Fraction, Frequency, Nanos, ScalarSpeed, Stream, System, ensure,
 };
 use haversack_memory::phone::{Backing, Settings};
 use haversack_traces::usage::{AppEvent, holdings};
@@ -17,6 +17,7 @@ use haversack_training::phone::{AppChange, AppState, HeldByOthers, OtherMemory, 
 use rand::RngExt;
 
 use super::quantity::{QuantityError, parse_time, time_text};
+use super::trace_from::DAY;
 use super::user_trace::Available;
 
 /// Whether `named`, with or without a user, is a table of traces.
@@ -69,9 +70,18 @@ impl FromStr for PhoneApps {
         let (user, stretch) = text.rsplit_once('@').filter(|(user, _)| !user.is_empty()).ok_or_else(wrong)?;
         let (from, length) = stretch.split_once('+').ok_or_else(wrong)?;
         let from = if from == MIDNIGHT { Nanos::ZERO } else { parse_time(from)? };
-        Ok(Self::Synthetic { user: user.to_owned(), from, length: parse_time(length)? })
+        let length = parse_time(length)?;
+        let limit = || QuantityError {
+            hint: format!("; it begins within ten years and lasts at most {} days", MOST_DAYS),
+            ..wrong()
+        };
+        ensure!(from.0 <= 10 * MOST_DAYS * DAY.0 && length.0 <= MOST_DAYS * DAY.0, limit());
+        Ok(Self::Synthetic { user: user.to_owned(), from, length })
     }
 }
+
+/// The longest stretch of somebody's days.
+const MOST_DAYS: u64 = 366;
 
 /// The first midnight, which is no time above zero.
 const MIDNIGHT: &str = "0s";

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Fault, Mistakes, Origin, Result, ScenarioError};
 use super::key::Key;
 use super::value::{Kind, Literal};
-use haversack_devices::text::{hint, line_of};
+use haversack_devices::text::hint;
 
 /// What stands behind a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,8 @@ impl Document {
     /// # Errors
     /// Text that is not TOML.
     pub(crate) fn parse(file: &str, text: &str, own: &[&'static str], mistakes: &mut Mistakes) -> Result<Self> {
-        let reader = Reader { file: file.into(), text };
+        let ends = text.match_indices('\n').map(|(offset, _)| offset).collect();
+        let reader = Reader { file: file.into(), ends };
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(0, |span| reader.line(span.start));
             reader.error(line, "", Fault::Syntax(error.message().to_owned()))
@@ -109,7 +110,10 @@ impl Document {
         let fields = reader.fields(table.get_ref(), "", mistakes);
         let (own_fields, fields): (Vec<Field>, Vec<Field>) =
             fields.into_iter().partition(|field| own.contains(&field.name.as_str()));
-        let key = |field: Field| Some((mistakes.note(reader.key(&field, own))?, field));
+        let key = |field: Field| {
+            let key = if mistakes.is_full() { Key::named(&field.name) } else { mistakes.note(reader.key(&field, own)) };
+            Some((key?, field))
+        };
         let fields = fields.into_iter().filter_map(key).collect();
         Ok(Self { fields, own: own_fields, file: reader.file })
     }
@@ -125,14 +129,15 @@ impl Document {
     }
 }
 
-struct Reader<'a> {
+struct Reader {
     file: Arc<str>,
-    text: &'a str,
+    /// Where lines end.
+    ends: Vec<usize>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn line(&self, offset: usize) -> usize {
-        line_of(self.text, offset)
+        1 + self.ends.partition_point(|end| *end < offset)
     }
 
     fn error(&self, line: usize, field: &str, fault: impl Into<Fault>) -> ScenarioError {
@@ -165,6 +170,10 @@ impl Reader<'_> {
 
     fn item(&self, value: &DeValue<'_>, line: usize, name: &str, mistakes: &mut Mistakes) -> Result<Item> {
         match value {
+            DeValue::Array(items) if items.len() > MOST_VALUES => {
+                let found = format!("{} of them", items.len());
+                Err(self.error(line, name, Fault::value(format!("a list of at most {MOST_VALUES} values"), found)))
+            }
             DeValue::Array(items) => {
                 let literals: Result<Vec<_>, _> = items
                     .iter()
@@ -237,6 +246,9 @@ const SPAN_KEYS: [&str; 3] = ["from", "to", "steps"];
 const SPAN: &str = "expected { from = …, to = …, steps = … }";
 /// More steps than anybody would wait for.
 const MOST_STEPS: u64 = 1_000_000;
+
+/// More values than anybody lists.
+const MOST_VALUES: usize = 10_000;
 
 /// Whether a table is meant as a span.
 fn is_span(table: &DeTable<'_>) -> bool {

@@ -152,7 +152,7 @@ impl Mistakes {
         let others = std::mem::take(&mut error.others);
         // What two readers of a value say alike is said once.
         for error in std::iter::once(error).chain(others) {
-            if self.0.len() == MOST_MISTAKES {
+            if self.is_full() {
                 return;
             }
             let text = error.to_string();
@@ -170,6 +170,11 @@ impl Mistakes {
     /// Whether there is one at the place of `error` already.
     pub(crate) fn is_known(&self, error: &ScenarioError) -> bool {
         self.0.iter().any(|known| known.origin == error.origin && known.field == error.field)
+    }
+
+    /// Whether it takes note of no more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.0.len() >= MOST_MISTAKES
     }
 
     /// Whether there is none yet.

@@ -29,8 +29,6 @@ pub const DEFAULT_BATCH: u64 = 32;
 pub const DEFAULT_ITERATIONS: u32 = 2;
 /// Those of a policy that goes on learning.
 pub(crate) const ITERATIONS_OF_LEARNERS: u32 = 5;
-/// Larger mini-batches are typing errors on anything that is modelled here.
-pub(crate) const LARGEST_BATCH: u64 = 65_536;
 
 /// The words with which a sweep names several devices or policies.
 const GROUPS: [&str; 4] = ["all", "phones", "boards", "gpus"];
@@ -67,6 +65,8 @@ struct Row {
     /// Whether results name the key only if it was given.
     #[serde(default)]
     if_given: bool,
+    /// More is a slip of the hand on anything that is modelled here.
+    most: Option<u64>,
     /// The name as a flag.
     #[serde(skip)]
     flag: String,
@@ -155,7 +155,7 @@ keys! {
     /// The outputs that the loss is over.
     Outputs outputs: Option<String> = None; some(parsed) => maybe;
     /// Samples of a mini-batch.
-    Batch batch: u64 = DEFAULT_BATCH; whole(1, LARGEST_BATCH) => number;
+    Batch batch: u64 = DEFAULT_BATCH; whole(1, Key::Batch.most()) => number;
     /// The memory policy.
     Policy policy: String = "original".to_owned(); parsed => shown;
     /// The policy's own parameters, by name.
@@ -228,7 +228,7 @@ keys! {
     Usage usage: Option<String> = None; some(parsed) => maybe;
     /// Iterations to run; by default the policy's own number.
     Iterations iterations: Option<u32> = None;
-        some(whole(1, u64::from(u32::MAX))) => |given| number(&given.unwrap_or(DEFAULT_ITERATIONS));
+        some(whole(1, Key::Iterations.most())) => |given| number(&given.unwrap_or(DEFAULT_ITERATIONS));
     /// The seed of all randomness.
     Seed seed: u64 = 0; whole(0, u64::MAX) => number;
 }
@@ -248,6 +248,11 @@ impl Key {
     /// The name as a flag.
     pub fn flag(self) -> &'static str {
         &self.row().flag
+    }
+
+    /// The most that a number of the key may be.
+    pub(crate) fn most(self) -> u64 {
+        self.row().most.unwrap_or(u64::MAX)
     }
 
     /// What the key takes in a file.

@@ -65,9 +65,10 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     (scaled < u64::MAX as f64).then_some(scaled as u64)
 }
 
-/// Units are told apart by spelling alone, whatever the case: a phone's memory comes in no bits.
+/// Units are told apart by spelling alone, whatever the case; but `Mb` are megabits, in which nothing here is counted.
 fn unit_of(units: &[(&'static str, u64)], found: &str) -> Option<u64> {
-    units.iter().find(|(name, _)| name.eq_ignore_ascii_case(found)).map(|&(_, unit)| unit)
+    let is_bits = found.ends_with('b') && found.starts_with(|first: char| first.is_ascii_uppercase());
+    units.iter().find(|(name, _)| name.eq_ignore_ascii_case(found) && !is_bits).map(|&(_, unit)| unit)
 }
 
 /// What somebody may have meant who wrote `text` where a quantity in one of `units` is wanted.

@@ -102,6 +102,9 @@ impl Specification {
     fn check_values(&self, cache: &Cache, mistakes: &mut Mistakes) {
         let mut scratch = Scenario::new("", "");
         for setting in self.axes.iter().flatten() {
+            if mistakes.is_full() {
+                return;
+            }
             if mistakes.note(self.apply(setting, &mut scratch)).is_some() {
                 scratch.unknown_name(setting.key, cache, mistakes);
             }

@@ -121,7 +121,8 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
     bar.finish();
     let without = found.iter().filter(|budgets| budgets.is_empty()).count();
     if without > 0 {
-        note(&format!("the traces of {without} users are shorter than --window and were left out"));
+        let without = quantities::counted(without, "user", "users");
+        note(&format!("the traces of {without} are shorter than --window and were left out"));
     }
     let budgets: Vec<Budget> = found.into_iter().flatten().collect();
     write_parquet(&asked.out, &frame(&budgets)?)?;
@@ -208,7 +209,8 @@ fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[Pat
         value
     };
     let text = || {
-        let mut text = format!("{} moments of {users} users\n\n", budgets.len());
+        let mut text = format!("{} of ", quantities::counted(budgets.len(), "moment", "moments"));
+        text += &format!("{}\n\n", quantities::counted(users, "user", "users"));
         text += &format!("{:11}{:>12}{:>12}{:>12}\n", "", "a tenth", "half", "nine tenths");
         for (name, sizes) in kinds {
             let [tenth, half, nine] = sizes.map(|size| quantities::size(Bytes(size)));

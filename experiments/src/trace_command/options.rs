@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use haversack_devices::Nanos;
+use haversack_devices::{Nanos, ensure};
 use haversack_traces::import::{Kind, Options, UtcOffset};
 use haversack_traces::{CaratSemantics, FootprintTable, UsageModel, UtcTime};
 
@@ -58,6 +58,8 @@ pub(super) struct ImportOptions {
 impl ImportOptions {
     /// How to read, once every flag is known to be in its range.
     pub(super) fn reading(&self) -> Result<Options> {
+        let needs_year = self.year.is_none() || matches!(self.kind, Kind::Lmkd);
+        ensure!(needs_year, CommandError::input("--year: only logs of --kind lmkd may state no year; leave it out"));
         let start = seconds("--start", self.start, 0.0..=4_102_444_800.0)?;
         Ok(Options {
             strict: self.strict,

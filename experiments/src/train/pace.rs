@@ -45,7 +45,15 @@ impl Pace {
         }
         let schedule_text = schedule.unwrap_or_else(|| "constant".to_owned());
         let wrong = |error| WrongPace("schedule", "a schedule", format!("another text: {error}"));
-        Ok(Self { epochs, learning_rate, schedule: schedule_text.parse().map_err(wrong)?, schedule_text })
+        let schedule: Schedule = schedule_text.parse().map_err(wrong)?;
+        if let Shape::Step { at, .. } = &schedule.shape {
+            let late = at.iter().find(|at| **at >= f64::from(epochs));
+            let wrong = |at| {
+                WrongPace("schedule", "steps before the last epoch ends", format!("one at epoch {at} of {epochs}"))
+            };
+            late.map_or(Ok(()), |at| Err(wrong(at)))?;
+        }
+        Ok(Self { epochs, learning_rate, schedule, schedule_text })
     }
 
     /// The learning rate at step `step`, of `steps` an epoch.
@@ -106,15 +114,20 @@ impl FromStr for Schedule {
             Some("step") => Shape::Step { at: Vec::new(), by: 0.1 },
             other => return Err(wrong(other.unwrap_or_default())),
         };
-        let mut warm_up = 0.0;
+        let (mut warm_up, mut seen) = (0.0, Vec::new());
         for word in words {
             let number = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
             let (name, value) = word.split_once('=').ok_or_else(|| wrong(word))?;
+            ensure!(!seen.contains(&name), format!("found `{name}` twice; {EXPECTED}"));
+            seen.push(name);
             let numbers: Vec<f64> = value.split(',').map(number).collect::<Option<_>>().ok_or_else(|| wrong(word))?;
             match (name, &mut shape, numbers.as_slice()) {
                 ("warm-up", _, &[epochs]) => warm_up = epochs,
                 ("by", Shape::Step { by, .. }, &[factor]) => *by = factor,
-                ("at", Shape::Step { at, .. }, epochs) => *at = epochs.to_vec(),
+                ("at", Shape::Step { at, .. }, epochs) if epochs.is_sorted_by(|a, b| a < b) => *at = epochs.to_vec(),
+                ("at", Shape::Step { .. }, _) => {
+                    return Err(format!("found '{word}', whose epochs do not rise; {EXPECTED}"));
+                }
                 _ => return Err(wrong(word)),
             }
         }
@@ -152,8 +165,10 @@ impl Augment {
             let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
             let pixels = || value.and_then(|value| value.parse().ok()).filter(|&pixels: &u8| pixels > 0);
             match (name, value) {
-                ("flip", None) => flip = true,
-                ("shift", _) => shift = pixels().ok_or_else(|| found(&place, word, " (PIXELS is 1 to 255)"))?,
+                ("flip", None) if !flip => flip = true,
+                ("shift", _) if shift == 0 => {
+                    shift = pixels().ok_or_else(|| found(&place, word, " (PIXELS is 1 to 255)"))?
+                }
                 _ => return Err(found(&place, word, &hint(name, WORDS))),
             }
         }
@@ -169,6 +184,9 @@ impl Augment {
         let Self { shift, place, .. } = self;
         match form {
             SampleForm::Tokens { .. } => Err(format!("{place}: `augment`: expected data of images, found tokens")),
+            SampleForm::Image(form) if self.flip && form.width == 1 => {
+                Err(format!("{place}: `augment`: expected images to flip, found data of one pixel a row"))
+            }
             SampleForm::Image(form) if usize::from(*shift) >= form.height.min(form.width) => Err(format!(
                 "{place}: `augment`: expected a shift of less than the {}×{} pixels of an image, found {shift}",
                 form.height, form.width

@@ -7,12 +7,18 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::{Augment, Pace, Subject, WrongPace};
+use crate::limits::key_beyond;
 use crate::output::join;
 use crate::work::places;
 use crate::{Cache, CommandError, Key, Result, Scenario, sweep};
 
 /// The keys that a scenario has not got.
 const KEYS: [&str; 7] = ["augment", "data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
+
+/// Keys of a scenario that do nothing where no phone is in use, and what to say instead.
+const IDLE: [(&str, &str); 2] =
+    [("seed", "`seeds` lists the seeds"), ("iterations", "`epochs` says how long it learns")];
+const ON_PHONES: [&str; 3] = ["apps", "system", "trace"];
 
 /// The keys of a training as they stand in the file.
 #[derive(Debug, Deserialize)]
@@ -39,7 +45,7 @@ pub(super) struct Specification {
     /// The seeds, each once.
     pub(super) seeds: Vec<u64>,
     /// The share of the train part that becomes the validation part where the data bring none.
-    pub(super) validation_share: f64,
+    pub(super) validation_share: Option<f64>,
 }
 
 impl Specification {
@@ -57,15 +63,18 @@ impl Specification {
         let refused = |key: &str, expected: &str, found: String| {
             Err(CommandError::input(format!("{}: `{key}`: expected {expected}, found {found}", place(key))))
         };
+        if let Some((key, message)) = key_beyond(text) {
+            return Err(CommandError::input(format!("{}: `{key}`: {message}", place(&key))));
+        }
         let augment = own.augment.map(|text| Augment::parse(place("augment"), &text)).transpose();
         let augment = augment.map_err(CommandError::input)?;
         let pace = match Pace::new(own.epochs, own.learning_rate, own.schedule) {
             Ok(pace) => pace,
             Err(WrongPace(key, expected, found)) => return refused(key, expected, found),
         };
-        let validation_share = own.validation_share.unwrap_or(VALIDATION_SHARE);
-        if !(validation_share > 0.0 && validation_share < 1.0) {
-            return refused("validation_share", "a number between 0 and 1", validation_share.to_string());
+        let validation_share = own.validation_share;
+        if let Some(share) = validation_share.filter(|share| !(*share > 0.0 && *share < 1.0)) {
+            return refused("validation_share", "a number between 0 and 1", share.to_string());
         }
         let mut seeds = seed.map_or_else(|| own.seeds.unwrap_or_else(|| vec![0]), |seed| vec![seed]);
         seeds.sort_unstable();
@@ -111,7 +120,7 @@ impl Specification {
             "learning_rate": self.pace.learning_rate,
             "schedule": self.pace.schedule_text,
             "seeds": self.seeds,
-            "validation_share": self.validation_share,
+            "validation_share": self.validation_share.unwrap_or(VALIDATION_SHARE),
         });
         join(&mut specification, own);
         let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
@@ -141,6 +150,12 @@ fn own_keys(file: &str, text: &str) -> Result<String> {
     let mut own: Vec<u8> = text.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' }).collect();
     for (key, value) in table.get_ref() {
         let (name, place) = (key.get_ref().as_ref(), key.span().start..value.span().end);
+        let idle = IDLE
+            .iter()
+            .find(|(key, _)| *key == name && !ON_PHONES.iter().any(|key| table.get_ref().contains_key(*key)));
+        if let Some((_, instead)) = idle {
+            return Err(wrong(line_of(text, place.start), format!("`{name}` does nothing in a training; {instead}")));
+        }
         if KEYS.contains(&name) {
             own[place.clone()].copy_from_slice(&text.as_bytes()[place]);
         } else if Key::named(name).is_none() {

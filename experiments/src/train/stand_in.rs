@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haversack_devices::ensure;
 use haversack_devices::registry::digest;
 use haversack_training::Record;
-use haversack_workloads::data::{LoadOptions, Part, load};
+use haversack_workloads::data::{LoadOptions, Part, VALIDATION_SHARE, load};
 use haversack_workloads::{DataSet, mixed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct StandIn {
     pub data: String,
     /// The seeds of initial weights and of the order of samples.
     pub seeds: Vec<u64>,
-    validation_share: f64,
+    validation_share: Option<f64>,
     pace: Pace,
     augment: Option<Augment>,
     /// What it is learned before, as it is: a network that the paper's authors took ready-made.
@@ -192,6 +192,7 @@ impl StandIn {
         let base =
             base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.key(&base.scenario, base.first())));
         let augment = augment.as_ref().map_or_else(String::new, |augment| format!(" {}", augment.text));
+        let validation_share = validation_share.unwrap_or(VALIDATION_SHARE);
         // Its classes are the data's.
         let scenario = Scenario { classes: None, ..scenario.clone() }.fingerprint(Key::ALL);
         format!("{scenario} {data} {validation_share} {pace:?}{augment} {seed}{base}")
@@ -246,7 +247,7 @@ impl StandIn {
     }
 
     fn loaded(&self, cache: &Cache) -> Result<Arc<Loaded>> {
-        cache.get(format!("data {} {}", self.data, self.validation_share), || self.load())
+        cache.get(format!("data {} {:?}", self.data, self.validation_share), || self.load())
     }
 
     fn load(&self) -> Result<Loaded> {

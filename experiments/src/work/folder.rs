@@ -15,6 +15,7 @@ use haversack_reports::{FileError, create_folder, if_there, remove_stale_parts, 
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
+use crate::limits::{FLAGS, beyond};
 use crate::{CommandError, Result};
 
 /// Where long work goes, and how it is done.
@@ -37,8 +38,10 @@ pub struct WorkOptions {
 /// As many threads as parts run at once, or one a processor.
 ///
 /// # Errors
-/// Threads that cannot be started.
+/// More of them than anybody has, threads that cannot be started.
 pub(crate) fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool> {
+    let beyond = jobs.and_then(|jobs| beyond(FLAGS, "jobs", &jobs.to_string()));
+    beyond.map_or(Ok(()), |message| Err(CommandError::input(format!("jobs: {message}"))))?;
     let builder = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, NonZeroUsize::get));
     builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
 }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::thread;
+use std::time::Instant;
 
 use haversack::scenario::Key;
 use tempfile::{TempDir, tempdir};
@@ -140,6 +141,48 @@ fn every_mistake_of_the_table_is_refused_with_help() {
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(names(folder.path()), before, "something was left behind");
+}
+
+/// Absurd values of keys: the command, a key of its file, its value (`{k}` stands for 100,000 keys, `{m}` for as many models), and
+/// the words that the message must have.
+const ABSURD: &str = include_str!("absurd.csv");
+
+#[test]
+fn every_absurd_value_of_the_table_is_refused_within_seconds() {
+    let folder = tempdir().unwrap();
+    let lots =
+        |what: &str| (0..100_000).map(|number| what.replace('#', &number.to_string())).collect::<Vec<_>>().join(", ");
+    let (keys, models) = (lots("k# = 1"), lots("\"m#\""));
+    let mut reader = csv::Reader::from_reader(ABSURD.as_bytes());
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+    let numbered: Vec<(usize, &csv::StringRecord)> = rows.iter().enumerate().collect();
+    assert!(rows.len() >= 130, "{} values", rows.len());
+    let wrong = wrong(&numbered, |(number, row)| {
+        let (command, key) = (&row[0], &row[1]);
+        let base = match command {
+            "federate" => "population = 10\nselector = \"random\"\ncohort = 2\nrounds = 2\nnetwork = \"lenet5\"\n",
+            "train" => "data = \"glyphs\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"lenet5\"\n",
+            "simulate" => "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nsystem = \"android\"\n",
+            _ => "device = \"galaxy-s22\"\nmodel = \"lenet5\"\n",
+        };
+        let others = base.lines().filter(|line| line.split(' ').next() != Some(key));
+        let value = row[2].replace("{k}", &keys).replace("{m}", &models);
+        let text = others.map(|line| format!("{line}\n")).collect::<String>() + &format!("{key} = {value}\n");
+        let file = format!("{number}.toml");
+        fs::write(folder.path().join(&file), text).unwrap();
+        let flags = if command == "simulate" { vec![] } else { vec!["--out", "o"] };
+        let begun = Instant::now();
+        let output = call_in(folder.path(), &[&[command, &file], &flags[..]].concat());
+        let (seconds, message) = (begun.elapsed().as_secs(), stderr(&output));
+        let said = row[3].split('|').all(|word| message.contains(word))
+            && (message.contains(&file) || key == "data" || message.contains("`data`"));
+        let is_right = output.status.code() == Some(2) && said && seconds < 20 && !message.contains('\u{1b}');
+        let shown: String = message.chars().take(400).collect();
+        let call = format!("{command} with {key} = {}: {:?} after {seconds} s", &row[2], output.status.code());
+        if is_right { Vec::new() } else { vec![format!("{call}\n{shown}")] }
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(names(folder.path()).len(), rows.len(), "something was left behind");
 }
 
 #[test]

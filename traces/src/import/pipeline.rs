@@ -244,6 +244,40 @@ pub(super) enum Unpacked<'r> {
 /// An archive and how to unpack it.
 type Refusal = (&'static str, &'static str);
 
+/// So often the packed bytes a file is unpacked to at most, once it has more than [`SMALL`]; text grows twentyfold.
+const GROWTH: u64 = 500;
+const SMALL: u64 = 1 << 24;
+
+/// A reader that counts its bytes.
+struct Counted<R> {
+    reader: R,
+    bytes: u64,
+}
+
+const fn counted<R>(reader: R) -> Counted<R> {
+    Counted { reader, bytes: 0 }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(into)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
+/// What is in a gzip, which ends with an error where it grows as no recording does.
+struct Unzipped<R>(Counted<MultiGzDecoder<Counted<R>>>);
+
+impl<R: Read> Read for Unzipped<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(into)?;
+        let most = SMALL.max(GROWTH * self.0.reader.get_ref().bytes);
+        let why = || io::Error::other(format!("unpacked it is more than {GROWTH} times as large, as no recording is"));
+        if self.0.bytes > most { Err(why()) } else { Ok(read) }
+    }
+}
+
 /// Takes `reader` out of its packing, which its first bytes tell.
 pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
     let (head, failed, reader) = peek(reader, 4);
@@ -256,7 +290,7 @@ pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Resul
     let is_gzip = head.starts_with(b"\x1f\x8b");
     let whole = Cursor::new(head).chain(reader);
     let unzipped: Box<dyn Read + Send + 'r> =
-        if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+        if is_gzip { Box::new(Unzipped(counted(MultiGzDecoder::new(counted(whole))))) } else { Box::new(whole) };
     if kind != Kind::Lsapp {
         return Ok(Ok(Unpacked::Text { reader: unzipped, packed: is_gzip }));
     }

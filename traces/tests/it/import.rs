@@ -161,6 +161,14 @@ fn several_gzip_members_are_one_file() {
 }
 
 #[test]
+fn a_gzip_that_grows_a_thousandfold_ends_the_file() {
+    // 32 MiB of blanks behind a recording.
+    let text = [fixture("carat_top1k.SYNTHETIC.jsonl"), b" ".repeat(1 << 25)].concat();
+    let report = import_all(Options::new(Kind::Carat), &[("part.gz", &gzip(&text))]).unwrap().report;
+    assert!(finding(&report, Reason::DamagedFile).contains("more than 500 times as large"));
+}
+
+#[test]
 fn of_a_truncated_gzip_the_beginning_is_kept() {
     // Stored, not deflated: what comes out of the first 2000 bytes is known. The header takes 10 + 5 bytes; lines
     // have 500 bytes or so.

@@ -25,8 +25,8 @@ pub const VALIDATION_SHARE: f64 = 0.1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadOptions {
     /// The share of the train part that becomes the validation part, where the set brings none; of a table in one file
-    /// as much becomes the test part.
-    pub validation_share: f64,
+    /// as much becomes the test part. [`VALIDATION_SHARE`] where it is not given.
+    pub validation_share: Option<f64>,
     /// The seed of that cut.
     pub seed: u64,
     /// The number of tokens of a text: longer ones are cut, shorter ones padded.
@@ -39,7 +39,7 @@ impl Default for LoadOptions {
     /// A tenth, seed 0, and texts in the shape of [`phrases`].
     fn default() -> Self {
         let (length, vocabulary) = (phrases::LENGTH, phrases::VOCABULARY);
-        Self { validation_share: VALIDATION_SHARE, seed: 0, length, vocabulary }
+        Self { validation_share: None, seed: 0, length, vocabulary }
     }
 }
 
@@ -49,15 +49,24 @@ impl Default for LoadOptions {
 /// A name that is neither; a file or folder that cannot be read, of no known kind, of a wrong size, empty, or with labels
 /// that are out of range.
 pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
-    match name {
-        "glyphs" => return Ok(glyphs::data_set()),
-        "linear" => return Ok(linear::data_set()),
-        "phrases" => return Ok(phrases::data_set()),
-        "more-phrases" => return Ok(phrases::more()),
-        _ => {}
+    let has_validation = || match options.validation_share {
+        Some(_) => {
+            Err(DataError(format!("{name} brings a validation part of its own; expected no `validation_share`")))
+        }
+        None => Ok(()),
+    };
+    let made: Option<fn() -> DataSet> = match name {
+        "glyphs" => Some(glyphs::data_set),
+        "linear" => Some(linear::data_set),
+        "phrases" => Some(phrases::data_set),
+        "more-phrases" => Some(phrases::more),
+        _ => None,
+    };
+    if let Some(set) = made.map(|made| has_validation().map(|()| made())) {
+        return set;
     }
     if let Some(set) = tails::data_set(name) {
-        return Ok(set);
+        return has_validation().map(|()| set);
     }
     let (kind, path) = match name.split_once(':').and_then(|(kind, path)| Some((Kind::named(kind)?, path))) {
         Some((kind, path)) => (Some(kind), Path::new(path)),
@@ -76,7 +85,10 @@ pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
         Kind::Text => text::read(path, options)?,
     };
     let set = DataSet { id: name.to_owned(), ..set };
-    Ok(if set.validation.is_empty() { set.with_validation(options.validation_share, options.seed) } else { set })
+    if set.validation.is_empty() {
+        return Ok(set.with_validation(options.validation_share.unwrap_or(VALIDATION_SHARE), options.seed));
+    }
+    has_validation().map(|()| set)
 }
 
 /// A kind of files.
@@ -181,7 +193,11 @@ impl Cifar {
             name.starts_with("data_batch_") && name.ends_with(".bin")
         };
         let files: Vec<PathBuf> = files_of(folder)?.into_iter().filter(is_batch).collect();
-        Ok(if files.is_empty() { vec![folder.join("data_batch_1.bin")] } else { files })
+        let place = |number: usize| folder.join(format!("data_batch_{number}.bin"));
+        match (1..=files.len().max(1)).map(place).find(|batch| !batch.exists()) {
+            Some(missing) => Err(DataError::read(&missing)(std::io::ErrorKind::NotFound.into())),
+            None => Ok(files),
+        }
     }
 
     fn part(self, files: &[PathBuf]) -> Result<Samples, DataError> {

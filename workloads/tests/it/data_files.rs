@@ -11,7 +11,7 @@ use haversack_workloads::data::{Content, DataSet, LoadOptions, SampleForm, load}
 const PIXELS: usize = 3072;
 
 fn options() -> LoadOptions {
-    LoadOptions { validation_share: 0.5, seed: 1, length: 4, vocabulary: 5 }
+    LoadOptions { validation_share: Some(0.5), seed: 1, length: 4, vocabulary: 5 }
 }
 
 fn read(folder: &Path) -> DataSet {
@@ -91,6 +91,15 @@ fn faults_of_cifar_name_the_byte() {
     fs::write(&train, cifar(&[1])).unwrap();
     fs::remove_file(folder.path().join("test_batch.bin")).unwrap();
     assert!(refusal(&format!("cifar10:{path}")).contains("test_batch.bin"));
+}
+
+#[test]
+fn a_batch_of_cifar_that_is_missing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["data_batch_1.bin", "data_batch_3.bin", "test_batch.bin"] {
+        fs::write(folder.path().join(name), cifar(&[1, 2])).unwrap();
+    }
+    assert!(refusal(folder.path().to_str().unwrap()).contains("data_batch_2.bin"));
 }
 
 #[test]

@@ -59,7 +59,9 @@ pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSett
     }
     if let Some(median_mbit_per_s) = asked.link_mbit_per_s {
         setting.link = Link { median_mbit_per_s, spread: 0.0 };
-        setting.check().map_err(|error| place.says("link_mbit_per_s", &error.to_string()))?;
+        let says =
+            |error: String| place.says("link_mbit_per_s", &error.replace("link.median_mbit_per_s", "link_mbit_per_s"));
+        setting.check().map_err(|error| says(error.to_string()))?;
     }
     Ok(setting)
 }

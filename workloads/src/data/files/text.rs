@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::{DataError, LoadOptions, Place, none};
+use super::{DataError, LoadOptions, Place, VALIDATION_SHARE, none};
 use crate::data::set::{Content, DataSet, SampleForm, Samples};
 use crate::data::split_off;
 
@@ -51,7 +51,8 @@ pub(super) fn read(path: &Path, options: &LoadOptions) -> Result<DataSet, DataEr
         Some(test) => set.test = encode(test)?,
         None => {
             // Another seed than that of the validation part, which is cut from what stays.
-            let (kept, aside) = split_off(&set.train.labels, options.validation_share, options.seed ^ 1);
+            let (kept, aside) =
+                split_off(&set.train.labels, options.validation_share.unwrap_or(VALIDATION_SHARE), options.seed ^ 1);
             set.test = set.train.select(&aside, options.length);
             set.train = set.train.select(&kept, options.length);
         }

@@ -1,0 +1,48 @@
+//! The most that numbers of a command line or a specification may be (`limits.toml`).
+//!
+//! Beyond it a call is refused before it begins: it would take longer than anybody waits, or more memory than there is.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use clap::ArgMatches;
+use toml::de::{DeTable, DeValue};
+
+static MOST: LazyLock<BTreeMap<String, BTreeMap<String, f64>>> =
+    LazyLock::new(|| toml::from_str(include_str!("../limits.toml")).unwrap_or_default());
+
+/// The table of flags.
+pub(crate) const FLAGS: &str = "flags";
+
+/// What is wrong with `text` as a value of `name`, which `table` has: a number beyond its limit.
+pub(crate) fn beyond(table: &str, name: &str, text: &str) -> Option<String> {
+    let most = *MOST.get(table)?.get(name)?;
+    let number: f64 = text.trim().replace('_', "").parse().ok()?;
+    (number.abs() > most).then(|| format!("expected at most {most}, found {text}"))
+}
+
+/// The first flag of the command line, or of a command below, whose number is beyond its limit.
+pub(crate) fn flag_beyond(matches: &ArgMatches) -> Option<String> {
+    let below = || flag_beyond(matches.subcommand()?.1);
+    let of = |name: &String| {
+        let mut values = matches.try_get_raw(name).ok()??;
+        let message = values.find_map(|text| beyond(FLAGS, name, text.to_str()?))?;
+        Some(format!("--{}: {message}", name.replace('_', "-")))
+    };
+    MOST.get(FLAGS).into_iter().flat_map(BTreeMap::keys).find_map(of).or_else(below)
+}
+
+/// The first key at the top of a specification's `text` whose number is beyond its limit, and what is wrong.
+pub(crate) fn key_beyond(text: &str) -> Option<(String, String)> {
+    let table = DeTable::parse(text).ok()?;
+    let beyond = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => return None,
+        };
+        let key: &std::borrow::Cow<'_, str> = key.get_ref();
+        Some((key.to_string(), beyond("keys", key, number)?))
+    };
+    table.get_ref().iter().find_map(beyond)
+}
