@@ -74,7 +74,7 @@ macro_rules! units {
 
 units! {
     Time from 0.0 to 1e6: "us" = 1e-6, "ns" = 1e-9, "ms" = 1e-3, "s" = 1.0, "µs" = 1e-6;
-    Size from 0.0 to 1e14:
+    Size from 0.0 to 4e15:
         "B" = 1.0, "KiB" = 1024.0, "MiB" = 1_048_576.0, "GiB" = 1_073_741_824.0, "KB" = 1e3, "MB" = 1e6, "GB" = 1e9;
     Bandwidth from 1.0 to 4e15: "GB/s" = 1e9, "MB/s" = 1e6, "B/s" = 1.0;
     Throughput from 1.0 to 1e21: "GFLOP/s" = 1e9, "TFLOP/s" = 1e12, "MFLOP/s" = 1e6, "GOP/s" = 1e9, "TOP/s" = 1e12;

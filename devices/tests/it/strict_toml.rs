@@ -104,7 +104,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
         ("\"last-come\"", "7", "t.toml:2: `order`: expected one of first-come, last-come, every, found a value of type integer".to_owned()),
         ("name = \"top\"", "name = 3", "t.toml:1: `name`: expected text, found a value of type integer".to_owned()),
         ("truth = true", "truth = 1", "t.toml:3: `truth`: expected a boolean, found a value of type integer".to_owned()),
-        ("cores = 1_0", "cores = 300", "t.toml:9: `core.1.cores`: expected u8, found integer `300`".to_owned()),
+        ("cores = 1_0", "cores = 300", "t.toml:9: `core.1.cores`: expected a whole number from 0 to 255, found `300`".to_owned()),
         ("cores = 1_0", "cores = 1.5", "t.toml:9: `core.1.cores`: expected a whole number, found a value of type float".to_owned()),
         ("value = 1,", "value = 0x1,", "t.toml:10: `core.1.share.value`: expected a decimal number, found a value of type integer".to_owned()),
         ("kept = 0.5", "kept = [1]", "t.toml:12: `package.\"a.mail\".kept`: data did not match any variant of untagged enum NumberOrText".to_owned()),

@@ -1,6 +1,6 @@
 //! `If`: the branch that its condition chooses stands in its place.
 
-use super::{Fault, GraphProto, Importer, Item, ModelProto, NodeProto, OnnxNode, Result};
+use super::{Fault, GraphProto, ModelProto, NodeProto, OnnxNode, Result};
 use crate::Network;
 
 /// Nodes `If` of a file beyond which it is refused: it is walked once more for each.
@@ -16,17 +16,15 @@ pub(super) struct Branch {
     assumed: Option<String>,
 }
 
-/// Asks an `If` for its branch.
-pub(super) fn condition(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let known = match importer.item(node, 0)? {
-        Item::Constant(constant) => constant.numbers.first().map(|number| number.is_true()),
-        _ => None,
-    };
-    let assumed = format!("the condition of '{}' hangs on the samples: it is taken as true", node.name);
-    let assumed = known.is_none().then_some(assumed);
-    let output = node.outputs.first().cloned().unwrap_or_default();
-    let branch = Branch { output, taken: known.unwrap_or(true), assumed };
-    Err(Fault(format!("more than {MOST} of these; expected no more"), Some(Box::new(branch))))
+impl Branch {
+    /// What stops the walk at `node`, whose condition is `known` or not.
+    pub(super) fn of(node: &OnnxNode, known: Option<bool>) -> Fault {
+        let assumed = format!("the condition of '{}' hangs on the samples: it is taken as true", node.name);
+        let assumed = known.is_none().then_some(assumed);
+        let output = node.outputs.first().cloned().unwrap_or_default();
+        let branch = Self { output, taken: known.unwrap_or(true), assumed };
+        Fault(format!("more than {MOST} of these; expected no more"), Some(Box::new(branch)))
+    }
 }
 
 /// What `import` makes of `model`, with the branches that it asks for in the place of their nodes.
@@ -67,11 +65,4 @@ fn put(graph: &mut GraphProto, branch: &Branch) -> Option<()> {
     graph.node.splice(place..place, body.node.into_iter().chain(given));
     graph.initializer.extend(body.initializer);
     Some(())
-}
-
-/// The names that the nodes of `graph` read, and those of its branches.
-pub(super) fn reads(graph: &GraphProto) -> Vec<&str> {
-    let bodies = graph.node.iter().flat_map(|node| &node.attribute).filter_map(|own| own.g.as_ref());
-    let own = graph.node.iter().flat_map(|node| &node.input).map(String::as_str);
-    own.chain(bodies.flat_map(reads)).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::constant::elements;
 use super::rearrange::place;
-use super::{Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Result};
+use super::{Branch, Constant, Fault, Importer, Item, KEPT, Kind, Number, OnnxNode, Result};
 use crate::{Dim, Extent, Shape, Taking};
 use haversack_devices::ensure;
 
@@ -20,6 +20,15 @@ pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     let sizes = dims.map(|&dim| Number::of_dim(dim)).collect::<Option<Vec<_>>>();
     let sizes = sizes.ok_or_else(|| Fault::mismatch(&shape, "sizes of at most 63 bits"))?;
     Ok(Item::Constant(Constant::row(sizes)))
+}
+
+/// `If`: asks for the branch that its condition chooses.
+pub(super) fn branch(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let known = match importer.item(node, 0)? {
+        Item::Constant(constant) => constant.numbers.first().map(|number| number.is_true()),
+        _ => None,
+    };
+    Err(Branch::of(node, known))
 }
 
 /// The shape that a row of numbers describes.

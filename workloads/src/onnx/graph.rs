@@ -7,9 +7,7 @@ use haversack_devices::text::hint;
 
 use super::constant::{dims_of, numbers_of};
 use super::roles::{Signature, is_weight};
-use super::{
-    AttributeProto, Fault, GraphProto, Kind, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto, branches,
-};
+use super::{AttributeProto, Fault, GraphProto, Kind, ModelProto, NodeProto, Result, TensorProto, ValueInfoProto};
 
 /// The newest version of the standard operators (ONNX 1.23).
 const NEWEST: i64 = 28;
@@ -29,7 +27,7 @@ impl OnnxNode {
     /// What it reads, and what its branches read.
     fn reads(&self) -> impl Iterator<Item = &str> {
         let bodies = self.attributes.iter().filter_map(|own| own.g.as_ref());
-        self.inputs.iter().map(String::as_str).chain(bodies.flat_map(branches::reads))
+        self.inputs.iter().map(String::as_str).chain(bodies.flat_map(reads))
     }
 
     /// The name of input `index`, if it is given.
@@ -75,6 +73,13 @@ impl OnnxNode {
         let bytes = self.attribute(name)?.s.as_ref()?;
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
+}
+
+/// The names that the nodes of `graph` read, and those of its branches.
+fn reads(graph: &GraphProto) -> Vec<&str> {
+    let bodies = graph.node.iter().flat_map(|node| &node.attribute).filter_map(|own| own.g.as_ref());
+    let own = graph.node.iter().flat_map(|node| &node.input).map(String::as_str);
+    own.chain(bodies.flat_map(reads)).collect()
 }
 
 fn missing(name: &str) -> Fault {

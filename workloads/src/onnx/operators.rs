@@ -9,8 +9,8 @@ use haversack_devices::text::{nearest, read_toml};
 use serde::Deserialize;
 
 use super::{
-    Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, branches, composed, evaluate, further, layers,
-    pointwise, rearrange, slices,
+    Constant, Fault, Importer, Item, Kind, Number, OnnxNode, Result, composed, evaluate, further, layers, pointwise,
+    rearrange, slices,
 };
 use crate::{Pairing, Pointwise, Reducing, Unary};
 
@@ -55,7 +55,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["GroupNormalization", "InstanceNormalization"], further::group_norm),
     (&["HardSigmoid"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSigmoid))),
     (&["HardSwish"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::HardSwish))),
-    (&["If"], branches::condition),
+    (&["If"], evaluate::branch),
     (&["Identity"], |importer, node| importer.item(node, 0)),
     (&["LRN"], composed::local_response),
     (&["LayerNormalization"], layers::layer_norm),
