@@ -414,7 +414,7 @@ fn the_comparison_can_be_asked_for() {
 }
 
 /// Figures of which a paper prints no number.
-const PICTURES: [(&str, &str); 21] = [
+const PICTURES: [(&str, &str); 22] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
     ("fedhybrid", "figure9"),
@@ -425,6 +425,7 @@ const PICTURES: [(&str, &str); 21] = [
     ("fedhybrid", "figure18"),
     ("fedhybrid", "figure18b"),
     ("fedhybrid", "figure20a"),
+    ("fedhybrid", "readings"),
     ("fedhybrid", "section4.4.1"),
     ("fedhybrid", "section5.2"),
     ("mandheling", "figure1b"),

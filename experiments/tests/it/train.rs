@@ -172,7 +172,7 @@ fn images_are_changed_anew_in_every_epoch_that_is_learned() {
 #[test]
 fn a_run_that_diverges_stops_and_says_where() {
     let folder =
-        folder(&SPEC.replace("learning_rate = 0.02", "learning_rate = 1e38").replace("cosine warm-up=1", "constant"));
+        folder(&SPEC.replace("learning_rate = 0.02", "learning_rate = 1e6").replace("cosine warm-up=1", "constant"));
     let line = ["train", "spec.toml", "--out", "out", "--jobs", "1"];
     let message = refusal(&call_in(folder.path(), &line), 1);
     assert!(message.contains("original, seed 0, epoch 1: the run failed: training diverged at update"), "{message}");
@@ -201,7 +201,9 @@ fn what_cannot_be_trained_is_refused_before_anything_is_written() {
     assert!(with("batch = 8", "batch = 49").contains("`batch`: 49 samples; the train part of the data has 48"));
     let message = with("batch = 8", "batch = 8\nstack = \"sage-opencl\"");
     assert!(message.contains("carries no data; expected pytorch-cpu, pytorch-cuda or mnn-2-eager"), "{message}");
-    let message = with("\"digits\"", "\"phrases\"\naugment = \"flip\"");
+    let phrases =
+        SPEC.replace("\"digits\"", "\"phrases\"\naugment = \"flip\"").replace("validation_share = 0.25\n", "");
+    let message = refused(&phrases, "--out out", 2);
     assert!(message.contains("spec.toml:2: `augment`: expected data of images, found tokens"), "{message}");
     assert!(with("batch = 8", "batch = 8\naugment = \"flips\"").contains("found 'flips'; did you mean 'flip'?"));
     let message = with("batch = 8", "batch = 8\nprecision = \"fp16\"");
