@@ -89,7 +89,7 @@ impl Axis {
         // Beyond this the ticks would be told apart by rounding errors alone.
         let fine = length > 1e-12 * span.lo.abs().max(span.hi.abs()) && length > f64::MIN_POSITIVE * 1e20;
         let Span { lo, hi, .. } = span;
-        let bad = || FigureError(format!("axis `{}` cannot run from {lo:e} to {hi:e}", self.label));
+        let bad = || FigureError(format!("axis `{}` cannot run from {lo:?} to {hi:?}", self.label));
         if sound && fine { Ok(span) } else { Err(bad()) }
     }
 

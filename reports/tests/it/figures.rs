@@ -156,7 +156,7 @@ fn values_that_cannot_be_drawn_are_named() {
 
     let backwards = Panel::new(Lines::new()).y(Axis::new("y").range(2.0, 1.0));
     let error = Figure::new("").panel(backwards).render().unwrap_err();
-    assert_eq!(error.to_string(), "axis `y` cannot run from 2 to 1");
+    assert_eq!(error.to_string(), "axis `y` cannot run from 2.0 to 1.0");
 }
 
 #[test]
