@@ -98,6 +98,8 @@ struct Search<'a> {
     uses: Uses,
     stored: Quantised,
     codec: CodecProfile<'a>,
+    /// Whether cores pack beside the processor that trains.
+    packs_beside: bool,
     budget: u64,
     /// Whether launching kernels takes longer than running them, where it goes on beside.
     by_launches: bool,
@@ -142,6 +144,7 @@ impl<'a> Search<'a> {
             uses: Uses::new(graph),
             stored: Quantised::new(graph, &rules, element_bytes(machine, job)),
             codec: CodecProfile::new(machine, graph, job.precision),
+            packs_beside: machine.packing_cores().is_some(),
             budget: budget.saturating_sub(machine.library_workspace()).0,
             by_launches,
             waited,
@@ -273,10 +276,10 @@ impl<'a> Search<'a> {
     /// What the processor that trains takes for packing values and unpacking them, at least.
     fn packing(&self, values: u64, bits: u8) -> Nanos {
         let packing = self.machine.packing_cost(values, bits).alone();
-        match (&self.machine.processor, self.machine.packing_cores()) {
-            (Processor::Cpu(..), _) => packing + self.machine.unpacking_cost(values, bits, Packing::Gpu).alone(),
-            (Processor::Gpu(..), None) => packing,
-            (Processor::Gpu(..), Some(_)) => Nanos::ZERO,
+        match self.machine.processor {
+            Processor::Cpu(..) => packing + self.machine.unpacking_cost(values, bits, Packing::Gpu).alone(),
+            Processor::Gpu(..) if self.packs_beside => Nanos::ZERO,
+            Processor::Gpu(..) => packing,
         }
     }
 
