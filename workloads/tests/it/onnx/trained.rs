@@ -127,6 +127,16 @@ fn every_input_has_the_batch_first_whatever_it_is_called() {
         .node("MatMul", &["y", "o"], &["scores"], &[])
         .output("scores");
     assert_eq!(counts(&graph, 2).parameters, 40);
+    // Without names it is the first that is free, also behind the layers of a state.
+    let graph = G::default()
+        .input("x", FLOAT, &[D::N(0), D::N(8)])
+        .input("state", FLOAT, &[D::N(2), D::N(0), D::N(8)])
+        .values("o", &[8, 5], &drawn(40))
+        .node("ReduceMean", &["state"], &["s"], &[("axes", A::Ints(&[0])), ("keepdims", A::I(0))])
+        .node("Mul", &["x", "s"], &["y"], &[])
+        .node("MatMul", &["y", "o"], &["scores"], &[])
+        .output("scores");
+    assert_eq!(counts(&graph, 2).parameters, 40);
 }
 
 #[test]
