@@ -10,6 +10,7 @@ mod prelude;
 mod records;
 mod sage;
 mod setting;
+mod sweeps;
 mod trained;
 
 use std::sync::LazyLock;

@@ -10,8 +10,9 @@ pub(super) use haversack_workloads::data::Part;
 pub(super) use rayon::prelude::*;
 
 pub(super) use super::chart::{Quantity, axis, curves, from_zero, test_accuracy};
-pub(super) use super::records::{Records, records, show, swept};
+pub(super) use super::records::{Records, show};
 pub(super) use super::setting::{Set, milliseconds, trained, under, with};
+pub(super) use super::sweeps::{records, swept};
 pub(super) use crate::papers::reference::{Claim, ReferenceRow};
 pub(super) use crate::papers::{Answer, spelled};
 pub(super) use crate::quantities::{mean, median};

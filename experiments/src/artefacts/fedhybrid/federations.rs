@@ -8,7 +8,7 @@ use haversack_reports::Cell;
 
 use crate::artefacts::learning;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::{combinations, gathered, name};
+use crate::artefacts::sweeps::{combinations, gathered, name};
 use crate::federate::{Specification, held};
 use crate::papers::shown::SweptCase;
 use crate::quantities::counted;

@@ -2,7 +2,7 @@
 
 use super::federations::{Federation, Held, courses, hold, hold_all, point_of, readings, seeds, shown, text};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::words;
+use crate::artefacts::sweeps::words;
 
 /// The first two methods of each task are Oort as it is, and with memory enough.
 pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {

@@ -4,7 +4,7 @@ use haversack_workloads::Role;
 
 use super::setting::{BERT, MELON, MOBILENET, PICTURES, S22, TEXTS, run_if_it_fits, scenario};
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::gathered;
+use crate::artefacts::sweeps::gathered;
 use crate::papers::reference::{Reference, Role as RowRole};
 
 /// The budget of the reading `table1-share`, in percent of what saved tensors take.

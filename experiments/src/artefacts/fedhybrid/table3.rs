@@ -3,7 +3,7 @@
 use super::federations::{self, Course, Federation, Held, duration, hold_all, of_most, over_seeds, shown};
 use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
-use crate::artefacts::records::gathered;
+use crate::artefacts::sweeps::gathered;
 
 /// A federation beside that which it is timed against, whose best accuracy with each seed is its target.
 struct Beside<'f> {
