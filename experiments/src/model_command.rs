@@ -1,7 +1,7 @@
 //! `haversack model`: what a network weighs, as PyTorch's tools count it.
 
 use clap::Args;
-use haversack_workloads::counts::count;
+use haversack_workloads::counts::{count, layers};
 use haversack_workloads::lowering::node_counts;
 use haversack_workloads::{Network, Variant};
 use serde_json::{Map, json};
@@ -33,6 +33,9 @@ pub struct ModelOptions {
     /// The outputs of a file that the loss is over [default: all that depend on a trained weight]
     #[arg(long, value_name = "NAMES")]
     pub outputs: Option<String>,
+    /// Also lists the operators, with what each adds to the counts
+    #[arg(long)]
+    pub layers: bool,
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -66,6 +69,9 @@ pub fn run(options: &ModelOptions) -> Result<()> {
     let mut answer = json!(count(&network, samples));
     answer["missing_parameters"] = json!(network.missing_parameters());
     answer["co_nodes"] = nodes.map(|(variant, nodes)| (variant.to_owned(), json!(nodes))).collect::<Map<_, _>>().into();
+    if options.layers {
+        answer["layers"] = json!(layers(&network, samples));
+    }
     let text = || {
         let shape = input.or_else(|| workload::own_input(model)).map(|shape| shape.to_string());
         let mut all = answer.clone();

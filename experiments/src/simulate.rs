@@ -10,6 +10,7 @@ use haversack_devices::{Bytes, Nanos, OperatorKind};
 use haversack_reports::write_atomically;
 use haversack_training::{Observe, OperatorTime, PeakReport, PhoneTrack, Record, RunError, Wall};
 use haversack_workloads::TrainingGraph;
+use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::checked::doubt;
@@ -88,6 +89,8 @@ struct Simulated {
     record: Record,
     results: Results,
     longest: Vec<Longest>,
+    /// The time of each module, if it is asked for.
+    modules: Vec<(String, Nanos)>,
     least_memory: Option<Bytes>,
 }
 
@@ -182,7 +185,9 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
         )));
     }
     let (results, longest) = (Results::new(&plan, &record), longest_of(&plan.graph, &record));
-    Ok(Simulation { ended: Ended::Ran(Box::new(Simulated { plan, record, results, longest, least_memory })), remarks })
+    let modules = if asked.explain { modules_of(&plan.graph, &record) } else { Vec::new() };
+    let simulated = Simulated { plan, record, results, longest, modules, least_memory };
+    Ok(Simulation { ended: Ended::Ran(Box::new(simulated)), remarks })
 }
 
 /// Draws what happened on the phone, if it is asked for; `short` is what to say of a trace that is.
@@ -249,6 +254,10 @@ impl Simulation {
         }
         if let Some(peak) = &simulated.record.peak {
             map.insert("peak".to_owned(), peak_json(peak));
+            let of_module = |(name, time): &(String, Nanos)| {
+                json!({"module": name, "time_s": time.seconds(), "share": share(*time, simulated.record.iteration)})
+            };
+            map.insert("modules".to_owned(), simulated.modules.iter().map(of_module).collect());
         }
         map
     }
@@ -282,6 +291,25 @@ impl Simulation {
 fn peak_json(peak: &PeakReport) -> Value {
     let largest = peak.largest.iter().map(|held| json!({"name": held.name, "bytes": held.bytes.0, "hold": held.hold}));
     json!({"node": peak.node, "micro_batch": peak.micro_batch, "largest": largest.collect::<Vec<_>>()})
+}
+
+/// Modules that are listed at most, unless the first parts of their names are more.
+const MODULES: usize = 24;
+
+/// The time of the operators of `record`, a run of `graph`, by module: the parts of their names down to the deepest level
+/// with at most [`MODULES`] names, in the order of execution.
+fn modules_of(graph: &TrainingGraph, record: &Record) -> Vec<(String, Nanos)> {
+    let sums = |depth: usize| {
+        let mut sums: IndexMap<&str, Nanos> = IndexMap::new();
+        for operator in &record.operators {
+            let name = graph.nodes.get(operator.node as usize).map_or("", |node| node.name.as_str());
+            let end = name.match_indices('.').nth(depth).map_or(name.len(), |(end, _)| end);
+            *sums.entry(&name[..end]).or_default() += operator.time;
+        }
+        sums
+    };
+    let deepest = (1..LISTED).map(sums).take_while(|sums| sums.len() <= MODULES).last();
+    deepest.unwrap_or_else(|| sums(0)).into_iter().map(|(name, time)| (name.to_owned(), time)).collect()
 }
 
 /// Operators that are listed.

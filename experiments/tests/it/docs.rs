@@ -42,10 +42,12 @@ fn every_page_is_reached_from_the_first() {
     let docs = root().join("docs");
     let index = Page::read(&docs.join("README.md"));
     let linked: BTreeSet<String> = index.links().into_iter().collect();
+    let of_site: BTreeSet<String> = Page::read(&docs.join("SUMMARY.md")).links().into_iter().collect();
     for entry in fs::read_dir(&docs).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let is_page = name.ends_with(".md") && name != "README.md";
+        let is_page = name.ends_with(".md") && !["README.md", "SUMMARY.md"].contains(&name.as_str());
         assert!(!is_page || linked.contains(&name), "docs/README.md does not link {name}");
+        assert!(!is_page || of_site.contains(&name), "docs/SUMMARY.md does not link {name}");
     }
     assert!(Page::read(&root().join("README.md")).links().contains(&"docs/README.md".to_owned()));
 }

@@ -79,6 +79,39 @@
     return details;
   }
 
+  // One tab at a time: the one that was chosen, or that has what the address names.
+  const tabs = all(".tabs [role=tab]");
+  const parts = all("main > .tab");
+  const show = (name) => {
+    for (const part of parts) part.hidden = part.dataset.tab !== name;
+    for (const tab of tabs) tab.setAttribute("aria-selected", String(tab.dataset.tab === name));
+  };
+  const follow = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const part = target && target.closest("main > .tab");
+    show(part ? part.dataset.tab : "overview");
+    if (part) target.scrollIntoView();
+  };
+  if (tabs.length) {
+    tabs[0].parentElement.hidden = false;
+    for (const tab of tabs) {
+      tab.onclick = () => {
+        history.replaceState(null, "", location.pathname + location.search);
+        show(tab.dataset.tab);
+        scrollTo(0, 0);
+      };
+      tab.onkeydown = (event) => {
+        const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!step) return;
+        const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+        next.focus();
+        next.click();
+      };
+    }
+    addEventListener("hashchange", follow);
+    follow();
+  }
+
   const filters = document.querySelector(".filters");
   const device = document.getElementById("device");
   const missed = document.getElementById("missed");
