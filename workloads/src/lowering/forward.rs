@@ -1,4 +1,4 @@
-//! Forward: what each differentiable operation is composed of.
+//! Forward: the computable operations of each differentiable one.
 
 use haversack_devices::OperatorKind;
 
@@ -17,13 +17,13 @@ fn in_own_precision(tensor: Tensor) -> Tensor {
     if is_weight { Tensor { element: Element::FullFloat, ..tensor } } else { tensor }
 }
 
-/// The lowering of one network, with what backward needs to know of forward.
+/// The lowering of one network, with the forward tensors that backward needs.
 pub(super) struct Lowering<'a> {
     pub(super) network: &'a Network,
     pub(super) graph: ComputableGraph,
     /// Whether products and windows are composed with copies (*Original*) or single kernels (*Direct*).
     pub(super) composite: bool,
-    /// What stands for masks, whose few bytes belong to the samples.
+    /// The tensor used for every mask; its few bytes belong to the samples.
     mask: TensorId,
     /// The tensor of each value.
     pub(super) tensors: Vec<TensorId>,

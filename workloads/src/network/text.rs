@@ -56,7 +56,7 @@ impl Network {
         self.matmul_in_place(module, a, b)
     }
 
-    /// The same of operands that are read as they lie.
+    /// The same, with operands that are read in place.
     ///
     /// # Errors
     /// As [`Self::matmul`].
