@@ -431,7 +431,7 @@ impl TrainingGraph {
             .collect()
     }
 
-    /// The kind of operator that made the values of each forward tensor, by [`TensorId`]; `None` if it is no map.
+    /// The kind of operator that made the values of each forward tensor, by [`TensorId`]; `None` if it is not a map.
     pub fn map_kinds(&self) -> Vec<Option<MapKind>> {
         let mut kinds = vec![None; self.tensors.len()];
         for node in self.nodes.iter().filter(|node| node.phase == Phase::Forward) {

@@ -44,8 +44,8 @@ impl ExpressionWriter<'_> {
         (work.by_rows, work.parts) = (true, if sliced { Extent::ZERO } else { Extent::fixed(boxes) });
     }
 
-    /// A copy of `x` in `layout`: threads share a conversion by samples, a transposition is one box, and the address of
-    /// every element is computed.
+    /// A copy of `x` in `layout`: threads share a conversion by samples; a transposition is one box, moved
+    /// element by element.
     pub(super) fn moved(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
         let from = self.variable(x).format;
         let y = self.map(label, OperatorKind::Layout, &[x], layout);
@@ -290,7 +290,7 @@ impl ExpressionWriter<'_> {
         dx
     }
 
-    /// Parts that a product has made, joined: the address of each element is computed, and blocks are made of rows.
+    /// Joins parts that a product has made: they are moved element by element, and blocks are made of rows.
     pub(super) fn join_columns(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
         let y = self.join(parts, layout);
         let bytes = self.bytes(y) * 2;
