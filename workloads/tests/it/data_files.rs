@@ -1,4 +1,4 @@
-//! Data sets on the disc: each kind read from a tiny file, and each fault of a file told.
+//! Data sets on the disc: each kind is read from a tiny file, and each fault of a file is reported.
 
 use std::fs;
 use std::io::Write;
@@ -77,7 +77,7 @@ fn faults_of_cifar_name_the_byte() {
     let path = folder.path().to_str().unwrap();
     fs::write(folder.path().join("test_batch.bin"), cifar(&[9])).unwrap();
     fs::write(&train, &cifar(&[1, 2])[..4000]).unwrap();
-    // The second record begins at byte 3073; 4000 − 3073 = 927 bytes of it are there.
+    // The second record begins at byte 3073; the file contains 4000 − 3073 = 927 bytes of it.
     let error = refusal(path);
     assert!(
         error.contains("data_batch_1.bin, byte 3073: found a record of 927 bytes; expected whole records"),
