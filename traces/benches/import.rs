@@ -1,7 +1,7 @@
 //! The speed of importing Carat's lines, on one core: `cargo bench -p haversack-traces`.
 //!
-//! Samples have 52 processes, as the median sample of the public data has. The rows are discarded; `haversack trace
-//! import` on a file shows the additional cost of writing a table.
+//! Samples have 52 processes, as the median sample of the public data has. The rows are discarded; to measure the
+//! additional cost of writing a table, run `haversack trace import` on a file.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -240,8 +240,8 @@ impl<'i> Import<'i> {
 
     /// Reads files one after the other, with their names in the report.
     ///
-    /// Carat's are read on the threads of the present rayon pool. Rows, findings and the error that ends an import are the
-    /// same on any number of threads.
+    /// Carat's are read on the threads of the present rayon pool. Rows, findings and the error that ends an import are
+    /// the same on any number of threads.
     ///
     /// # Errors
     /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.

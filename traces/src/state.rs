@@ -83,7 +83,7 @@ impl Availability {
         Self { horizon, sample: None, was_available: false, covered: zero, available: zero, stretches: 0 }
     }
 
-    /// Takes note of a row.
+    /// Reads the next row.
     pub fn see(&mut self, row: &CounterRow<'_>) {
         if ![CHARGING, NETWORK].contains(&row.counter) {
             return;

@@ -158,7 +158,7 @@ impl<'a> Differentiator<'a> {
         self.same_as[self.network.value(value).storage as usize]
     }
 
-    /// The graph, with attention as `rules` say.
+    /// The graph, with attention as in `rules`.
     fn finish(self, rules: EagerRules) -> TrainingGraph {
         let mut graph = self.writer.graph;
         if rules.attention == Attention::Fused {
@@ -236,9 +236,9 @@ impl<'a> Differentiator<'a> {
     }
 }
 
-/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes types:
-/// a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps its
-/// input's format.
+/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes
+/// types: a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps
+/// its input's format.
 fn promotes(network: &Network, tensors: &[Tensor], node: &OperatorNode) -> bool {
     let output = &tensors[network.value(node.output).storage as usize];
     let is_map = output.role == Role::Activation && output.element == Element::Float;

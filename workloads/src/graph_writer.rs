@@ -25,7 +25,7 @@ impl GraphWriter {
         Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other, makes: None, full_precision: false }
     }
 
-    /// From now on nodes come from operator number `origin`.
+    /// Makes the following nodes come from operator number `origin`.
     pub(crate) fn now_of(&mut self, origin: u32, op: &Op) {
         (self.origin, self.layer, self.makes) = (Some(origin), LayerKind::of(op), MapKind::made_by(op));
         self.full_precision = op.keeps_full_precision();
@@ -50,7 +50,7 @@ impl GraphWriter {
         Node { inputs, outputs, origin: self.origin, layer: self.layer, makes: self.makes, ..node }
     }
 
-    /// Adds a node as it is.
+    /// Adds a node unchanged.
     pub(crate) fn push(&mut self, node: Node) -> &mut Node {
         let place = self.graph.nodes.len();
         self.graph.nodes.push(node);

@@ -151,7 +151,7 @@ mod tests {
         let (mut g, x) = graph(2);
         let a = g.symmetrical("scale", &[x[0]]);
         let one = Extent::per_sample(1);
-        // A reduction reads elements in several places: the scaling before it is a kernel of its own.
+        // A reduction reads elements in several places: the scaling before it is a separate kernel.
         let sum = g.reduce("reduce_sum", a, one);
         let root = g.symmetrical("sqrt", &[sum]);
         // A broadcast is an index into a tensor that exists, and is translated in the kernel that reads it.
@@ -212,7 +212,8 @@ mod tests {
         // K_W = 5: three sums of four inputs are computed again in both readers, four sums of five inputs are not.
         assert_eq!(shared_by_two(4, 3), ["add add add exp", "reduce_sum", "add add add sin", "reduce_sum"]);
         assert_eq!(shared_by_two(5, 4), ["add add add add", "exp", "reduce_sum", "sin", "reduce_sum"]);
-        // The number of operations does not count where there are several inputs: one sum and eight scalings of two inputs.
+        // The number of operations does not count where there are several inputs: one sum and eight
+        // scalings of two inputs.
         assert_eq!(shared_by_two(2, 9).len(), 4);
     }
 

@@ -94,7 +94,8 @@ impl Initialiser {
     }
 }
 
-/// `network` with the weights of its products drawn as `algorithm` says, unless they are those of an imported file.
+/// `network` with the weights of its products drawn by the rules of `algorithm`, unless they come from
+/// an imported file.
 pub fn with_initial_weights(network: &Network, algorithm: &Algorithm) -> Network {
     let mut network = network.clone();
     for node in network.nodes.iter().filter(|node| matches!(node.op, Op::Convolution { .. } | Op::Linear)) {

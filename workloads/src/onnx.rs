@@ -57,7 +57,7 @@ pub struct Reading {
     pub input: Option<Vec<u64>>,
     /// Names of the only weights to train, or patterns with stars; those that the file trains if the list is empty.
     pub trainable: Vec<String>,
-    /// Likewise, of weights that are not trained.
+    /// The same for weights that are not trained.
     pub frozen: Vec<String>,
     /// The outputs that the loss covers; all that depend on a trained weight if none is named.
     pub outputs: Vec<String>,

@@ -153,8 +153,8 @@ pub enum Op {
         /// Channel groups.
         groups: u64,
     },
-    /// A recurrent layer over all steps of a sequence, in every direction: weights of the input, weights of the state and
-    /// two biases for each direction.
+    /// A recurrent layer over all steps of a sequence, in every direction: weights of the input, weights of the state
+    /// and two biases for each direction.
     Recurrent {
         /// The kind of cell.
         cell: Cell,
@@ -200,7 +200,7 @@ pub enum Op {
     Mul,
     /// Another element-wise function of two tensors; a smaller operand is broadcast.
     Pairwise(Pairing),
-    /// Tensors side by side along one axis, in storage of their own.
+    /// Tensors joined along one axis, in new storage.
     Concat {
         /// The axis.
         axis: usize,
@@ -226,7 +226,7 @@ pub enum Op {
         /// The axes of the input that it is over.
         axes: Vec<usize>,
     },
-    /// Elements of a tensor at other places, in storage of their own.
+    /// Elements of a tensor at other places, in new storage.
     Take(Taking),
     /// Every element is dropped with this probability, or divided by its complement; saves a mask.
     Dropout(f32),
@@ -240,7 +240,7 @@ pub enum Op {
     View(View),
     /// A view of a part of a storage.
     Slice(Part),
-    /// A copy into a layout of its own (`contiguous`, `roll`, an implicit copy before a product).
+    /// A copy in a new layout (`contiguous`, `roll`, an implicit copy before a product).
     Copy(Copying),
     /// Cross-entropy with the labels: log-softmax, then negative log-likelihood, averaged over the rows.
     CrossEntropy,

@@ -14,8 +14,8 @@ pub struct Folds {
     pub activation: bool,
 }
 
-/// Whether each operator of `network` is folded into the product before it: one whose result nothing else reads, and that
-/// has no function of its own yet.
+/// Whether each operator of `network` is folded into the product before it: that product's result must have no other
+/// reader, and no function folded in yet.
 pub(crate) fn folded(network: &Network, folds: Folds) -> Vec<bool> {
     let mut readers = vec![0_usize; network.values.len()];
     for &input in network.nodes.iter().flat_map(|node| &node.inputs) {

@@ -96,7 +96,7 @@ pub struct Dim {
 }
 
 impl Dim {
-    /// One position, whatever the batch.
+    /// One position, for any batch.
     pub const ONE: Self = Self::fixed(1);
 
     /// A size that does not depend on the batch.

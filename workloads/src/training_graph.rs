@@ -56,7 +56,7 @@ pub enum Element {
     Whole,
 }
 
-/// A tensor: storage with one size, however many views look at it.
+/// A tensor: storage with one size, with any number of views.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Tensor {
@@ -451,7 +451,7 @@ impl TrainingGraph {
     /// are of the other format cast them in separate passes. In Sage's graph all intermediate states halve, and weights
     /// stay as they are, without a copy (Gim and Ko, MobiSys 2022, sections 2.3 and 5).
     ///
-    /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
+    /// `Fp32` leaves the graph unchanged. `Int8` needs a rewrite of the graph and is not done here.
     pub fn at_precision(&self, precision: Precision) -> Self {
         let mut graph = self.clone();
         if precision != Precision::Fp16 {
@@ -546,8 +546,8 @@ fn cheapest_side(product: &Product, at_once: u64) -> u64 {
     best.map_or(0, |(side, _)| side)
 }
 
-/// Lays out the operands of a dense convolution forward, by Winograd's algorithm in tiles of `tile` × `tile` outputs if that is
-/// given; other work stays as it is.
+/// Lays out the operands of a dense forward convolution, by Winograd's algorithm in tiles of `tile` × `tile` outputs if
+/// that is given; other work is unchanged.
 pub(crate) fn lay_out(work: &mut Work, tile: Option<u64>) {
     let Some(product) = work.product.filter(|product| product.role == ProductRole::Forward && product.is_dense())
     else {

@@ -156,7 +156,7 @@ fn kill(message: &str) -> Result<(&str, u32, OomAdj), (&'static str, &'static st
     let (package, rest) = message.split_once("' (").ok_or(("package", "Kill 'package' (pid), …"))?;
     let (pid, rest) = rest.split_once(')').ok_or(("pid", "a process in brackets"))?;
     let pid = pid.trim().parse().map_err(|_| ("pid", "the number of a process"))?;
-    // Before Android 10 the line said oom_adj, before that adj.
+    // Before Android 10 the line had oom_adj, before that adj.
     let behind = ["oom_score_adj ", "oom_adj ", "adj "].iter().find_map(|word| rest.split_once(word)).map(|(_, b)| b);
     let word = behind.and_then(|behind| behind.split([' ', ',']).next());
     let adj = word.and_then(|word| word.parse().ok()).and_then(OomAdj::new);

@@ -70,7 +70,6 @@ impl AppTimeline {
     ///
     /// If there are samples, other rows are ignored: the whole timeline is interpolated. Without rows the
     /// timeline is empty.
-    /// timeline is empty.
     pub fn from_rows<'r>(
         model: &UsageModel,
         seed: u64,
@@ -215,8 +214,8 @@ struct Sample {
     candidates: Vec<Candidate>,
 }
 
-/// The timeline of `user` over a window, from `rows` that are samples, sorted by time and not empty: "Between samples" in
-/// [`crate::usage`].
+/// The timeline of `user` over a window, from `rows` that are samples, sorted by time and not empty: "Between samples"
+/// in [`crate::usage`].
 fn interpolate(
     model: &UsageModel,
     seed: u64,

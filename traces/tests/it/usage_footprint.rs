@@ -90,7 +90,7 @@ fn the_built_in_table_knows_every_app_of_the_usage_model() {
         .filter(|app| table.find(&app.package, Some(&app.category)).1 == Found::Default)
         .map(|app| (&app.package, &app.category))
         .collect();
-    // Education, weather and health have no table of their own.
+    // Education, weather and health have no entry.
     assert_eq!(unknown.len(), 3, "{unknown:?}");
     assert!(!BUILT_IN.contains("source = \"\""));
     for app in &model.catalogue {

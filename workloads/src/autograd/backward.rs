@@ -50,8 +50,8 @@ impl Differentiator<'_> {
         self.describe_products(node, first);
     }
 
-    /// Notes of further passes of PyTorch's kernels among the nodes from `first` on: sums of a normalisation before they
-    /// are applied, the gradient of a bias.
+    /// Notes of further passes of PyTorch's kernels among the nodes from `first` on: sums of a normalisation before
+    /// they are applied, the gradient of a bias.
     fn describe_passes(&mut self, node: &OperatorNode, first: usize) {
         let bytes = |value| self.network.shape(value).elements() * FP32;
         let (of_norm, of_bias) = match node.op {

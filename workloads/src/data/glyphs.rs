@@ -246,8 +246,8 @@ impl Placement {
     }
 }
 
-/// The greatest turn, as t in 1/1024; the least and the greatest step of the grid, in 1/64 of a pixel; the greatest shear, in 1/256; the greatest
-/// shift, in 1/64 of a pixel.
+/// The greatest turn, as t in 1/1024; the least and the greatest step of the grid, in 1/64 of a pixel; the greatest
+/// shear, in 1/256; the greatest shift, in 1/64 of a pixel.
 const TURN: i32 = 220;
 const SCALE: (i32, i32) = (54, 92);
 const SHEAR: i32 = 64;

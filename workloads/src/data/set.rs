@@ -77,7 +77,7 @@ impl Samples {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }

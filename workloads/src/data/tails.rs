@@ -1,12 +1,12 @@
 //! `tails`, `tails-20` and `tails-4`: generated values in clusters, many of which are rare.
 //!
 //! Class number k, from one, has the weight 1 / (k + 10). It is several clusters, number m of which has the weight
-//! 1 / (m + 1), around a centre of the class. A cluster varies in four directions of its class, and each value has noise.
-//! The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their number (Hutter,
-//! "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
+//! 1 / (m + 1), around a centre of the class. A cluster varies in four directions of its class, and each value has
+//! noise. The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their
+//! number (Hutter, "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
 //!
-//! Measured by `sim/federation/examples/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one local epoch
-//! in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
+//! Measured by `sim/federation/examples/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one
+//! local epoch in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
 //!
 //! | set | rounds | accuracy | over the largest class | last fifth | exponent | half the width |
 //! |---|---|---|---|---|---|---|

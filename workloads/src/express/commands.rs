@@ -205,7 +205,7 @@ impl ExpressionWriter<'_> {
         gathered
     }
 
-    /// The gradient of `x` from those of its windows: each is added where it came from, tap by tap in maps of their own.
+    /// The gradient of `x` from those of its windows: each is added at its source, tap by tap in separate maps.
     fn scatter(&mut self, x: VariableId, windows: VariableId, product: &Product) -> VariableId {
         let taps = product.taps[0] * product.taps[1];
         let places = product.inputs * positions(&self.shape(x));

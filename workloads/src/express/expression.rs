@@ -76,7 +76,7 @@ pub(super) enum Function {
     Cube,
     Relu,
     Relu6,
-    /// A function by a kernel of its own, whose slope is one sweep over its input.
+    /// A function with its own kernel, whose slope is one sweep over its input.
     Other,
 }
 

@@ -82,7 +82,7 @@ impl ExpressionWriter<'_> {
                 let labels = self.read(node.inputs[1]);
                 self.cross_entropy(x, labels)
             }
-            // They make no expression of their own; see `forward`.
+            // They make no expression; see `forward`.
             Op::View(_) | Op::Slice(_) | Op::Copy(_) => x,
         }
     }

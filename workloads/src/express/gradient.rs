@@ -127,7 +127,8 @@ impl ExpressionWriter<'_> {
         self.give(x, dx);
     }
 
-    /// The input's gradient is a transposed convolution, the weight's a product with the input, the bias's a sum in rows.
+    /// The input's gradient is a transposed convolution, the weight's a product with the input, the
+    /// bias's a sum in rows.
     fn through_convolution(&mut self, inputs: &[VariableId], dy: VariableId) {
         let (x, weight) = (inputs[0], inputs[1]);
         if let Some(product) = self.gathers() {

@@ -117,7 +117,7 @@ impl<'a> ExpressionWriter<'a> {
 
     /// A variable for the samples, the labels or a buffer, viewed as `shape`.
     pub(super) fn leaf(&mut self, storage: StorageId, shape: Shape) -> VariableId {
-        // Whatever forward does not make has a tensor from the start.
+        // A tensor that forward does not make exists from the start.
         let tensor = self.leaves[storage as usize].unwrap_or(TensorId::MAX);
         self.look(tensor, Layout::rows(shape))
     }

@@ -77,8 +77,8 @@ fn may_precede(graph: &ComputableGraph, producer: u32, consumer: u32) -> bool {
     }
 }
 
-/// Whether `reader` can compute `tensor` for itself: a symmetrical operation of the same shape, and not one that reads it
-/// as a part of a concatenation.
+/// Whether `reader` can compute `tensor` for itself: a symmetrical operation of the same shape, and not one that reads
+/// it as a part of a concatenation.
 fn takes(graph: &ComputableGraph, reader: u32, tensor: TensorId) -> bool {
     let reader = &graph.nodes[reader as usize];
     reader.class == Class::Symmetrical && graph.elements_of(reader.output) == graph.elements_of(tensor)

@@ -44,7 +44,7 @@ pub struct OperatorName(pub &'static str);
 pub struct Translation {
     /// Operators on eight-bit integers.
     pub int8: Vec<OperatorName>,
-    /// Operators that stay as they are, between a dequantisation and a quantisation.
+    /// Operators that are unchanged, between a dequantisation and a quantisation.
     pub fp32: Vec<OperatorName>,
     /// Operators that the algorithm's networks do not have: their input passes through.
     #[serde(default)]

@@ -20,8 +20,8 @@ use crate::{
 const TEMPLATES: [&str; 2] =
     [include_str!("../../networks/pictures.jinja"), include_str!("../../networks/transformers.jinja")];
 
-/// Builds the network that the macro call `text` writes, for samples of a shape and a number of classes, with hidden layers of
-/// `width`.
+/// Builds the network that the macro call `text` writes, for samples of a shape and a number of classes, with hidden
+/// layers of `width`.
 pub(super) fn build(n: &mut Network, text: &str, input: &[u64], classes: u64, width: Width) -> Result<()> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// The share of a hidden layer's features that a narrower network has (HeteroFL: Diao et al., ICLR 2021): the first ones, so
-/// that its weights are leading slices of the full network's.
+/// The share of a hidden layer's features that a narrower network has (HeteroFL: Diao et al., ICLR 2021): the first
+/// ones, so that its weights are leading slices of the full network's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Width(f64);
 

@@ -105,7 +105,8 @@ impl Network {
         self.new_value(shape, buffer, false, true)
     }
 
-    /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels, positions, masks.
+    /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels,
+    /// positions, masks.
     pub(crate) fn computed(
         &mut self,
         module: &str,
@@ -154,7 +155,7 @@ impl Network {
         (self.values.len() - 1) as ValueId
     }
 
-    /// Adds an operator whose output of `shape` has a storage of its own.
+    /// Adds an operator whose output of `shape` gets a new storage.
     pub(super) fn add_node(&mut self, module: &str, node: OperatorNode, shape: Shape) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * FP32, Role::Activation);
         self.add_node_over(module, node, shape, storage, true)

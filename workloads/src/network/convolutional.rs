@@ -74,7 +74,7 @@ impl Network {
         self.batch_norm_of(module, x, EPSILON)
     }
 
-    /// Batch normalisation with weights of its own and another `epsilon`.
+    /// Batch normalisation with new weights and another `epsilon`.
     ///
     /// # Errors
     /// A tensor without channels.

@@ -8,7 +8,7 @@ use crate::operator::{Cell, Part};
 use crate::{Copying, Dim, Element, Extent, Mask, Op, Pairing, Reducing, Shape, Taking, Unary, View, Window};
 
 impl Network {
-    /// An element-wise function into a storage of its own, laid out as `x` is.
+    /// An element-wise function into a new storage, in the layout of `x`.
     pub fn unary(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {
         let (shape, contiguous) = (self.shape(x).clone(), self.value(x).contiguous);
         let input = self.storage_of(x);
@@ -136,7 +136,8 @@ impl Network {
         Ok(self.add_node(module, OperatorNode::new(op, parts), shape))
     }
 
-    /// The same elements under another shape; a value that is not contiguous is copied first, as PyTorch's `reshape` does.
+    /// The same elements under another shape; a value that is not contiguous is copied first, as
+    /// PyTorch's `reshape` does.
     ///
     /// # Errors
     /// A shape with another number of elements.
@@ -192,7 +193,7 @@ impl Network {
         if self.value(x).contiguous { x } else { self.copy(module, x) }
     }
 
-    /// A copy into a storage of its own (`clone`).
+    /// A copy into a new storage (`clone`).
     pub fn copy(&mut self, module: &str, x: ValueId) -> ValueId {
         let shape = self.shape(x).clone();
         self.add_node(module, OperatorNode::new(Op::Copy(Copying::Plain), &[x]), shape)
@@ -245,8 +246,8 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::Take(taking), &[x]).saves(saved), shape)
     }
 
-    /// Normalisation of `groups` groups of the channels of `B×C×…`; saves its input, and a mean and an inverse deviation
-    /// for each sample and group. `parameters` are a weight and a bias for each channel, or nothing.
+    /// Normalisation of `groups` groups of the channels of `B×C×…`; saves its input, and a mean and an inverse
+    /// deviation for each sample and group. `parameters` are a weight and a bias for each channel, or nothing.
     ///
     /// # Errors
     /// A tensor whose channels the groups do not divide, or weights that do not match them.

@@ -55,7 +55,7 @@ impl Network {
     /// its name), independent of the rest of the network.
     ///
     /// # Errors
-    /// A tensor whose values are not known beforehand.
+    /// A tensor whose values before training are not known.
     pub fn initial_floats(&self, storage: StorageId, seed: u64) -> Result<Vec<f32>> {
         let held = self.storage(storage);
         let count = (held.bytes.fixed / super::FP32) as usize;
@@ -75,7 +75,7 @@ impl Network {
     /// The integers of a buffer before training.
     ///
     /// # Errors
-    /// A buffer whose integers are not known beforehand.
+    /// A buffer whose integers before training are not known.
     pub fn initial_integers(&self, storage: StorageId) -> Result<Vec<i64>> {
         let held = self.storage(storage);
         let count = held.bytes.fixed / super::INT64;

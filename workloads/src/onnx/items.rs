@@ -3,7 +3,7 @@
 use super::{Constant, Kind, Origin};
 use crate::{Shape, ValueId};
 
-/// The knowledge about a tensor.
+/// A tensor, with the information known about it.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     /// A value of the network.

@@ -26,7 +26,7 @@ fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides> {
     }
 }
 
-/// Whether a second operand leaves `x` as wide as it is.
+/// Whether the result with a second operand has the shape of `x`.
 fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<bool> {
     let (shape, small) = (importer.network.shape(x), importer.shape(other));
     Ok(broadcast(shape, &small)? == *shape)

@@ -30,7 +30,8 @@ pub(super) struct Signature {
 impl Signature {
     /// The key of a signature, whose lines are `p_fc_weight: PARAMETER target='fc.weight'`.
     const KEY: &str = "pkg.torch.export.ExportedProgram.graph_signature";
-    /// The key under which a node has the names of the modules that it is in: `['', 'layers.0', 'layers.0.fc', 'linear']`.
+    /// The key under which a node lists the names of its enclosing modules:
+    /// `['', 'layers.0', 'layers.0.fc', 'linear']`.
     const SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
     /// The signature among the `entries` of a file.

@@ -87,7 +87,7 @@ impl Reducing {
     }
 }
 
-/// Which elements are taken. Indices and weights are worked out again in backward from the shapes, but for a look-up's.
+/// The elements to take. Backward computes indices and weights again from the shapes, except for a look-up's indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Taking {
@@ -128,8 +128,8 @@ impl Cell {
 
     /// Values that a step saves for each unit of its state: states that products read, gates, and what gates multiply.
     ///
-    /// Measured with PyTorch's saved-tensor hooks on a CPU. An LSTM keeps four gates, the state, the cell and its tanh; a
-    /// GRU five values of its gates' kernel, the state and what the gates' kernel returns; a plain unit its state.
+    /// Measured with PyTorch's saved-tensor hooks on a CPU. An LSTM keeps four gates, the state, the cell and its tanh;
+    /// a GRU five values of its gates' kernel, the state and what the gates' kernel returns; a plain unit its state.
     pub(crate) const fn saved_values(self) -> u64 {
         match self {
             Self::Lstm | Self::Gru => 7,

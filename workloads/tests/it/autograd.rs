@@ -134,8 +134,8 @@ fn roberta_with_adapters_at_batch_16_and_256_tokens_keeps_2940_megabytes() {
     let saved = megabytes(saved_bytes(&graph, 16));
     assert!((saved / 2940.0 - 1.0).abs() < 0.002, "{saved} MB");
     // RoBERTa-base with its adapters and both classifiers: 125,534,212 weights of four bytes = 502,136,848 B; of these
-    // 12 layers × 2 adapted products × 2 factors of 8 × 768 = 294,912 and the classifier's 768 × 768 + 768 + 768 × 2 + 2 =
-    // 592,130 are trained = 887,042, each with a gradient and, under Adam, two states.
+    // 12 layers × 2 adapted products × 2 factors of 8 × 768 = 294,912 and the classifier's 768 × 768 + 768 + 768 × 2 +
+    // 2 = 592,130 are trained = 887,042, each with a gradient and, under Adam, two states.
     let of = |wanted: fn(Role) -> bool| graph.bytes_of(wanted).at(16);
     assert_eq!(of(|role| matches!(role, Role::Parameter { .. })), 502_136_848);
     assert_eq!(of(|role| role == Role::ParameterGradient), 887_042 * 4);

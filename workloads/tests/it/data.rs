@@ -112,8 +112,8 @@ fn glyphs_cannot_be_told_apart_by_their_colours() {
         *sum += image.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         *number += 1;
     }
-    // Every class has about a thousand images, whose mean brightness is within three of the middle: colours of ground and
-    // pen are drawn from 30 to 225, so that the mean of an image strays by some 35 from 127.5, and of 1000 by 1.1.
+    // Every class has about a thousand images, whose mean brightness is within three of the middle: colours of ground
+    // and pen are drawn from 30 to 225, so that the mean of an image strays by some 35 from 127.5, and of 1000 by 1.1.
     for (sum, number) in sums {
         assert!((880..1120).contains(&number), "{number}");
         let mean = sum as f64 / (number * size as u64) as f64;

@@ -153,8 +153,8 @@ fn texts_become_the_tokens_of_their_most_frequent_words() {
     fs::write(folder.path().join("train.csv"), train).unwrap();
     fs::write(folder.path().join("test.tsv"), "text\tlabel\nA fine the film, the end\tgood\n").unwrap();
     let set = read(folder.path());
-    // Fine and the three times, film and on twice: of the five tokens two are reserved, three go to fine, the (2, 3) and
-    // film (4), which comes before on. The text is cut after four words, of which the first is unknown (1).
+    // Fine and the three times, film and on twice: of the five tokens two are reserved, three go to fine, the (2, 3)
+    // and film (4), which comes before on. The text is cut after four words, of which the first is unknown (1).
     assert_eq!(set.test.content, Content::Tokens(vec![1, 2, 3, 4]));
     // Labels in the order of the alphabet: bad 0, good 1.
     assert_eq!((set.test.labels.clone(), set.number_of_classes), (vec![1], 2));

@@ -206,7 +206,8 @@ fn traffic_is_what_is_read_and_written() {
     }
 }
 
-/// A pointwise convolution, then a 3×3 one with batch normalisation and ReLU6, over maps of 8×6×6; a mean and a classifier.
+/// A pointwise convolution, then a 3×3 one with batch normalisation and ReLU6, over maps of 8×6×6; a mean
+/// and a classifier.
 fn conv_bn_relu6() -> Network {
     let mut n = Network::new("conv-bn-relu6");
     let x = n.input(&[4, 6, 6]);
@@ -317,8 +318,8 @@ fn blocks_hold_a_multiple_of_four_channels() {
     // The samples' 3 channels lie in a block of 4, the 5 of the convolution in two: 36 positions × 4 bytes.
     assert_eq!(bytes("conv.convert"), Extent::per_sample(4 * 144));
     assert_eq!(bytes("conv.convolution"), Extent::per_sample(8 * 144));
-    // Between two convolutions nothing is converted; the last one's scores are, to be reshaped. In backward products gather
-    // and scatter; the activation wants its gradient in blocks, and the bias is summed in rows.
+    // Between two convolutions nothing is converted; the last one's scores are, to be reshaped. In backward products
+    // gather and scatter; the activation wants its gradient in blocks, and the bias is summed in rows.
     let layouts = |phase| {
         let nodes = graph.nodes.iter().filter(move |node| node.phase == phase && node.work.kind == Layout);
         nodes.map(|node| node.name.as_str()).collect::<Vec<_>>()
@@ -375,7 +376,8 @@ fn what_moves_around_is_cut_and_joined_along_each_axis() {
     let axis = ["roll.slice", "roll.slice", "roll.concat"];
     let forward = names(&graph, Phase::Forward, &["pad", "roll"]);
     assert_eq!(forward, [&["pad.permute"][..], &axis, &axis].concat());
-    // Parts read and write a map together, as the concatenation does: along each axis two maps are read and two written.
+    // Parts read and write a map together, as the concatenation does: along each axis two maps are read
+    // and two written.
     let moved: u64 = of_modules(&graph, &["roll"])
         .filter(|node| node.phase == Phase::Forward)
         .map(|node| node.work.dram.per_sample)
@@ -410,9 +412,9 @@ fn gelu_keeps_its_input_and_two_steps() {
         "gelu.multiply", "gelu.scale", "gelu.accumulate",
     ];
     assert_eq!(names(&graph, Phase::Backward, &["gelu"]), backward);
-    // x, x/√2 and 1 + erf; for the weights, what either layer reads, in blocks: the first one's input as it was converted
-    // and the activation. The loss keeps its softmax, its labels as numbers and the product that is summed, and the sums
-    // that are averaged.
+    // x, x/√2 and 1 + erf; for the weights, what either layer reads, in blocks: the first one's input as it was
+    // converted and the activation. The loss keeps its softmax, its labels as numbers and the product that is summed,
+    // and the sums that are averaged.
     #[rustfmt::skip]
     let kept = [
         "up.convert", "up.convert", "gelu.scale", "gelu.add_constant", "down.convert", "loss.softmax", "loss.one_hot",
@@ -458,8 +460,8 @@ fn an_update_sweeps_a_weight_six_or_fourteen_times() {
 
 #[test]
 fn attention_permutes_four_times_a_layer_each_way() {
-    // BERT-small has 4 layers: queries, keys (transposed in the same copy), values and the context are copied into heads
-    // or out of them.
+    // BERT-small has 4 layers: queries, keys (transposed in the same copy), values and the context are copied into
+    // heads or out of them.
     let graph = of_model("bert-small-s64");
     for phase in [Phase::Forward, Phase::Backward] {
         let permuted: Vec<u64> = laid_out(&graph, phase, "permute").map(|node| node.work.dram.per_sample).collect();
@@ -473,12 +475,12 @@ fn attention_permutes_four_times_a_layer_each_way() {
 
 #[test]
 fn linear_layers_are_convolutions_between_conversions() {
-    // BERT-small: in each of 4 layers queries, keys and values share what their input is converted to; the context's and
-    // the two inner layers have one each, and all six convert what they give. Two more layers make the head.
+    // BERT-small: in each of 4 layers queries, keys and values share what their input is converted to; the context's
+    // and the two inner layers have one each, and all six convert what they give. Two more layers make the head.
     let graph = of_model("bert-small-s64");
     assert_eq!(laid_out(&graph, Phase::Forward, "convert").count(), 4 * (4 + 6) + 2 * 2);
-    // Backward's products gather their operands from rows, and biases are summed in rows. Only the gradients of what queries,
-    // keys and values share are added up in blocks: three conversions, and one of the sum.
+    // Backward's products gather their operands from rows, and biases are summed in rows. Only the gradients of what
+    // queries, keys and values share are added up in blocks: three conversions, and one of the sum.
     assert_eq!(laid_out(&graph, Phase::Backward, "convert").count(), 4 * 4);
     // 64 tokens are 64 pictures of one pixel, whose 2,048 features are the channels of the widest.
     let widest = laid_out(&graph, Phase::Forward, "convert").map(|node| node.work.dram.per_sample).max();

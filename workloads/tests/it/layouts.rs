@@ -24,7 +24,8 @@ fn every_model_has_layouts_and_products_read_rows_in_order() {
             let storage = network.storage(value.storage);
             let sizes = value.shape.sizes();
             let last: Vec<u64> = sizes.iter().map(|size| size - 1).collect();
-            // The last element of the second sample lies within the storage of two samples; bytes of the narrowest kind.
+            // The last element of the second sample lies within the storage of two samples; bytes of the
+            // narrowest kind.
             assert!(place(layout, 1, &last) < storage.bytes.at(2), "{}: {}", model.id, storage.name);
         }
     }

@@ -33,15 +33,18 @@ fn conv_bn_relu() -> Network {
 #[test]
 fn nodes_of_a_normalised_convolution_are_those_counted_by_hand() {
     // Direct, forward: conv 1; BN 13 (mean, expand, sub, square, mean, add, rsqrt, expand, mul, expand, mul, expand,
-    // add); ReLU 1; dense layer 3 (product, expand, add); loss 10 (max, expand, sub, exp, sum, log, expand, sub, gather,
-    // mean) = 28.
-    // Backward: loss 4 (exp, one-hot, sub, scale); dense layer 3 (bias, weight, input); ReLU 2 (greater, mul); BN 12 (mul
-    // and 2 sums; expand, expand, mul, add, scale, sub, mul, expand, mul); conv 1, as the samples need no gradient = 22.
-    // Original gathers windows in forward and for the weight's gradient, +2, and transposes 2 operands of 3 products, +6.
+    // add); ReLU 1; dense layer 3 (product, expand, add); loss 10 (max, expand, sub, exp, sum, log, expand, sub,
+    // gather, mean) = 28.
+    // Backward: loss 4 (exp, one-hot, sub, scale); dense layer 3 (bias, weight, input); ReLU 2 (greater, mul); BN 12
+    // (mul and 2 sums; expand, expand, mul, add, scale, sub, mul, expand, mul); conv 1, as the samples need no
+    // gradient = 22.
+    // Original gathers windows in forward and for the weight's gradient, +2, and transposes 2 operands of 3 products,
+    // +6.
     // OF, forward: conv | mean | centred | square | variance and deviation | normal | affine and ReLU | dense layer |
-    // max | shifted | exp | sum and log | log-probabilities | gather | mean = 15. Backward: one-hot | scores' gradient |
-    // bias | weight | input and ReLU | mul | sum | sum | weight × deviation | normalisation's input | conv = 11.
-    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted scores (2).
+    // max | shifted | exp | sum and log | log-probabilities | gather | mean = 15. Backward: one-hot | scores' gradient
+    // | bias | weight | input and ReLU | mul | sum | sum | weight × deviation | normalisation's input | conv = 11.
+    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted scores
+    // (2).
     assert_eq!(node_counts(&conv_bn_relu()).unwrap(), [58, 50, 26, 23]);
 }
 
@@ -109,7 +112,8 @@ fn reduction_removes_the_centred_and_normalised_maps_but_not_the_output() {
     assert_eq!(read, ["bn.reduce_mean", "conv.conv"]);
 }
 
-/// A normalised map that only symmetrical operations read: it is added to the input of its normalisation, and once more.
+/// A normalised map that only symmetrical operations read: it is added to the input of its
+/// normalisation, and once more.
 fn normalised_and_added(layer: bool, relu: bool) -> Network {
     let mut n = Network::new("normalised");
     let x = n.input(&[6]);

@@ -19,8 +19,8 @@ fn saved(graph: &TrainingGraph) -> BTreeSet<MapKind> {
 
 #[test]
 fn every_framework_s_graph_knows_what_made_its_maps() {
-    // An eager framework normalises in one operator, whose output a ReLU overwrites; the pieces that the others compose it
-    // of are saved.
+    // An eager framework normalises in one operator, whose output a ReLU overwrites; the pieces that the others compose
+    // it of are saved.
     let networks: [(&str, &[MapKind], &[MapKind]); 2] = [
         ("resnet8-cifar", &[Rectified, Dense], &[Rectified, Dense, Normalised]),
         ("transformer1", &[Dense, Normalised, Smooth, Attention], &[Dense, Normalised, Smooth, Attention]),

@@ -186,8 +186,8 @@ fn resnet18_for_small_images_by_need() {
 fn lenet5_by_need() {
     let graph = eager("lenet5");
     // 1×28×28 padded by two: 6×28×28 = 4,704, pooled to 6×14×14 = 1,176; 16×10×10 = 1,600, pooled to 16×5×5 = 400;
-    // 120, 84, 62. ReLUs keep their outputs, of which the pools need the shape, as the likelihood does of the 62; indices
-    // are of eight bytes.
+    // 120, 84, 62. ReLUs keep their outputs, of which the pools need the shape, as the likelihood does of the 62;
+    // indices are of eight bytes.
     assert_eq!(bytes_by(&graph, Signs, 1), 4 * (4_704 + 1_600 + 120 + 84));
     assert_eq!(bytes_by(&graph, Need::Shape, 1), 4 * (4_704 + 1_600 + 62));
     assert_eq!(bytes_by(&graph, Indices, 1), 8 * (1_176 + 400));
@@ -254,7 +254,7 @@ fn winograd_suits_dense_3x3_convolutions_of_stride_one() {
         assert_eq!(product, node.work.columns > 0, "{}", node.name);
         assert!(product || !node.work.winograd, "{}", node.name);
     }
-    // Each channel by itself: 3×3 of stride one, and not dense.
+    // Depthwise: 3×3 of stride one, but not dense.
     let mobile = eager("mobilenetv2");
     assert!(mobile.nodes.iter().all(|node| !node.work.winograd || node.work.kind == OperatorKind::Convolution));
     let depthwise = mobile.nodes.iter().filter(|node| node.work.kind == OperatorKind::DepthwiseConvolution);

@@ -1,5 +1,5 @@
-//! IDX, the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits") and of FEMNIST: two zeros,
-//! the type of the values, the number of dimensions, the dimensions as big-endian 32-bit integers, the values.
+//! IDX, the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits") and of FEMNIST: two
+//! zeros, the type of the values, the number of dimensions, the dimensions as big-endian 32-bit integers, the values.
 
 use std::fs::File;
 use std::io::Read;

@@ -271,8 +271,9 @@ fn sequence(operator: &str, gates: i64, directions: i64) -> G {
 
 #[test]
 fn recurrent_layers_save_what_pytorch_saves() {
-    // Measured with saved-tensor hooks: PyTorch 2.15 on a CPU without oneDNN, five steps, three samples, seven features,
-    // eleven units, one direction and two. The layer's input, 420 bytes, is among them: here a copy of the samples.
+    // Measured with saved-tensor hooks: PyTorch 2.15 on a CPU without oneDNN, five steps, three samples,
+    // seven features, eleven units, one direction and two. The layer's input, 420 bytes, is among them: here
+    // a copy of the samples.
     let measured = [("LSTM", 4, [5040, 9660]), ("GRU", 3, [5040, 9660]), ("RNN", 1, [1212, 2004])];
     for (operator, gates, bytes) in measured {
         for (directions, bytes) in [1, 2].into_iter().zip(bytes) {

@@ -96,7 +96,7 @@ fn missing_and_wrong_attributes_are_named() {
     says(&conv(("dilations", A::Ints(&[9, 9]))), &["at least 3x3 positions with the padding"]);
     says(&conv(("group", A::I(2))), &["cannot take 3 channels in 2 groups"]);
     says(&conv(("kernel_shape", A::Ints(&[5, 5]))), &["a kernel of 3x3; expected one of [5, 5]"]);
-    // As many positions as before, whatever the padding.
+    // As many positions as the input, for any padding.
     says(&conv(("auto_pad", A::Text("SAME"))), &["cannot take padding of [] (SAME)"]);
 }
 

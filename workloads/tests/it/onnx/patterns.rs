@@ -323,7 +323,8 @@ fn the_tanh_gelu_of_gpt2_keeps_four_maps() {
 
 #[test]
 fn causal_attention_saves_what_eager_pytorch_saves() {
-    // GPT-2: one product for q, k and v, split; 2 heads of 8 over 6 positions; a mask cut from a wide buffer of booleans.
+    // GPT-2: one product for q, k and v, split; 2 heads of 8 over 6 positions; a mask cut from a wide
+    // buffer of booleans.
     let graph = G::default()
         .input("input", FLOAT, &batched(&[6, 16]))
         .weight("w", &[16, 48])
