@@ -38,13 +38,13 @@ fn nodes_of_a_normalised_convolution_are_those_counted_by_hand() {
     // Backward: loss 4 (exp, one-hot, sub, scale); dense layer 3 (bias, weight, input); ReLU 2 (greater, mul); BN 12
     // (mul and 2 sums; expand, expand, mul, add, scale, sub, mul, expand, mul); conv 1, as the samples need no
     // gradient = 22.
-    // Original gathers windows in forward and for the weight's gradient, +2, and transposes 2 operands of 3 products,
-    // +6.
+    // Original gathers windows in forward and for the weight's gradient, +2; and it transposes 2 operands
+    // of 3 products, +6.
     // OF, forward: conv | mean | centred | square | variance and deviation | normal | affine and ReLU | dense layer |
     // max | shifted | exp | sum and log | log-probabilities | gather | mean = 15. Backward: one-hot | scores' gradient
     // | bias | weight | input and ReLU | mul | sum | sum | weight × deviation | normalisation's input | conv = 11.
-    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted scores
-    // (2).
+    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted
+    // scores (2).
     assert_eq!(node_counts(&conv_bn_relu()).unwrap(), [58, 50, 26, 23]);
 }
 

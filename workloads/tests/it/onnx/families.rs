@@ -96,8 +96,8 @@ fn reductions_save_what_their_derivative_needs() {
     for operator in ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2"] {
         assert_eq!(saved(&reduced(operator), MAP), both, "{operator}");
     }
-    // Without the product, a sum saves nothing; a maximum saves its input and its output, which the convolution saves,
-    // too.
+    // Without the product, a sum saves nothing; a maximum saves its input and its output, which the convolution also
+    // saves.
     let alone = |operator: &str| {
         let graph = start().node(operator, &["h"], &["y"], &[("axes", A::Ints(&[2, 3]))]);
         saved(&end(graph, 4), BATCH * 4 * 4)
