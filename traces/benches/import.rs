@@ -1,7 +1,7 @@
-//! How fast Carat's lines become rows, on one core: `cargo bench -p haversack-traces`.
+//! The speed of importing Carat's lines, on one core: `cargo bench -p haversack-traces`.
 //!
-//! Samples have 52 processes, as the median sample of the public data has. The rows go nowhere; what a table costs on
-//! top, `haversack trace import` on a file shows.
+//! Samples have 52 processes, as the median sample of the public data has. The rows are discarded; to measure the
+//! additional cost of writing a table, run `haversack trace import` on a file.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -49,7 +49,7 @@ fn text() -> String {
         );
         for process in 0..PROCESSES {
             let separator = if process == 0 { "" } else { "," };
-            // 17 and 120 have no common factor: the packages of a sample come in no order, and none twice.
+            // 17 and 120 have no common factor: the packages of a sample are unordered, and distinct.
             let package = (17 * process + sample) % 120;
             let priority = PRIORITIES[(process + sample) % PRIORITIES.len()];
             let _ = write!(text, r#"{separator}{{"processName":"com.example.app{package}","priority":"{priority}"}}"#);
@@ -59,7 +59,7 @@ fn text() -> String {
     text
 }
 
-/// Imports a file and gives the number of its rows.
+/// Imports a file and returns the number of its rows.
 fn import(bytes: &[u8]) -> u64 {
     let mut sink = |row: Row<'_>| {
         black_box(row);

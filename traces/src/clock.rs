@@ -1,4 +1,4 @@
-//! Times as files and people write them: seconds, calendars with and without a zone, and what they are ahead of UTC.
+//! Times as files and people write them: seconds, calendars with and without a zone, and offsets from UTC.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::UtcTime;
 /// The end of the times that a trace may have: 2100-01-01 00:00:00 UTC, in seconds.
 const LATEST: i64 = 4_102_444_800;
 
-/// What a local clock is ahead of UTC.
+/// The offset of a local clock from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct UtcOffset {
@@ -33,7 +33,7 @@ impl UtcOffset {
         UtcTime(local.div_euclid(DAY).saturating_mul(DAY).saturating_sub(ahead))
     }
 
-    /// What such a clock shows at `time`: `2016-01-01 12:00:00 +02:00`.
+    /// The display of such a clock at `time`: `2016-01-01 12:00:00 +02:00`.
     pub fn local(self, time: UtcTime) -> String {
         let ahead = i64::from(self.seconds) * 1_000_000_000;
         let shown = chrono::DateTime::from_timestamp_nanos(time.0.saturating_add(ahead)).format("%Y-%m-%d %H:%M:%S");
@@ -75,8 +75,8 @@ impl fmt::Display for UtcOffset {
     }
 }
 
-/// What clocks in the time zone `zone` are ahead of UTC at `time`: a name of the tz database (`Europe/Helsinki`, `EET`), or
-/// an offset (`GMT+02:00`, `+0330`). `None` of what is neither.
+/// The offset from UTC of clocks in the time zone `zone` at `time`. A zone is a name of the tz database
+/// (`Europe/Helsinki`, `EET`) or an offset (`GMT+02:00`, `+0330`); `None` for anything else.
 pub(crate) fn zone_offset(zone: &str, time: UtcTime) -> Option<UtcOffset> {
     let zone = zone.trim();
     let fixed = zone.strip_prefix("GMT").or_else(|| zone.strip_prefix("UTC")).unwrap_or(zone);
@@ -91,7 +91,7 @@ pub(crate) fn zone_offset(zone: &str, time: UtcTime) -> Option<UtcOffset> {
     Some(UtcOffset { seconds: zone.offset_from_utc_datetime(&utc).fix().local_minus_utc() })
 }
 
-/// Seconds since 1970, where they can be a trace's.
+/// Seconds since 1970, if they are in the range of traces.
 pub(crate) fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST as f64).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }
@@ -110,8 +110,8 @@ pub(crate) fn parse_seconds(text: &str) -> Option<UtcTime> {
     (nanos / 1_000_000_000 < LATEST).then_some(UtcTime(nanos))
 }
 
-/// What `date` prints by default: `Sat Nov 28 03:36:00 UTC 2026`, or with the day before the month and the year behind it,
-/// in twelve hours or not. A zone that is neither UTC nor a number is `offset`.
+/// The default output of `date`: `Sat Nov 28 03:36:00 UTC 2026`, or with the day before the month and the year after
+/// it, with a 12-hour or a 24-hour clock. A zone that is neither UTC nor a number is `offset`.
 fn parse_date(text: &str, offset: UtcOffset) -> Option<UtcTime> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let (front, clock, behind) = match *words.as_slice() {
@@ -141,13 +141,13 @@ fn parse_date(text: &str, offset: UtcOffset) -> Option<UtcTime> {
     offset.utc(local).filter(|_| rest.is_empty())
 }
 
-/// The number in the `count` digits of `text` from `from` on; `None` if anything else stands there.
+/// The number in the `count` digits of `text` from `from` on; `None` if there is anything else.
 fn digits(text: &[u8], from: usize, count: usize) -> Option<u32> {
     let digits = text.get(from..from + count)?;
     digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
 }
 
-/// `YYYY-MM-DD HH:MM:SS`, with a `T` for the blank and a fraction if need be, and what follows it.
+/// `YYYY-MM-DD HH:MM:SS`, optionally with a `T` for the blank and with a fraction, and the text after it.
 pub(crate) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
     let bytes = text.as_bytes();
     if bytes.get(4) != Some(&b'-') || bytes.get(7) != Some(&b'-') {
@@ -161,7 +161,7 @@ pub(crate) fn calendar(text: &str) -> Option<(NaiveDateTime, &str)> {
     time_of_day(date, text.get(11..)?)
 }
 
-/// `HH:MM:SS` on `date`, with a fraction if need be, and what follows it.
+/// `HH:MM:SS` on `date`, optionally with a fraction, and the text after it.
 pub(crate) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime, &str)> {
     let bytes = text.as_bytes();
     if bytes.get(2) != Some(&b':') || bytes.get(5) != Some(&b':') {
@@ -171,7 +171,7 @@ pub(crate) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime,
     let mut nanos = 0;
     if matches!(bytes.get(8), Some(b'.' | b',')) {
         let fraction = bytes.get(9..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // More digits than nanoseconds have are rounded down.
+        // Digits beyond nanoseconds are cut off.
         let shown = fraction.min(9);
         nanos = digits(bytes, 9, shown)? * 10_u32.pow(9 - shown as u32);
         end = 9 + fraction;
@@ -180,8 +180,8 @@ pub(crate) fn time_of_day(date: NaiveDate, text: &str) -> Option<(NaiveDateTime,
     Some((time, text.get(end..)?))
 }
 
-/// A calendar time as text has it, or as `date` prints it: with its own zone (`Z`, `+0330`) where it states one, else at
-/// `offset`.
+/// A calendar time in numbers, or in the format of `date`: in its own zone (`Z`, `+0330`) if it states one,
+/// else at `offset`.
 pub fn parse_calendar(text: &str, offset: UtcOffset) -> Option<UtcTime> {
     let Some((local, zone)) = calendar(text) else { return parse_date(text, offset) };
     match zone.trim() {

@@ -1,4 +1,4 @@
-//! Reading the crate's data files, strictly: what their fields hold, and why one is refused.
+//! Strict reading of the crate's data files: their fields, and the errors.
 
 use haversack_devices::{Kind, TomlError, Visit};
 use serde::{Deserialize, Deserializer, de};
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a data file of the usage model or of the footprints could not be used.
 #[derive(Debug, Error)]
 pub enum DataError {
-    /// The file could not be read, or nothing that the crate brings along has its name, in words.
+    /// The file could not be read, or its name is neither a path nor built in; with the reason.
     #[error("{0}")]
     Absent(String),
     /// Something in the file is wrong.
@@ -20,13 +20,13 @@ pub(crate) fn read(path: &str) -> Result<String, DataError> {
     std::fs::read_to_string(path).map_err(|source| DataError::Absent(format!("cannot read {path}: {source}")))
 }
 
-/// A row of numbers that are weights of one another: finite, not negative, and not all zero.
+/// Relative weights: finite, not negative, and not all zero.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "WrittenWeights")]
 pub struct Weights {
-    /// The weights, in the order of what they weigh.
+    /// The weights, in the order of the weighted items.
     pub values: Vec<f64>,
-    /// How they are known.
+    /// The kind of evidence for them.
     pub kind: Kind,
     /// Where they come from.
     pub source: String,

@@ -1,4 +1,4 @@
-//! What apps take of a phone's memory: an explicit table, because no public trace holds it.
+//! The memory that apps use: an explicit table, because no public trace contains it.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use serde::{Deserialize, Deserializer};
 
 use crate::data::{self, DataError, number};
 
-/// The table that the crate brings along, and the name that stands for it.
+/// The built-in table, and its name.
 const BUILT_IN: (&str, &str) = ("android", include_str!("../footprints/android.toml"));
 
-/// What one app takes.
+/// The footprint of one app.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Footprint {
     /// Heaps and graphics while it is in front; reclaimed only to swap.
     pub anonymous: Bytes,
     /// Code, resources and maps while it is in front; reclaimed by dropping.
     pub file: Bytes,
-    /// The share of both that stays when it is cached.
+    /// The fraction of both that remains when it is cached.
     pub kept: Fraction,
-    /// The share of what stayed that a return to the front touches at once.
+    /// The fraction of the remainder that a return to the front touches immediately.
     pub touched: Fraction,
-    /// Anonymous bytes beyond, for the first seconds of a launch.
+    /// Additional anonymous bytes for the first seconds of a launch.
     pub launch_extra: Bytes,
-    /// What it writes to flash while it is cached.
+    /// Its writes to flash while it is cached.
     pub writes: BytesPerSecond,
 }
 
 impl Footprint {
-    /// Anonymous and file bytes of the whole app, or of what stays when it is cached.
+    /// Anonymous and file bytes of the whole app, or of the part that remains when it is cached.
     pub fn held(&self, whole: bool) -> (Bytes, Bytes) {
         let share = if whole { 1.0 } else { self.kept.0 };
         (scaled(self.anonymous, share), scaled(self.file, share))
@@ -42,13 +42,13 @@ impl Footprint {
 pub enum Found {
     /// By its package.
     Package,
-    /// By its Play category, or the part of it before the first `-`.
+    /// By its Play category, or the part of the category before the first `-`.
     Category,
     /// The default, because neither is in the table.
     Default,
 }
 
-/// Footprints by package, by category, and for everything else.
+/// Footprints by package, by category, and for all other apps.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct FootprintTable {
@@ -72,16 +72,16 @@ struct Written {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Launch {
     extra: Extra,
-    /// For how long a launch takes extra bytes, at least.
+    /// The shortest time for which a launch takes extra bytes.
     #[serde(deserialize_with = "seconds")]
     pub least_s: Nanos,
-    /// At most; uniform between.
+    /// The longest; uniform between the two.
     #[serde(deserialize_with = "seconds")]
     pub most_s: Nanos,
-    /// The share of the extra bytes that a return to the front takes.
+    /// The fraction of the extra bytes that a return to the front takes.
     #[serde(deserialize_with = "share")]
     pub return_share: Fraction,
-    /// For how long.
+    /// How long a return takes them.
     #[serde(deserialize_with = "seconds")]
     pub return_s: Nanos,
     kind: Kind,
@@ -105,7 +105,7 @@ struct Spread {
     source: String,
 }
 
-/// A table of the file; `launch` is against the launch of the whole table.
+/// A table of the file; `launch` is relative to the launch of the whole table.
 #[derive(Clone, Debug, Deserialize)]
 struct Entry {
     #[serde(deserialize_with = "megabytes")]
@@ -147,7 +147,7 @@ fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<BytesPerSecond, D::Error> 
 }
 
 impl FootprintTable {
-    /// The table that the crate brings along.
+    /// The built-in table.
     ///
     /// # Errors
     /// None unless the file was edited: a test reads it.
@@ -172,12 +172,12 @@ impl FootprintTable {
         Self::parse(name, &data::read(name)?)
     }
 
-    /// The table in `text`, which stands in `file`.
+    /// The table in `text`, the contents of `file`.
     ///
     /// # Errors
-    /// Text that is no TOML, an unknown or missing key, a number that is negative or absurd (above 65,536 MB, 600 s,
+    /// Text that is not TOML, an unknown or missing key, a number that is negative or absurd (above 65,536 MB, 600 s,
     /// 1,000 MB/s, a factor above 10, a share above 1), a longest launch below the shortest: with file, line and field,
-    /// what was expected and the nearest valid name.
+    /// the expected value and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
         let document = TomlDocument::parse(file, text)?;
         let mut written: Written = document.read()?;
@@ -191,7 +191,7 @@ impl FootprintTable {
         Ok(Self { file: file.to_owned(), written })
     }
 
-    /// The file of the table, as shown to people.
+    /// The file of the table, for display.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -222,8 +222,8 @@ impl FootprintTable {
 
     /// The footprint of `package`, whose Play category may be known; falls back to the category, then to the default.
     ///
-    /// Categories are compared without case, and `&`, `_` and spaces are `-`: `GAME_PUZZLE` finds `game-puzzle`, else
-    /// `game`.
+    /// Categories are compared without case, and `&`, `_` and spaces become `-`: `GAME_PUZZLE` finds
+    /// `game-puzzle`, else `game`.
     pub fn find(&self, package: &str, category: Option<&str>) -> (Footprint, Found) {
         if let Some(entry) = self.written.package.get(package) {
             return (self.footprint(entry), Found::Package);
@@ -240,7 +240,7 @@ impl FootprintTable {
     }
 
     /// The footprint of `package` on the phone of `user`: as [`FootprintTable::find`], its bytes scaled by a lognormal
-    /// number of median one that depends on the seed, the user and the package alone.
+    /// factor of median one that depends only on the seed, the user and the package.
     pub fn find_for(&self, package: &str, category: Option<&str>, user: &str, seed: u64) -> (Footprint, Found) {
         let (footprint, found) = self.find(package, category);
         let normal: f64 = StandardNormal.sample(&mut Stream::of_user(seed, user, &format!("footprint {package}")));
@@ -261,7 +261,7 @@ impl FootprintTable {
     }
 }
 
-/// So much of a size, to the nearest byte.
+/// A size times `factor`, to the nearest byte.
 pub(crate) fn scaled(size: Bytes, factor: f64) -> Bytes {
     Bytes((size.as_f64() * factor).round() as u64)
 }

@@ -1,8 +1,8 @@
-//! Importers: from the files that people have to rows, line by line and within bounded memory.
+//! Importers: from existing files to rows, line by line and within bounded memory.
 //!
-//! An [`Import`] takes any number of files of one [`Kind`] and gives every row to a sink. A line that cannot be read
-//! is counted and told of in the [`Report`]; it ends an import only where [`Options::strict`] says so. Nothing here
-//! knows what becomes of the rows.
+//! An [`Import`] takes any number of files of one [`Kind`] and gives every row to a sink. A line that cannot be read is
+//! counted and reported in the [`Report`]; it ends an import only if [`Options::strict`] is set. The importers do not
+//! know how the rows are used.
 //!
 //! ```
 //! use haversack_traces::import::{Import, Kind, Options};
@@ -56,9 +56,9 @@ pub const LONGEST_LINE: usize = 16 << 20;
 /// The longest name of a user, a package or a counter, in bytes. Android's own limit for a package is 255.
 pub const LONGEST_NAME: usize = 512;
 
-/// What a sink may fail with.
+/// The error of a sink.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
-/// Where rows go: one after the other, though not always from the same thread.
+/// The receiver of rows: called for one after the other, though not always from the same thread.
 pub type Sink<'s> = dyn FnMut(Row<'_>) -> Result<(), SinkError> + Send + 's;
 
 /// The formats that can be read.
@@ -73,9 +73,9 @@ pub enum Kind {
     Lsapp,
     /// Tsinghua App Usage: five columns between blanks.
     Tsinghua,
-    /// `/proc/meminfo`, again and again.
+    /// A series of `/proc/meminfo` contents.
     Meminfo,
-    /// `/proc/vmstat`, again and again.
+    /// A series of `/proc/vmstat` contents.
     Vmstat,
     /// Counters of a Perfetto trace, as CSV.
     Perfetto,
@@ -92,12 +92,12 @@ impl Kind {
         self.into()
     }
 
-    /// Whether its files can hold rows of apps.
+    /// Whether its files can contain rows of apps.
     pub const fn has_apps(self) -> bool {
         !matches!(self, Self::Meminfo | Self::Vmstat)
     }
 
-    /// Whether its files can hold rows of counters.
+    /// Whether its files can contain rows of counters.
     pub const fn has_counters(self) -> bool {
         !matches!(self, Self::Lsapp | Self::Tsinghua)
     }
@@ -107,11 +107,11 @@ impl Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum CaratSemantics {
-    /// What runs at the time of the sample.
+    /// The processes that run at the time of the sample.
     ProcessList,
-    /// What came to the front since the user's sample before.
+    /// The apps that came to the front since the user's previous sample.
     UsageInterval,
-    /// The first before 21 June 2017, the second from then on, as the client changed.
+    /// `ProcessList` before 21 June 2017, `UsageInterval` from then on, as the client changed.
     #[default]
     Auto,
 }
@@ -126,22 +126,22 @@ pub struct Options {
     pub strict: bool,
     /// How Carat samples are to be read.
     pub semantics: CaratSemantics,
-    /// Whose phone it is, where the file does not tell; the file's name without its ending where `None`.
+    /// The user of the phone, if the file does not name one; the file's name without its ending if `None`.
     pub user: Option<String>,
-    /// When a trace begins that knows no clock.
+    /// The beginning of a trace without a clock.
     pub start: UtcTime,
-    /// How far the blocks of a `/proc` series without times are apart.
+    /// The time between the blocks of a `/proc` series without times.
     pub interval: Nanos,
-    /// The year of the first line of a log that tells none; 1970 where `None`.
+    /// The year of the first line of a log without years; 1970 if `None`.
     pub year: Option<i32>,
-    /// What local times are ahead of UTC; the kind's own habit where `None`.
+    /// The offset of local times from UTC; the default of the kind if `None`.
     pub offset: Option<UtcOffset>,
-    /// How many findings of a reason are kept in full.
+    /// The number of findings per reason that are kept in full.
     pub listed: usize,
 }
 
 impl Options {
-    /// The defaults for `kind`: lenient, with ten findings a reason.
+    /// The defaults for `kind`: lenient, with ten findings per reason.
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -161,7 +161,7 @@ impl Options {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file is an archive that is to be unpacked first.
+    /// The file is an archive that must be unpacked first.
     #[error("{file}: this is a {what}; {advice}")]
     Archive {
         /// The file.
@@ -182,26 +182,26 @@ pub enum ImportError {
     /// A line is bad, and the import is strict.
     #[error("{0}")]
     Strict(Finding),
-    /// The rows cannot be kept.
+    /// The sink did not accept a row.
     #[error("{0}")]
     Sink(SinkError),
 }
 
-/// What reading gives where it may end the import.
+/// The result of reading, which may end the import.
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 
-/// What reads the lines of a kind.
+/// A reader for the lines of a kind.
 trait Format: Send {
     /// Reads a line, which is neither blank nor more than [`LONGEST_LINE`] long.
     fn line(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()>;
 
-    /// A file is over.
+    /// Called at the end of a file.
     fn end(&mut self, _context: &mut ImportContext<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// What reads the lines of `file`, if its kind is read line by line.
+/// The reader for the lines of `file`, if its kind is read line by line.
 fn format(file: &str, context: &mut ImportContext<'_>) -> Option<Box<dyn Format>> {
     Some(match context.options.kind {
         Kind::Carat | Kind::CaratFull => return None,
@@ -214,11 +214,11 @@ fn format(file: &str, context: &mut ImportContext<'_>) -> Option<Box<dyn Format>
     })
 }
 
-/// An import under way.
+/// An import in progress.
 #[must_use]
 pub struct Import<'i> {
     context: ImportContext<'i>,
-    /// Of the kinds that are read block by block, on all threads.
+    /// For kinds that are read block by block, on all threads.
     carat: Option<Carat>,
 }
 
@@ -230,7 +230,7 @@ impl<'i> Import<'i> {
         Self { context: ImportContext::new(options, sink), carat }
     }
 
-    /// Reads a file, plain or gzip, to its end; `name` is what the report calls it.
+    /// Reads a file, plain or gzip, to its end; `name` is its name in the report.
     ///
     /// # Errors
     /// As those of [`read_all`](Self::read_all).
@@ -238,10 +238,10 @@ impl<'i> Import<'i> {
         self.read_all(std::iter::once((name.to_owned(), Ok(reader))))
     }
 
-    /// Reads files one behind the other, by the names that the report calls them.
+    /// Reads files one after the other, with their names in the report.
     ///
-    /// Carat's are read on the threads of the present rayon pool. Rows, findings and the error that ends an import are the
-    /// same on any number of threads.
+    /// Carat's are read on the threads of the present rayon pool. Rows, findings and the error that ends an import are
+    /// the same on any number of threads.
     ///
     /// # Errors
     /// An archive, a file that cannot be read, a sink that fails; in a strict import the first bad line.
@@ -276,7 +276,7 @@ impl<'i> Import<'i> {
             Unpacked::Tar(mut archive) => reading.texts(&mut archive)?.map(|(error, rest)| (error, rest, true)),
         };
         match failure {
-            // A packed file that breaks off says so itself; anything else is the file system's.
+            // A packed file that breaks off has a specific error; other errors come from the file system.
             Some((error, rest, true)) if is_damage(&error) => reading.context.damaged(rest, &error)?,
             Some((error, ..)) => return Err(failed(error)),
             None => {}
@@ -284,7 +284,7 @@ impl<'i> Import<'i> {
         reading.format.end(reading.context)
     }
 
-    /// Gives out what was held back, and reports.
+    /// Emits the samples that were waiting for a successor, and returns the report.
     ///
     /// # Errors
     /// A sink that fails.
@@ -303,7 +303,7 @@ struct Reading<'a, 'i> {
 }
 
 impl Reading<'_, '_> {
-    /// The text files of a tar, one behind the other, until one cannot be read.
+    /// The text files of a tar, one after the other, until one cannot be read.
     fn texts<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Option<Unread>> {
         let entries = match archive.entries() {
             Ok(entries) => entries,
@@ -360,10 +360,10 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Why a text could not be read on, and how many bytes had been read of its last line.
+/// The error that stopped the reading of a text, and the number of bytes read of its last line.
 type Unread = (io::Error, usize);
 
-/// Whether a decoder complains, not the file system. What is wrong with a tar is of no other kind.
+/// Whether the error is of a decoder, not of the file system. A fault of a tar is always of this kind.
 fn is_damage(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(error.kind(), Kind::UnexpectedEof | Kind::InvalidData | Kind::InvalidInput | Kind::Other)

@@ -1,15 +1,15 @@
-//! Traces of how people use their phones: importers of those that exist, a model of usage, and synthetic users.
+//! Traces of how people use their phones: importers of existing ones, a model of usage, and synthetic users.
 //!
 //! ```text
 //! Carat, LSApp, /proc, lmkd, … ── import ──▶ rows ─┐
 //! usage.toml ── usage::UsageModel ── Population ───┴─▶ usage::AppTimeline ── footprint ──▶ what apps hold of memory
 //! ```
 //!
-//! - [`import`]: from files, line by line, to [rows](row); a line that cannot be read is counted and told of.
-//! - [`usage`]: sessions, apps in front and behind, of synthetic users and of imported rows alike.
-//! - [`footprint`]: what apps take of memory, a table.
-//! - [`state`]: battery, charging, network and clock as counters, and when they make a phone available.
-//! - [`row`]: the two tables, of apps and of counters. Nothing here knows Parquet: whoever has rows writes them.
+//! - [`import`]: from files, line by line, to [rows](row); a line that cannot be read is counted and reported.
+//! - [`usage`]: sessions, apps in front and in the background, of synthetic users and of imported rows.
+//! - [`footprint`]: a table of the memory that apps use.
+//! - [`state`]: battery, charging, network and clock as counters, and the times at which they make a phone available.
+//! - [`row`]: the two tables, of apps and of counters. This crate does not know Parquet: its callers write the rows.
 //!
 //! ```
 //! use haversack_traces::usage::{Population, UsageModel, sessions};

@@ -1,6 +1,6 @@
-//! The rows that every importer and the generator yield: two tables, and nothing of files.
+//! The rows that every importer and the generator yield: two tables, independent of file formats.
 //!
-//! - apps: `user, time_s, package, adj, source, confidence`, one row for a process that was seen, or that changed;
+//! - apps: `user, time_s, package, adj, source, confidence`, one row per process that was seen, or that changed;
 //! - counters: `user, time_s, counter, value`, memory in bytes, everything else in the unit of its name.
 //!
 //! Rows borrow their names, so that a row costs no allocation.
@@ -11,7 +11,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A point of time: nanoseconds since 1970-01-01 00:00:00 UTC.
 ///
-/// Traces that know no clock (a boot-relative Perfetto trace, a synthetic user) count from their own beginning.
+/// Traces without a clock (a boot-relative Perfetto trace, a synthetic user) count from their own beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[must_use]
 pub struct UtcTime(pub i64);
@@ -30,7 +30,7 @@ impl UtcTime {
         Self(Self::from_seconds(whole as i64).0.saturating_add(part as i64))
     }
 
-    /// Seconds since 1970, as the column `time_s` holds them.
+    /// Seconds since 1970, as in the column `time_s`.
     pub fn seconds(self) -> f64 {
         // Divided, not multiplied: whole seconds stay whole.
         self.0 as f64 / 1e9
@@ -43,7 +43,7 @@ impl fmt::Display for UtcTime {
     }
 }
 
-/// What could be had of memory, inferred from other counters: what `MemAvailable` would be, where nobody recorded it.
+/// Available memory, inferred from other counters where `MemAvailable` was not recorded.
 pub const INFERRED_AVAILABLE: &str = "MemAvailable (inferred)";
 
 /// How readily the low-memory killer takes a process: Android's `oom_score_adj`, −1000 (never) to 1000 (first).
@@ -53,7 +53,7 @@ pub const INFERRED_AVAILABLE: &str = "MemAvailable (inferred)";
 pub struct OomAdj(pub i16);
 
 impl OomAdj {
-    /// What the user looks at.
+    /// The app that the user is looking at.
     pub const FOREGROUND_APP: Self = Self(0);
     /// Not visible, but the user would notice: music, navigation.
     pub const PERCEPTIBLE_APP: Self = Self(200);
@@ -69,23 +69,23 @@ impl OomAdj {
     pub const CACHED_APP_MIN: Self = Self(900);
     /// The most of the cached processes.
     pub(crate) const CACHED_APP_MAX: Self = Self(999);
-    /// The least value there is.
+    /// The lowest value.
     pub const LEAST: Self = Self(-1000);
-    /// The greatest value there is.
+    /// The highest value.
     pub(crate) const GREATEST: Self = Self(1000);
 
-    /// The value, where Android knows such a one.
+    /// The value, if it is one of Android's.
     pub fn new(value: i64) -> Option<Self> {
         let adj = Self(i16::try_from(value).ok()?);
         (Self::LEAST..=Self::GREATEST).contains(&adj).then_some(adj)
     }
 
-    /// Whether the user looks at the process.
+    /// Whether the user is looking at the process.
     pub fn is_foreground(self) -> bool {
         self == Self::FOREGROUND_APP
     }
 
-    /// Whether the process runs for nobody who would notice: a service, or cached.
+    /// Whether the process runs without the user noticing: a service, or cached.
     pub fn is_background(self) -> bool {
         self > Self::PERCEPTIBLE_APP
     }
@@ -97,7 +97,7 @@ impl fmt::Display for OomAdj {
     }
 }
 
-/// Where a row of apps comes from, which says how its time and `adj` are to be read.
+/// The origin of a row of apps, which determines how its time and `adj` are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
@@ -115,7 +115,7 @@ pub enum Source {
     Perfetto,
     /// lmkd: the process was killed then, at that `oom_score_adj`.
     LmkdKill,
-    /// Nobody's: the generator's.
+    /// The generator; the row belongs to no trace.
     Generated,
 }
 
@@ -129,15 +129,15 @@ impl Source {
     }
 }
 
-/// How far the `adj` of a row is to be trusted.
+/// The reliability of a row's `adj`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
-    /// The file holds the value itself.
+    /// The file contains the value itself.
     Recorded,
-    /// The value follows from a word that stands for a narrow range.
+    /// The value follows from a word that corresponds to a narrow range.
     Inferred,
-    /// The file does not tell; the value is a convention.
+    /// The file lacks the value; it is a convention.
     Assumed,
 }
 
@@ -154,31 +154,31 @@ impl Confidence {
 /// A process of a user at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppRow<'a> {
-    /// Whose phone.
+    /// The user.
     pub user: &'a str,
-    /// When.
+    /// The time.
     pub time: UtcTime,
-    /// The package, or the app's name where the trace knows no packages.
+    /// The package, or the app's name if the trace has no packages.
     pub package: &'a str,
     /// How readily it is killed.
     pub adj: OomAdj,
-    /// Where the row comes from.
+    /// The origin of the row.
     pub source: Source,
-    /// How far `adj` is to be trusted.
+    /// The reliability of `adj`.
     pub confidence: Confidence,
 }
 
 /// The value of a counter of a user's phone at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CounterRow<'a> {
-    /// Whose phone.
+    /// The user.
     pub user: &'a str,
-    /// When.
+    /// The time.
     pub time: UtcTime,
-    /// The counter, by the name of `/proc/meminfo` or `/proc/vmstat` where it is one of theirs; a counter of one
-    /// process is `package/counter`.
+    /// The counter, by its name in `/proc/meminfo` or `/proc/vmstat` if it is one of theirs; a counter of one process
+    /// is `package/counter`.
     pub counter: &'a str,
-    /// Bytes for sizes of memory; else in the unit of the counter (pages, events, microseconds).
+    /// Bytes for sizes of memory, otherwise the unit of the counter (pages, events, microseconds).
     pub value: f64,
 }
 

@@ -1,7 +1,7 @@
-//! The state of phones as counters, and when it makes them available to training: while they charge, on a network that
-//! costs nothing.
+//! The state of phones as counters, and when it makes them available for training: while they charge, on a network
+//! that costs nothing.
 //!
-//! Samples are sparse: a state holds until the user's next sample, or for a while where none comes.
+//! Samples are sparse: a state is assumed to last until the user's next sample, or for a limited time without one.
 
 use haversack_devices::Nanos;
 
@@ -11,19 +11,20 @@ use crate::{CounterRow, UtcTime};
 pub(crate) const BATTERY: &str = "battery_percent";
 /// One while the phone charges or is full on its charger, else zero.
 pub(crate) const CHARGING: &str = "charging";
-/// What connects the phone: `NETWORK_NONE`, `NETWORK_MOBILE` or `NETWORK_WIFI`.
+/// The phone's connection: `NETWORK_NONE`, `NETWORK_MOBILE` or `NETWORK_WIFI`.
 pub const NETWORK: &str = "network";
-/// What the user's clock is ahead of UTC, in seconds.
+/// The offset of the user's clock from UTC, in seconds.
 pub const UTC_OFFSET: &str = "utc_offset_s";
 
-/// Nothing.
+/// No network.
 pub(crate) const NETWORK_NONE: f64 = 0.0;
-/// A mobile network, whose bytes may cost something.
+/// A mobile network, whose traffic may cost money.
 pub(crate) const NETWORK_MOBILE: f64 = 1.0;
 /// WiFi.
 pub(crate) const NETWORK_WIFI: f64 = 2.0;
 
-/// Whether a battery's state, as Carat's client words it, is that of a phone on its charger; `None` of other words.
+/// Whether a battery's state, in the words of Carat's client, is that of a phone on its charger; `None`
+/// for other words.
 pub fn charges(state: &str) -> Option<bool> {
     match state.trim().to_ascii_lowercase().as_str() {
         "charging" | "full" => Some(true),
@@ -32,7 +33,7 @@ pub fn charges(state: &str) -> Option<bool> {
     }
 }
 
-/// The network that a word of Carat's client stands for; `None` of other words.
+/// The network that a word of Carat's client means; `None` for other words.
 pub fn network(status: &str) -> Option<f64> {
     let status = status.trim().to_ascii_lowercase();
     match status.as_str() {
@@ -53,17 +54,17 @@ struct Sample {
 }
 
 impl Sample {
-    /// Whether the phone is available; `None` where nobody knows whether it charges. A network that nobody knows is
-    /// taken for one that costs nothing.
+    /// Whether the phone is available; `None` if it is unknown whether it charges. An unknown network is assumed
+    /// to cost nothing.
     fn is_available(&self) -> Option<bool> {
         Some(self.charging? && self.network.is_none_or(|network| network >= NETWORK_WIFI))
     }
 }
 
-/// How long phones are available, from counters that come user by user, each in order of time.
+/// How long phones are available, from counters grouped by user, each in order of time.
 #[derive(Clone, Debug)]
 pub struct Availability {
-    /// For how long a sample holds where no other follows.
+    /// The longest time that a sample's state lasts without another sample.
     horizon: Nanos,
     sample: Option<Sample>,
     was_available: bool,
@@ -71,18 +72,18 @@ pub struct Availability {
     pub covered: Nanos,
     /// Of it, the time in which phones are available.
     pub available: Nanos,
-    /// The number of stretches in which they are.
+    /// The number of uninterrupted periods in which they are.
     pub stretches: u64,
 }
 
 impl Availability {
-    /// Nothing yet; a sample holds for `horizon` at most.
+    /// No rows yet; a sample's state lasts for `horizon` at most.
     pub const fn new(horizon: Nanos) -> Self {
         let zero = Nanos::ZERO;
         Self { horizon, sample: None, was_available: false, covered: zero, available: zero, stretches: 0 }
     }
 
-    /// Takes note of a row.
+    /// Reads the next row.
     pub fn see(&mut self, row: &CounterRow<'_>) {
         if ![CHARGING, NETWORK].contains(&row.counter) {
             return;
@@ -104,7 +105,7 @@ impl Availability {
         self.close(None);
     }
 
-    /// The sample holds until `next`, if that is of the same user.
+    /// Ends the sample's state at `next`, if that is of the same user.
     fn close(&mut self, next: Option<(&str, UtcTime)>) {
         let Some(sample) = self.sample.take() else { return };
         let until = next.filter(|(user, _)| *user == sample.user);
@@ -119,7 +120,7 @@ impl Availability {
             self.available += held;
             self.stretches += u64::from(!self.was_available);
         }
-        // A gap, or another user, ends a stretch.
+        // A gap, or another user, ends a period.
         self.was_available = is_available && gap.is_some_and(|gap| Nanos(gap) <= self.horizon);
     }
 }

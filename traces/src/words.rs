@@ -1,4 +1,4 @@
-//! What is known of traces by name.
+//! The known names and words of traces.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use haversack_devices::text::read_toml;
 use serde::Deserialize;
 
-/// What `words.toml` holds, which says what each is.
+/// The contents of `words.toml`, which explains each.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Words {
     pub(crate) not_opened: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Words {
     pub(crate) findings: BTreeMap<String, String>,
 }
 
-/// The words; none where the file cannot be read, as a test finds.
+/// The words; empty if the file cannot be parsed, which a test would find.
 pub(crate) static WORDS: LazyLock<Words> =
     LazyLock::new(|| read_toml("words.toml", include_str!("../words.toml")).unwrap_or_default());
 

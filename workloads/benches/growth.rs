@@ -54,7 +54,7 @@ fn nodes(blocks: u64) -> usize {
     eager.nodes.len() + others
 }
 
-/// Items are nodes: as many a second for 250 blocks as for 2,000 where the work is linear.
+/// Items are nodes: their rate is the same for 250 blocks as for 2,000 if the work is linear.
 #[divan::bench(args = [250, 2_000], sample_count = 3)]
 fn all_graphs(bencher: Bencher<'_, '_>, blocks: u64) {
     bencher.counter(ItemsCount::new(nodes(blocks))).bench_local(|| nodes(blocks));

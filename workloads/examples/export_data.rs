@@ -1,5 +1,5 @@
-//! Writes an embedded data set for other frameworks: images as CIFAR-10's binaries (a byte of the label, then the planes),
-//! tokens as tables of `label,text`.
+//! Writes an embedded data set for other frameworks: images as CIFAR-10's binaries (a byte of the label, then the
+//! planes), tokens as tables of `label,text`.
 //!
 //! ```sh
 //! cargo run -q --release -p haversack-workloads --example export_data -- glyphs FOLDER

@@ -18,7 +18,7 @@ use crate::{
     Tensor, TensorId, TrainingGraph, Unary, ValueId, WorkloadError,
 };
 
-/// What differs between the stacks that run a network eagerly.
+/// The differences between stacks that run a network eagerly.
 #[derive(Clone, Copy, Debug)]
 pub struct EagerRules {
     /// Bytes of one element of a dropout mask: 4 in PyTorch on a CPU, 1 in CUDA's fused kernel.
@@ -27,17 +27,17 @@ pub struct EagerRules {
     pub optimiser: Optimiser,
     /// How attention is computed.
     pub attention: Attention,
-    /// What is folded into products in inference; nothing by an eager framework.
+    /// The operators that are folded into products in inference; none in an eager framework.
     pub folds: Folds,
 }
 
 /// How attention is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Attention {
-    /// Its products and its softmax one by one, with the scores in memory.
+    /// Its products and its softmax as separate kernels, with the scores in memory.
     #[default]
     Math,
-    /// In one kernel that holds a tile of the scores at a time (Dao et al., arXiv 2205.14135).
+    /// In one kernel that computes a tile of the scores at a time (Dao et al., arXiv 2205.14135).
     Fused,
 }
 
@@ -76,8 +76,8 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
 }
 
 /// The graph that an eager framework executes for inference of `network`, without gradients: nothing is kept, batch
-/// normalisation applies its running statistics in one pass, dropout and stochastic depth drop nothing, there is no loss.
-/// What `rules` fold is part of the product before it.
+/// normalisation applies its running statistics in one pass, dropout and stochastic depth drop nothing, the loss is
+/// left out. Operators that `rules` fold are part of the product before them.
 pub fn forward_alone(network: &Network, rules: EagerRules) -> TrainingGraph {
     let mut differentiator = Differentiator::new(network, rules);
     differentiator.infers = true;
@@ -107,11 +107,11 @@ struct Differentiator<'a> {
     /// The gradient of each value, once a consumer has given one.
     gradients: Vec<Option<TensorId>>,
     parameter_gradients: Vec<Option<TensorId>>,
-    /// The storage that holds what each is to hold: its own, or in inference the input's of an operator that does nothing.
+    /// The storage of each tensor: its own, or in inference the input's if the operator does nothing.
     same_as: Vec<StorageId>,
     /// The values that are parts of others.
     parts: Vec<bool>,
-    /// Whether there is no backward.
+    /// Whether the graph is for inference, without backward.
     infers: bool,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Differentiator<'a> {
         }
         for node in network.nodes.iter().filter(|node| node.op.keeps_full_precision()) {
             let of_inputs = |saved: StorageId| node.inputs.iter().any(|&input| network.value(input).storage == saved);
-            // What it was given keeps the precision of whoever made it.
+            // Inputs keep the precision of the operator that made them.
             let own = |&&saved: &&StorageId| network.storage(saved).role == Role::Activation && !of_inputs(saved);
             let output = &network.value(node.output).storage;
             for &storage in node.saved.iter().filter(own).chain([output]) {
@@ -158,7 +158,7 @@ impl<'a> Differentiator<'a> {
         self.same_as[self.network.value(value).storage as usize]
     }
 
-    /// The graph, with attention as `rules` say.
+    /// The graph, with attention as in `rules`.
     fn finish(self, rules: EagerRules) -> TrainingGraph {
         let mut graph = self.writer.graph;
         if rules.attention == Attention::Fused {
@@ -236,9 +236,9 @@ impl<'a> Differentiator<'a> {
     }
 }
 
-/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes types:
-/// a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps its
-/// input's format.
+/// Whether what `node` makes is in fp32 under mixed precision because one of its operands is, as PyTorch promotes
+/// types: a residual stream to which weights were added, for one. Products are cast to fp16, batch normalisation keeps
+/// its input's format.
 fn promotes(network: &Network, tensors: &[Tensor], node: &OperatorNode) -> bool {
     let output = &tensors[network.value(node.output).storage as usize];
     let is_map = output.role == Role::Activation && output.element == Element::Float;
@@ -252,7 +252,7 @@ fn promotes(network: &Network, tensors: &[Tensor], node: &OperatorNode) -> bool 
     is_map && !is_cast && (by_weights || node.inputs.iter().any(is_full))
 }
 
-/// What the backward of `op` needs of the tensor at `place` among those that it saved.
+/// The property that the backward of `op` needs of the tensor at `place` among those that it saved.
 fn need_of(op: &Op, place: usize) -> Need {
     match (op, place) {
         (Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. }, _) => Need::Signs,
@@ -270,7 +270,7 @@ fn need_of(op: &Op, place: usize) -> Need {
     }
 }
 
-/// What can be computed at once of `elements`: of a recurrent layer, those of one step.
+/// The `elements` that can be computed in parallel: for a recurrent layer, those of one step.
 fn at_once(node: &OperatorNode, elements: Extent) -> Extent {
     if let Op::Recurrent { steps, .. } = node.op { elements.times(1, steps.max(1)) } else { elements }
 }

@@ -1,4 +1,4 @@
-//! What a network weighs: weights, operations, and the bytes that autograd saves for backward.
+//! The size of a network: weights, operations, and the bytes that autograd saves for backward.
 
 use std::collections::HashSet;
 

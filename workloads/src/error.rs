@@ -1,4 +1,4 @@
-//! What can be wrong with a network, a model's name or an ONNX file.
+//! Errors of networks, model names and ONNX files.
 
 use haversack_devices::TomlError;
 use thiserror::Error;
@@ -14,9 +14,9 @@ pub enum WorkloadError {
         module: String,
         /// The operator.
         operator: &'static str,
-        /// What it was given.
+        /// The shapes that it was given.
         got: String,
-        /// What it takes.
+        /// The shapes that it takes.
         expected: String,
     },
     /// The model cannot take an input of this shape.
@@ -24,13 +24,13 @@ pub enum WorkloadError {
     Input {
         /// The model.
         model: String,
-        /// What is wrong, and what it takes.
+        /// The fault, and the shapes that it takes.
         message: String,
     },
     /// A mixed-precision algorithm's description that cannot be used.
     #[error(transparent)]
     Algorithm(TomlError),
-    /// A mixed-precision algorithm does not say what becomes of an operator.
+    /// A mixed-precision algorithm has no translation of an operator.
     #[error("{algorithm} has no translation of {operator} ({module}); it translates {translated}")]
     NoTranslation {
         /// The algorithm.
@@ -42,8 +42,8 @@ pub enum WorkloadError {
         /// The operators that have one.
         translated: String,
     },
-    /// In words: a model or a mixed-precision algorithm of another name than any, an ONNX file that cannot be read or understood, a
-    /// tensor whose values before training are not known, an operator that cannot be computed with data.
+    /// Other faults, as text: an unknown model or mixed-precision algorithm, an ONNX file that cannot be read or
+    /// understood, a tensor whose values before training are not known, an operator that cannot be computed on data.
     #[error("{0}")]
     Refused(String),
     /// The network has no loss to differentiate.
@@ -51,5 +51,5 @@ pub enum WorkloadError {
     NoLoss(String),
 }
 
-/// What building a network, or a graph of one, gives.
+/// The result of building a network or a graph.
 pub type Result<T, E = WorkloadError> = std::result::Result<T, E>;

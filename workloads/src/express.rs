@@ -1,17 +1,19 @@
 //! The graph that MNN trains: its expressions, forward and gradient, with their layout transformations.
 //!
 //! MNN has no fused normalisation, activation or loss in training: a module is written in expressions, and every
-//! expression is an operator with an output of its own, whose gradient is written in expressions again. So more stays
+//! expression is an operator with its own output, whose gradient is again written in expressions. So more tensors stay
 //! alive until backward than in an eager framework, and a map is swept more often. Convolutions and poolings work on
 //! blocks of four channels (NC4HW4), everything else on rows (NCHW): the conversions are operators of
-//! [`OperatorKind::Layout`]. A product with a weight is a convolution too, of one position, as MNN's converter writes it
-//! (`ConvertMatMulToConv2D.cpp`), so that a transformer converts on both sides of every linear layer; what several layers
-//! read is converted once (`AddTensorFormatConverter.cpp`). What rearranges is a view until a kernel reads it, whose command
-//! copies a chain of views at once as long as each is one box of at most three axes (`GeometryComputer.cpp`): reshapes are
-//! free, permutations a copy, and parts of maps that are joined again one more than the joint.
+//! [`OperatorKind::Layout`]. A product with a weight is a convolution too, of one position, as MNN's converter writes
+//! it (`ConvertMatMulToConv2D.cpp`), so that a transformer converts on both sides of every linear layer; a tensor that
+//! several layers read is converted once (`AddTensorFormatConverter.cpp`). A rearrangement is a view until a kernel
+//! reads it. The kernel's command then copies a whole chain of views, as long as each is one box of at most three axes
+//! (`GeometryComputer.cpp`): reshapes are free, a permutation costs one copy, and parts of maps that are joined again
+//! cost one copy more than the joint.
 //!
-//! Source: alibaba/MNN 2.3, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the gradients,
-//! `tools/train/source/optimizer` for losses and updates; what the geometry of each makes of it is in [`commands`](self).
+//! Source: alibaba/MNN 2.3, `tools/train/source/nn/NN.cpp` for the modules, `tools/train/source/grad` for the
+//! gradients, `tools/train/source/optimizer` for losses and updates; [`commands`](self) has the commands that the
+//! geometry makes of each.
 //!
 //! [`OperatorKind::Layout`]: haversack_devices::work::OperatorKind::Layout
 
@@ -28,10 +30,10 @@ use writer::{ExpressionWriter, Shown};
 /// Which of MNN's versions trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// 1.1 (2020), on a fork of which Mandheling builds: what is broadcast is written out, and forward of a convolution is a
-    /// product of gathered windows.
+    /// 1.1 (2020); Mandheling builds on a fork of it. Broadcast operands are written out, and the forward of a
+    /// convolution is a product of gathered windows.
     V1,
-    /// 2.3 (2022), on which FedHybrid builds: loops broadcast, and forward of a convolution has a kernel of its own.
+    /// 2.3 (2022); FedHybrid builds on it. Loops broadcast, and the forward of a convolution has its own kernel.
     V2,
 }
 

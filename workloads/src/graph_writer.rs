@@ -1,4 +1,4 @@
-//! Writes a training graph tensor by tensor and node by node; what a node's fields usually hold is said here once.
+//! Writes a training graph tensor by tensor and node by node, with the usual values of a node's fields.
 
 use haversack_devices::OperatorKind;
 
@@ -7,13 +7,13 @@ use crate::{Extent, FP32, LayerKind, MapKind, Node, NodeWork, Op, Phase, Role, T
 /// A training graph in the making.
 pub(crate) struct GraphWriter {
     pub(crate) graph: TrainingGraph,
-    /// When the nodes that are being written run.
+    /// The phase of the nodes that are being written.
     pub(crate) phase: Phase,
     /// The operator of the network that they come from.
     pub(crate) origin: Option<u32>,
     /// Its kind.
     pub(crate) layer: LayerKind,
-    /// What it makes.
+    /// The kind of map that it makes.
     pub(crate) makes: Option<MapKind>,
     /// Whether mixed precision leaves it in fp32.
     pub(crate) full_precision: bool,
@@ -25,7 +25,7 @@ impl GraphWriter {
         Self { graph, phase: Phase::Forward, origin: None, layer: LayerKind::Other, makes: None, full_precision: false }
     }
 
-    /// From now on nodes come from operator number `origin`.
+    /// Makes the following nodes come from operator number `origin`.
     pub(crate) fn now_of(&mut self, origin: u32, op: &Op) {
         (self.origin, self.layer, self.makes) = (Some(origin), LayerKind::of(op), MapKind::made_by(op));
         self.full_precision = op.keeps_full_precision();
@@ -50,7 +50,7 @@ impl GraphWriter {
         Node { inputs, outputs, origin: self.origin, layer: self.layer, makes: self.makes, ..node }
     }
 
-    /// Adds a node as it is.
+    /// Adds a node unchanged.
     pub(crate) fn push(&mut self, node: Node) -> &mut Node {
         let place = self.graph.nodes.len();
         self.graph.nodes.push(node);
@@ -69,7 +69,7 @@ impl GraphWriter {
         self.push(node)
     }
 
-    /// The node that updates `weight` by `gradient`, with so many new tensors of the optimiser's state.
+    /// The node that updates `weight` by `gradient`, with `states` new tensors of the optimiser's state.
     pub(crate) fn update(&mut self, weight: TensorId, gradient: TensorId, states: u64) -> Node {
         let Tensor { name, bytes, .. } = self.graph.tensor(weight).clone();
         let (mut inputs, mut outputs) = (vec![weight, gradient], vec![weight]);

@@ -1,4 +1,4 @@
-//! What a device is asked to train: networks, and the graphs of one training iteration.
+//! The workload of a device: networks, and the graphs of one training iteration.
 //!
 //! ```text
 //! models ─┐                ┌─ autograd ─> as an eager framework runs it ─> mixed: products of integers
@@ -9,19 +9,19 @@
 //!                          TrainingGraph: nodes and tensors, forward, backward and update
 //! ```
 //!
-//! - [`network`] holds the differentiable graph that a person would write in PyTorch, of the operators in [`operator`];
+//! - [`network`] contains the differentiable graph as one would write it in PyTorch, of the operators in [`operator`];
 //!   [`models`] are built in, [`onnx`] imports files. Each operator notes what PyTorch saves for its backward, which
 //!   [`counts`] adds up.
 //! - [`autograd`] differentiates a network; [`lowering`] and [`express`] do so in the operations of other frameworks;
-//!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which is a data file.
-//! - [`training_graph`] is what comes out: nodes in an order of execution with the work that they ask of a processor,
-//!   and tensors with their sizes. [`map_kind`] says what made the values of one, [`prune`] leaves
-//!   weights untrained, [`prepared`] has what an inference engine makes of a network that it only runs.
-//! - [`data`] makes and reads what is trained on: samples and labels in three parts.
-//! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and asked about any
-//!   micro-batch.
+//!   [`mixed`] rewrites an eager graph for an algorithm of integer training, which a data file describes.
+//! - [`training_graph`] is the result: nodes in an order of execution, with the work of each, and tensors with their
+//!   sizes. [`map_kind`] gives the kind of operator that made the values of a tensor, [`prune`] leaves weights
+//!   untrained, [`prepared`] describes how an inference engine fuses a network that it only runs.
+//! - [`data`] makes and reads the training data: samples and labels in three parts.
+//! - [`shape`]: sizes are linear in the batch ([`Extent`]), so that a graph is built once and evaluated for
+//!   any micro-batch.
 //!
-//! Nothing here knows time: a device turns work into time, a policy decides how tensors are held.
+//! Nothing here knows time: a device turns work into time, a policy decides how tensors are stored.
 //!
 //! ```
 //! use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};

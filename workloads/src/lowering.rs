@@ -1,13 +1,12 @@
 //! Sage's graph side: differentiable operations lowered to computable ones, and the optimisations
 //! of that graph (In Gim and JeongGil Ko, MobiSys 2022, sections 3.1 to 3.3).
 //!
-//! A differentiable operation (DO) becomes computable operations (CO) both in forward and in
-//! backward: batch normalisation, softmax and attention are composed of element-wise operations,
-//! reductions and broadcasts, so the graph that is evaluated holds forward and backward together
-//! and can be altered freely. DOs are high-level, and each comes with its derivative (section 3.1),
-//! so that of a normalisation it is the closed form. The authors' public code, which is younger than
-//! the paper, has no such level: there everything is differentiated through its arithmetic. The counts of nodes are those of this graph, and its execution is a
-//! [`TrainingGraph`] of one kernel a node, or a fused group.
+//! A differentiable operation (DO) becomes computable operations (CO) both in forward and in backward: batch
+//! normalisation, softmax and attention are composed of element-wise operations, reductions and broadcasts, so the
+//! graph that is evaluated contains forward and backward together and can be altered freely. DOs are high-level, and
+//! each comes with its derivative (section 3.1), so that a normalisation has the closed form. The authors' public code,
+//! which is younger than the paper, has no such level: it differentiates everything through its arithmetic. The counts
+//! of nodes are those of this graph; it is executed as a [`TrainingGraph`] with one node per kernel or fused group.
 
 mod backward;
 mod computable;
@@ -54,10 +53,10 @@ impl Variant {
 /// When a weight's gradient is applied to the weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Gradients {
-    /// After backward, as frameworks do: all gradients are held until then.
+    /// After backward, as frameworks do: all gradients are kept until then.
     #[default]
     Kept,
-    /// As soon as it is computed: only one gradient is held at a time.
+    /// As soon as it is computed: only one gradient exists at a time.
     Streamed,
 }
 
@@ -99,8 +98,8 @@ fn group(graph: &ComputableGraph, variant: Variant) -> Vec<Kernel> {
     }
 }
 
-/// The number of kernels of `variant` that differ in their operations or their sizes: what a run
-/// compiles, once each (section 3.2.3).
+/// The number of kernels of `variant` that differ in their operations or their sizes: a run compiles each of them once
+/// (section 3.2.3).
 ///
 /// # Errors
 /// A network without a loss.
@@ -116,7 +115,7 @@ pub fn distinct_kernels(network: &Network, variant: Variant) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! What only the computable graph shows: which nodes a kernel has, and where the boundaries of reduction lie.
+    //! Properties that only the computable graph shows: the nodes of each kernel, and the limits of subgraph reduction.
 
     use haversack_devices::work::OperatorKind;
 
@@ -152,7 +151,7 @@ mod tests {
         let (mut g, x) = graph(2);
         let a = g.symmetrical("scale", &[x[0]]);
         let one = Extent::per_sample(1);
-        // A reduction reads elements in several places: the scaling before it is a kernel of its own.
+        // A reduction reads elements in several places: the scaling before it is a separate kernel.
         let sum = g.reduce("reduce_sum", a, one);
         let root = g.symmetrical("sqrt", &[sum]);
         // A broadcast is an index into a tensor that exists, and is translated in the kernel that reads it.
@@ -213,7 +212,8 @@ mod tests {
         // K_W = 5: three sums of four inputs are computed again in both readers, four sums of five inputs are not.
         assert_eq!(shared_by_two(4, 3), ["add add add exp", "reduce_sum", "add add add sin", "reduce_sum"]);
         assert_eq!(shared_by_two(5, 4), ["add add add add", "exp", "reduce_sum", "sin", "reduce_sum"]);
-        // The number of operations does not count where there are several inputs: one sum and eight scalings of two inputs.
+        // The number of operations does not count where there are several inputs: one sum and eight
+        // scalings of two inputs.
         assert_eq!(shared_by_two(2, 9).len(), 4);
     }
 
@@ -285,7 +285,7 @@ mod tests {
                     assert!(!made[root.output as usize], "{}: made twice", place());
                     made[root.output as usize] = true;
                 }
-                // Results are made whatever is fused.
+                // Results are always made, fused or not.
                 let results = graph.weight_gradients.iter().flatten().chain(&graph.loss);
                 assert!(results.copied().all(|result| made[result as usize]), "{}", place());
             }
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn products_cost_the_same_under_every_variant() {
         for network in every_model().chain([gated()]) {
-            // What the counts of PyTorch give for a batch of three.
+            // PyTorch's counts for a batch of three.
             let expected = count(&network, 3).training_flops;
             for variant in Variant::ALL {
                 let graph = computable(&network, variant).unwrap();

@@ -1,8 +1,9 @@
-//! What made a tensor of forward, as far as its values depend on it: how well they compress, how many outliers they have.
+//! The kind of operator that made a forward tensor, which determines how well its values compress and how many
+//! outliers they have.
 
 use crate::{Op, Unary};
 
-/// What made the values of a tensor. Poolings, looks and copies make what they were given.
+/// The kind of operator that made the values of a tensor. Poolings, views and copies keep the kind of their input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter)]
 #[strum(serialize_all = "lowercase")]
 pub enum MapKind {
@@ -19,7 +20,7 @@ pub enum MapKind {
 }
 
 impl MapKind {
-    /// What an operator makes; `None` of one that makes what it was given, or nothing that is a map.
+    /// The kind that an operator makes; `None` if it keeps the kind of its input, or makes no map.
     pub const fn made_by(op: &Op) -> Option<Self> {
         Some(match op {
             Op::Unary { function: Unary::Relu | Unary::Relu6 | Unary::Clip { .. }, .. } => Self::Rectified,

@@ -1,9 +1,10 @@
 //! Mixed-precision training as a rewrite of the eager graph (Mandheling, sections 2.2 and 3.2).
 //!
-//! An [`Algorithm`] is data; [`rewrite`] knows none of them by name. Products become products of integers, followed
-//! by the node that takes their scale anew; operators that stay in fp32 stand between a dequantisation and a
-//! quantisation; what an algorithm's networks do not have vanishes; weights get a master where their update wants one.
-//! Which processor runs what, and in which iterations scales are taken anew, is for others to decide.
+//! An [`Algorithm`] is data; [`rewrite`] knows none of them by name. Products become products of integers,
+//! followed by a node that recomputes their scale; operators that stay in fp32 are surrounded by a
+//! dequantisation and a quantisation; operators that the algorithm's networks do not have are removed; weights
+//! get a master copy if their update needs one. The choice of a processor, and of the iterations in which scales
+//! are recomputed, is made elsewhere.
 
 mod algorithm;
 mod plan;
@@ -66,7 +67,7 @@ pub fn rewrite(network: &Network, algorithm: &Algorithm, optimiser: Optimiser) -
     Ok(rewritten(network, algorithm, optimiser)?.graph)
 }
 
-/// The same with what its nodes compute.
+/// The same, with the computation of each node.
 ///
 /// # Errors
 /// As [`rewrite`].
@@ -79,8 +80,8 @@ pub fn rewritten(network: &Network, algorithm: &Algorithm, optimiser: Optimiser)
 }
 
 impl Initialiser {
-    /// The standard deviation with which a weight of the dimensions `dims` (outputs, inputs, positions) is drawn; `None` if the
-    /// network says it.
+    /// The standard deviation with which a weight of the dimensions `dims` (outputs, inputs, positions) is drawn;
+    /// `None` if the network defines it.
     pub fn deviation(self, dims: &[u64]) -> Option<f32> {
         let positions: u64 = dims.iter().skip(2).product();
         let fan = |axis: usize| (dims.get(axis).copied().unwrap_or(1) * positions).max(1) as f32;
@@ -93,7 +94,8 @@ impl Initialiser {
     }
 }
 
-/// `network` with the weights of its products drawn as `algorithm` says, unless they are those of an imported file.
+/// `network` with the weights of its products drawn by the rules of `algorithm`, unless they come from
+/// an imported file.
 pub fn with_initial_weights(network: &Network, algorithm: &Algorithm) -> Network {
     let mut network = network.clone();
     for node in network.nodes.iter().filter(|node| matches!(node.op, Op::Convolution { .. } | Op::Linear)) {
@@ -108,9 +110,9 @@ pub fn with_initial_weights(network: &Network, algorithm: &Algorithm) -> Network
     network
 }
 
-// Reading an algorithm's description: what it may say, and how it is refused.
+// Reading an algorithm's description, and its errors.
 
-/// The operators that a translation may name, by [`crate::Op::name`]; views are no work and need none.
+/// The operators that a translation may name, by [`crate::Op::name`]; views do no work and need no translation.
 static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let names = Op::VARIANTS.iter().flat_map(|name| match *name {
         "unary" => Unary::VARIANTS,
@@ -119,7 +121,7 @@ static OPERATORS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     });
     let mut known: Vec<&str> = Vec::new();
     for &name in names.filter(|name| !["view", "slice"].contains(name)) {
-        // Some operators go by one name.
+        // Several operators share one name.
         if !known.contains(&name) {
             known.push(name);
         }
@@ -143,8 +145,8 @@ impl Algorithm {
     /// Reads the description `text` of the file `file`.
     ///
     /// # Errors
-    /// Text that is no TOML, a key, word or type that is not expected, an operator with two translations or one that it
-    /// cannot have: with the file, the line and the field, what was expected and the nearest valid name.
+    /// Text that is not TOML, an unexpected key, word or type, an operator with two translations or one that it cannot
+    /// have: with the file, the line and the field, the expected value and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, WorkloadError> {
         let read = || {
             let document = TomlDocument::parse(file, text)?;
@@ -176,9 +178,9 @@ impl Algorithm {
     }
 }
 
-// What each node of a rewritten graph computes, for a run that carries data.
+// The computation of each node of a rewritten graph, for a run that carries data.
 
-/// A rewritten graph, and what it computes.
+/// A rewritten graph, and the computation of its nodes.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The algorithm.
@@ -187,47 +189,47 @@ pub struct Rewritten {
     pub graph: TrainingGraph,
     /// The eager graph that it was made of.
     pub eager: TrainingGraph,
-    /// What each node computes, in the order of the nodes.
+    /// The computation of each node, in the order of the nodes.
     pub computes: Vec<Computes>,
-    /// The tensor of the eager graph whose values each tensor holds, in integers or in fp32; `None` for sums of 32 bits,
+    /// The tensor of the eager graph whose values each tensor contains, in integers or in fp32; `None` for 32-bit sums,
     /// which only a rescaling sees.
     pub stands_for: Vec<Option<TensorId>>,
 }
 
-/// What a node of a rewritten graph computes. A `step` is the place of a node in the eager graph; the inputs and the outputs
-/// of the node that computes it stand for that node's, in the same order.
+/// The computation of a node of a rewritten graph. A `step` is the position of a node in the eager graph; the node that
+/// computes it has corresponding inputs and outputs, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computes {
-    /// The product of `step` in integers: sums of 32 bits, which become eight.
+    /// The product of `step` in integers: 32-bit sums, which become eight-bit integers.
     Product {
-        /// The place in the eager graph.
+        /// The position in the eager graph.
         step: u32,
-        /// The first of its outputs that have eight bits: its rescaling is said by that.
+        /// The first of its eight-bit outputs, which identifies its rescaling.
         rescaled: Option<TensorId>,
     },
-    /// The scale of the product before it, taken anew.
+    /// Recomputes the scale of the product before it.
     Rescaling,
     /// The operator of `step`, on integers.
     Integer {
-        /// The place in the eager graph.
+        /// The position in the eager graph.
         step: u32,
     },
     /// The operator of `step`, on fp32 values.
     Float {
-        /// The place in the eager graph.
+        /// The position in the eager graph.
         step: u32,
     },
-    /// A copy of an operand in the order in which a kernel reads it.
+    /// Copies an operand into the order in which a kernel reads it.
     Layout,
-    /// fp32 values brought to integers.
+    /// Converts fp32 values to integers.
     Quantise,
-    /// Integers brought to fp32.
+    /// Converts integers to fp32.
     Dequantise,
-    /// The algorithm's own sweep at this place among its passes.
+    /// The algorithm's own pass at this position among its passes.
     Pass {
-        /// The place among them.
+        /// The position among them.
         place: usize,
     },
-    /// The update of a weight that is an integer itself.
+    /// The update of an integer weight without a master copy.
     Update,
 }

@@ -1,6 +1,6 @@
 //! The built-in models: their names, the shapes that they take, and how their networks are built.
 //!
-//! `networks/models.toml` lists them, and templates beside it say what their networks are, a family each.
+//! `networks/models.toml` lists them; the templates in the same folder define their networks, one macro per family.
 
 mod text;
 mod width;
@@ -20,7 +20,7 @@ const LARGEST_SIDE: u64 = 8192;
 /// The most channels of an image.
 const MOST_CHANNELS: u64 = 1024;
 
-/// What one sample of a model is.
+/// The form of a model's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sample {
@@ -60,7 +60,7 @@ impl Sample {
         }
     }
 
-    /// What it takes, for people.
+    /// The shapes that it takes, as text.
     fn takes(&self) -> String {
         let own = dimensions(self.own());
         match self {
@@ -78,17 +78,17 @@ pub struct Model {
     /// Its id on the command line.
     #[serde(deserialize_with = "kept")]
     pub id: Words,
-    /// One line for people, with the source of its definition.
+    /// One line of description, with the source of its definition.
     #[serde(deserialize_with = "kept")]
     pub about: Words,
-    /// What it is trained on.
+    /// The form of its samples.
     pub sample: Sample,
-    /// The classes that it tells apart unless other ones are asked for; `None` if it predicts tokens.
+    /// The default number of classes; `None` if it predicts tokens.
     pub classes: Option<u64>,
     /// Whether its hidden layers can be narrower.
     #[serde(default)]
     narrows: bool,
-    /// The macro that writes its network, with what tells it from others of its family.
+    /// The macro that writes its network, with the arguments that distinguish it within its family.
     network: String,
 }
 
@@ -113,13 +113,13 @@ impl Model {
         let mut network = Network::new(name);
         match text::build(&mut network, &self.network, shape, classes, width) {
             Ok(()) => Ok(network),
-            // With the right rank, only a window that is larger than what is left can fail.
+            // With the right rank, the only possible fault is a window larger than the rest of the map.
             Err(WorkloadError::Shape { module, .. }) => Err(refuse(&format!("is too small for {module}"))),
             Err(other) => Err(other),
         }
     }
 
-    /// Its number of classes, `asked` if it can have as many; zero where there are none.
+    /// Its number of classes, `asked` if it allows that number; zero for a model without classes.
     fn classes_of(&self, asked: Option<u64>) -> Result<u64, WorkloadError> {
         let refuse = |message| Err(WorkloadError::Input { model: self.id.to_owned(), message });
         match (asked, self.classes) {
@@ -133,7 +133,7 @@ impl Model {
     }
 }
 
-/// The most classes that can be asked for.
+/// The largest number of classes that can be chosen.
 const MOST_CLASSES: u64 = 1 << 20;
 
 /// The file of the built-in models.
@@ -148,17 +148,17 @@ pub static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     read.map(|models| models.model).unwrap_or_default()
 });
 
-/// Words of that file, which stay for as long as the program runs.
+/// Words of that file, which are kept for the whole run of the program.
 type Words = &'static str;
 
 fn kept<'de, D: Deserializer<'de>>(words: D) -> Result<Words, D::Error> {
     String::deserialize(words).map(|words| &*words.leak())
 }
 
-/// Builds the model `id` for samples of shape `input`, or of the model's own if none is given.
+/// Builds the model `id` for samples of shape `input`, or of the model's default shape if none is given.
 ///
-/// The first layer takes as many channels as the input has; layers after a flattening take as many
-/// features as are left.
+/// The first layer takes as many channels as the input has; a layer after a flattening takes as many
+/// features as remain.
 ///
 /// # Errors
 /// An unknown name, or an input that the model cannot take.
@@ -166,16 +166,16 @@ pub fn build(id: &str, input: Option<&[u64]>) -> Result<Network, WorkloadError> 
     build_for(id, input, None)
 }
 
-/// As [`build`], for samples of `classes` classes, or of the model's own number if none is given.
+/// As [`build`], for samples of `classes` classes, or of the model's default number if none is given.
 ///
 /// # Errors
-/// As [`build`]; no class at all, or a number of classes for a model that predicts tokens.
+/// As [`build`]; zero classes, or a number of classes for a model that predicts tokens.
 pub fn build_for(id: &str, input: Option<&[u64]>, classes: Option<u64>) -> Result<Network, WorkloadError> {
     let (model, width) = named(id)?;
     model.build(id, width, input, classes)
 }
 
-/// As [`build_for`], a network with narrower hidden layers. Of `logistic`, which has none, it is the network itself.
+/// As [`build_for`], a network with narrower hidden layers. `logistic` has none and stays as it is.
 ///
 /// # Errors
 /// As [`build_for`]; a model that has no narrower form.
@@ -188,10 +188,10 @@ pub fn build_narrow(
     named(id)?.0.build(id, width, input, classes)
 }
 
-/// The model of a name, such as `mobilenetv2`, and how wide it is: `mobilenetv2@0.5` has half of the channels.
+/// The model of a name, such as `mobilenetv2`, and its width: `mobilenetv2@0.5` has half of the channels.
 ///
 /// # Errors
-/// A name that nobody has, or a width that none can have.
+/// A name of no model, or a width that the model cannot have.
 pub fn named(name: &str) -> Result<(&'static Model, Width), WorkloadError> {
     let (id, width) = match name.split_once('@') {
         Some((id, width)) => {

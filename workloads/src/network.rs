@@ -34,31 +34,31 @@ pub const FP32: u64 = 4;
 /// Bytes of an index, a label or a position.
 pub const INT64: u64 = 8;
 
-/// A piece of memory that values look at.
+/// A piece of memory that values view.
 #[derive(Clone, Debug)]
 pub struct Storage {
     /// The module that made it.
     pub name: String,
     /// Its size in bytes.
     pub bytes: Extent,
-    /// What it is: input, target, buffer, parameter or activation.
+    /// Its role: input, target, buffer, parameter or activation.
     pub role: Role,
     /// Whether it is a dropout mask, whose width differs between stacks.
     pub dropout_mask: bool,
     /// The numbers in it, as mixed precision treats them.
     pub element: Element,
-    /// What it holds before training; `None` if that is not known before a step runs.
+    /// Its content before training; `None` if that is not known before a step runs.
     pub initial: Option<Initial>,
 }
 
 impl Storage {
-    /// The tensor that holds it in a training graph.
+    /// Its tensor in a training graph.
     pub(crate) fn tensor(&self) -> Tensor {
         Tensor { element: self.element, ..Tensor::new(&self.name, self.bytes, self.role) }
     }
 }
 
-/// A shaped look at a storage.
+/// A shaped view of a storage.
 #[derive(Clone, Debug)]
 pub struct Value {
     /// The shape seen.
@@ -82,14 +82,14 @@ pub struct Parameter {
     pub dims: Vec<u64>,
     /// Whether it is trained.
     pub trainable: bool,
-    /// Where its values are held.
+    /// The storage of its values.
     pub storage: StorageId,
 }
 
 /// One operator of the network.
 #[derive(Clone, Debug)]
 pub struct OperatorNode {
-    /// What it computes.
+    /// The operator.
     pub op: Op,
     /// The module or ONNX node that it belongs to.
     pub module: String,
@@ -103,7 +103,7 @@ pub struct OperatorNode {
     pub output: ValueId,
     /// Storages that autograd saves for its backward, in PyTorch's order; parameters are left out.
     pub saved: Vec<StorageId>,
-    /// Multiply-adds in forward, counted as two operations each; zero if there is no product.
+    /// Multiply-adds in forward, counted as two operations each; zero if it contains no product.
     pub flops: Extent,
 }
 
@@ -123,12 +123,12 @@ pub struct Network {
     pub nodes: Vec<OperatorNode>,
     /// The loss, once there is one.
     pub loss: Option<ValueId>,
-    /// What else there was in the file that it was imported from.
+    /// The rest of the file that it was imported from.
     pub imported: Option<Arc<Imported>>,
 }
 
 impl Network {
-    /// What the file that it was imported from left open and how it was taken, a sentence each.
+    /// How ambiguities in the imported file were resolved, a sentence each.
     pub fn notes(&self) -> &[String] {
         self.imported.as_ref().map_or(&[], |file| &file.notes)
     }
@@ -143,7 +143,8 @@ impl Network {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// The same where an activation in place saves its result, as PyTorch 1.6 does, and no copy of its input.
+    /// The same network, except that an in-place activation saves its result, as PyTorch 1.6 does, and no
+    /// copy of its input.
     pub fn saving_results(&self) -> Self {
         let mut network = self.clone();
         for node in &mut network.nodes {

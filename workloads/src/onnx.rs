@@ -1,15 +1,15 @@
 //! ONNX import: the graph of a file as a [`Network`] to train, with what PyTorch would save for backward.
 //!
-//! Only the graph, its attributes and the shapes of its weights are read, so weights that lie outside
-//! the file need not exist; their values are kept where training with data asks for them. The batch stays symbolic. Shape sub-graphs are computed, composed
-//! functions (GELU, layer normalisation, products with a bias) are put together again, and the rest
-//! is taken operator by operator. The file is read as a network in training: what [`Reading`], the file's signature, or
-//! else its graph and numbers show to be a weight is trained, batch normalisation uses the
-//! batch's statistics, dropout drops unless its ratio is zero or its training mode is false, and
-//! ReLU and ReLU6 run in place where nobody else reads their input, as torchvision has them. The
-//! loss is the cross-entropy of the output, or of all outputs side by side.
+//! Only the graph, its attributes and the shapes of its weights are read, so weights that are stored outside the file
+//! need not exist; their values are kept if training with data needs them. The batch stays symbolic. Shape sub-graphs
+//! are computed, composed functions (GELU, layer normalisation, products with a bias) are recombined, and the rest is
+//! taken operator by operator. The file is read as a network in training: the trained weights are those that
+//! [`Reading`], the file's signature, or else its graph and numbers identify as weights, batch normalisation uses the
+//! batch's statistics, dropout drops unless its ratio is zero or its training mode is false, and ReLU and ReLU6 run in
+//! place if their input has no other reader, as in torchvision. The loss is the cross-entropy of the output, or of all
+//! outputs side by side.
 //!
-//! Of an `If` the branch that its condition chooses stands in its place, where that is known before the samples are.
+//! An `If` is replaced by the branch that its condition chooses, if that is known before the samples are.
 //!
 //! Not here: other sub-graphs (`Loop`), local functions, quantised and sparse tensors.
 
@@ -53,24 +53,24 @@ use samples::Samples;
 /// How a file is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// The shape of a sample; the file's own if none is given.
+    /// The shape of a sample; the file's if none is given.
     pub input: Option<Vec<u64>>,
-    /// Names of weights, or patterns with stars, that alone are trained; what the file says if there are none.
+    /// Names of the only weights to train, or patterns with stars; those that the file trains if the list is empty.
     pub trainable: Vec<String>,
-    /// Likewise, of weights that are not trained.
+    /// The same for weights that are not trained.
     pub frozen: Vec<String>,
-    /// The outputs that the loss is over; all that depend on a trained weight if none is named.
+    /// The outputs that the loss covers; all that depend on a trained weight if none is named.
     pub outputs: Vec<String>,
-    /// Whether the values of weights and running statistics are kept for training: the network then keeps the file's bytes,
-    /// and turns them into numbers where [`Network::initial_floats`] asks for them.
+    /// Whether the values of weights and running statistics are kept for training: the network then keeps the file's
+    /// bytes, and [`Network::initial_floats`] converts them to numbers.
     pub values: bool,
 }
 
-/// The network of the ONNX file at `path`; [`Network::notes`] says what had to be assumed.
+/// The network of the ONNX file at `path`; [`Network::notes`] lists the assumptions that were made.
 ///
 /// # Errors
-/// A file that cannot be read, is not ONNX, or holds a graph that cannot be trained; the message names the node and its
-/// operator if there is one. A weight or an output that the file has not.
+/// A file that cannot be read, is not ONNX, or contains a graph that cannot be trained; the message names the node and
+/// its operator if there is one. A weight or an output that the file lacks.
 pub fn read(path: &Path, reading: &Reading) -> Result<Network, WorkloadError> {
     let file = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
@@ -78,7 +78,7 @@ pub fn read(path: &Path, reading: &Reading) -> Result<Network, WorkloadError> {
     decode(&stem, bytes.into(), reading).map_err(|fault| fault.of(&file))
 }
 
-/// As [`read`], from bytes; `name` stands for the file and names the network.
+/// As [`read`], from bytes; `name` replaces the path in messages and names the network.
 ///
 /// # Errors
 /// As [`read`].
@@ -93,7 +93,7 @@ fn decode(name: &str, bytes: Bytes, reading: &Reading) -> Result<Network> {
     branches::choose(model, |model, assumed| import(name, model, assumed, reading))
 }
 
-/// The network of `model`, of which `assumed` is known already.
+/// The network of `model`, for which `assumed` has been assumed already.
 fn import(name: &str, model: ModelProto, assumed: &[String], reading: &Reading) -> Result<Network> {
     let mut graph = Graph::new(model)?;
     graph.assumed = assumed.to_vec();
@@ -106,7 +106,7 @@ fn import(name: &str, model: ModelProto, assumed: &[String], reading: &Reading) 
         Err(error @ Fault(_, Some(_))) => return Err(error),
         Err(error) => error,
     };
-    // A batch that is baked into constants and sizes.
+    // The batch may be fixed in constants and sizes.
     let is_sized = samples::read(&graph, reading.input.as_deref(), true).is_ok_and(|samples| samples.batch.is_some());
     if is_sized { walk(name, &graph, reading, true).map_err(|_| error) } else { Err(error) }
 }
@@ -122,10 +122,10 @@ fn walk(name: &str, graph: &Graph, reading: &Reading, fixed: bool) -> Result<Net
     importer.finish(reading.values)
 }
 
-/// What a part of the import gives.
+/// The result of a part of the import.
 type Result<T, E = Fault> = std::result::Result<T, E>;
 
-/// What is wrong, before the file and the node are known; or the branch that is to stand where it was met.
+/// A fault, before the file and the node are known; or a request to replace an `If` by its branch.
 #[derive(Debug)]
 struct Fault(String, Option<Box<Branch>>);
 
@@ -152,7 +152,7 @@ impl Fault {
 impl From<WorkloadError> for Fault {
     fn from(error: WorkloadError) -> Self {
         match error {
-            // The node is named by whoever catches the fault.
+            // The caller that catches the fault names the node.
             WorkloadError::Shape { got, expected, .. } => Self::mismatch(got, expected),
             other => Self::new(other.to_string()),
         }

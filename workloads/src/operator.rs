@@ -66,7 +66,7 @@ pub enum Unary {
     Relu,
     /// min(max(x, 0), 6); saves its input.
     Relu6,
-    /// min(max(x, low), high) with other bounds, which goes by the same name; saves its input.
+    /// min(max(x, low), high) with other bounds; it has the same name. Saves its input.
     #[strum(serialize = "relu6")]
     Clip {
         /// The lower bound.
@@ -76,7 +76,7 @@ pub enum Unary {
     },
     /// The error-function GELU; saves its input.
     Gelu,
-    /// GELU by its tanh approximation in one kernel, which goes by the same name; saves its input.
+    /// GELU by its tanh approximation in one kernel; it has the same name. Saves its input.
     #[strum(serialize = "gelu")]
     GeluTanh,
     /// x / (1 + e⁻ˣ); saves its input.
@@ -90,27 +90,27 @@ pub enum Unary {
     Power(f32),
     /// Multiplied by a constant; saves nothing.
     Scale(f32),
-    /// Something that is not trained is added; saves nothing.
+    /// A value that is not trained is added; saves nothing.
     AddConstant(Addend),
     /// Divided by a tensor of one element (GPT-2's scale): saves that element.
     #[strum(serialize = "divide")]
     DivideByElement(f32),
     /// Masked by a buffer of booleans (`where`); saves the condition.
     Where(Mask),
-    /// Another function of every element, which is not computed with data; [`Pointwise`] says what it saves.
+    /// Another element-wise function, which cannot be computed on data; [`Pointwise`] defines what it saves.
     #[strum(disabled)]
     Other(Pointwise),
-    /// A whole sample is dropped with this probability, or divided by its complement (stochastic depth): saves one
-    /// factor a sample.
+    /// Drops a whole sample with this probability, otherwise divides it by the complement (stochastic depth); saves one
+    /// factor per sample.
     DropPath(f32),
 }
 
-/// What is added to every element without being trained.
+/// The addend of [`Unary::AddConstant`], which is not trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Addend {
     /// One number; zero for an attention mask that masks nothing.
     Value(f32),
-    /// A tensor whose numbers are not described here.
+    /// A tensor whose values are not known.
     Tensor,
 }
 
@@ -119,11 +119,11 @@ pub enum Addend {
 pub enum Mask {
     /// Those whose last index is above the one before it become the least finite number: no query sees a later key.
     Causal,
-    /// Those that a condition names which is not described here.
+    /// Those that a condition selects whose values are not known.
     Tensor,
 }
 
-/// What each mean of a pooling is taken over.
+/// The positions over which a pooling takes each mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Averaging {
     /// All positions of the window, padding included.
@@ -135,7 +135,7 @@ pub enum Averaging {
     Adaptive,
 }
 
-/// A differentiable operator; shapes and parameters stand beside it in its [`crate::network::OperatorNode`].
+/// A differentiable operator; shapes and parameters are in its [`crate::network::OperatorNode`].
 #[derive(Clone, Debug, PartialEq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Op {
@@ -153,10 +153,10 @@ pub enum Op {
         /// Channel groups.
         groups: u64,
     },
-    /// A recurrent layer over all steps of a sequence, in every direction: weights of the input, weights of the state and
-    /// two biases for each direction.
+    /// A recurrent layer over all steps of a sequence, in every direction: weights of the input, weights of the state
+    /// and two biases for each direction.
     Recurrent {
-        /// What it computes at each step.
+        /// The kind of cell.
         cell: Cell,
         /// Steps of the sequence, which run one after the other.
         steps: u64,
@@ -177,7 +177,7 @@ pub enum Op {
         /// Added to the variance.
         epsilon: f32,
     },
-    /// Normalisation of groups of channels, sample by sample; of every channel by itself it is instance normalisation.
+    /// Normalisation of groups of channels, sample by sample; with one channel per group it is instance normalisation.
     GroupNorm {
         /// The groups.
         groups: u64,
@@ -186,21 +186,21 @@ pub enum Op {
     },
     /// An element-wise function; `in_place` overwrites its input.
     Unary {
-        /// What is computed of each element.
+        /// The function.
         function: Unary,
         /// Whether the output is stored over the input.
         in_place: bool,
     },
     /// Element-wise sum of two tensors; a smaller second operand is broadcast.
     Add,
-    /// Element-wise difference of two tensors, which costs what a sum does and goes by its name.
+    /// Element-wise difference of two tensors; it costs as much as a sum and has the same name.
     #[strum(serialize = "add")]
     Subtract,
     /// Element-wise product of two tensors; a smaller second operand is broadcast.
     Mul,
     /// Another element-wise function of two tensors; a smaller operand is broadcast.
     Pairwise(Pairing),
-    /// Tensors side by side along one axis, in storage of their own.
+    /// Tensors joined along one axis, in new storage.
     Concat {
         /// The axis.
         axis: usize,
@@ -211,7 +211,7 @@ pub enum Op {
     AveragePool {
         /// The positions that each output sees.
         window: Window,
-        /// What each mean is over.
+        /// The positions that each mean is taken over.
         averaging: Averaging,
     },
     /// Mean over whole axes, by default all positions of a map; saves nothing.
@@ -219,14 +219,14 @@ pub enum Op {
         /// The axes of the input that it is over.
         axes: Vec<usize>,
     },
-    /// What is left of some axes, other than their mean.
+    /// A reduction over some axes other than their mean.
     Reduce {
-        /// What is computed of them.
+        /// The reduction.
         how: Reducing,
         /// The axes of the input that it is over.
         axes: Vec<usize>,
     },
-    /// Elements of a tensor at other places, in storage of their own.
+    /// Elements of a tensor at other places, in new storage.
     Take(Taking),
     /// Every element is dropped with this probability, or divided by its complement; saves a mask.
     Dropout(f32),
@@ -236,11 +236,11 @@ pub enum Op {
     Embedding,
     /// Rows of a small table by fixed indices (Swin's relative position bias); saves the indices.
     IndexTable,
-    /// Another look at the same storage: reshape, permute.
+    /// A view of the same storage: reshape, permute.
     View(View),
-    /// A part of a storage, seen in place.
+    /// A view of a part of a storage.
     Slice(Part),
-    /// A copy into a layout of its own (`contiguous`, `roll`, an implicit copy before a product).
+    /// A copy in a new layout (`contiguous`, `roll`, an implicit copy before a product).
     Copy(Copying),
     /// Cross-entropy with the labels: log-softmax, then negative log-likelihood, averaged over the rows.
     CrossEntropy,
@@ -264,7 +264,7 @@ impl Op {
         matches!(self, Self::LayerNorm { .. } | Self::GroupNorm { .. } | Self::Softmax | Self::CrossEntropy)
     }
 
-    /// Whether its output is another look at its input's storage, so that nothing runs.
+    /// Whether its output is a view of its input's storage, so that nothing runs.
     pub const fn is_look(&self) -> bool {
         matches!(self, Self::View(_) | Self::Slice(_))
     }
@@ -293,9 +293,9 @@ impl Op {
     }
 }
 
-// Which elements a look at a tensor shows, and what a copy makes of them.
+// Which elements a view of a tensor shows, and how a copy rearranges them.
 
-/// Another look at all elements of a tensor, in the same storage.
+/// A view of all elements of a tensor, in the same storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
     /// The elements in the same order, under the output's shape.
@@ -309,7 +309,8 @@ pub enum View {
 pub struct Along {
     /// The axis of the whole that it runs along.
     pub axis: usize,
-    /// The positions of the whole between two of its own; zero if it has one position and stands for no axis.
+    /// The positions of the whole between two neighbours of the part; zero if the part has one position
+    /// and no axis here.
     pub step: u64,
 }
 
@@ -341,7 +342,7 @@ impl Part {
         self
     }
 
-    /// The position `at` of `axis` of the whole, which the part shows no more.
+    /// Only position `at` of `axis` of the whole; the part loses this axis.
     #[must_use]
     pub fn at(mut self, axis: usize, at: u64) -> Self {
         self.start[axis] = at;
@@ -350,17 +351,17 @@ impl Part {
     }
 }
 
-/// What a copy makes of its input.
+/// How a copy changes its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Copying {
     /// The same elements, in row-major order.
     Plain,
     /// Zeros behind the elements of each axis, up to the output's size.
     Pad,
-    /// Every element moved by so many positions along each axis, from the end back to the front (`torch.roll`).
+    /// Every element moved by this number of positions along each axis, from the end back to the front (`torch.roll`).
     Roll(Vec<u64>),
     /// A part.
     Part(Part),
-    /// Something that is computed of integers and is not described here: positions and masks of an imported file.
+    /// A value computed from integers, whose computation is not known: positions and masks of an imported file.
     Computed,
 }

@@ -1,11 +1,11 @@
-//! What an inference engine makes of a network before it runs it: what follows a product is folded into it, and everything
-//! is kept in the format of the run.
+//! How an inference engine prepares a network before it runs it: operators after a product are folded into it, and all
+//! tensors are stored in the format of the run.
 
 use haversack_devices::Precision;
 
 use crate::{Element, Network, Op, TrainingGraph, Unary};
 
-/// What is computed within the convolution or the dense layer before it.
+/// The operators that are computed within the convolution or the dense layer before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Folds {
     /// Batch normalisation by known statistics, in the weights.
@@ -14,8 +14,8 @@ pub struct Folds {
     pub activation: bool,
 }
 
-/// Whether each operator of `network` is folded into the product before it: one whose result nothing else reads, and that
-/// has no function of its own yet.
+/// Whether each operator of `network` is folded into the product before it: that product's result must have no other
+/// reader, and no function folded in yet.
 pub(crate) fn folded(network: &Network, folds: Folds) -> Vec<bool> {
     let mut readers = vec![0_usize; network.values.len()];
     for &input in network.nodes.iter().flat_map(|node| &node.inputs) {
@@ -37,7 +37,7 @@ pub(crate) fn folded(network: &Network, folds: Folds) -> Vec<bool> {
 }
 
 impl TrainingGraph {
-    /// The same with every number in `precision`, weights included: nothing is trained, so that none is kept in another.
+    /// The same with every number in `precision`, weights included: without training no fp32 masters are needed.
     pub fn stored_at(mut self, precision: Precision) -> Self {
         if precision == Precision::Fp16 {
             for tensor in self.tensors.iter_mut().filter(|tensor| tensor.element != Element::Whole) {

@@ -1,11 +1,11 @@
-//! Giving up weight gradients: what is left of an iteration that does not train all its weights.
+//! Giving up weight gradients: the rest of an iteration that does not train all its weights.
 
 use crate::{Phase, Role, TensorId, TrainingGraph};
 
 impl TrainingGraph {
-    /// The iteration without the parameter gradients that `given_up` names, and without all that only they needed:
-    /// their updates, and the backward nodes whose results nobody reads any more (a backward pass that ends at the
-    /// earliest weight still trained). Tensors keep their ids; those that only removed nodes read are no longer saved.
+    /// The iteration without the parameter gradients that `given_up` names, and without everything that only they
+    /// needed: their updates, and the backward nodes whose results have no reader left (backward ends at the earliest
+    /// weight that is still trained). Tensors keep their ids; those that only removed nodes read are no longer saved.
     pub fn without_gradients(&self, given_up: impl Fn(TensorId) -> bool) -> Self {
         let mut kept = self.kept_without(given_up).into_iter();
         let mut graph = self.clone();

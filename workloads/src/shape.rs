@@ -44,7 +44,7 @@ impl Extent {
         Self { fixed: self.fixed * numerator / denominator, per_sample: self.per_sample * numerator / denominator }
     }
 
-    /// What is left without `part`; `None` if nothing is.
+    /// The difference to `part`; `None` if it is zero, or if `part` is larger in one of the two terms.
     pub(crate) fn less(self, part: Self) -> Option<Self> {
         let (fixed, per_sample) = (self.fixed.checked_sub(part.fixed)?, self.per_sample.checked_sub(part.per_sample)?);
         let left = Self { fixed, per_sample };
@@ -96,7 +96,7 @@ pub struct Dim {
 }
 
 impl Dim {
-    /// One position, whatever the batch.
+    /// One position, for any batch.
     pub const ONE: Self = Self::fixed(1);
 
     /// A size that does not depend on the batch.

@@ -1,6 +1,6 @@
-//! The executable graph of one training iteration: forward, backward and update nodes in order,
-//! and the tensors they read and write. It knows sizes and work, not time: a device turns its work
-//! into time, a policy decides how its tensors are held, the executor walks it.
+//! The executable graph of one training iteration: forward, backward and update nodes in order, and the tensors they
+//! read and write. It knows sizes and work, not time: a device turns its work into time, a policy decides how its
+//! tensors are stored, the executor walks it.
 
 use haversack_devices::{Bytes, Flops, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ pub type TensorId = u32;
 /// A node of a graph, by position, which is its place in the order of execution.
 pub type NodeId = u32;
 
-/// What a tensor is to the iteration.
+/// The role of a tensor in the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The samples.
@@ -43,28 +43,28 @@ impl Role {
     }
 }
 
-/// What a tensor holds, for a run in lower precision.
+/// The kind of a tensor's elements, which decides their size in lower precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Element {
     /// Numbers that mixed precision makes smaller.
     #[default]
     Float,
-    /// Numbers that mixed precision leaves in fp32: what softmax, layer normalisation and the loss make
-    /// (PyTorch's list of operators that autocast to float32); of Sage's graph the weights, of which no copy is kept.
+    /// Numbers that mixed precision leaves in fp32: the results of softmax, layer normalisation and the loss (PyTorch's
+    /// list of operators that autocast to float32); in Sage's graph the weights, of which no copy is kept.
     FullFloat,
     /// Integers, indices, masks.
     Whole,
 }
 
-/// A tensor: storage with one size, however many views look at it.
+/// A tensor: storage with one size, with any number of views.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Tensor {
-    /// Where it comes from, for people.
+    /// Where it comes from, for display.
     pub name: String,
     /// Its size in bytes.
     pub bytes: Extent,
-    /// What it is to the iteration.
+    /// Its role in the iteration.
     pub role: Role,
     /// The numbers in it, as mixed precision treats them.
     pub element: Element,
@@ -77,7 +77,7 @@ impl Tensor {
     }
 }
 
-/// What a backward node needs of a tensor that forward saved for it.
+/// The property of a saved tensor that a backward node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Its values, which a lower precision approximates.
@@ -88,13 +88,13 @@ pub enum Need {
     Mask,
     /// Positions within a window (max-pooling): a byte an element.
     Indices,
-    /// Its shape alone (average pooling).
+    /// Only its shape (average pooling).
     Shape,
     /// A few numbers a channel or a row (means and deviations): never worth making smaller.
     Statistics,
 }
 
-/// The kind of layer that a node computes a part of: how much precision it needs of what it has saved differs by kind.
+/// The kind of layer that a node belongs to. The precision that a layer needs of its saved tensors depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum LayerKind {
@@ -112,7 +112,7 @@ pub enum LayerKind {
     Elementwise,
     /// The loss: the logarithms of the classes' probabilities are saved.
     Loss,
-    /// All else, of whose values nothing is needed, and what belongs to no layer.
+    /// Everything else: layers that need no saved values, and nodes that belong to no layer.
     #[default]
     Other,
 }
@@ -138,15 +138,15 @@ impl LayerKind {
     }
 }
 
-/// One keeping of a tensor for backward.
+/// A tensor saved for one backward node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Saved {
     /// Which tensor is kept.
     pub tensor: TensorId,
-    /// What is needed of it.
+    /// The property that is needed.
     pub need: Need,
-    /// Whether a module of the framework keeps it, so that hooks on saved tensors reach it; functional code's
-    /// tensors are out of their reach.
+    /// Whether a module of the framework saves it, so that hooks on saved tensors reach it; they do not reach the
+    /// tensors of functional code.
     pub by_module: bool,
 }
 
@@ -163,25 +163,25 @@ pub enum Phase {
     Update,
 }
 
-/// What a software stack's kernels spend beside the arithmetic itself.
+/// The overheads of a software stack's kernels, and the algorithms that they use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelCost {
     /// Integer operations of one index translation.
     pub index_ops: f64,
-    /// How many times the arithmetic a product takes that finds its operands by index translation.
+    /// The factor on the arithmetic of a product that finds its operands by index translation.
     pub direct_penalty: f64,
-    /// What Winograd's algorithm divides the arithmetic of a 3×3 convolution by; 1 if the stack does not have it.
+    /// The factor by which Winograd's algorithm reduces the arithmetic of a 3×3 convolution; 1 if the stack lacks it.
     pub winograd_saving: f64,
-    /// Whether that is for fp32 alone: where fp16 has tensor cores, they compute it as it is.
+    /// Whether it applies to fp32 only: where fp16 has tensor cores, they compute the convolution directly.
     pub winograd_of_fp32: bool,
-    /// The first batch at which the gradients of weights are computed by it, too.
+    /// The smallest batch at which the gradients of weights are computed by it, too.
     pub winograd_weight_batch: u64,
     /// Whether layouts are packed: a convolution lays out its operands before it multiplies.
     pub packed: bool,
     /// Outputs on the side of a tile of Winograd's algorithm in packed layouts; 0 if they do not use it.
     pub winograd_tile: u64,
-    /// Tiles of all threads together where the side is chosen for each map by its operations (MNN's `bestWinogradUnit`); 0 where
-    /// it is not.
+    /// Tiles over all threads, where MNN's `bestWinogradUnit` chooses the side for each map by its operations; 0 where
+    /// the side is fixed.
     pub winograd_tiles_at_once: u64,
     /// How the maps of pictures lie in memory.
     pub memory_format: MemoryFormat,
@@ -202,7 +202,7 @@ impl KernelCost {
     };
 }
 
-/// What a node asks of a processor, for any batch.
+/// The work of a node, for any batch.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct NodeWork {
@@ -215,11 +215,11 @@ pub struct NodeWork {
     pub index_translations: Extent,
     /// Bytes read from and written to memory.
     pub dram: Extent,
-    /// Bytes that an eager framework's kernels move beside these, where the operator takes several passes.
+    /// Bytes that an eager framework's kernels move in addition, where the operator takes several passes.
     pub passes: Extent,
-    /// Bytes of its operands that it does not touch: what else is in a map of which it reads a part.
+    /// Bytes of its operands that it does not touch: the rest of a map of which it reads a part.
     pub unread: Extent,
-    /// Bytes of such a part that it holds as a map of its own meanwhile.
+    /// Bytes of such a part that it copies to a temporary map.
     pub copied: Extent,
     /// Whether mixed precision leaves it in fp32.
     pub full_precision: bool,
@@ -232,23 +232,23 @@ pub struct NodeWork {
     pub single_kernel: bool,
     /// Whether it is a dense 3×3 convolution of stride 1, which Winograd's algorithm computes with fewer products.
     pub winograd: bool,
-    /// Output channels or columns of a product, which its tiles of operands are read again for; 0 for other operators.
+    /// Output channels or columns of a product, for which its tiles of operands are read again; 0 for other operators.
     pub columns: u64,
     /// The number format, if the graph fixes it; otherwise the run's.
     pub precision: Option<Precision>,
     /// The layer, of a dense product.
     pub product: Option<Product>,
-    /// The parts that it is handed out in, of which no thread has less than one; zero where that is its outputs.
+    /// The units of work that threads share, each of which one thread runs whole; zero if these are its outputs.
     pub parts: Extent,
     /// Whether a copy moves whole rows, and not element by element.
     pub by_rows: bool,
-    /// Bytes that are moved by all threads to lay out a product's operands and its result.
+    /// Bytes that all threads together move to lay out a product's operands and its result.
     pub laid_out: Extent,
-    /// Those that one thread moves for all.
+    /// Bytes that one thread moves for all, for the same purpose.
     pub laid_out_alone: Extent,
     /// The operand that each tile of a product reads again; zero where that is not known.
     pub reread: Extent,
-    /// Bytes that it makes in memory that is mapped anew.
+    /// Bytes that it writes to newly mapped memory.
     pub fresh: Extent,
 }
 
@@ -263,7 +263,7 @@ impl NodeWork {
         Self { flops, parallelism: outputs, ..Self::new(kind) }
     }
 
-    /// Elements of half the size: what moves beside whole operands halves.
+    /// Halves the traffic counted separately from whole operands, as elements are half the size.
     pub(crate) fn halve_parts(&mut self) {
         for bytes in [&mut self.passes, &mut self.unread, &mut self.copied] {
             *bytes = bytes.times(1, 2);
@@ -329,7 +329,7 @@ impl NodeWork {
 /// One operator of the iteration.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Where it comes from, for people.
+    /// Where it comes from, for display.
     pub name: String,
     /// When it runs.
     pub phase: Phase,
@@ -337,24 +337,24 @@ pub struct Node {
     pub inputs: Vec<TensorId>,
     /// Tensors that it writes.
     pub outputs: Vec<TensorId>,
-    /// Tensors that live until it has run although it does not read them: the temporaries of an
-    /// operation composed of several nodes, released together when the last of them ends.
+    /// Tensors that must live until it has run although it does not read them: the temporaries of an operation composed
+    /// of several nodes, released together when the last of them ends.
     pub releases: Vec<TensorId>,
-    /// What it needs of the saved tensors among its inputs; one that is not listed is needed whole.
+    /// The saved tensors among its inputs; one that is not listed is needed whole.
     pub saved: Vec<Saved>,
     /// The operator of the network that it comes from, by position; `None` if it comes from no single one.
     pub origin: Option<u32>,
     /// The kind of that operator.
     pub layer: LayerKind,
-    /// What that operator makes in forward; `None` if it makes what it is given, or no map.
+    /// The kind of map that this operator makes in forward; `None` if it passes its input on, or makes no map.
     pub makes: Option<MapKind>,
-    /// Its place in the graph as the network was differentiated eagerly, or as that was rewritten in integers, which says
-    /// what it computes; `None` in graphs that only sizes are known of.
+    /// The position of the node in the eager graph of the network, or in the integer rewrite of that, which defines its
+    /// computation; `None` in graphs of which only sizes are known.
     pub step: Option<u32>,
-    /// The tensor whose scale it takes anew: it runs only in iterations in which that is done (dynamic rescaling of
+    /// The tensor whose scale it recomputes: it runs only in iterations that rescale (dynamic rescaling of
     /// integer training).
     pub rescales: Option<TensorId>,
-    /// What it asks of a processor.
+    /// Its work.
     pub work: NodeWork,
 }
 
@@ -364,7 +364,7 @@ impl Node {
         Self { name: name.into(), phase, work, ..Self::default() }
     }
 
-    /// What it computes, if it is a product: `tensors` are the graph's.
+    /// Its role, if it is a product: `tensors` are the graph's.
     pub(crate) fn role(&self, tensors: &[Tensor]) -> ProductRole {
         match self.phase {
             Phase::Forward => ProductRole::Forward,
@@ -384,7 +384,7 @@ impl Node {
         self.inputs.iter().chain(&self.outputs).chain(&self.releases).copied()
     }
 
-    /// What it needs of `tensor`.
+    /// The property that it needs of `tensor`.
     pub fn need_of(&self, tensor: TensorId) -> Need {
         self.saved.iter().find(|saved| saved.tensor == tensor).map_or(Need::Values, |saved| saved.need)
     }
@@ -431,14 +431,14 @@ impl TrainingGraph {
             .collect()
     }
 
-    /// What made the values of each tensor of forward, by [`TensorId`]; `None` of what is no map.
+    /// The kind of operator that made the values of each forward tensor, by [`TensorId`]; `None` if it is not a map.
     pub fn map_kinds(&self) -> Vec<Option<MapKind>> {
         let mut kinds = vec![None; self.tensors.len()];
         for node in self.nodes.iter().filter(|node| node.phase == Phase::Forward) {
             let given = node.inputs.first().and_then(|&input| kinds[input as usize]);
-            // What only lies in another order is what it was.
+            // A rearrangement keeps the kind of its input.
             let makes = node.makes.filter(|_| node.work.kind != OperatorKind::Layout);
-            // Whatever writes a tensor last has made what is saved.
+            // The last writer of a tensor defines its kind, as its values are the ones saved.
             node.outputs.iter().for_each(|&output| kinds[output as usize] = makes.or(given));
         }
         kinds
@@ -446,12 +446,12 @@ impl TrainingGraph {
 }
 
 impl TrainingGraph {
-    /// The same iteration in mixed precision: activations and gradients halve but for [`Element::FullFloat`], weights
-    /// keep their fp32 masters beside an fp16 copy, weight gradients and states stay fp32. Operators whose operands are
-    /// of the other format cast them in passes of their own. On Sage's graph all intermediate states halve, and weights stay
-    /// as they are, without a copy (Gim and Ko, MobiSys 2022, sections 2.3 and 5).
+    /// The same iteration in mixed precision: activations and gradients halve except for [`Element::FullFloat`],
+    /// weights have an fp32 master and an fp16 copy, weight gradients and states stay fp32. Operators whose operands
+    /// are of the other format cast them in separate passes. In Sage's graph all intermediate states halve, and weights
+    /// stay as they are, without a copy (Gim and Ko, MobiSys 2022, sections 2.3 and 5).
     ///
-    /// `Fp32` leaves the graph as it is. `Int8` needs a rewrite of the graph and is not done here.
+    /// `Fp32` leaves the graph unchanged. `Int8` needs a rewrite of the graph and is not done here.
     pub fn at_precision(&self, precision: Precision) -> Self {
         let mut graph = self.clone();
         if precision != Precision::Fp16 {
@@ -461,7 +461,7 @@ impl TrainingGraph {
             tensor.bytes = match tensor.role {
                 Role::Activation | Role::Gradient => tensor.bytes.times(1, 2),
                 Role::Parameter { .. } => tensor.bytes.times(3, 2),
-                // Samples arrive in fp32 and are cast by whoever reads them.
+                // Samples arrive in fp32 and are cast by their readers.
                 _ => tensor.bytes,
             };
         }
@@ -477,7 +477,7 @@ impl TrainingGraph {
     }
 }
 
-/// Bytes that casts move around a node in mixed precision, beside its operands as they are.
+/// Bytes that casts around a node move in mixed precision, in addition to its operands.
 fn casts(node: &Node, tensors: &[Tensor]) -> Extent {
     let cast = |&id: &TensorId| {
         let tensor = &tensors[id as usize];
@@ -493,7 +493,7 @@ fn casts(node: &Node, tensors: &[Tensor]) -> Extent {
     node.inputs.iter().chain(&node.outputs).map(cast).sum()
 }
 
-/// How weights are updated, and the state that this keeps.
+/// How weights are updated, and the state that this needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Optimiser {
@@ -507,7 +507,7 @@ pub enum Optimiser {
 }
 
 impl Optimiser {
-    /// Values of state that every trained weight keeps.
+    /// State values per trained weight.
     pub const fn states(self) -> u64 {
         match self {
             Self::Sgd => 0,
@@ -517,19 +517,19 @@ impl Optimiser {
     }
 }
 
-// What a convolution computes and moves where layouts are packed, as inference engines on CPUs have them.
+// The work and the traffic of a convolution with packed layouts, as in inference engines on CPUs.
 //
 // Before it multiplies, the windows of its input are laid out in the order in which the product reads them (im2col), or
-// the tiles of its input are transformed (Winograd's algorithm; Lavin and Gray, CVPR 2016): the input is read, what comes
-// of it is written, and that is what the product reads in its place. Transformed weights are kept, and larger than plain
-// ones. Which convolutions are computed so, and by tiles of which size, is ncnn's `src/layer/arm/convolution_arm*`.
+// the tiles of its input are transformed (Winograd's algorithm; Lavin and Gray, CVPR 2016): the input is read, and the
+// result is written, which the product then reads. Transformed weights are kept, and are larger than plain ones. Source
+// for which convolutions are computed so, and with which tile sizes: ncnn's `src/layer/arm/convolution_arm*`.
 
 /// Operations of a transform on each value of a tile: in F(4×4, 3×3) twelve transforms in one dimension of a dozen
 /// operations each make 36 values.
 const TRANSFORM: f64 = 4.0;
 
-/// The side of the tile for which MNN counts the fewest operations, with its penalty for large ones; 0 where plain windows take
-/// no more. It takes no tile so large that `at_once` of them are not there (`ConvolutionWinograd.cpp`).
+/// The side of the tile for which MNN counts the fewest operations, with its penalty for large ones; 0 if plain windows
+/// take no more. Tiles are limited to sizes of which the map has at least `at_once` (`ConvolutionWinograd.cpp`).
 fn cheapest_side(product: &Product, at_once: u64) -> u64 {
     let [height, width] = product.output_size;
     let taps = product.taps[0] as f64;
@@ -546,8 +546,8 @@ fn cheapest_side(product: &Product, at_once: u64) -> u64 {
     best.map_or(0, |(side, _)| side)
 }
 
-/// Lays out the operands of a dense convolution forward, by Winograd's algorithm in tiles of `tile` × `tile` outputs if that is
-/// given; other work stays as it is.
+/// Lays out the operands of a dense forward convolution, by Winograd's algorithm in tiles of `tile` × `tile` outputs if
+/// that is given; other work is unchanged.
 pub(crate) fn lay_out(work: &mut Work, tile: Option<u64>) {
     let Some(product) = work.product.filter(|product| product.role == ProductRole::Forward && product.is_dense())
     else {
@@ -569,7 +569,7 @@ pub(crate) fn lay_out(work: &mut Work, tile: Option<u64>) {
     };
     let laid_out = windows * inputs * element;
     work.laid_out = Bytes((map + laid_out) as u64);
-    // A float cast saturates: what reads less than its map reads nothing.
+    // A float cast saturates: a node that reads less than its map reads nothing.
     work.traffic.dram = Bytes((work.traffic.dram.as_f64() - map + laid_out + more_weights) as u64);
     work.working_set = work.traffic.dram;
 }

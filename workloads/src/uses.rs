@@ -1,8 +1,8 @@
-//! Who makes and who reads each tensor of a graph: what never changes during a run.
+//! The writers and the readers of each tensor of a graph, which never change during a run.
 
 use crate::{NodeId, Phase, Role, TensorId, TrainingGraph};
 
-/// Who makes and who reads each tensor.
+/// The writers and the readers of each tensor.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Uses {

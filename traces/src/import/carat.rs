@@ -1,13 +1,14 @@
 //! Carat's JSON lines: the public data of the top thousand users, and the full records by request.
 //!
-//! Fields: the public release's record, and `JsonSampleAppExtras` of carat-dataset-tools. The two call the time
-//! `timestamp` and `time`, the battery's state `batteryStatus` and `batteryState`. Times are seconds since 1970, UTC.
+//! Fields: the public release's record, and `JsonSampleAppExtras` of carat-dataset-tools. They name the time
+//! `timestamp` and `time`, and the battery's state `batteryStatus` and `batteryState`. Times are seconds
+//! since 1970, UTC.
 //!
-//! Until June 2017 a sample lists the processes that ran; from then on, what UsageStats saw in front since the sample
-//! before, all of it called a foreground app.
+//! Until June 2017 a sample lists the processes that ran; from then on, the apps that UsageStats saw in front since the
+//! previous sample, all of them as foreground apps.
 //!
-//! Blocks of lines become samples on any number of threads ([`Parser`]); what a sample is to those before it is found out in
-//! the order of the files ([`Carat`]).
+//! Blocks of lines become samples on any number of threads ([`Parser`]); their order relative to previous samples is
+//! determined in the order of the files ([`Carat`]).
 
 mod memory;
 mod sample;
@@ -22,13 +23,13 @@ use super::{ImportContext, LONGEST_NAME, Reason, Result};
 use crate::words::WORDS;
 use crate::{AppRow, CounterRow, OomAdj, state};
 
-/// What is known of the users of either kind.
+/// The state of the users of either kind of record.
 pub(super) struct Carat {
     memories: Option<Memories>,
 }
 
 impl Carat {
-    /// Nothing is known yet; `full` says whether the records hold memory.
+    /// The initial state; `full` defines whether the records contain memory.
     pub(super) fn new(full: bool) -> Self {
         Self { memories: full.then(Memories::default) }
     }
@@ -48,7 +49,7 @@ impl Carat {
         Ok(())
     }
 
-    /// Gives out what was held back.
+    /// Emits the samples that were waiting for a successor.
     pub(super) fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         self.memories.as_mut().map_or(Ok(()), |memories| memories.finish(context))
     }
@@ -101,7 +102,7 @@ impl Carat {
     }
 }
 
-/// Tells of what is odd about the processes of a sample.
+/// Reports an oddity among the processes of a sample.
 fn tell(odd: &Odd, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
     match odd {
         Odd::Name { length } => context.find(Reason::Field, "apps.processName", || {
@@ -126,23 +127,23 @@ fn unknown(word: &str, context: &mut ImportContext<'_>) -> Result<()> {
     })
 }
 
-/// Whether the id is an iPhone's: more than 16 digits, capitals and hyphens alone (carat-dataset-tools).
+/// Whether the id is an iPhone's: more than 16 digits, capitals and hyphens only (carat-dataset-tools).
 fn is_apple(id: &str) -> bool {
     id.len() > 16 && id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || byte == b'-')
 }
 
-/// What a word stands for.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Priority {
-    /// A process.
+    /// The importance of a process.
     Process(OomAdj),
     /// Something that happened to a package.
     PackageEvent,
-    /// An importance that the client had no word for, or a word that nobody knows.
+    /// An importance that the client had no word for, or an unknown word.
     Unknown,
 }
 
-/// What `word` stands for, whatever its case.
+/// The meaning of `word`, compared without case.
 fn priority(word: &str) -> Priority {
     let is = |known: &str| known.eq_ignore_ascii_case(word.trim());
     match WORDS.carat_processes.iter().find(|(known, _)| is(known)) {
@@ -182,7 +183,7 @@ mod tests {
             let fields: Vec<&str> = row.split(',').collect();
             let [_, adj, word] = fields[..] else { panic!("{row}") };
             let word = word.trim_end_matches(" (empty)");
-            // Android's 1001 for Unknown is no value that a process can have; it is taken as cached.
+            // Android's 1001 for Unknown is not a value that a process can have; it counts as cached.
             if !word.is_empty() && word != "Unknown" {
                 assert_eq!(priority(word), Priority::Process(OomAdj(adj.parse().unwrap())));
                 seen += 1;

@@ -1,4 +1,4 @@
-//! What every format needs at hand: the options, the report, the place in the input, and the way out for rows.
+//! The shared state of all formats: the options, the report, the place in the input, and the sink for rows.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::report::excerpt;
 use super::{Finding, ImportError, LONGEST_LINE, LONGEST_NAME, Options, Order, Reason, Report, Result, Sink, Tracker};
 use crate::{AppRow, CounterRow, Row, UtcTime};
 
-/// A day, in nanoseconds: gaps from here on are told of line by line.
+/// A day, in nanoseconds: longer gaps are reported line by line.
 const DAY: u64 = 86_400_000_000_000;
 
-/// What an import under way has at hand.
+/// The state of an import in progress.
 pub(super) struct ImportContext<'i> {
     pub(super) options: Options,
     pub(super) report: Report,
     pub(super) users: Tracker,
     sink: &'i mut Sink<'i>,
-    /// The present line.
+    /// The current line.
     pub(super) place: Place,
     line_is_bad: bool,
 }
@@ -57,32 +57,32 @@ impl<'i> ImportContext<'i> {
         self.report.bytes += length as u64 + 1;
     }
 
-    /// Gives out a row of an app.
+    /// Emits a row of an app.
     pub(super) fn app(&mut self, row: AppRow<'_>) -> Result<()> {
         self.report.app_rows += 1;
         (self.sink)(Row::App(row)).map_err(ImportError::Sink)
     }
 
-    /// Gives out a row of a counter.
+    /// Emits a row of a counter.
     pub(super) fn counter(&mut self, row: CounterRow<'_>) -> Result<()> {
         self.report.counter_rows += 1;
         (self.sink)(Row::Counter(row)).map_err(ImportError::Sink)
     }
 
-    /// Whether a further finding of this reason would be read by anybody.
+    /// Whether a further finding of this reason is to be kept in full.
     pub(super) fn is_told(&self, reason: Reason) -> bool {
         let told = self.report.findings.get(&reason).map_or(0, |findings| findings.first.len());
         told < self.options.listed || (self.options.strict && reason.is_bad())
     }
 
-    /// Tells of something in the present line; the message is made only where somebody will read it.
+    /// Reports a finding in the current line; the message is made only if it is kept.
     pub(super) fn find(&mut self, reason: Reason, field: &str, message: impl FnOnce() -> String) -> Result<()> {
         let counts = reason.is_bad() && !std::mem::replace(&mut self.line_is_bad, true);
         self.report.bad_lines += u64::from(counts);
         self.tell(&self.place.clone(), reason, field, message)
     }
 
-    /// Tells of something in a line that was held back.
+    /// Reports a finding in an earlier line, whose sample waited for the next one.
     pub(super) fn find_at(
         &mut self,
         place: &Place,
@@ -131,7 +131,7 @@ impl<'i> ImportContext<'i> {
         }
     }
 
-    /// The line is no text from the byte at place `at` on, from one.
+    /// The line is not UTF-8 from byte `at` on, counted from one.
     pub(super) fn not_text(&mut self, at: usize) -> Result<()> {
         self.find(Reason::NotText, "", || format!("expected UTF-8, found another byte at place {at}"))
     }
@@ -141,12 +141,12 @@ impl<'i> ImportContext<'i> {
         self.find(Reason::LongLine, "", || format!("expected a line of at most {LONGEST_LINE} bytes, found {length}"))
     }
 
-    /// A field that should have been `expected`.
+    /// A field that is not as `expected`.
     pub(super) fn wrong(&mut self, field: &str, expected: &str, found: &str) -> Result<()> {
         self.find(Reason::Field, field, || format!("expected {expected}, found '{}'", excerpt(found)))
     }
 
-    /// Whether `name` can be a name; if it cannot, that is told of.
+    /// Whether `name` can be a name; if it cannot, that is reported.
     pub(super) fn is_name(&mut self, field: &str, name: &str) -> Result<bool> {
         let fits = (1..=LONGEST_NAME).contains(&name.len());
         if !fits {
@@ -158,9 +158,9 @@ impl<'i> ImportContext<'i> {
         Ok(fits)
     }
 
-    /// Takes note of a sample of `user`, whose content has this [`digest`], and tells of its order; says whether it is to
-    /// be imported, which a duplicate is not. `one_a_time` says whether two samples of a user at one time are odd, as two
-    /// events are not.
+    /// Records a sample of `user`, whose content has this [`digest`], and reports its order; returns whether it is to
+    /// be imported, which a duplicate is not. `one_a_time` defines whether two samples of a user at one time are odd,
+    /// as two events are not.
     pub(super) fn sample(&mut self, user: &str, time: UtcTime, content: u64, one_a_time: bool) -> Result<bool> {
         let order = self.users.see(user, time, content);
         if order == Order::Same {
@@ -172,7 +172,7 @@ impl<'i> ImportContext<'i> {
         Ok(true)
     }
 
-    /// Tells of the order of a sample, and counts the gap before it.
+    /// Reports the order of a sample, and counts the gap before it.
     pub(super) fn in_order(&mut self, time: UtcTime, order: Order, one_a_time: bool) -> Result<()> {
         match order {
             Order::Later { gap } => {
@@ -194,7 +194,7 @@ impl<'i> ImportContext<'i> {
         Ok(())
     }
 
-    /// Whose phone a file without users is of: who the options say, or else the file's name without its endings.
+    /// The user of a file without users: from the options, or else the file's name without its endings.
     pub(super) fn owner(&self, file: &str) -> String {
         let stem = || {
             let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
@@ -204,20 +204,21 @@ impl<'i> ImportContext<'i> {
         self.options.user.clone().unwrap_or_else(stem)
     }
 
-    /// Says what rows rest on, once.
+    /// Adds a note on the basis of the rows, once.
     pub(super) fn note(&mut self, note: &str) {
         if self.report.notes.iter().all(|found| found != note) {
             self.report.notes.push(note.to_owned());
         }
     }
 
-    /// The report, all lines being read.
+    /// The report, after all lines are read.
     pub(super) fn finish(self) -> Report {
         Report { users: self.users.coverage(), ..self.report }
     }
 }
 
-/// A hash of a sample, to know it again. Keyed by nothing, so that reports repeat; a gigabyte takes a tenth of a second.
+/// A hash of a sample, to recognise duplicates. It has no key, so that reports are reproducible; a gigabyte takes a
+/// tenth of a second.
 pub(super) fn digest(content: &[u8]) -> u64 {
     FixedState::default().hash_one(content)
 }

@@ -1,9 +1,9 @@
 //! The kills of Android's low-memory killer daemon, as `logcat` prints them.
 //!
-//! Two lines tell of a kill: lmkd's own (`Kill 'package' (pid), uid …, oom_score_adj …`, main buffer) and the event
-//! `killinfo` (tag 10195355, events buffer), which has no name but the whole of the memory at that moment. Where a log
-//! holds both, they are one kill. Android 8 and 9, and the kernel's driver before them, write `Killing`, and what it frees
-//! on the next line.
+//! Two lines record a kill: lmkd's own (`Kill 'package' (pid), uid …, oom_score_adj …`, main buffer) and the event
+//! `killinfo` (tag 10195355, events buffer), which lacks the name but has all memory counters at that moment. If a log
+//! contains both, they are one kill. Android 8 and 9, and the kernel's driver before them, write `Killing`, and the
+//! freed size on the next line.
 //!
 //! Fields of `killinfo`: `event.logtags` of lmkd (AOSP).
 
@@ -16,9 +16,9 @@ use crate::clock;
 use crate::words::WORDS;
 use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcOffset, UtcTime};
 
-/// What stands before the size of a kill.
+/// The text before the size of a kill.
 const FREES: &str = "to free ";
-/// Both lines of a kill are written within moments; a pid is not given anew so soon.
+/// Both lines of a kill are written within moments; a pid is not reused so soon.
 const TOGETHER: u64 = 5_000_000_000;
 
 /// A kill.
@@ -34,11 +34,11 @@ struct Kill {
 pub(super) struct Lmkd {
     owner: String,
     calendar: Calendar,
-    /// A kill that has no name yet.
+    /// A kill whose name is not known yet.
     nameless: Option<Kill>,
-    /// The kill that had a name last.
+    /// The latest kill with a name.
     named: Option<Kill>,
-    /// The time of a kill whose size is still to come.
+    /// The time of a kill whose size has not been read yet.
     unsized_at: Option<UtcTime>,
 }
 
@@ -58,7 +58,7 @@ impl Lmkd {
         context.app(AppRow { user, time: kill.time, package, adj: kill.adj, source, confidence })
     }
 
-    /// Gives out a kill whose name never came.
+    /// Emits a kill whose name never came.
     fn give_up(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         let Some(kill) = self.nameless.take() else { return Ok(()) };
         self.row(&format!("pid:{}", kill.pid), &kill, context)
@@ -85,7 +85,7 @@ impl Lmkd {
         if message.contains(FREES) { self.size(message, context) } else { Ok(()) }
     }
 
-    /// What an older kill frees, in the line itself or the next one.
+    /// The size that an older kill frees, in the same line or the next one.
     fn size(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         let Some(time) = self.unsized_at.take() else { return Ok(()) };
         let size = text.split_once(FREES).and_then(|(_, behind)| behind.split_once("kB")?.0.trim().parse::<u32>().ok());
@@ -127,7 +127,7 @@ impl Lmkd {
         Ok(())
     }
 
-    /// Takes note of a kill; says whether it is a new one.
+    /// Records a kill; returns whether it is a new one.
     fn see(&self, line: &str, time: UtcTime, context: &mut ImportContext<'_>) -> Result<bool> {
         context.sample(&self.owner, time, digest(line.as_bytes()), false)
     }
@@ -156,25 +156,25 @@ fn kill(message: &str) -> Result<(&str, u32, OomAdj), (&'static str, &'static st
     let (package, rest) = message.split_once("' (").ok_or(("package", "Kill 'package' (pid), …"))?;
     let (pid, rest) = rest.split_once(')').ok_or(("pid", "a process in brackets"))?;
     let pid = pid.trim().parse().map_err(|_| ("pid", "the number of a process"))?;
-    // Before Android 10 the line said oom_adj, before that adj.
+    // Before Android 10 the line had oom_adj, before that adj.
     let behind = ["oom_score_adj ", "oom_adj ", "adj "].iter().find_map(|word| rest.split_once(word)).map(|(_, b)| b);
     let word = behind.and_then(|behind| behind.split([' ', ',']).next());
     let adj = word.and_then(|word| word.parse().ok()).and_then(OomAdj::new);
     Ok((package, pid, adj.ok_or(("oom_score_adj", "oom_score_adj from -1000 to 1000"))?))
 }
 
-/// What is between the brackets of an event `killinfo`.
+/// The text between the brackets of an event `killinfo`.
 fn killinfo(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("killinfo").or_else(|| line.split_once("10195355"))?;
     let (_, rest) = rest.split_once('[')?;
     Some(rest.split(']').next().unwrap_or(rest))
 }
 
-/// The number of fields that are no counters: the process, its user and its value.
+/// The number of fields other than counters: the process, its user and its value.
 const OTHERS: usize = 3;
 /// Memory is in kB in the event, and in bytes in the row.
 const KILOBYTES: u32 = 1024;
-/// The least number of fields that an event needs to be one: up to `MemFree`.
+/// The smallest number of fields of an event: up to `MemFree`.
 const LEAST: usize = 7;
 
 /// The process and its value.
@@ -208,10 +208,10 @@ impl Format for Lmkd {
     }
 }
 
-// The time at the beginning of a line of `logcat`: `-v threadtime` and `-v time` begin with `MM-DD HH:MM:SS.mmm`, with a
-// year before it under `-v year` and a zone behind it under `-v zone`; `-v epoch` begins with seconds since 1970.
+// The time at the beginning of a line of `logcat`: `-v threadtime` and `-v time` begin with `MM-DD HH:MM:SS.mmm`,
+// preceded by a year under `-v year` and followed by a zone under `-v zone`; `-v epoch` begins with seconds since 1970.
 
-/// The year of a log that states none.
+/// The year of a log without years.
 const NO_YEAR: i32 = 1970;
 
 /// The time of a line of `dmesg`, as `[ 1234.567890]`, since the kernel's start.
@@ -220,15 +220,15 @@ fn since_boot(line: &str) -> Option<UtcTime> {
     clock::parse_seconds(rest.split_once(']')?.0.trim())
 }
 
-/// Which year it is, in a log that tells it or not.
+/// Determines the year, with or without years in the log.
 #[derive(Debug, Default)]
 struct Calendar {
-    /// The year and the month of the line before, where lines state no year.
+    /// The year and the month of the previous line, if lines have no year.
     recent: Option<(i32, u32)>,
 }
 
 impl Calendar {
-    /// The time at the beginning of `line`; `year` is that of the first line that states none.
+    /// The time at the beginning of `line`; `year` is that of the first line without one.
     fn time(&mut self, line: &str, offset: UtcOffset, year: Option<i32>) -> Option<UtcTime> {
         if let Some((local, behind)) = clock::calendar(line) {
             return zone(behind, offset).utc(local);
@@ -246,12 +246,12 @@ impl Calendar {
         let (month, day) = date.split_once('-')?;
         let (month, day): (u32, u32) = (month.parse().ok()?, day.parse().ok()?);
         let year = match self.recent {
-            // A log that goes from December to January has seen a new year.
+            // A log that goes from December to January has reached the next year.
             Some((year, before)) if before == 12 && month == 1 => year + 1,
             Some((year, _)) => year,
             None => year.unwrap_or(NO_YEAR),
         };
-        // The 29th of February, in a log that states no year: there was none in 1970.
+        // The 29th of February, in a log without years: 1970 had none.
         let leap_day = || NaiveDate::from_ymd_opt(1972, month, day);
         let date = NaiveDate::from_ymd_opt(year, month, day).or_else(leap_day)?;
         let found = clock::time_of_day(date, rest)?;
@@ -260,7 +260,7 @@ impl Calendar {
     }
 }
 
-/// The zone behind the time, where one is stated.
+/// The zone after the time, if it is given.
 fn zone(behind: &str, offset: UtcOffset) -> UtcOffset {
     behind.split_ascii_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(offset)
 }

@@ -1,16 +1,16 @@
-//! LSApp: who opened, used and closed which app, to the second.
+//! LSApp: which user opened, used and closed which app, to the second.
 //!
-//! Columns: `user_id session_id timestamp app_name event_type`, between tabs. Apps have names, not packages; times
-//! have no zone and are taken as UTC unless the options say otherwise. An app that was closed counts as the one before
-//! the present one; who is in front after it, the next row says.
+//! Columns: `user_id session_id timestamp app_name event_type`, between tabs. Apps have names, not packages; times have
+//! no zone and are read as UTC unless the options give another. An app that was closed counts as the previous app; the
+//! next row gives the app in front after it.
 //!
 //! Tsinghua App Usage: which app moved how many bytes, at which base station.
 //!
 //! Columns between blanks, without a header: `user time location app traffic`, the time `YYYYMMDDHHMMSS` of a Chinese
-//! city's clock, the app a number. Traffic tells that an app ran, not that anybody looked at it; its amount and the
-//! base station have no place in the rows.
+//! city's clock, the app a number. Traffic shows that an app ran, not that a user looked at it; its amount and the base
+//! station are not part of the rows.
 //!
-//! The fields of a line of separated values.
+//! Also the fields of a line of separated values.
 
 use haversack_devices::Bytes;
 use haversack_devices::text::hint;
@@ -38,7 +38,7 @@ impl Lsapp {
         Self { places: [0, 1, 2, 3, 4], fields: Fields::separated_by(b'\t') }
     }
 
-    /// Takes over the order of a header; says whether the line is one.
+    /// Adopts the order of a header; returns whether the line is one.
     fn header(&mut self, context: &mut ImportContext<'_>) -> Result<bool> {
         let fields = &self.fields;
         if !fields.iter().any(|field| COLUMNS.contains(&field.trim())) {
@@ -120,7 +120,7 @@ impl Tsinghua {
     }
 }
 
-/// What is wrong: a field, and what it has to be.
+/// A fault: the field, the expected value, and the value found.
 type Wrong = (&'static str, &'static str, String);
 
 /// The user, the time and the app.
@@ -163,8 +163,8 @@ impl Format for Tsinghua {
     }
 }
 
-/// The fields of a line of separated values (RFC 4180): a field in double quotes may hold the separator, and doubled
-/// quotes. No field spans lines here, so that a quote that is never closed takes the rest of its line.
+/// The fields of a line of separated values (RFC 4180): a field in double quotes may contain the separator, and doubled
+/// quotes. Fields do not span lines here, so that an unclosed quote takes the rest of its line.
 #[derive(Debug)]
 pub(super) struct Fields {
     reader: csv_core::Reader,
@@ -192,7 +192,7 @@ impl Fields {
         self.number = ended + last;
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub(super) fn len(&self) -> usize {
         self.number
     }
@@ -201,7 +201,7 @@ impl Fields {
     pub(super) fn get(&self, place: usize) -> Option<&str> {
         let end = *self.ends.get(..self.number)?.get(place)?;
         let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        // Separators and quotes are ASCII, between which text stays text.
+        // Separators and quotes are ASCII, so that the text between them remains UTF-8.
         std::str::from_utf8(self.text.get(start..end)?).ok()
     }
 

@@ -1,9 +1,9 @@
 //! Counters of a Perfetto trace, as `trace_processor -q` prints them in CSV.
 //!
-//! Columns by their names, or by those of the queries in Perfetto's own pages: `ts` in nanoseconds, `name`
-//! (`counter_name`) and `value`, and where there are, `process` (`proc_name`, `process_name`) and `pid`. The counter
-//! `oom_score_adj` of a process is a row of apps, every other one a row of counters: with its name alone where it is the
-//! phone's, as `process/name` where it is a process's. Perfetto counts memory in bytes.
+//! Columns are found by their names, or by those of the queries in Perfetto's own pages: `ts` in nanoseconds, `name`
+//! (`counter_name`) and `value`, and optionally `process` (`proc_name`, `process_name`) and `pid`. The counter
+//! `oom_score_adj` of a process is a row of apps, every other one a row of counters: with only its name if it belongs
+//! to the phone, as `process/name` if it belongs to a process. Perfetto counts memory in bytes.
 
 use haversack_devices::text::hint;
 
@@ -11,10 +11,10 @@ use super::{Fields, Format, ImportContext, Order, Reason, Result, Tracker};
 use crate::{AppRow, Confidence, CounterRow, OomAdj, Source, UtcTime};
 
 const COLUMNS: [&str; 5] = ["ts", "name", "value", "process", "pid"];
-/// What the columns are called in the queries of Perfetto's pages on memory and of its standard library.
+/// The names of the columns in the queries of Perfetto's pages on memory and of its standard library.
 const OTHER_NAMES: [&[&str]; 5] =
     [&[], &["counter_name", "track_name"], &["counter_value"], &["proc_name", "process_name"], &[]];
-/// How many of the first of [`COLUMNS`] have to be there.
+/// The number of leading [`COLUMNS`] that are required.
 const NEEDED: usize = 3;
 /// The counter that is a row of apps.
 const OOM_SCORE_ADJ: &str = "oom_score_adj";
@@ -24,19 +24,19 @@ const KILL: &str = "mem.lmk";
 /// The reader of Perfetto's CSV.
 #[derive(Debug)]
 pub(super) struct Perfetto {
-    /// Where each of [`COLUMNS`] is; `None` before the header.
+    /// The position of each of [`COLUMNS`]; `None` before the header.
     places: Option<[Option<usize>; 5]>,
     fields: Fields,
     counters: Counters,
 }
 
-/// What a trace counts.
+/// The counters of a trace.
 #[derive(Debug, Default)]
 struct Counters {
     owner: String,
-    /// Every counter has an order of its own: a trace may be sorted by counter.
+    /// Every counter has its own order: a trace may be sorted by counter.
     orders: Tracker,
-    /// The name of the present one.
+    /// The name of the current one.
     name: String,
 }
 
@@ -49,7 +49,7 @@ impl Perfetto {
     }
 
     fn header(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
-        // The unit may stand behind the name, as in `ts[ns]`.
+        // The unit may follow the name, as in `ts[ns]`.
         let fields = self.fields.iter();
         let names: Vec<&str> = fields.map(|field| field.split('[').next().unwrap_or_default().trim()).collect();
         let place = |column: &str| names.iter().position(|name| name.eq_ignore_ascii_case(column));
@@ -99,7 +99,7 @@ impl Counters {
         }
         let adj = match (name, process) {
             (OOM_SCORE_ADJ, Some(package)) => {
-                // The cast saturates, and what it saturates to is no value of Android's.
+                // The cast saturates, to a value outside Android's range.
                 let adj = OomAdj::new(number as i64).filter(|_| number.fract() == 0.0);
                 let Some(adj) = adj else { return wrong("value", "a whole number from -1000 to 1000", value, context) };
                 Some((package, adj))
@@ -116,12 +116,12 @@ impl Counters {
         }
     }
 
-    /// Takes note of a value of the counter [`Counters::name`].
+    /// Records a value of the counter [`Counters::name`].
     fn see(&mut self, time: UtcTime, value: f64, context: &mut ImportContext<'_>) -> Result<()> {
         context.report.samples += 1;
         context.users.see(&self.owner, time, 0);
         let order = match self.orders.see(&self.name, time, value.to_bits()) {
-            // Many counters change nothing for long, and the trace may say so twice.
+            // Many counters stay the same for long, and the trace may record the value twice.
             Order::Same => Order::SameTime,
             order => order,
         };

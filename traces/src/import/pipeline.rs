@@ -1,11 +1,12 @@
-//! Files through three stages at once: some blocks are read while those before them are parsed, on all threads, and the
-//! samples of those before these are taken in the order of the files.
+//! Files through three concurrent stages: some blocks are read while those before them are parsed, on all threads, and
+//! the samples of the blocks before those are taken in the order of the files.
 //!
-//! Nothing depends on which thread does what, so that everything comes out as it would on one.
+//! Nothing depends on the choice of threads, so that the result is the same as on one thread.
 //!
-//! Whole lines of a text in bounded memory, some hundred kilobytes at a time, so that several threads can have some each.
+//! Blocks consist of whole lines of a text, some hundred kilobytes at a time, so that memory is bounded and several
+//! threads can work in parallel.
 //!
-//! What a file is packed in: nothing, gzip, or a tar in a gzip; archives that are not read are refused with advice.
+//! A file is packed in nothing, gzip, or a tar in a gzip; other archives are refused with advice.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 
@@ -17,21 +18,21 @@ use tar::{Archive, Entry, Header};
 use super::{Carat, ImportContext, ImportError, Kind, LONGEST_LINE, Parsed, Parser, Result, is_damage};
 use crate::words::WORDS;
 
-/// Blocks that are read at a time: some 8 MB of text, of which three lots are in memory.
+/// Blocks that are read at a time: some 8 MB of text, of which three batches are in memory.
 const AT_ONCE: usize = 32;
 
-/// What is read.
+/// A piece of the input.
 enum Piece {
     /// A file of this name begins.
     File(String),
     Lines(Vec<u8>),
     /// The same once they are parsed.
     Parsed(Parsed),
-    /// A line of so many bytes, which was skipped.
+    /// A line of this number of bytes, which was skipped.
     TooLong(usize),
-    /// A packed file breaks off; so many bytes of its last line were read.
+    /// A packed file breaks off after this number of bytes of its last line.
     Damaged(io::Error, usize),
-    /// The import is over.
+    /// The import ends with an error.
     Failed(ImportError),
 }
 
@@ -79,7 +80,7 @@ fn take(piece: Piece, carat: &mut Carat, context: &mut ImportContext<'_>) -> Res
         }
         Piece::Damaged(error, rest) => context.damaged(rest, &error),
         Piece::Failed(error) => Err(error),
-        // Lines are parsed before.
+        // Lines are parsed before this stage.
         Piece::Lines(_) => Ok(()),
     }
 }
@@ -87,7 +88,7 @@ fn take(piece: Piece, carat: &mut Carat, context: &mut ImportContext<'_>) -> Res
 /// The pieces of a file.
 struct Pieces<'r> {
     name: String,
-    /// What comes before the text.
+    /// The piece before the text.
     first: Option<Piece>,
     text: Option<Blocks<Box<dyn Read + Send + 'r>>>,
     is_packed: bool,
@@ -102,7 +103,7 @@ impl<'r> Pieces<'r> {
                 let first = Some(Piece::File(name.clone()));
                 Self { name, first, text: Some(Blocks::new(reader)), is_packed: packed }
             }
-            // Only LSApp's are asked for tars.
+            // Tars are read only for LSApp.
             Ok(Ok(Unpacked::Tar(_))) => Self { name, first: None, text: None, is_packed: true },
             Ok(Err((what, advice))) => ends(ImportError::Archive { file: name, what, advice }),
             Err(source) => ends(ImportError::Read { file: name, source }),
@@ -122,7 +123,7 @@ impl Iterator for Pieces<'_> {
             Block::TooLong(length) => Some(Piece::TooLong(length)),
             Block::Failed(error, rest) => {
                 self.text = None;
-                // A packed file that breaks off says so itself; anything else is the file system's.
+                // A packed file that breaks off has a specific error; other errors come from the file system.
                 Some(if self.is_packed && is_damage(&error) {
                     Piece::Damaged(error, rest)
                 } else {
@@ -137,16 +138,16 @@ impl Iterator for Pieces<'_> {
 /// Bytes that are read at a time.
 const BLOCK: usize = 1 << 18;
 
-/// What comes next of a text.
+/// The next part of a text.
 #[derive(Debug)]
 pub(super) enum Block {
     /// Whole lines; the last line of the text may lack its end.
     Lines(Vec<u8>),
     /// A line of this number of bytes, which was skipped.
     TooLong(usize),
-    /// The text cannot be read on; of its last line so many bytes had been.
+    /// The text cannot be read any further, after this number of bytes of its last line.
     Failed(io::Error, usize),
-    /// Nothing.
+    /// The end of the text.
     End,
 }
 
@@ -155,7 +156,7 @@ pub(super) struct Blocks<R> {
     reader: R,
     /// The beginning of the next line.
     rest: Vec<u8>,
-    /// How much of it is known to hold no end of a line.
+    /// The length of its part that is known to contain no end of a line.
     searched: usize,
     has_begun: bool,
     is_over: bool,
@@ -193,7 +194,7 @@ impl<R: Read> Blocks<R> {
         }
     }
 
-    /// Appends what comes next to `bytes`.
+    /// Appends the next bytes of the text to `bytes`.
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         if self.is_over {
             return;
@@ -208,7 +209,7 @@ impl<R: Read> Blocks<R> {
         }
     }
 
-    /// Goes to the end of a line of which `length` bytes are known.
+    /// Skips to the end of a line of which `length` bytes are known.
     fn skip_line(&mut self, mut length: usize) -> Block {
         loop {
             let mut bytes = Vec::new();
@@ -244,7 +245,7 @@ pub(super) enum Unpacked<'r> {
 /// An archive and how to unpack it.
 type Refusal = (&'static str, &'static str);
 
-/// So often the packed bytes a file is unpacked to at most, once it has more than [`SMALL`]; text grows twentyfold.
+/// The largest factor by which unpacking may enlarge a file beyond [`SMALL`]; text is enlarged about twentyfold.
 const GROWTH: u64 = 500;
 const SMALL: u64 = 1 << 24;
 
@@ -266,7 +267,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// What is in a gzip, which ends with an error where it grows as no recording does.
+/// The content of a gzip, which ends with an error if it grows as no recording does.
 struct Unzipped<R>(Counted<MultiGzDecoder<Counted<R>>>);
 
 impl<R: Read> Read for Unzipped<R> {
@@ -278,7 +279,7 @@ impl<R: Read> Read for Unzipped<R> {
     }
 }
 
-/// Takes `reader` out of its packing, which its first bytes tell.
+/// Unpacks `reader` by the format that its first bytes show.
 pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Result<Result<Unpacked<'r>, Refusal>> {
     let (head, failed, reader) = peek(reader, 4);
     if let Some(error) = failed {
@@ -296,7 +297,7 @@ pub(super) fn unpack<'r>(reader: impl Read + Send + 'r, kind: Kind) -> io::Resul
     }
     let (head, failed, rest) = peek(unzipped, TAR_BLOCK);
     let is_tar = is_header(&head);
-    // A failure comes back where it was met: behind what was read before it.
+    // A failure is returned where it occurred: after the bytes that were read before it.
     let reader: Box<dyn Read + Send + 'r> = Box::new(Cursor::new(head).chain(Failing(failed)).chain(rest));
     Ok(Ok(if is_tar { Unpacked::Tar(Archive::new(reader)) } else { Unpacked::Text { reader, packed: is_gzip } }))
 }
@@ -324,7 +325,7 @@ pub(super) fn is_text<R: Read>(entry: &Entry<'_, R>) -> bool {
 pub(super) struct Whole<R> {
     /// The entry's bytes.
     pub(super) reader: R,
-    /// How many of them are still to come.
+    /// The number of bytes still to come.
     pub(super) left: u64,
 }
 
@@ -337,14 +338,14 @@ impl<R: Read> Read for Whole<R> {
     }
 }
 
-/// The first `length` bytes, or what there is, and the failure that stopped them.
+/// The first `length` bytes, or all if there are fewer, and the failure that stopped them.
 fn peek<R: Read>(mut reader: R, length: usize) -> (Vec<u8>, Option<io::Error>, R) {
     let mut head = Vec::with_capacity(length);
     let failed = (&mut reader).take(length as u64).read_to_end(&mut head).err();
     (head, failed, reader)
 }
 
-/// Fails once, if it has to, and is empty.
+/// Fails once, if there is a failure, and is empty otherwise.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {

@@ -1,8 +1,8 @@
-//! Series of `/proc/meminfo` and `/proc/vmstat`: the file again and again, as a loop on a phone writes it down.
+//! Series of `/proc/meminfo` and `/proc/vmstat`: repeated contents of the file, as a loop on a phone records them.
 //!
-//! A block may have its time on a line before it: seconds since 1970 (`date +%s`) or a calendar time. Where no line
-//! tells a time, a block begins where its first name comes again, and blocks are [`super::Options::interval`] apart.
-//! Values go by their names, never by their lines, which move from kernel to kernel.
+//! A block may have its time on a line before it: seconds since 1970 (`date +%s`) or a calendar time. If no line has a
+//! time, a block begins where its first name is repeated, and blocks are [`super::Options::interval`] apart. Values are
+//! found by their names, never by their lines, which differ between kernels.
 
 use super::report::excerpt;
 use super::{Format, ImportContext, Reason, Result};
@@ -22,19 +22,20 @@ pub(super) enum File {
 pub(super) struct Series {
     file: File,
     owner: String,
-    /// The time of the present block.
+    /// The time of the current block.
     time: UtcTime,
-    /// Whether lines tell the time.
+    /// Whether there are lines with the time.
     is_timed: bool,
-    /// The name that began the present block, once there is one.
+    /// The name that began the current block, if there is one.
     first: Option<Box<str>>,
-    /// Whether the present block has been taken note of.
+    /// Whether the current block has been recorded.
     is_seen: bool,
-    /// What the present block has free or could give back, until it says so itself.
+    /// The sum of the current block's free and reclaimable memory, until its `MemAvailable` is read.
     available: Option<f64>,
 }
 
-/// What kernels before 3.14, which have no `MemAvailable`, could give to a process: all but their reserves of it.
+/// The counters that a kernel before 3.14, which lacks `MemAvailable`, could give to a process, except
+/// for its reserves.
 const FREE: [&str; 4] = ["MemFree", "Active(file)", "Inactive(file)", "SReclaimable"];
 
 impl Series {
@@ -43,7 +44,7 @@ impl Series {
         Self { file, owner, time, is_timed: false, first: None, is_seen: false, available: None }
     }
 
-    /// Takes note of the block that `name` belongs to.
+    /// Records the block that `name` belongs to.
     fn enter(&mut self, name: &str, context: &mut ImportContext<'_>) -> Result<()> {
         if !self.is_timed && self.first.as_deref() == Some(name) {
             self.leave(context)?;
@@ -63,14 +64,14 @@ impl Series {
         if !std::mem::replace(&mut self.is_seen, true) {
             context.report.samples += 1;
             let order = context.users.see(&self.owner, self.time, 0);
-            // Blocks have nothing but their time to be told apart by.
+            // Blocks can be distinguished only by their time.
             let order = if order == super::tracker::Order::Same { super::tracker::Order::SameTime } else { order };
             context.in_order(self.time, order, true)?;
         }
         Ok(())
     }
 
-    /// The present block is over.
+    /// Ends the current block.
     fn leave(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         let Some(value) = self.available.take() else { return Ok(()) };
         context.note(&format!("no MemAvailable: it is taken as the sum of {}", FREE.join(", ")));

@@ -1,4 +1,4 @@
-//! What an import has to say beside its rows: what was read, what was not, and what is odd about it.
+//! The report of an import: what was read, what was left out, and oddities.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use strum::{IntoStaticStr, VariantArray};
 
 use crate::words::WORDS;
 
-/// Different names a [`Tally`] tells apart; more are counted together.
+/// The number of different names that a [`Tally`] distinguishes; others are counted together.
 const TALLIED: usize = 64;
 
-/// Why a line is told of.
+/// The reason for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -23,39 +23,39 @@ pub enum Reason {
     CutLine,
     /// Bad: longer than [`super::LONGEST_LINE`].
     LongLine,
-    /// Bad: no UTF-8.
+    /// Bad: not UTF-8.
     NotText,
-    /// Bad: no JSON.
+    /// Bad: not JSON.
     NotJson,
     /// Bad: not the columns of the kind.
     Columns,
-    /// Bad: a field is missing, or is not what it has to be.
+    /// Bad: a field is missing, or has a wrong value.
     Field,
     /// Bad: memory below zero; its counters are left out, the line's apps are not.
     NegativeMemory,
-    /// Bad: memory that no client's reading explains; left out likewise.
+    /// Bad: memory that no client's reading explains; also left out.
     ImplausibleMemory,
-    /// A priority that stands for no importance; the process counts as cached.
+    /// A priority that corresponds to no importance; the process counts as cached.
     UnknownPriority,
     /// A package was installed, removed or disabled: no process.
     PackageEvent,
-    /// An event that tells nothing of where an app stands; left out.
+    /// An event that does not show the state of an app; left out.
     IdleEvent,
-    /// The sample before, once more; left out.
+    /// A repetition of the previous sample; left out.
     Duplicate,
-    /// The time of the sample before with other content; kept.
+    /// The same time as the previous sample, with other content; kept.
     RepeatedTime,
-    /// Earlier than what came before; kept.
+    /// Earlier than the previous sample; kept.
     TimeReversal,
-    /// A day or more since the sample before; kept.
+    /// A day or more after the previous sample; kept.
     Gap,
     /// A sample of the years of usage intervals that looks like a process list; kept.
     MixedInterval,
-    /// Memory that the client could not read: nothing but zeros; left out.
+    /// Memory that the client could not read: only zeros; left out.
     NoMemory,
     /// An iPhone, whose fields have other meanings; left out.
     AppleDevice,
-    /// A time zone that the tz database does not have.
+    /// A time zone that is not in the tz database.
     TimeZone,
 }
 
@@ -71,18 +71,18 @@ impl Reason {
     }
 }
 
-/// A line that is told of.
+/// A line with a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The file.
     pub file: String,
     /// The line, from one.
     pub line: u64,
-    /// The field; empty where it is the line as a whole.
+    /// The field; empty if it is the whole line.
     pub field: String,
-    /// What was expected, what was found, and what may be meant.
+    /// The expected and the found value, and a suggestion.
     pub message: String,
 }
 
@@ -96,16 +96,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The lines told of for one reason.
+/// The findings for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// The first of them.
     pub first: Vec<Finding>,
 }
 
-/// How often names came; of too many different ones, the later are counted together.
+/// The counts of names; the later of too many different ones are counted together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Each name.
@@ -140,7 +140,7 @@ pub(crate) const GAP_BOUNDS: [(&str, u64); 7] = [
 /// The times between a user's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many, by `GAP_BOUNDS`, and last those that are longer.
+    /// The number of gaps per bin of `GAP_BOUNDS`, and last of the longer ones.
     pub bins: [u64; GAP_BOUNDS.len() + 1],
 }
 
@@ -165,14 +165,14 @@ impl Serialize for Gaps {
     }
 }
 
-/// How much of a user there is.
+/// The extent of a user's data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
     /// The user.
     pub user: String,
     /// Samples, or events.
     pub samples: u64,
-    /// Days of UTC with a sample; a day that the trace comes back to counts again.
+    /// Days of UTC with a sample; a day to which the trace returns is counted again.
     pub days: u64,
     /// The first time, in seconds since 1970.
     pub first_s: f64,
@@ -182,7 +182,7 @@ pub struct Coverage {
     pub longest_gap_s: f64,
 }
 
-/// What an import has read.
+/// The results of an import.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Files.
@@ -193,7 +193,7 @@ pub struct Report {
     pub lines: u64,
     /// Lines without anything in them.
     pub blank_lines: u64,
-    /// Lines that are about something else, such as a log's lines that tell of no kill, and headers.
+    /// Lines about something else, such as a log's lines without a kill, and headers.
     pub other_lines: u64,
     /// Lines of which something could not be imported.
     pub bad_lines: u64,
@@ -205,21 +205,21 @@ pub struct Report {
     pub counter_rows: u64,
     /// Processes of a sample that were another of the same package: their least `oom_score_adj` was kept.
     pub merged_processes: u64,
-    /// Whatever is told of, by reason.
+    /// All findings, by reason.
     pub findings: BTreeMap<Reason, Findings>,
     /// Priorities without an importance.
     pub unmapped_priorities: Tally,
-    /// What the battery was doing, whatever the case of the word.
+    /// The state of the battery; words are compared without case.
     pub battery: Tally,
     /// Carat's memory by the client that misread it.
     pub memory_clients: Tally,
     /// The times between a user's samples.
     pub gaps: Gaps,
-    /// How much of every user there is, in the order that they came.
+    /// The extent of each user's data, in order of appearance.
     pub users: Vec<Coverage>,
-    /// Samples of users beyond those: imported, but not looked at for order and gaps.
+    /// Samples of users beyond those: imported, but not checked for order and gaps.
     pub untracked_samples: u64,
-    /// What the rows rest on.
+    /// Assumptions behind the rows.
     pub notes: Vec<String>,
 }
 

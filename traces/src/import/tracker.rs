@@ -1,4 +1,4 @@
-//! Users, or counters, in the order of time: what repeats, what runs backwards, what is missing between.
+//! Users, or counters, in the order of time: repetitions, reversals and gaps.
 //!
 //! The state of a user is small and their number is bounded, so that memory does not grow with the input.
 
@@ -7,19 +7,19 @@ use indexmap::IndexMap;
 use super::Coverage;
 use crate::UtcTime;
 
-/// Users that are looked after; 100 thousand of them take some 20 MB.
+/// Users that are tracked; 100 thousand of them take some 20 MB.
 const MOST_USERS: usize = 100_000;
 /// Bytes of all their names.
 const MOST_NAME_BYTES: usize = 16 << 20;
 
-/// What a sample is to those before it.
+/// The order of a sample relative to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The first of the user.
     First,
     /// Later.
     Later {
-        /// Nanoseconds since the sample before.
+        /// Nanoseconds since the previous sample.
         gap: u64,
     },
     /// At the same time, with other content.
@@ -28,10 +28,10 @@ pub enum Order {
     Same,
     /// Earlier.
     Earlier {
-        /// The time of the sample before.
+        /// The time of the previous sample.
         than: UtcTime,
     },
-    /// Nobody knows: there are too many users.
+    /// Unknown, because there are too many users.
     Untracked,
 }
 
@@ -47,7 +47,7 @@ struct State {
     longest_gap: u64,
 }
 
-/// All users met.
+/// All users seen.
 #[derive(Debug, Default)]
 pub struct Tracker {
     users: IndexMap<Box<str>, State>,
@@ -60,7 +60,7 @@ impl Tracker {
         self.users.get_index_of(user)
     }
 
-    /// Takes note of a sample whose content hashes to `content`.
+    /// Records a sample whose content hashes to `content`.
     pub fn see(&mut self, user: &str, time: UtcTime, content: u64) -> Order {
         let Some(state) = self.users.get_mut(user) else {
             return self.first(user, time, content);
@@ -95,7 +95,7 @@ impl Tracker {
         Order::First
     }
 
-    /// How much of every user there is.
+    /// The extent of each user's data.
     pub fn coverage(self) -> Vec<Coverage> {
         let users = self.users.into_iter();
         users
@@ -143,7 +143,7 @@ mod tests {
     fn users_beyond_the_bounds_are_not_tracked() {
         let mut users = Tracker::default();
         let at = UtcTime::from_seconds(1);
-        // Names of 512 bytes: 16 MiB hold 32768 of them.
+        // 16 MiB of names have space for 32768 of 512 bytes.
         let orders: Vec<Order> = (0..32_769).map(|user| users.see(&format!("{user:0>512}"), at, 0)).collect();
         assert!(orders[..32_768].iter().all(|order| *order == Order::First));
         assert_eq!(orders[32_768], Order::Untracked);

@@ -1,4 +1,4 @@
-//! Which apps are alive, and how readily each is killed: Android's rules as far as the usage model needs them.
+//! The apps that are alive, and how readily each is killed: the part of Android's rules that the usage model needs.
 
 use haversack_devices::Nanos;
 
@@ -8,7 +8,7 @@ use crate::{Confidence, OomAdj};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(pub u32);
 
-/// The launcher is the first app of every phone that the usage model plays.
+/// The launcher is the first app of every phone that the usage model simulates.
 pub(super) const LAUNCHER: AppId = AppId(0);
 
 /// An app that has a process.
@@ -20,22 +20,22 @@ pub struct AliveApp {
     pub adj: OomAdj,
 }
 
-/// What happens to an app.
+/// The kinds of events of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppEventKind {
-    /// Its process starts: in front where the adj is that of the foreground, else behind, for a message or to
-    /// synchronise.
+    /// Its process starts: in front if the adj is that of the foreground, else in the background, for a message
+    /// or to synchronise.
     Launch(OomAdj),
     /// The user returns to it.
     ToForeground,
-    /// It leaves the front, or has its adj changed behind it.
+    /// It leaves the front, or its adj changes in the background.
     ToBackground(OomAdj),
     /// Its process ends.
     Exit,
 }
 
 impl AppEventKind {
-    /// The app's adj from then on; none after the end.
+    /// The app's adj after the event; `None` after its end.
     pub fn adj(self) -> Option<OomAdj> {
         match self {
             Self::Launch(adj) | Self::ToBackground(adj) => Some(adj),
@@ -48,13 +48,13 @@ impl AppEventKind {
 /// An event of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppEvent {
-    /// When, since the beginning of the timeline.
+    /// The time, since the beginning of the timeline.
     pub time: Nanos,
-    /// To which app.
+    /// The app.
     pub app: AppId,
-    /// What.
+    /// The kind of event.
     pub kind: AppEventKind,
-    /// [`Confidence::Assumed`] where the event is the usage model's.
+    /// [`Confidence::Assumed`] if the usage model made the event.
     pub confidence: Confidence,
 }
 
@@ -69,11 +69,11 @@ pub(super) fn apply(alive: &mut Vec<AliveApp>, event: &AppEvent) {
     }
 }
 
-/// The apps that are alive, moved by a user who looks at one after the other.
+/// The apps that are alive, with the changes that a user causes by looking at one after the other.
 ///
-/// What leaves the front becomes the previous app (700) and the one before it cached (900), except that a launcher is
-/// at home (600) and an app that is heard or that navigates stays perceptible (200). Android keeps the app in front at
-/// 0 under a dark screen; here it leaves the front, so that events say when a session ends.
+/// The app that leaves the front becomes the previous app (700) and the one before it cached (900), except that a
+/// launcher is at home (600), and an app that is heard or that navigates stays perceptible (200). Android keeps the app
+/// in front at 0 under a dark screen; here it leaves the front, so that events show the end of a session.
 #[derive(Debug)]
 pub(super) struct AppSet {
     launcher: Option<AppId>,
@@ -91,7 +91,7 @@ impl AppSet {
         self.adj(app).is_some()
     }
 
-    /// What is in front.
+    /// The app in front.
     pub(super) fn front(&self) -> Option<AppId> {
         self.alive.iter().find(|app| app.adj.is_foreground()).map(|app| app.app)
     }
@@ -106,7 +106,7 @@ impl AppSet {
         self.alive.iter().find(|other| other.app == app).map(|other| other.adj)
     }
 
-    /// Does what `event` says.
+    /// Applies `event` and appends it to `out`.
     pub(super) fn record(&mut self, event: AppEvent, out: &mut Vec<AppEvent>) {
         apply(&mut self.alive, &event);
         out.push(event);
@@ -116,15 +116,15 @@ impl AppSet {
         self.record(AppEvent { time, app, kind, confidence: self.confidence }, out);
     }
 
-    /// Starts `app` behind everything.
+    /// Starts `app` in the background, as the least recent.
     pub(super) fn start(&mut self, time: Nanos, app: AppId, out: &mut Vec<AppEvent>) {
         let adj = if Some(app) == self.launcher { OomAdj::HOME_APP } else { OomAdj::CACHED_APP_MIN };
         self.change(time, app, AppEventKind::Launch(adj), out);
-        // Started for nobody's eyes: the least recent.
+        // The user has not looked at it: the least recent.
         self.alive.rotate_right(1);
     }
 
-    /// Takes what is in front away from it.
+    /// Moves the app in front to the background.
     pub(super) fn leave(&mut self, time: Nanos, perceptible: bool, out: &mut Vec<AppEvent>) {
         let Some(front) = self.front() else { return };
         if Some(front) == self.launcher {
@@ -137,7 +137,7 @@ impl AppSet {
         self.change(time, front, AppEventKind::ToBackground(OomAdj::PREVIOUS_APP), out);
     }
 
-    /// Brings `app` in front, launching it where it is not alive.
+    /// Brings `app` to the front, launching it if it is not alive.
     pub(super) fn show(&mut self, time: Nanos, app: AppId, perceptible: bool, out: &mut Vec<AppEvent>) {
         if self.front() == Some(app) {
             return;
@@ -160,8 +160,8 @@ impl AppSet {
         }
     }
 
-    /// Ends the least recent apps until `most` are left besides the launcher: what is cached first, then what is
-    /// perceptible, never what is in front.
+    /// Ends the least recent apps until `most` are left in addition to the launcher: cached ones first, then
+    /// perceptible ones, never the one in front.
     pub(super) fn trim(&mut self, time: Nanos, most: usize, out: &mut Vec<AppEvent>) {
         while self.apps() > most {
             let mut victims =

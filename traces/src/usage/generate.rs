@@ -1,6 +1,6 @@
 //! Synthetic users as rows.
 //!
-//! Plays a user's sessions: which app is in front when, and what stays behind it.
+//! Simulates a user's sessions: the app in front at each time, and those that stay in the background.
 
 use haversack_devices::{Nanos, Stream};
 use rand::RngExt;
@@ -10,7 +10,7 @@ use super::model::UsageModel;
 use super::session::{Session, SessionStream, User, seconds};
 use crate::{AppRow, Confidence, OomAdj, Source, UtcTime};
 
-/// Synthetic users over some days. Everything of a user follows from the seed and the user's name.
+/// Synthetic users over some days. All data of a user follow from the seed and the user's name.
 #[must_use]
 pub struct Population<'a> {
     model: &'a UsageModel,
@@ -20,8 +20,8 @@ pub struct Population<'a> {
 }
 
 impl<'a> Population<'a> {
-    /// `users` users, named `synthetic-0000000` upwards, over `days` days from 1970 on: a synthetic user knows no
-    /// calendar.
+    /// `users` users, named `synthetic-0000000` upwards, over `days` days from 1970 on: a synthetic user
+    /// has no calendar.
     pub fn new(model: &'a UsageModel, users: usize, days: u64, seed: u64) -> Self {
         let names = (0..users).map(|index| format!("synthetic-{index:07}")).collect();
         Self { model, seed, days, names }
@@ -32,7 +32,7 @@ impl<'a> Population<'a> {
         &self.names
     }
 
-    /// What is drawn of a user once.
+    /// The random choices made once for a user.
     pub fn user(&self, name: &str) -> User {
         User::new(self.model, self.seed, name)
     }
@@ -44,8 +44,8 @@ impl<'a> Population<'a> {
 
     /// The rows of one user, sorted by time; users may be generated in any order, on any thread.
     ///
-    /// A row is a change: the first of a user say what runs at the beginning; 999 says that a process ended. Within a
-    /// session, from the first app at adj 0 until none is, exactly one app is in front.
+    /// A row is a change: the first rows of a user give the apps that run at the beginning; 999 means that a process
+    /// ended. Within a session, from the first app at adj 0 until none is, exactly one app is in front.
     pub fn rows_of<'s>(&'s self, name: &'s str) -> impl Iterator<Item = AppRow<'s>> + use<'s, 'a> {
         let model = self.model;
         let events = UserEvents::new(model, self.seed, name, self.days);
@@ -112,7 +112,7 @@ impl<'a> Iterator for UserEvents<'a> {
     }
 }
 
-/// The days that reach to `time`.
+/// The number of days from 0 to `time`, rounded up.
 pub(super) fn days_until(time: Nanos) -> u64 {
     time.0.div_ceil(86_400 * 1_000_000_000)
 }
@@ -128,9 +128,9 @@ impl AppEvent {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
     pub(super) app: AppId,
-    /// How likely, against the others.
+    /// Its relative probability.
     pub(super) weight: f64,
-    /// The share of visits after which it stays perceptible.
+    /// The fraction of visits after which it stays perceptible.
     pub(super) perceptible: f64,
 }
 
@@ -142,8 +142,8 @@ pub(super) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// The phone of `user`, on which the launcher and the likeliest candidates have been running, one more than the
-    /// user keeps behind the one in front; their launches go to `out`.
+    /// The phone of `user`, on which the launcher and the likeliest candidates are already running, one more than the
+    /// user keeps in the background; their launches go to `out`.
     pub(super) fn new(
         model: &'a UsageModel,
         seed: u64,
@@ -159,8 +159,8 @@ impl<'a> Player<'a> {
         Self { model, random: Stream::of_user(seed, &user.name, "visits"), set }
     }
 
-    /// What happens in `session`, in order of time, from the likeliest of `candidates` down. Without candidates,
-    /// nothing.
+    /// The events of `session`, in order of time; apps are chosen from `candidates`, the likeliest first. Without
+    /// candidates there are none.
     pub(super) fn play(&mut self, session: &Session, candidates: &[Candidate], out: &mut Vec<AppEvent>) {
         let apps = &self.model.apps;
         let (mut time, end) = (session.start, session.end());
@@ -187,7 +187,7 @@ impl<'a> Player<'a> {
         self.set.leave(end, perceptible, out);
     }
 
-    /// The next app: another one than `front`, by liking from those still there or from all.
+    /// The next app other than `front`, in proportion to the weights, from those still alive or from all.
     fn choose(&mut self, candidates: &[Candidate], front: Option<Candidate>) -> Option<Candidate> {
         let others = |candidate: &&Candidate| Some(candidate.app) != front.map(|front| front.app);
         let among_alive = self.random.random::<f64>() < self.model.apps.revisit.value.0;
@@ -197,7 +197,7 @@ impl<'a> Player<'a> {
         still_there.or_else(|| pick(candidates.iter().filter(others), draw))
     }
 
-    /// Leaves `background` apps behind the one in front: ends the least recent, or starts the likeliest.
+    /// Leaves `background` apps in the background: ends the least recent, or starts the likeliest.
     fn settle(&mut self, time: Nanos, background: usize, candidates: &[Candidate], out: &mut Vec<AppEvent>) {
         self.set.trim(time, background + 1, out);
         for candidate in candidates {

@@ -1,5 +1,5 @@
-//! What each app of a timeline holds of memory, change by change; and all of them together, second by
-//! second, as long as nobody reclaims anything.
+//! The memory of each app of a timeline, change by change; and of all of them together, second by second, assuming that
+//! nothing is reclaimed.
 
 use haversack_devices::{Bytes, Fraction, Nanos, Stream};
 use rand::RngExt;
@@ -10,18 +10,18 @@ use super::timeline::AppTimeline;
 use crate::footprint::{Footprint, Found, scaled};
 use crate::{FootprintTable, OomAdj};
 
-/// An app from a time on.
+/// The memory of an app from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Holding {
-    /// From when, since the beginning of the timeline.
+    /// The time, since the beginning of the timeline.
     pub time: Nanos,
-    /// Which app.
+    /// The app.
     pub app: AppId,
-    /// What it is and holds; `None` if it has ended.
+    /// Its state and its memory; `None` if it has ended.
     pub held: Option<Held>,
 }
 
-/// What an app that is alive holds.
+/// The memory of an app that is alive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
     /// How readily it is killed.
@@ -30,16 +30,17 @@ pub struct Held {
     pub anonymous: Bytes,
     /// Bytes of files.
     pub file: Bytes,
-    /// The share of both that it touches at this change.
+    /// The fraction of both that it touches at this change.
     pub touched: Fraction,
 }
 
-/// Every change of what the apps of a timeline hold, in order of time; first what is alive at the beginning.
+/// Every change of the memory of a timeline's apps, in order of time; those that are alive at the beginning come first.
 ///
-/// An app in front takes its whole footprint, one behind it the share that stays when cached; what is perceptible
-/// (an adj up to 200) keeps all. A launch in front takes `launch_extra` more for a span between the table's two, drawn for
-/// that launch; a return to the front takes the table's share of it, for the table's span. Extra bytes go when the app
-/// leaves the front. A launch touches everything, a return the table's share, and an app that leaves the front nothing.
+/// An app in front takes its whole footprint, one in the background the fraction that remains when cached; a
+/// perceptible app (an adj up to 200) keeps everything. A launch in front takes `launch_extra` more for a time between
+/// the table's two, drawn for that launch; a return to the front takes the table's fraction of it, for the table's
+/// time. Extra bytes are freed when the app leaves the front. A launch touches everything, a return the table's
+/// fraction, and an app that leaves the front nothing.
 pub fn holdings<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,
@@ -62,13 +63,13 @@ pub fn holdings<'c>(
             continue;
         };
         changes.push(apps.at(event.time, event.app, adj, extra, touched));
-        // It ends by itself where nothing happens to the app before.
+        // The extra bytes are freed unless an earlier event of the app does so.
         let next = timeline.events[place + 1..].iter().find(|later| later.app == event.app);
         if next.is_none_or(|next| next.time > until) {
             changes.push(apps.at(until, event.app, adj, Bytes::ZERO, Fraction(0.0)));
         }
     }
-    // Stable: changes at one time stay in the order of their causes.
+    // Stable: changes at the same time stay in the order of their causes.
     changes.sort_by_key(|change| change.time);
     changes
 }
@@ -91,7 +92,7 @@ impl Apps<'_> {
         Holding { time, app, held: Some(Held { adj, anonymous: anonymous + extra, file, touched }) }
     }
 
-    /// The share that an event touches.
+    /// The fraction that an event touches.
     fn touched(&self, event: &AppEvent) -> Fraction {
         match event.kind {
             AppEventKind::Launch(_) => Fraction(1.0),
@@ -100,13 +101,13 @@ impl Apps<'_> {
         }
     }
 
-    /// Until when an event that brings an app in front takes extra bytes, and how many.
+    /// The end of the extra bytes of an event that brings an app to the front, and their number.
     fn spike(&self, event: &AppEvent) -> Option<(Nanos, Bytes)> {
         let launch = self.table.launch();
         let extra = self.footprint(event.app)?.launch_extra;
         match event.kind {
             AppEventKind::Launch(OomAdj::FOREGROUND_APP) => {
-                // Named by its time of day, so that another window over the same launch draws the same.
+                // The stream is named by time of day, so that another window over the same launch draws the same.
                 let begun = self.timeline.start.0.saturating_add(i64::try_from(event.time.0).unwrap_or(i64::MAX));
                 let draw: f64 = Stream::of_user(self.seed, &self.timeline.user, &format!("launch {begun}")).random();
                 let (least, most) = (launch.least_s.seconds(), launch.most_s.seconds());
@@ -118,10 +119,10 @@ impl Apps<'_> {
     }
 }
 
-/// What apps ask for at a time.
+/// The memory that apps demand at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Since the beginning of the timeline.
+    /// The time, since the beginning of the timeline.
     pub time: Nanos,
     /// Bytes of heaps and graphics, the extra ones of launches and returns included.
     pub anonymous: Bytes,
@@ -143,15 +144,15 @@ impl Demand {
 /// The demand of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemandSeries {
-    /// One every second, from the beginning to before the end.
+    /// One per second, from the beginning to before the end.
     pub demand: Vec<Demand>,
-    /// Apps of the timeline that the table knows neither by package nor by category.
+    /// Apps of the timeline that the table lists neither by package nor by category.
     pub unknown: Vec<AppId>,
 }
 
 /// The footprints of a timeline's apps on their user's phone, by [`AppId`], and how each was found.
 ///
-/// `category` gives the Play category of a package, where it is known.
+/// `category` gives the Play category of a package, if it is known.
 pub fn footprints<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,
@@ -162,7 +163,7 @@ pub fn footprints<'c>(
     timeline.packages.iter().map(|package| find(package)).collect()
 }
 
-/// The demand of a timeline at steps of a second: the sum of what its apps hold ([`holdings`]).
+/// The demand of a timeline in steps of one second: the sum of the memory of its apps ([`holdings`]).
 pub fn demand<'c>(
     timeline: &AppTimeline,
     table: &FootprintTable,

@@ -1,4 +1,4 @@
-//! The numbers of the usage model, as `usage.toml` holds them.
+//! The numbers of the usage model, as read from `usage.toml`.
 
 use haversack_devices::calibration::{entries, section};
 use haversack_devices::{Constant, ConstantEntry, Count, Factor, Fraction, Nanos, TomlDocument, Visit};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::data::{self, DataError, Weights};
 
-/// The file that the crate brings along.
+/// The built-in file.
 const BUILT_IN: (&str, &str) = ("usage.toml", include_str!("../../usage.toml"));
 
 /// The priorities of the public data, in the order of `carat.priorities`.
@@ -15,9 +15,9 @@ const PRIORITIES: [&str; 5] = ["Background process", "Service", "Foreground app"
 section! {
     /// How people use their phones.
     ///
-    /// A user is *regular* or not, which says where the user's mean session comes from; sessions of one user are
-    /// lognormal. The two numbers that no observation gives alone, the share of regular users and the spread within a
-    /// user, are fitted to two published statistics of sessions.
+    /// A user is *regular* or not, which determines the distribution of the user's mean session; sessions of one user
+    /// are lognormal. Two numbers follow from no single observation, the share of regular users and the spread within a
+    /// user; they are fitted to two published statistics of sessions.
     pub struct UsageModel {
         /// Lengths and numbers of sessions.
         pub sessions: Sessions,
@@ -25,11 +25,11 @@ section! {
         pub day: Day,
         /// Which apps they show, and which stay behind them.
         pub apps: Apps,
-        /// What is taken to happen between sparse samples.
+        /// Assumptions about the time between sparse samples.
         pub interpolation: Interpolation,
-        /// What a Carat sample holds.
+        /// The properties of a Carat sample.
         pub carat: Carat,
-        /// The app that is always there.
+        /// The app that is always alive.
         pub launcher: Launcher,
         /// The apps that users may have.
         #[serde(rename = "app")]
@@ -54,7 +54,7 @@ section! {
         pub other_spread: Constant<Factor>,
         /// Standard deviation of the logarithm of the sessions of one user.
         pub spread: Constant<Factor>,
-        /// No session is shorter.
+        /// The shortest length of a session.
         pub shortest: Constant<Nanos>,
         /// The least time between two sessions.
         pub pause: Constant<Nanos>,
@@ -62,7 +62,7 @@ section! {
         pub per_day: Constant<Count>,
         /// Standard deviation of its logarithm.
         pub per_day_spread: Constant<Factor>,
-        /// The most that the sessions of a user's mean day may last together.
+        /// The longest total of a user's sessions on a mean day.
         pub daily_use: Constant<Nanos>,
     }
 }
@@ -72,7 +72,7 @@ section! {
     pub struct Day {
         /// The weight of each hour, 24 of them.
         pub profile: Weights,
-        /// Standard deviation of a user's day against the profile.
+        /// Standard deviation of the shift of a user's day against the profile.
         pub shift: Constant<Nanos>,
     }
 }
@@ -80,9 +80,9 @@ section! {
 section! {
     /// Which apps sessions show, and which stay behind them.
     pub struct Apps {
-        /// Weights of 3, 4, 5 … as a user's usual number of apps behind the one in front.
+        /// Weights of 3, 4, 5 … as a user's usual number of apps in the background.
         pub background: Weights,
-        /// The share of sessions with one fewer than usual, and as many with one more.
+        /// The share of sessions with one app fewer than usual, and the share with one more.
         pub wander: Constant<Fraction>,
         /// The fewest apps that a user has.
         pub installed_least: Constant<Count>,
@@ -92,7 +92,7 @@ section! {
         pub taste: Constant<Factor>,
         /// The mean time of an app in front.
         pub visit: Constant<Nanos>,
-        /// The share of switches that are drawn from the apps still there alone; the others are drawn from all.
+        /// The fraction of switches that choose only from the apps still alive; the others choose from all.
         pub revisit: Constant<Fraction>,
         /// The share of switches by way of the launcher.
         pub home: Constant<Fraction>,
@@ -102,17 +102,17 @@ section! {
 }
 
 section! {
-    /// What is taken to happen between sparse samples.
+    /// Assumptions about the time between sparse samples.
     pub struct Interpolation {
-        /// For how long after a sample its apps are taken to be in use.
+        /// The time after a sample for which its apps are assumed to be in use.
         pub horizon: Constant<Nanos>,
-        /// The weight of an app that the sample saw in front, against one in the background.
+        /// The weight of an app that was in front in the sample, relative to one in the background.
         pub foreground_weight: Constant<Factor>,
     }
 }
 
 section! {
-    /// What a Carat sample holds.
+    /// The properties of a Carat sample.
     pub struct Carat {
         /// Mean and median of the number of processes.
         pub processes: Constant<Count>,
@@ -129,7 +129,7 @@ section! {
     }
 }
 
-/// The app that is always there.
+/// The app that is always alive.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Launcher {
     /// Its package.
@@ -145,10 +145,10 @@ pub struct CatalogueApp {
     pub package: String,
     /// Its Play category.
     pub category: String,
-    /// How likely it is had and opened, against the others.
+    /// Its relative probability of being installed and opened.
     #[serde(deserialize_with = "positive")]
     pub weight: f64,
-    /// The share of visits after which it stays perceptible: music, navigation.
+    /// The fraction of visits after which it stays perceptible: music, navigation.
     #[serde(default, deserialize_with = "share")]
     pub perceptible: f64,
 }
@@ -168,7 +168,7 @@ fn share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 }
 
 impl UsageModel {
-    /// The model that the crate brings along.
+    /// The built-in model.
     ///
     /// # Errors
     /// None unless the file was edited: a test reads it.
@@ -184,12 +184,12 @@ impl UsageModel {
         Self::parse(path, &data::read(path)?)
     }
 
-    /// The model in `text`, which stands in `file`.
+    /// The model in `text`, the contents of `file`.
     ///
     /// # Errors
-    /// Text that is no TOML, an unknown or missing key, another unit, a number that the field cannot have, a day
+    /// Text that is not TOML, an unknown or missing key, another unit, a number that the field cannot have, a day
     /// without 24 hours, priorities that are not five, an app named twice, fewer apps than a user must have: with file,
-    /// line and field, what was expected and the nearest valid name.
+    /// line and field, the expected value and the nearest valid name.
     pub fn parse(file: &str, text: &str) -> Result<Self, DataError> {
         let document = TomlDocument::parse(file, text)?;
         let model = Self { file: file.to_owned(), ..document.read()? };

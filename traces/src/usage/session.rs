@@ -1,6 +1,6 @@
-//! When a user's sessions are, and what the user looks at.
+//! The times of a user's sessions, and the apps that the user looks at.
 //!
-//! A synthetic user: what is drawn once.
+//! Also a synthetic user: the random choices made once.
 
 use std::collections::VecDeque;
 
@@ -12,17 +12,17 @@ use rand_distr::{Distribution, Normal, Poisson, StandardNormal};
 use super::model::{CatalogueApp, UsageModel};
 
 const DAY_S: u64 = 86_400;
-/// No user is followed for longer than a hundred years, so that times stay far from what nanoseconds can hold.
+/// Users are simulated for at most a hundred years, so that times stay far below the limit of nanoseconds.
 pub(super) const MOST_DAYS: u64 = 36_525;
 
-/// A stretch of looking at the phone, in whole seconds since the user's beginning.
+/// One continuous use of the phone, in whole seconds since the user's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// When the first app comes in front.
+    /// The time at which the first app comes to the front.
     pub start: Nanos,
-    /// Until the screen goes dark.
+    /// The time until the screen goes dark.
     pub length: Nanos,
-    /// The number of apps behind the one in front.
+    /// The number of apps in the background.
     pub background: usize,
 }
 
@@ -33,10 +33,10 @@ impl Session {
     }
 }
 
-/// The sessions of a user, in order of time; none overlap.
+/// The sessions of a user, in order of time, without overlaps.
 ///
-/// A day has a Poisson number of sessions that begin at hours drawn from the profile; one that would begin before the
-/// one before it is over, and a pause, waits. Weekdays and weekends are alike.
+/// A day has a Poisson number of sessions that begin at hours drawn from the profile; a session that would begin before
+/// the end of the previous one, plus a pause, is delayed. Weekdays and weekends do not differ.
 #[must_use]
 pub struct SessionStream<'a> {
     model: &'a UsageModel,
@@ -53,7 +53,7 @@ pub struct SessionStream<'a> {
 }
 
 impl<'a> SessionStream<'a> {
-    /// The sessions that begin within the first `days` days, of which there are at most a hundred years'.
+    /// The sessions that begin within the first `days` days, which are limited to a hundred years.
     pub fn new(model: &'a UsageModel, seed: u64, user: &User, days: u64) -> Self {
         Self {
             model,
@@ -70,7 +70,8 @@ impl<'a> SessionStream<'a> {
         }
     }
 
-    /// Draws when the sessions of the next day begin; one that a shifted day pushes over midnight is at the other end.
+    /// Draws the beginnings of the next day's sessions; one that the shift moves past midnight wraps to the
+    /// other end of the day.
     fn draw_day(&mut self) {
         let (Some(number), Some(hour)) = (&self.number, &self.hour) else { return };
         let count = number.sample(&mut self.random) as usize;
@@ -127,11 +128,11 @@ pub(super) fn seconds(count: u64) -> Nanos {
     Nanos(count.saturating_mul(1_000_000_000))
 }
 
-/// What is drawn of a user before anything happens.
+/// The random choices for a user, made before any event.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct User {
-    /// The name, which with the seed decides everything.
+    /// The name, which together with the seed determines everything.
     pub name: String,
     /// Whether the user's mean session is that of most users.
     pub regular: bool,
@@ -139,16 +140,16 @@ pub struct User {
     pub mean_session: Nanos,
     /// The mean number of sessions a day.
     pub sessions_a_day: f64,
-    /// How much later than the profile the user's day is, in seconds; negative where it is earlier.
+    /// The delay of the user's day against the profile, in seconds; negative if it is earlier.
     pub shift_s: f64,
-    /// The usual number of apps behind the one in front.
+    /// The usual number of apps in the background.
     pub background: usize,
-    /// What the user has installed, the likeliest first; weights are against the user's other apps.
+    /// The apps that the user has installed, the likeliest first; weights are relative to the user's other apps.
     pub apps: Vec<CatalogueApp>,
 }
 
 impl User {
-    /// The user `name` under `seed`; depends on nobody else.
+    /// The user `name` under `seed`; independent of all other users.
     pub fn new(model: &UsageModel, seed: u64, name: &str) -> Self {
         let sessions = &model.sessions;
         let mut random = Stream::of_user(seed, name, "habits");
@@ -186,11 +187,11 @@ pub(super) fn normal<R: rand::Rng + ?Sized>(random: &mut R) -> f64 {
 fn installed(model: &UsageModel, seed: u64, name: &str) -> Vec<CatalogueApp> {
     let mut random = Stream::of_user(seed, name, "apps");
     let apps = &model.apps;
-    // Validated: one to as many as there are.
+    // Validated: at least one, and at most the whole catalogue.
     let (least, most) = (apps.installed_least.value.0 as usize, apps.installed_most.value.0 as usize);
     let number = random.random_range(least..=most.max(least));
     let taste = Normal::new(0.0, apps.taste.value.0).ok();
-    // The n least of exponential variates with rates w are a draw without replacement in proportion to w.
+    // The n smallest of exponential variates with rates w are a draw without replacement in proportion to w.
     let mut drawn: Vec<_> = model
         .catalogue
         .iter()

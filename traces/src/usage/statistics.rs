@@ -1,4 +1,4 @@
-//! Statistics of sessions: how long users look at their phones, and how many apps are behind the one in front.
+//! Statistics of sessions: how long users look at their phones, and how many apps are in the background.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use super::session::Session;
 use super::timeline::{is_sampled, since};
 use crate::{AppRow, OomAdj, Source, UtcTime};
 
-/// A session that has no row for as long is taken to have ended with its last row.
+/// A session without a row for this long is assumed to have ended with its last row.
 const SILENCE: Nanos = Nanos(3600 * 1_000_000_000);
 
 /// The sessions of one user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserSessions {
-    /// Whose.
+    /// The user.
     pub user: String,
     /// The sessions, in order of time; `start` counts from the user's first row.
     pub sessions: Vec<Session>,
-    /// From the first row to the last.
+    /// The time from the first row to the last.
     pub covered: Nanos,
 }
 
@@ -41,7 +41,7 @@ impl UserSessions {
         Count(if days > 0.0 { self.sessions.len() as f64 / days } else { 0.0 })
     }
 
-    /// The mean number of apps behind the one in front.
+    /// The mean number of apps in the background.
     pub fn background(&self) -> Count {
         let sum: usize = self.sessions.iter().map(|session| session.background).sum();
         Count(sum as f64 / self.sessions.len().max(1) as f64)
@@ -58,9 +58,9 @@ impl UserSessions {
 pub struct SessionStatistics {
     /// The users, in the order of their rows.
     pub users: Vec<UserSessions>,
-    /// Rows that are sparse samples and say nothing of sessions.
+    /// Rows that are sparse samples and contain no information on sessions.
     pub sampled_rows: u64,
-    /// Sessions that ended with their last row, because nothing said when they did.
+    /// Sessions without a recorded end, which were ended with their last row.
     pub cut: u64,
 }
 
@@ -70,8 +70,7 @@ impl SessionStatistics {
         self.users.iter().map(|user| user.sessions.len()).sum()
     }
 
-    /// The share of users (of those with sessions) whose mean session is within `tolerance` of `mean`, as a share of
-    /// it.
+    /// The fraction of users with sessions whose mean session is within `tolerance` (relative) of `mean`.
     pub fn users_near(&self, mean: Nanos, tolerance: Fraction) -> Fraction {
         let near = |user: &&UserSessions| (user.mean_s() - mean.seconds()).abs() <= tolerance.0 * mean.seconds();
         let with = || self.users.iter().filter(|user| !user.sessions.is_empty());
@@ -89,7 +88,7 @@ fn share(some: usize, all: usize) -> Fraction {
     Fraction(some as f64 / all.max(1) as f64)
 }
 
-/// The sessions in `rows`, as [`SessionReader`] sees them.
+/// The sessions in `rows`, as found by [`SessionReader`].
 pub fn sessions<'r>(rows: impl IntoIterator<Item = AppRow<'r>>) -> SessionStatistics {
     let mut reader = SessionReader::default();
     rows.into_iter().for_each(|row| reader.push(&row));
@@ -99,9 +98,9 @@ pub fn sessions<'r>(rows: impl IntoIterator<Item = AppRow<'r>>) -> SessionStatis
 /// Finds sessions in rows that are sorted by user, then time, as the generator writes them; keeps no row.
 ///
 /// A session lasts from the first process at adj 0 until no process is. `background` is the number of other apps that
-/// were alive when the last app left the front: those with an adj of a perceptible app or above, except the launcher
-/// (600), services (500, 800) and what ended (999). LSApp tells of no process behind the front; its apps count as alive
-/// once seen.
+/// were alive when the last app left the front: those with the adj of a perceptible app or above, except the launcher
+/// (600), services (500, 800) and ended ones (999). LSApp does not record processes in the background; its apps count
+/// as alive once seen.
 #[derive(Default)]
 pub struct SessionReader {
     statistics: SessionStatistics,
@@ -126,7 +125,7 @@ impl SessionReader {
         }
     }
 
-    /// What there was; a session that is still open ends with its last row.
+    /// The statistics; a session that is still open ends with its last row.
     pub fn finish(mut self) -> SessionStatistics {
         if let Some(done) = self.phone.take() {
             done.finish(&mut self.statistics);
@@ -135,14 +134,14 @@ impl SessionReader {
     }
 }
 
-/// What runs on a user's phone, as far as rows told.
+/// The apps on a user's phone, as known from the rows.
 struct Phone {
     user: String,
     first: UtcTime,
-    /// The time of the rows that are being read: the state between them does not count.
+    /// The time of the rows that are being read; states within this time do not count.
     now: UtcTime,
     adj: HashMap<String, OomAdj>,
-    /// When the session began, and the apps behind when the front was last seen.
+    /// The beginning of the session, and the number of background apps when an app was last seen in front.
     open: Option<(UtcTime, usize)>,
     sessions: Vec<Session>,
 }

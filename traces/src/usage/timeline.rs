@@ -1,4 +1,5 @@
-//! What a phone simulation needs of a user: which apps start, come in front, leave it and end within a window.
+//! The input of a phone simulation for one user: the apps that start, come to the front, leave it and end
+//! within a window.
 
 use std::sync::Arc;
 
@@ -21,18 +22,18 @@ pub struct Window {
     pub start: UtcTime,
     /// How long it is.
     pub length: Nanos,
-    /// What the user's clock is ahead of UTC: days begin at its midnight.
+    /// The offset of the user's clock from UTC: days begin at its midnight.
     pub offset: UtcOffset,
 }
 
 /// The apps of one user within a window of time.
 ///
-/// The number of apps alive is the usage model's (for imported rows, the trace's): who simulates memory may end one
-/// earlier, and then takes the app's next [`AppEventKind::ToForeground`] for a launch.
+/// The number of apps alive is that of the usage model (for imported rows, of the trace). A simulation of memory may
+/// end one earlier, and then treats the app's next [`AppEventKind::ToForeground`] as a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct AppTimeline {
-    /// Whose phone.
+    /// The user.
     pub user: String,
     /// The beginning of the window; times of events count from here.
     pub start: UtcTime,
@@ -40,9 +41,9 @@ pub struct AppTimeline {
     pub length: Nanos,
     /// The packages by [`AppId`].
     pub packages: Vec<Arc<str>>,
-    /// What is alive at the beginning, before any event.
+    /// The apps that are alive at the beginning, before any event.
     pub initial: Vec<AliveApp>,
-    /// What happens, in order of time; events at the same time in order of cause.
+    /// The events, in order of time; those at the same time in order of cause.
     pub events: Vec<AppEvent>,
 }
 
@@ -57,17 +58,17 @@ impl AppTimeline {
         window.filled(from, events.map(|(_, event)| event))
     }
 
-    /// A `window` from the rows of `user` among `rows`, in whatever order they come.
+    /// A `window` from the rows of `user` among `rows`, in any order.
     ///
-    /// - *Changes* (`generated`, `perfetto`, `lmkd-kill`) are taken as they are; a kill, and 999 of a generated user,
-    ///   end a process.
-    /// - *LSApp* knows when an app is opened and closed: apps behind the one in front are kept as the usage model keeps
-    ///   them, as many as the user `user` would.
-    /// - *Samples* (`carat-…`, `tsinghua`) do not say when anything happened: see "Between samples" in
-    ///   [`crate::usage`]. All events are assumed. `opened` says whether a package is something that a user opens;
-    ///   [`seems_opened`] where nothing is known.
+    /// - *Changes* (`generated`, `perfetto`, `lmkd-kill`) are used unchanged; a kill, and 999 of a generated
+    ///   user, end a process.
+    /// - *LSApp* records when an app is opened and closed: as many apps stay in the background as the usage model keeps
+    ///   for the user `user`.
+    /// - *Samples* (`carat-…`, `tsinghua`) do not record when anything happened: see "Between samples" in
+    ///   [`crate::usage`]. All events are assumed. `opened` decides whether a user opens a package; [`seems_opened`] if
+    ///   nothing is known.
     ///
-    /// Where there are samples, other rows are left aside: the whole timeline is an interpolated one. Without rows the
+    /// If there are samples, other rows are ignored: the whole timeline is interpolated. Without rows the
     /// timeline is empty.
     pub fn from_rows<'r>(
         model: &UsageModel,
@@ -105,7 +106,8 @@ impl AppTimeline {
         Self { user: user.to_owned(), start, length, packages, initial: Vec::new(), events: Vec::new() }
     }
 
-    /// With what `events`, whose times count from another beginning, leave alive at `from`, and do from there on.
+    /// Adds the apps that `events`, whose times count from another beginning, leave alive at `from`, and the
+    /// events from there on.
     pub(super) fn filled(mut self, from: Nanos, events: impl Iterator<Item = AppEvent>) -> Self {
         for event in events {
             if event.time < from {
@@ -124,14 +126,14 @@ impl AppTimeline {
         self.packages.get(app.0 as usize).map_or("", |package| package)
     }
 
-    /// What is alive at `time`, after the events then, in order of launch.
+    /// The apps that are alive at `time`, after the events at that time, in order of launch.
     pub fn alive_at(&self, time: Nanos) -> Vec<AliveApp> {
         let mut alive = self.initial.clone();
         self.events.iter().take_while(|event| event.time <= time).for_each(|event| apply(&mut alive, event));
         alive
     }
 
-    /// Calls `see` with the beginning of every stretch in which nothing changes, and what is alive in it.
+    /// Calls `see` with the beginning of every interval without changes, and the apps that are alive in it.
     pub fn stretches(&self, mut see: impl FnMut(Nanos, &[AliveApp])) {
         let mut alive = self.initial.clone();
         let mut time = Nanos::ZERO;
@@ -146,13 +148,13 @@ impl AppTimeline {
     }
 }
 
-/// Whether rows of `source` are sparse samples, which do not say when anything happened.
+/// Whether rows of `source` are sparse samples, which do not record when anything happened.
 pub fn is_sampled(source: Source) -> bool {
     matches!(source, Source::CaratProcessList | Source::CaratUsageInterval | Source::Tsinghua)
 }
 
-/// Whether a package is something that a user opens, as far as its name tells: Android's own providers, services and
-/// shells are not. A table of Play categories knows better.
+/// Whether a user opens a package, judging by its name: Android's own providers, services and shells are excluded. A
+/// table of Play categories is more reliable.
 pub fn seems_opened(package: &str) -> bool {
     package.contains('.') && package != "android" && !WORDS.not_opened.iter().any(|part| package.contains(part))
 }
@@ -186,7 +188,7 @@ fn change(set: &mut AppSet, time: Nanos, app: AppId, row: &AppRow<'_>, out: &mut
     set.record(AppEvent { time, app, kind, confidence: row.confidence }, out);
 }
 
-/// Packages by number, in the order that they came.
+/// Packages by number, in order of appearance.
 struct Names(IndexSet<Arc<str>>);
 
 impl Names {
@@ -205,15 +207,15 @@ impl Names {
     }
 }
 
-/// A sample: when, since the midnight before the trace, and the apps that the next sessions show.
+/// A sample: its time, since the midnight before the trace, and the apps that the next sessions show.
 #[derive(Clone, Debug, PartialEq)]
 struct Sample {
     time: Nanos,
     candidates: Vec<Candidate>,
 }
 
-/// The timeline of `user` over a window, from `rows` that are samples, sorted by time and not empty: "Between samples" in
-/// [`crate::usage`].
+/// The timeline of `user` over a window, from `rows` that are samples, sorted by time and not empty: "Between samples"
+/// in [`crate::usage`].
 fn interpolate(
     model: &UsageModel,
     seed: u64,
@@ -228,7 +230,7 @@ fn interpolate(
     let mut names = Names::new(&model.launcher.package);
     let samples = samples(model, rows, midnight, &mut names, opened);
     let user_drawn = User::new(model, seed, user);
-    // The user's days begin with the trace, whatever the window, which may begin before or after.
+    // The user's days begin with the trace, whether the window begins before or after it.
     let (from, lead) = (since(midnight, start), since(start, midnight));
     let end = Nanos(from.0.saturating_add(length.saturating_sub(lead).0));
     let behind: &[Candidate] = samples.first().map_or(&[], |sample| &sample.candidates);
@@ -250,7 +252,7 @@ fn latest<'s>(samples: &'s [Sample], session: &Session, horizon: Nanos) -> Optio
     (session.start.saturating_sub(sample.time) <= horizon).then_some(sample)
 }
 
-/// The samples of a user with what each says of apps, the likeliest first.
+/// The samples of a user with the apps in each, the likeliest first.
 fn samples(
     model: &UsageModel,
     rows: &[AppRow<'_>],
@@ -278,7 +280,7 @@ fn samples(
         .collect()
 }
 
-/// How likely the app of a row is opened; none for what is not the user's.
+/// The relative probability that the app of a row is opened; `None` if it is not the user's.
 fn weight(model: &UsageModel, row: &AppRow<'_>) -> Option<f64> {
     let foreground = model.interpolation.foreground_weight.value.0;
     match row.adj {

@@ -1,4 +1,4 @@
-//! Every fixture imports to just the rows that it holds; packings, archives and broken files are told apart.
+//! Every fixture imports to exactly its rows; packings, archives and broken files are distinguished.
 
 use super::import_support::{Imported, count, finding, fixture, gzip, import, import_all, strict};
 use haversack_traces::import::{ImportError, Kind, Options, Reason};
@@ -10,8 +10,8 @@ fn import_fixture(kind: Kind, name: &str) -> Imported {
 /// The rows of the public Carat's fixture.
 fn carat_rows() -> Vec<String> {
     // Time, then the values of com.android.chrome, com.example.appN, com.google.process.gapps and com.skype.raider:
-    // Foreground app 0, Foreground service 50, Visible task 100, Service 500, Background process 900; 900 is also what
-    // Unknown is taken for, marked here by 901.
+    // Foreground app 0, Foreground service 50, Visible task 100, Service 500, Background process 900; Unknown also
+    // counts as 900, marked here by 901.
     let samples: [(char, u64, usize, [u16; 4]); 8] = [
         ('a', 1_443_340_077, 0, [50, 901, 0, 0]),
         ('a', 1_443_345_066, 1, [900, 100, 0, 900]),
@@ -63,8 +63,8 @@ fn public_carat() {
 fn full_carat() {
     let imported = import_fixture(Kind::CaratFull, "carat_full_jsonsample.SYNTHETIC.jsonl");
     assert_eq!(imported.apps, ["cccccccccccccccc 1443336825 com.android.chrome 0 carat-process-list inferred"]);
-    // September 2015, and memoryUser above memoryFree: the earlier client, of which memoryUser is what is used,
-    // memoryActive is Inactive and the other way round. 1821334 + 81234 = 1902568 kB; times 1024 B.
+    // September 2015, and memoryUser above memoryFree: the earlier client, whose memoryUser is the used memory, and
+    // whose memoryActive is Inactive and vice versa. 1821334 + 81234 = 1902568 kB; times 1024 B.
     assert_eq!(
         imported.counters,
         [
@@ -145,7 +145,7 @@ fn no_importer_takes_the_context_factors_for_its_own() {
     for &kind in Kind::ALL {
         let imported = import(kind, &text);
         assert!(imported.apps.is_empty() && imported.counters.is_empty(), "{kind:?}");
-        // A log may hold lines about anything.
+        // A log may contain lines about anything.
         let left = if kind == Kind::Lmkd { imported.report.other_lines } else { imported.report.bad_lines };
         assert_eq!(left, 2, "{kind:?}");
     }
@@ -162,7 +162,7 @@ fn several_gzip_members_are_one_file() {
 
 #[test]
 fn a_gzip_that_grows_a_thousandfold_ends_the_file() {
-    // 32 MiB of blanks behind a recording.
+    // 32 MiB of blanks after a recording.
     let text = [fixture("carat_top1k.SYNTHETIC.jsonl"), b" ".repeat(1 << 25)].concat();
     let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut small, &text).unwrap();
@@ -173,8 +173,8 @@ fn a_gzip_that_grows_a_thousandfold_ends_the_file() {
 
 #[test]
 fn of_a_truncated_gzip_the_beginning_is_kept() {
-    // Stored, not deflated: what comes out of the first 2000 bytes is known. The header takes 10 + 5 bytes; lines
-    // have 500 bytes or so.
+    // Stored, not deflated: the first 2000 bytes unpack to known text. The header takes 10 + 5 bytes; lines have
+    // 500 bytes or so.
     let text = fixture("carat_top1k.SYNTHETIC.jsonl");
     let mut stored = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     std::io::Write::write_all(&mut stored, &text).unwrap();
@@ -187,7 +187,7 @@ fn of_a_truncated_gzip_the_beginning_is_kept() {
     assert_eq!((report.bad_lines, count(&report, Reason::DamagedFile), count(&report, Reason::CutLine)), (1, 1, 1));
     assert!(finding(&report, Reason::DamagedFile).starts_with(&format!("part.gz:{}: ", whole + 1)));
     assert!(strict(Kind::Carat, cut).contains("the file ends within this line"));
-    // Damage in the middle is told of likewise.
+    // Damage in the middle is reported, too.
     let mut damaged = gzip(&text);
     let middle = damaged.len() / 2;
     damaged[middle..].fill(0xff);

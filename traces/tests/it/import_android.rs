@@ -1,4 +1,4 @@
-//! LSApp, Tsinghua, `/proc`, Perfetto and lmkd: what is read, and what is told of.
+//! LSApp, Tsinghua, `/proc`, Perfetto and lmkd: the rows, and the findings.
 
 use super::import_support::{count, finding, import, import_all};
 use haversack_traces::import::{Kind, Options, Reason};
@@ -115,7 +115,7 @@ fn perfetto_counters_and_values_of_processes() {
 
 #[test]
 fn perfetto_columns_go_by_their_names_and_counters_by_their_own_order() {
-    // The second counter begins again: that is no reversal, the third line of the first is.
+    // The second counter begins again, which is not a reversal; the third line of the first counter is.
     let text =
         "value,ts[ns],name\n1,10,a\n2,30,a\n3,20,b\n4,20,a\n-1,40,MemFree\nx,50,a\n1,-5,a\n2000,60,oom_score_adj\n";
     let imported = import(Kind::Perfetto, text);
@@ -204,7 +204,7 @@ fn both_lines_of_a_kill_are_one_whichever_comes_first() {
         );
     }
     assert_eq!(import(Kind::Lmkd, &text).apps, [row("1715508672.5")]);
-    // An event alone has no name but the process.
+    // A single event has no name but the process.
     assert_eq!(import(Kind::Lmkd, &event).apps, ["file 1715508672.499 pid:42 905 lmkd-kill recorded"]);
     // A pid that comes again an hour later is another process.
     let later = event.replace("10:11", "11:11");

@@ -1,4 +1,4 @@
-//! The traps of Carat's data, one by one.
+//! The pitfalls of Carat's data, one by one.
 
 use super::import_support::{Imported, count, finding, import, import_all, strict};
 use haversack_traces::import::{CaratSemantics, Kind, Options, Reason};
@@ -89,7 +89,7 @@ fn what_a_list_means_goes_by_its_date() {
         let options = Options { semantics, ..Options::new(Kind::Carat) };
         assert_eq!(import_all(options, &[("f", text.as_bytes())]).unwrap().apps, expected);
     }
-    // A late sample with services in it comes from a client of before.
+    // A late sample with services comes from an older client.
     let report = import(Kind::Carat, &sample(switch, &[("a", "Foreground app"), ("b", "Service")])).report;
     assert!(finding(&report, Reason::MixedInterval).contains("--carat-semantics process-list"));
 }
@@ -111,7 +111,7 @@ fn order_and_gaps_are_told_of_by_line() {
     let mut text: String = times.iter().map(|time| sample(*time, &apps)).collect();
     text += &sample(1060 + 3 * day, &[("b", "Service")]);
     let imported = import(Kind::Carat, &text);
-    // The second line is the first once more and gives no row; all others do.
+    // The second line repeats the first and gives no row; all others do.
     assert_eq!(packages(&imported), ["a", "a", "a", "a", "b"]);
     let report = imported.report;
     assert_eq!((report.samples, report.bad_lines), (5, 0));
@@ -179,12 +179,12 @@ fn full(user: &str, time: u64, [active, inactive, free, used]: [i64; 4]) -> Stri
     )
 }
 
-/// What `/proc/meminfo` says, in kB: the counters of one sample.
+/// The contents of `/proc/meminfo`, in kB: the counters of one sample.
 fn meminfo(user: &str, time: u64, counters: [(&str, u64); 5]) -> Vec<String> {
     counters.iter().map(|(name, kilobytes)| format!("{user} {time} {name} {}", kilobytes * 1024)).collect()
 }
 
-/// What a phone's `/proc/meminfo` said, and what each client makes of it.
+/// The contents of a phone's `/proc/meminfo`, and what each client sends for it.
 struct Phone {
     total: i64,
     free: i64,
@@ -206,7 +206,7 @@ impl Phone {
         }
     }
 
-    /// The counters that are right: of the two lists, what the client read.
+    /// The counters that are right: for the two lists, the one that the client read.
     fn counters(&self, user: &str, time: u64, has_available: bool) -> Vec<String> {
         let kilobytes = |number: i64| u64::try_from(number).unwrap();
         let other = if has_available { ("SwapCached", self.swap_cached) } else { ("Inactive", self.inactive) };
@@ -236,7 +236,7 @@ const PHONES: [Phone; 3] = [
 fn every_client_on_every_kernel_is_undone() {
     for is_later in [false, true] {
         for has_available in [false, true] {
-            // The clock of a phone may be anything: the samples themselves tell the client.
+            // The clock of a phone may be wrong: the samples themselves show the client.
             for start in [1_400_000_000, 1_500_000_000] {
                 let (mut text, mut expected) = (String::new(), Vec::new());
                 for (time, phone) in (start..).step_by(3600).zip(&PHONES) {
@@ -299,7 +299,7 @@ fn memory_that_cannot_be_is_left_out_and_told_of() {
     let text = [
         full("u", 1000, [-1, 2, 3, 4]),
         full("v", 1000, [0; 4]),
-        // Nobody has more active than there is; the sample before tells nothing of this device.
+        // The active list cannot exceed the memory; the previous sample is of another device.
         full("w", 1000, [5_000_000, 400_000, 80_000, 1_800_000]),
         full("x", 1000, good),
     ]
@@ -310,7 +310,7 @@ fn memory_that_cannot_be_is_left_out_and_told_of() {
     assert_eq!((report.samples, report.bad_lines), (4, 2));
     assert_eq!(finding(&report, Reason::NegativeMemory), "file.txt:1: memory.memoryActive: expected kB, found -1");
     assert_eq!(count(&report, Reason::NoMemory), 1);
-    // It was held back until the end, and is told of by its own line.
+    // It was kept until the end, and is reported with its own line.
     assert!(
         finding(&report, Reason::ImplausibleMemory).starts_with("file.txt:3: memory: expected parts of 1880000 kB")
     );
@@ -322,7 +322,7 @@ fn iphones_are_left_out() {
     assert_eq!((report.samples, count(&report, Reason::AppleDevice), report.counter_rows), (0, 1, 0));
 }
 
-/// Five parts of enough samples for several blocks each, some of them odd, and one line of part 3 that is no sample.
+/// Five parts of enough samples for several blocks each, some of them odd, and one line of part 3 that is not a sample.
 fn parts(bad: &str) -> Vec<(String, Vec<u8>)> {
     let part = |part: u64| {
         let mut text = String::new();
@@ -348,7 +348,7 @@ fn any_number_of_threads_gives_the_same() {
         pool.install(|| import_all(Options { strict, ..Options::new(Kind::Carat) }, &files))
     };
     let one = with(1, false).unwrap();
-    // 5 × 1500 samples of three packages; 1002 samples come before the line that is none.
+    // 5 × 1500 samples of three packages; 1002 samples precede the line that is not one.
     assert_eq!((one.apps.len(), one.report.samples, one.report.lines), (22_500, 7500, 7501));
     let wrong = finding(&one.report, Reason::NotJson);
     assert!(wrong.starts_with("part-3:1003: expected a JSON object"), "{wrong}");

@@ -1,4 +1,4 @@
-//! No input makes an importer panic, and no line is lost: every one is a sample, a row, or counted.
+//! No input makes an importer panic, and every line is accounted for: it is a sample, a row, or counted.
 
 use super::import_support::{count, gzip, import_all};
 use haversack_traces::import::{Kind, Options, Reason, Report};
@@ -35,7 +35,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop::sample::select(Kind::ALL)
 }
 
-/// One change to a text: a byte, a piece that goes, a piece that comes twice, a piece of something else.
+/// One change to a text: a byte, a removed piece, a repeated piece, or a foreign piece.
 fn mutate(text: &mut Vec<u8>, (what, place, length, byte): (u8, usize, usize, u8)) {
     let start = place % (text.len() + 1);
     let end = (start + length).min(text.len());
@@ -74,7 +74,7 @@ fn check(kind: Kind, bytes: &[u8]) -> Result<(), TestCaseError> {
     }
     let bad = imported.as_ref().map_or(1, |imported| imported.report.bad_lines);
     let strict = import_all(Options { strict: true, ..Options::new(kind) }, &[("f", bytes)]);
-    // A strict import ends just where there is something bad.
+    // A strict import ends exactly if there is something bad.
     prop_assert_eq!(strict.is_err(), bad > 0);
     Ok(())
 }

@@ -92,7 +92,7 @@ fn nobody_changes_anybody_else() {
         threads.into_iter().rev().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(of_few, backwards.concat());
-    // More days leave what was before alone, up to sessions that begin in the days' last minutes.
+    // More days leave the earlier ones unchanged, except for sessions that begin in the days' last minutes.
     let longer = Population::new(&model, 3, 5, 11);
     let (short, long): (Vec<_>, Vec<_>) = (few.rows_of(&names[1]).collect(), longer.rows_of(&names[1]).collect());
     assert_eq!(short[..short.len() - 50], long[..short.len() - 50]);
@@ -132,14 +132,14 @@ fn sessions_of_hand_made_rows() {
         perfetto(0, "home", 600),
         perfetto(0, "old", 900),
         perfetto(10, "a", 0),
-        // A switch at one second is no end of the session.
+        // A switch within one second does not end the session.
         perfetto(40, "a", 700),
         perfetto(40, "b", 0),
         perfetto(110, "b", 700),
         perfetto(200, "a", 0),
         row(210, "old", 900, Source::LmkdKill),
         perfetto(500, "a", 700),
-        // Not a session: a sample says nothing of how long.
+        // Not a session: a sample does not show how long it lasted.
         row(600, "c", 0, Source::CaratProcessList),
         perfetto(1000, "b", 0),
         perfetto(1010, "home", 500),
@@ -174,7 +174,7 @@ fn lsapp_says_when_the_next_app_is_opened_only() {
         source: Source::Lsapp,
         confidence: Confidence::Assumed,
     };
-    // "Gmail" is never closed: "Google" takes its place, and the session lasts until "Google" is closed, 100 s.
+    // "Gmail" is never closed: "Google" replaces it, and the session lasts until "Google" is closed, 100 s.
     let statistics = sessions([row(0, "Gmail", 0), row(60, "Google", 0), row(100, "Google", 900)]);
     let found: Vec<_> = statistics.users[0].sessions.iter().map(|s| (s.length, s.background)).collect();
     assert_eq!(found, [(seconds(100), 1)]);

@@ -1,4 +1,5 @@
-//! The fit of the two numbers of sessions that no observation gives alone: the shipped ones are what it finds.
+//! The fit of the two session parameters that follow from no single observation: the values in the file
+//! equal its result.
 
 use haversack_devices::units::{Factor, Fraction, Nanos};
 use haversack_traces::usage::UsageModel;
@@ -6,18 +7,18 @@ use statrs::distribution::{ContinuousCDF, LogNormal};
 
 /// The statistics of sessions that the model is fitted to (FedHybrid, section 4.4.2 and figure 11a).
 ///
-/// Who reports one of these of generated users reports an input, not a prediction.
+/// For generated users, these statistics are inputs, not predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Targets {
     /// The mean session of most users: 153 s.
     pub(crate) mean: Nanos,
-    /// How far a user's mean may be from it, as a share of it: a tenth.
+    /// The relative tolerance for a user's mean: a tenth.
     pub(crate) tolerance: Fraction,
-    /// The share of users whose mean is there: 0.70.
+    /// The fraction of users within it: 0.70.
     pub(crate) users: Fraction,
     /// The interval that most sessions of all users fall into: 126 to 412 s.
     pub(crate) interval: (Nanos, Nanos),
-    /// The share of sessions that do: 0.73.
+    /// The fraction of sessions that do: 0.73.
     pub(crate) sessions: Fraction,
 }
 
@@ -34,7 +35,7 @@ impl Targets {
     }
 }
 
-/// What `fit` finds.
+/// The result of `fit`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fit {
     /// `sessions.regular_share`.
@@ -43,11 +44,11 @@ struct Fit {
     spread: Factor,
 }
 
-/// The share of regular users and the spread within a user that meet `targets`, everything else as in `model`.
+/// The share of regular users and the spread within a user that meet `targets`, with everything else as in `model`.
 ///
 /// In logarithms a user's mean is normal, and so is a session: median ln(median of the means) − σ²/2, variance σ² plus
 /// that of the means. The share of users is linear in the share of regular ones, which follows; the share of sessions
-/// falls as σ grows, so that bisection finds σ. None where no share of regular users, or no spread, meets the targets.
+/// falls as σ grows, so that bisection finds σ. `None` if no share of regular users, or no spread, meets the targets.
 fn fit(model: &UsageModel, targets: &Targets) -> Option<Fit> {
     let sessions = &model.sessions;
     let regular = Class { mean: sessions.regular_mean.value, spread: sessions.regular_spread.value.0 };

@@ -1,4 +1,4 @@
-//! Footprints and what a timeline asks of memory by them.
+//! Footprints, and the memory demand of a timeline by them.
 
 use haversack_devices::calibration::Kind;
 use haversack_devices::units::{Bytes, Nanos};
@@ -6,7 +6,7 @@ use haversack_traces::footprint::{FootprintTable, Found};
 use haversack_traces::row::{Confidence, OomAdj, UtcTime};
 use haversack_traces::usage::{AliveApp, AppEvent, AppEventKind, AppId, AppTimeline, UsageModel, demand, footprints};
 
-/// The table that the crate brings along.
+/// The built-in table.
 const BUILT_IN: &str = include_str!("../../footprints/android.toml");
 
 const TABLE: &str = r#"
@@ -90,13 +90,13 @@ fn the_built_in_table_knows_every_app_of_the_usage_model() {
         .filter(|app| table.find(&app.package, Some(&app.category)).1 == Found::Default)
         .map(|app| (&app.package, &app.category))
         .collect();
-    // Education, weather and health have no table of their own.
+    // Education, weather and health have no entry.
     assert_eq!(unknown.len(), 3, "{unknown:?}");
     assert!(!BUILT_IN.contains("source = \"\""));
     for app in &model.catalogue {
         let (footprint, _) = table.find(&app.package, Some(&app.category));
         let total = |whole| footprint.held(whole).0 + footprint.held(whole).1;
-        // What is behind takes no more than what is in front, and apps take 100 MB to 2 GB.
+        // An app in the background takes no more than in front, and apps take 100 MB to 2 GB.
         assert!(total(false) <= total(true), "{}", app.package);
         assert!((mb(100)..=mb(2000)).contains(&total(true)), "{}: {}", app.package, total(true));
     }
@@ -118,7 +118,7 @@ fn a_users_footprints_spread_as_the_table_says() {
     let mean = logs.iter().sum::<f64>() / 4000.0;
     let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 4000.0).sqrt();
     assert!(mean.abs() < 0.02 && (deviation - 0.3).abs() < 0.015, "{mean} {deviation}");
-    // The same user has the same app the same, and another app otherwise.
+    // The same user has the same factor for an app, and another for another app.
     let of = |package, user| table.find_for(package, Some("game"), user, 1).0;
     assert_eq!(of("x", "u"), of("x", "u"));
     assert_ne!(of("x", "u"), of("y", "u"));
@@ -150,17 +150,17 @@ fn demand_by_hand() {
     let at = |second: usize| (series.demand[second].anonymous, series.demand[second].file, series.demand[second].front);
     // The mail cached: 0.8 × (100, 50).
     assert_eq!(at(0), (mb(80), mb(40), None));
-    // The game in front beside it, with 2 × 100 MB for 3 s: until 5 s.
+    // The game in front in addition, with 2 × 100 MB for 3 s: until 5 s.
     assert_eq!(at(2), (mb(80 + 400 + 200), mb(40 + 200), Some(game)));
     assert_eq!(at(4), at(2));
     assert_eq!(at(5), (mb(480), mb(240), Some(game)));
     // The mail returns, half of 100 MB more for 1.5 s; the game keeps half.
     assert_eq!(at(9), (mb(100 + 50 + 200), mb(50 + 100), Some(mail)));
     assert_eq!(at(10), (mb(300), mb(150), Some(mail)));
-    // The mail is perceptible, and keeps all.
+    // The mail is perceptible, and keeps everything.
     assert_eq!(at(13), (mb(300), mb(150), None));
     assert_eq!(at(14), (mb(100), mb(50), None));
-    // Started behind: no extra; 0.5 × (10, 10) of the default, which is counted.
+    // Started in the background: no extra; 0.5 × (10, 10) of the default, which is counted.
     assert_eq!(at(19), (mb(105), mb(55), None));
     assert_eq!(series.unknown, [other]);
     assert_eq!((series.demand[19].apps, series.demand[19].total()), (2, mb(160)));
@@ -184,7 +184,7 @@ fn demand_rises_with_every_part_of_the_table() {
     let peak = |series: &[haversack_traces::usage::Demand]| series.iter().map(|at| at.anonymous).max().unwrap();
     assert!(peak(&plain) < peak(&spiked));
     assert_ne!(plain, spread);
-    // The same window draws the same spikes as a part of another.
+    // The same window as part of another draws the same spikes.
     let later = AppTimeline::generated(&model, 3, "synthetic-0000001", seconds(18 * 3600 + 600), seconds(600));
     let part = demand(&later, &table, category, 3).demand;
     // From ten seconds on, when launches before the part are over, the longest of them 8 s.

@@ -1,4 +1,4 @@
-//! Timelines: their invariants, their windows, and what becomes of imported rows.
+//! Timelines: their invariants, their windows, and the timelines of imported rows.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn fronts(alive: &[AliveApp]) -> usize {
     alive.iter().filter(|app| app.adj.is_foreground()).count()
 }
 
-/// Starts are of what is not alive, everything else of what is.
+/// An app that starts must not be alive; for all other events it must be.
 fn assert_consistent(timeline: &AppTimeline) {
     let mut alive: BTreeSet<AppId> = timeline.initial.iter().map(|app| app.app).collect();
     assert_eq!(alive.len(), timeline.initial.len(), "nothing is alive twice");
@@ -65,7 +65,8 @@ fn a_session_has_one_app_in_front_and_its_number_behind() {
             assert_eq!(fronts(alive), usize::from(session.is_some()), "{time}");
             let apps = alive.iter().filter(|app| app.app != launcher).count();
             match session {
-                // The launcher in front leaves the session's apps all behind; an app in front has so many behind it.
+                // With the launcher in front, all of the session's apps are in the background; with an app in
+                // front, one fewer.
                 Some(session) if alive.iter().any(|app| app.app != launcher && app.adj.is_foreground()) => {
                     assert_eq!(apps, session.background + 1);
                     inside += 1;
@@ -145,7 +146,8 @@ fn changes_are_taken_as_they_are() {
     let window = window_of(UtcTime::from_seconds(8), seconds(100));
     let timeline = AppTimeline::from_rows(&model(), 1, rows, "phone", window, seems_opened);
     assert_consistent(&timeline);
-    // "a" was there before the window; the repeated adj of "b" and the other phone are nothing; times count from 8 s.
+    // "a" was alive before the window; the repeated adj of "b" and the other phone change nothing;
+    // times count from 8 s.
     let events: Vec<_> =
         timeline.events.iter().map(|event| (event.time, timeline.package(event.app), event.kind)).collect();
     assert_eq!(
@@ -168,7 +170,7 @@ fn lsapp_keeps_as_many_apps_as_the_user() {
         names.iter().zip(0..).map(|(&name, index)| row("7", 60 * index, name, 0, Source::Lsapp)).collect();
     let timeline = AppTimeline::from_rows(&model(), 1, rows, "7", window_of(UtcTime(0), seconds(3600)), seems_opened);
     assert_consistent(&timeline);
-    // A user keeps 3 to 5 behind the one in front; of ten apps, one in front at a time, the oldest end.
+    // A user keeps 3 to 5 in the background; of ten apps, one in front at a time, the oldest end.
     let last = timeline.alive_at(seconds(3599));
     assert!((4..=6).contains(&last.len()), "{last:?}");
     assert_eq!(fronts(&last), 1);
@@ -213,7 +215,7 @@ fn between_samples_the_model_opens_the_apps_of_the_sample() {
     let earlier = AppTimeline::from_rows(&model, 5, rows, "carat", earlier, seems_opened);
     let moved = |by: u64| move |event: &AppEvent| (event.time + seconds(by), event.app, event.kind);
     assert!(earlier.events.iter().map(moved(0)).eq(timeline.events.iter().map(moved(3600))));
-    // The same seed interpolates alike.
+    // The same seed interpolates to the same timeline.
     assert_eq!(timeline, AppTimeline::from_rows(&model, 5, rows, "carat", window, seems_opened));
     // In most sessions after 9 h "mail", four times as likely as "chat", comes first or soon: it is in front most
     // often.
@@ -230,7 +232,7 @@ fn nothing_comes_of_nothing() {
     let timeline = AppTimeline::from_rows(&model, 1, [], "nobody", window, seems_opened);
     assert_eq!((timeline.events.len(), timeline.initial.len()), (0, 0));
     assert!(AppTimeline::generated(&model, 1, "x", Nanos::ZERO, Nanos::ZERO).events.is_empty());
-    // A sample of nothing that anybody opens: only the launcher is there.
+    // A sample of apps that are never opened: only the launcher is alive.
     let rows =
         [row("u", 0, "android", 0, Source::CaratProcessList), row("u", 0, "sync", 500, Source::CaratProcessList)];
     let timeline = AppTimeline::from_rows(&model, 1, rows, "u", window_of(UtcTime(0), seconds(86_400)), seems_opened);
@@ -240,7 +242,7 @@ fn nothing_comes_of_nothing() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Whatever rows say, in whatever order: nothing panics, and the timeline contradicts itself nowhere.
+    /// For any rows in any order: nothing panics, and the timeline is consistent.
     #[test]
     fn any_rows_give_a_consistent_timeline(
         drawn in proptest::collection::vec((0..4_usize, 0_i64..20_000, 0..6_usize, 0..7_usize, 0..7_usize), 0..60),

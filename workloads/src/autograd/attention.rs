@@ -6,8 +6,9 @@ use haversack_devices::OperatorKind;
 
 use crate::{Extent, LayerKind, Node, Phase, Role, TensorId, TrainingGraph};
 
-/// Takes the scores of every attention in `graph`, and what is made of them up to its second product, out of memory. The
-/// products stay, and read their operands where they lie; what stands between them is part of their kernels.
+/// Takes the scores of every attention in `graph`, and the tensors derived from them up to its second product,
+/// out of memory. The products remain, and read their operands in place; the operators between them become part
+/// of their kernels.
 pub(super) fn fuse(graph: &mut TrainingGraph) {
     let softmaxes: Vec<usize> = forward(graph).filter(|&id| graph.nodes[id].layer == LayerKind::Softmax).collect();
     for softmax in softmaxes {
@@ -26,7 +27,7 @@ pub(super) fn fuse(graph: &mut TrainingGraph) {
 struct Region {
     /// From the first product to the second.
     nodes: Vec<usize>,
-    /// What they hand on to each other.
+    /// The tensors that they pass to each other.
     tensors: HashSet<TensorId>,
     /// Operators of the network that they come from.
     origins: HashSet<u32>,
@@ -97,7 +98,7 @@ fn is_product(node: &Node) -> bool {
     node.work.product.is_some_and(|product| product.of_each_sample)
 }
 
-/// A node that may stand between the products: a scale, a mask, dropout.
+/// A node that may be between the products: a scale, a mask, dropout.
 fn sweeps(node: &Node) -> Option<&Node> {
     (node.work.kind == OperatorKind::ElementWise).then_some(node)
 }

@@ -1,4 +1,4 @@
-//! Backward: the nodes that each operation's derivative consists of.
+//! Backward: the nodes that make up each operation's derivative.
 
 use haversack_devices::OperatorKind;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Differentiator<'_> {
-    /// The gradient of the loss with respect to itself: a one, whatever the loss is.
+    /// The gradient of the loss with respect to itself, which is one for any loss.
     pub(super) fn seed(&mut self, loss: ValueId) {
         let gradient = self.new_gradient("loss.gradient", Extent::fixed(FP32), Element::FullFloat);
         let one = Extent::fixed(1);
@@ -44,14 +44,14 @@ impl Differentiator<'_> {
         if node.op == Op::CrossEntropy
             && let Some(log_probabilities) = self.writer.graph.nodes[first].saved.first_mut()
         {
-            // The likelihood's derivative reads the labels alone.
+            // The likelihood's derivative reads only the labels.
             log_probabilities.need = Need::Shape;
         }
         self.describe_products(node, first);
     }
 
-    /// Notes of further passes of PyTorch's kernels among the nodes from `first` on: sums of a normalisation before they
-    /// are applied, the gradient of a bias.
+    /// Notes of further passes of PyTorch's kernels among the nodes from `first` on: sums of a normalisation before
+    /// they are applied, the gradient of a bias.
     fn describe_passes(&mut self, node: &OperatorNode, first: usize) {
         let bytes = |value| self.network.shape(value).elements() * FP32;
         let (of_norm, of_bias) = match node.op {
@@ -85,7 +85,7 @@ impl Differentiator<'_> {
         }
     }
 
-    /// One node that reads the gradient and what was saved, and writes every gradient that is wanted.
+    /// One node that reads the gradient and the saved tensors, and writes every gradient that is wanted.
     fn backward_plain(&mut self, node: &OperatorNode, gradient: TensorId) {
         let mut inputs = with_saved(gradient, node);
         let read = if matches!(node.op, Op::Recurrent { .. }) { node.parameters.len() } else { 1 };
@@ -99,7 +99,7 @@ impl Differentiator<'_> {
         let flops = match node.op {
             // One addition at each saved index.
             Op::MaxPool(_) => self.network.shape(node.output).elements(),
-            // Of each of its products, one for the weights and one for what it read.
+            // For each of its products, one for the weights and one for the input.
             Op::Recurrent { .. } => node.flops * 2,
             Op::Take(Taking::Resize { taps }) => self.network.shape(node.output).elements() * (2 * taps),
             _ => elements * 2,
@@ -147,7 +147,7 @@ impl Differentiator<'_> {
         }
     }
 
-    /// A sum hands its gradient on; a broadcast operand gets the sum over what it was broadcast to.
+    /// A sum passes its gradient on; a broadcast operand gets the sum over the axes that it was broadcast along.
     fn backward_add(&mut self, node: &OperatorNode, gradient: TensorId) {
         let output = self.network.shape(node.output).elements();
         for &input in node.inputs.iter() {
@@ -253,7 +253,7 @@ fn largest_of(network: &Network, node: &OperatorNode) -> Extent {
     }
 }
 
-/// The gradient, and what was saved for the backward of `node`.
+/// The gradient, and the tensors saved for the backward of `node`.
 fn with_saved(gradient: TensorId, node: &OperatorNode) -> Vec<TensorId> {
     std::iter::once(gradient).chain(node.saved.iter().copied()).collect()
 }

@@ -1,6 +1,6 @@
-//! Images moved and mirrored anew in every epoch, so that a network cannot learn them by heart.
+//! Images shifted and mirrored differently in every epoch, so that a network cannot memorise them.
 //!
-//! Random integers of one purpose, the same on every machine.
+//! Also random integers per purpose, the same on every machine.
 
 use haversack_devices::calibration::fnv1a;
 use haversack_devices::stream::Stream;
@@ -10,14 +10,14 @@ use super::set::ImageForm;
 
 /// How the images of an epoch are changed; sequences of tokens are left as they are.
 ///
-/// Each image is shifted by up to `shift` pixels in each direction (what comes in from outside repeats the edge) and, with
-/// `mirror`, mirrored left to right half of the time. What happens to an image depends on the seed, the epoch and the
+/// Each image is shifted by up to `shift` pixels in each direction (the edge is repeated into the gap) and, with
+/// `mirror`, mirrored left to right half of the time. The change of an image depends on the seed, the epoch and the
 /// number of the image, not on the mini-batch that it is drawn into.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Augmentation {
     /// The largest shift, in pixels.
     pub shift: u8,
-    /// Whether images may be mirrored: not where left and right tell classes apart.
+    /// Whether images may be mirrored; not if left and right distinguish classes.
     pub mirror: bool,
     /// The seed of the run.
     pub seed: u64,
@@ -33,7 +33,7 @@ pub(super) struct Change {
 }
 
 impl Augmentation {
-    /// What happens to image number `sample`.
+    /// The change of image number `sample`.
     pub(super) fn of(&self, sample: usize) -> Change {
         // One epoch's purpose each, so that the sample can be the item.
         let mut draws = Draws::new(self.seed, &format!("augmentation of epoch {}", self.epoch), sample as u64);
@@ -60,8 +60,8 @@ fn inside(place: usize, shift: i32, size: usize) -> usize {
 
 /// The random numbers of one item (a sample, an epoch) for one purpose.
 ///
-/// What is drawn for one item changes nothing for another, so that items may be made in any order and by any number of
-/// threads.
+/// The draws for one item do not affect those for another, so that items may be made in any order and by any
+/// number of threads.
 pub(crate) struct Draws(Stream);
 
 impl Draws {
@@ -69,7 +69,7 @@ impl Draws {
         Self(Stream::of_item(seed, purpose, item))
     }
 
-    /// The same for an item that has a name.
+    /// The same for a named item.
     pub(crate) fn of_name(seed: u64, purpose: &str, name: &str) -> Self {
         Self::new(seed, purpose, fnv1a(name.bytes()))
     }

@@ -1,6 +1,6 @@
-//! Data sets on the disc, of the kinds that are handed round: CIFAR's binaries, MNIST's IDX, tables of texts.
+//! Data sets on the disc, in common formats: CIFAR's binaries, MNIST's IDX, tables of texts.
 //!
-//! What can be wrong with a data set on the disc, or its name.
+//! Also the faults of a data set on the disc, or of its name.
 
 mod idx;
 mod text;
@@ -14,18 +14,18 @@ use thiserror::Error;
 use super::set::{Content, DataSet, ImageForm, SampleForm, Samples};
 use super::{glyphs, linear, phrases, tails};
 
-/// What a path may be, in a sentence.
+/// The kinds of paths, in a sentence.
 pub(super) const KINDS: &str = "a folder with CIFAR's .bin files, a folder with IDX files (MNIST, FEMNIST; plain or .gz), \
     or a .csv or .tsv table of the columns text and label (or a folder with train.csv and test.csv)";
 
-/// The share of the train part that is set aside for validation unless a specification says another.
+/// The share of the train part that is set aside for validation unless a specification gives another.
 pub const VALIDATION_SHARE: f64 = 0.1;
 
-/// What a set on the disc leaves open.
+/// Choices that a set on the disc leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadOptions {
-    /// The share of the train part that becomes the validation part, where the set brings none; of a table in one file
-    /// as much becomes the test part. [`VALIDATION_SHARE`] where it is not given.
+    /// The share of the train part that becomes the validation part, if the set has none; for a table in one file the
+    /// same share becomes the test part. [`VALIDATION_SHARE`] if it is not given.
     pub validation_share: Option<f64>,
     /// The seed of that cut.
     pub seed: u64,
@@ -43,11 +43,12 @@ impl Default for LoadOptions {
     }
 }
 
-/// The set `name`: `glyphs`, `linear`, `phrases`, `more-phrases`, those of [`tails`], a path, or a path behind its kind (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
+/// The set `name`: `glyphs`, `linear`, `phrases`, `more-phrases`, those of [`tails`], a path, or a path after its kind
+/// (`cifar10:`, `cifar100:`, `idx:`, `csv:`).
 ///
 /// # Errors
-/// A name that is neither; a file or folder that cannot be read, of no known kind, of a wrong size, empty, or with labels
-/// that are out of range.
+/// A name that is neither; a file or folder that cannot be read, is of no known kind or of a wrong size, is empty, or
+/// has labels that are out of range.
 pub fn load(name: &str, options: &LoadOptions) -> Result<DataSet, DataError> {
     let has_validation = || match options.validation_share {
         Some(_) => {
@@ -110,7 +111,7 @@ impl Kind {
         }
     }
 
-    /// The kind of what lies at `path`.
+    /// The kind of the file or folder at `path`.
     fn of(path: &Path) -> Result<Self, DataError> {
         if path.is_file() {
             return match path.extension().and_then(|extension| extension.to_str()) {
@@ -231,16 +232,16 @@ impl Cifar {
     }
 }
 
-/// Why there is no data set, in words: a file or folder that cannot be read, or holds something else than it should; a name that is
-/// neither that of a set that is made by code nor anything on the disc.
+/// Why a data set could not be loaded, as text: a file or folder that cannot be read or has the wrong content; a name
+/// that is neither a generated set nor a path on the disc.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct DataError(String);
 
-/// Where in a file something is.
+/// A position in a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Place {
-    /// A byte, counted from 0; of a compressed file, of what is in it.
+    /// A byte, counted from 0; in a compressed file, counted after decompression.
     Byte(usize),
     /// A line, counted from 1.
     Line(u64),

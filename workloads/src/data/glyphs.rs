@@ -1,11 +1,11 @@
-//! `glyphs`: small coloured images of drawn signs, made by code.
+//! `glyphs`: small generated colour images of drawn signs.
 //!
-//! Each image shows one of ten signs of a few strokes, turned, sheared, scaled, moved and drawn with a pen of some width
-//! in some colour, before a background that changes from place to place, with loose strokes and a patch that hides a part, under
-//! noise. The sign is the class.
+//! Each image shows one of ten signs of a few strokes, rotated, sheared, scaled, shifted and drawn with a pen of some
+//! width and colour, on a background that changes from place to place, with loose strokes, a patch that hides a part,
+//! and noise. The sign is the class.
 //!
-//! Every pixel is worked out in integers (places in 1/64 of a pixel, turns as rational points of the circle), so that the
-//! bytes are the same on every machine.
+//! Every pixel is computed in integers (places in 1/64 of a pixel, rotations as rational points of the circle), so that
+//! the bytes are the same on every machine.
 //!
 //! One image: background, sign, loose strokes, a patch in front, noise.
 //!
@@ -83,7 +83,7 @@ const PATCH: (i32, i32) = (4, 9);
 const KNOTS: usize = 5;
 const STEP: usize = 8;
 
-/// Appends image number `index`, a plane a channel, and gives its class.
+/// Appends image number `index`, one plane per channel, and returns its class.
 fn draw(seed: u64, index: u64, bytes: &mut Vec<u8>) -> u16 {
     let mut draws = Draws::new(seed, "glyphs", index);
     let class = draws.below(CLASSES as u32) as usize;
@@ -107,14 +107,14 @@ fn draw(seed: u64, index: u64, bytes: &mut Vec<u8>) -> u16 {
     class as u16
 }
 
-/// What the pen covers of each pixel.
+/// The coverage of each pixel by the pen.
 fn sign(draws: &mut Draws, class: usize) -> [i32; SIDE * SIDE] {
     let mut covered = [0; SIDE * SIDE];
     let placement = Placement::drawn(draws);
     let pen = draws.between(PEN.0, PEN.1);
     for line in SIGNS[class] {
         for ends in line.windows(2) {
-            // No hand meets the grid.
+            // Hand-drawn strokes miss the grid.
             let [from, to] = [ends[0], ends[1]].map(|(column, row)| placement.place(column, row));
             Stroke { from, to }.cover(pen, &mut covered);
         }
@@ -190,10 +190,10 @@ impl Noise {
     }
 }
 
-/// The parts of a pixel in which places are counted.
+/// The fractions of a pixel in which places are counted.
 const FINE: i32 = 64;
 
-/// What the pen covers of a pixel, from 0 to this.
+/// The full coverage of a pixel by the pen; coverages start at 0.
 const WHOLE: i32 = 256;
 
 /// A place, in 1/64 of a pixel.
@@ -212,7 +212,7 @@ struct Stroke {
 
 /// How the grid of a sign lies on the image: a turn, a shear, two scales and a shift.
 struct Placement {
-    /// What a step of the grid to the right, and one down, adds to x and y: in 1/4096 of 1/64 of a pixel.
+    /// The change of x and y by a step of the grid to the right, and by one down: in 1/4096 of 1/64 of a pixel.
     right: (i32, i32),
     down: (i32, i32),
     centre: Place,
@@ -246,15 +246,15 @@ impl Placement {
     }
 }
 
-/// The greatest turn, as t in 1/1024; the least and the greatest step of the grid, in 1/64 of a pixel; the greatest shear, in 1/256; the greatest
-/// shift, in 1/64 of a pixel.
+/// The greatest turn, as t in 1/1024; the least and the greatest step of the grid, in 1/64 of a pixel; the greatest
+/// shear, in 1/256; the greatest shift, in 1/64 of a pixel.
 const TURN: i32 = 220;
 const SCALE: (i32, i32) = (54, 92);
 const SHEAR: i32 = 64;
 const SHIFT: i32 = 4 * FINE;
 
 impl Stroke {
-    /// Raises what a pen of half-width `pen` (1/64 of a pixel) covers of each pixel along this stroke.
+    /// Raises the coverage of each pixel along this stroke by a pen of half-width `pen` (1/64 of a pixel).
     fn cover(&self, pen: i32, covered: &mut [i32; SIDE * SIDE]) {
         let (near, far) = ((pen - FINE / 2).max(0), pen + FINE / 2);
         let (inner, outer) = (i64::from(near * near), i64::from(far * far));
@@ -294,7 +294,7 @@ fn product(a: (i64, i64), b: (i64, i64)) -> i64 {
     a.0 * b.0 + a.1 * b.1
 }
 
-/// The rows or columns within `far` of what lies between two places.
+/// The rows or columns between two places, extended by `far`.
 fn pixels(a: i32, b: i32, far: i32) -> std::ops::Range<usize> {
     let pixel = |place: i32| (place / FINE).clamp(0, SIDE as i32) as usize;
     pixel(a.min(b) - far)..pixel(a.max(b) + far + FINE)

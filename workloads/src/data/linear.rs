@@ -1,9 +1,9 @@
-//! `linear`: values whose class the largest of ten linear scores tells, made by code.
+//! `linear`: generated values whose class is the largest of ten linear scores.
 //!
 //! The generator of FedProx's Synthetic-IID (Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020,
-//! section 5.1): one linear model for all, values of falling variance. Here value number j has the variance 1/j, since roots
-//! are the same on every machine and other powers are not. A logistic regression learns it, and the better the more samples it
-//! sees.
+//! section 5.1): one linear model for all, values of falling variance. Here value number j has the variance 1/j, since
+//! roots are the same on every machine and other powers are not. A logistic regression learns it, and improves with the
+//! number of samples that it sees.
 
 use super::augmentation::Draws;
 use super::set::{DataSet, MADE};
@@ -17,7 +17,7 @@ pub const CLASSES: usize = 10;
 /// Another seed would be another set.
 const SEED: u64 = 20;
 
-/// Bytes of a deviation of the first value.
+/// The first value's standard deviation, in units of a byte.
 const SCALE: f32 = 40.0;
 
 /// A row of scores' weights for each class.
@@ -37,7 +37,7 @@ fn weights() -> Weights {
     weights
 }
 
-/// Adds the bytes of sample number `index`; its class.
+/// Adds the bytes of sample number `index` and returns its class.
 fn sample(weights: &Weights, index: u64, bytes: &mut Vec<u8>) -> u16 {
     let mut draws = Draws::new(SEED, "linear", index);
     let mut values = [0.0; VALUES];

@@ -1,9 +1,9 @@
-//! `phrases`: sequences of tokens whose class lies in the order of the tokens, made by code.
+//! `phrases`: generated sequences of tokens whose class depends on the order of the tokens.
 //!
-//! Every phrase says two things, spread over fillers that say nothing. *Who acts*: a name of one group and a name of the
-//! other; the first acts. *What the speaker thinks*: a word of praise or of blame, turned round by a negation that comes
-//! before it; a negation after it changes nothing. The class is which group acts, and whether the judgement is good:
-//! four classes. The tokens without their order do not tell.
+//! Every phrase states two facts, spread over fillers without meaning. *Who acts*: a name of one group and a name of
+//! the other; the first acts. *What the speaker thinks*: a word of praise or of blame, reversed by a negation before
+//! it; a negation after it changes nothing. The class combines the group that acts with the judgement, good or bad:
+//! four classes. The tokens without their order do not determine it.
 //!
 //! Everything is drawn as integers, so that the bytes are the same on every machine.
 
@@ -15,13 +15,13 @@ use super::set::{Content, DataSet, SampleForm, Samples};
 /// The number of tokens of a phrase.
 pub const LENGTH: usize = 32;
 
-/// The number of different tokens; 0 is kept for padding, which no phrase has, and 1 begins every phrase.
+/// The number of different tokens; 0 is reserved for padding, which no phrase has, and 1 begins every phrase.
 pub const VOCABULARY: usize = 64;
 
 /// The number of classes.
 pub const CLASSES: usize = 4;
 
-/// The numbers of phrases to train on, to choose on and to report.
+/// The numbers of phrases to train on, to choose on and to report on.
 const PARTS: [usize; 3] = [8000, 1000, 2000];
 
 /// Another seed would be another set.
@@ -42,7 +42,7 @@ const FILLERS: Kind = 18..64;
 const NEGATED_PERCENT: u32 = 30;
 const UNTOUCHED_PERCENT: u32 = 30;
 
-/// Of 100 labels, the number drawn anew, whatever the phrase says.
+/// Labels per 100 that are replaced by a random draw, whatever the phrase.
 const NOISE_PERCENT: u32 = 2;
 
 /// The set.
@@ -50,8 +50,8 @@ pub fn data_set() -> DataSet {
     of("phrases", part(0, PARTS[0]))
 }
 
-/// As many other phrases to train on, for a network that is to know the language before it learns the set; what it is
-/// chosen and reported on is the set's own.
+/// As many other phrases to train on, for a network that learns the language before it learns the set; the validation
+/// and test parts are those of the set.
 pub fn more() -> DataSet {
     let first = PARTS.iter().sum::<usize>() as u64;
     of("more-phrases", part(first, PARTS[0]))
@@ -95,7 +95,7 @@ fn phrase(index: u64) -> ([u16; LENGTH], u16) {
     (tokens, label)
 }
 
-/// Tokens in their order, and the bit that they say.
+/// Tokens in their order, and the bit that they encode.
 struct Saying {
     tokens: Vec<u16>,
     says: u16,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::augmentation::Augmentation;
 use super::augmentation::Draws;
 
-/// What an image looks like.
+/// The form of an image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageForm {
     /// The number of channels.
@@ -15,16 +15,16 @@ pub struct ImageForm {
     pub height: usize,
     /// The number of columns.
     pub width: usize,
-    /// The mean of each channel's bytes over the train part; it is taken off.
+    /// The mean of each channel's bytes over the train part, which is subtracted.
     pub means: Vec<f32>,
-    /// The standard deviation of each channel's bytes over the train part; what is left is divided by it.
+    /// The standard deviation of each channel's bytes over the train part, by which the difference is divided.
     pub deviations: Vec<f32>,
 }
 
-/// What a sample looks like.
+/// The form of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SampleForm {
-    /// An image: `channels` × `height` × `width` bytes, a plane a channel.
+    /// An image: `channels` × `height` × `width` bytes, one plane per channel.
     Image(ImageForm),
     /// A sequence of tokens.
     Tokens {
@@ -48,7 +48,7 @@ impl SampleForm {
 /// The samples of one part, one after another.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Content {
-    /// Bytes of images, each a plane a channel, rows first.
+    /// Bytes of images, one plane per channel, row by row.
     Images(Vec<u8>),
     /// Ids of tokens.
     Tokens(Vec<u16>),
@@ -77,7 +77,7 @@ impl Samples {
         }
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -100,30 +100,30 @@ fn chosen<'a, T>(items: &'a [T], indices: &'a [usize], elements: usize) -> impl 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Part {
-    /// What the network learns from.
+    /// To train the network.
     Train,
-    /// What bits, batches and learning rates are chosen on.
+    /// To choose bits, batches and learning rates.
     Validation,
-    /// What is reported, and never chosen on.
+    /// To report, never to choose.
     Test,
 }
 
 /// Samples and labels, in three parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSet {
-    /// What names the set in a specification and under a figure.
+    /// The name of the set in a specification and under a figure.
     pub id: String,
-    /// What it holds, in a sentence.
+    /// A description, in a sentence.
     pub description: String,
     /// The number of classes; labels lie below it.
     pub number_of_classes: usize,
-    /// What a sample looks like.
+    /// The form of a sample.
     pub form: SampleForm,
-    /// What the network learns from.
+    /// The samples to train on.
     pub train: Samples,
-    /// What choices are made on.
+    /// The samples to choose on.
     pub validation: Samples,
-    /// What is reported.
+    /// The samples to report on.
     pub test: Samples,
 }
 
@@ -155,7 +155,7 @@ impl DataSet {
         }
     }
 
-    /// The set with a validation part cut from the train part: of every class the share `share`, drawn under `seed`.
+    /// The set with a validation part cut from the train part: the share `share` of every class, drawn under `seed`.
     #[must_use]
     pub(crate) fn with_validation(mut self, share: f64, seed: u64) -> Self {
         let (kept, aside) = split_off(&self.train.labels, share, seed);
@@ -222,15 +222,15 @@ fn images(bytes: &[u8], form: &ImageForm, indices: &[usize], augmentation: Optio
     values
 }
 
-/// What each byte of a channel becomes.
+/// The normalised value of each byte of a channel.
 fn normalised(form: &ImageForm, channel: usize) -> [f32; 256] {
     std::array::from_fn(|byte| (byte as f32 - form.means[channel]) / form.deviations[channel])
 }
-/// The numbers of images to train on, to choose on and to report, of a small set that is made by code.
+/// The numbers of images to train on, to choose on and to report on, in a small generated set.
 pub(super) const MADE: [usize; 3] = [10_000, 1000, 2000];
 
 impl DataSet {
-    /// Images made by code: `sample` draws the one of a number, appends its bytes and says its class.
+    /// Generated images: `sample` draws the image of a number, appends its bytes and returns its class.
     pub(super) fn made(
         id: &str,
         description: &str,
@@ -279,16 +279,16 @@ fn moments(bytes: &[u8], plane: usize, channels: usize, channel: usize) -> (f32,
 
 /// The order in which epoch number `epoch` visits `samples` samples: a permutation of 0 to `samples` − 1.
 ///
-/// It depends on the seed and the epoch alone, so that policies are compared on the same mini-batches and a resumed run
-/// goes on as the uninterrupted one would.
+/// It depends only on the seed and the epoch, so that policies are compared on the same mini-batches and a resumed run
+/// continues as the uninterrupted one would.
 pub fn epoch_order(samples: usize, seed: u64, epoch: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..samples).collect();
     Draws::new(seed, "shuffle", epoch).shuffle(&mut order);
     order
 }
 
-/// The samples that stay for training and those set aside: of every class the share `share`, rounded to the nearest
-/// sample, drawn under `seed`. Both keep the order in which the samples were.
+/// The samples that stay for training and those set aside: the share `share` of every class, rounded to the nearest
+/// sample, drawn under `seed`. Both keep the original order of the samples.
 pub fn split_off(labels: &[u16], share: f64, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let classes = labels.iter().max().map_or(0, |&label| usize::from(label) + 1);
     let mut by_class = vec![Vec::new(); classes];

@@ -1,12 +1,12 @@
-//! `tails`, `tails-20` and `tails-4`: values in clusters, many of which are rare, made by code.
+//! `tails`, `tails-20` and `tails-4`: generated values in clusters, many of which are rare.
 //!
 //! Class number k, from one, has the weight 1 / (k + 10). It is several clusters, number m of which has the weight
-//! 1 / (m + 1), around a centre of the class. A cluster varies in four directions of its class, and each value has noise.
-//! The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their number (Hutter,
-//! "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
+//! 1 / (m + 1), around a centre of the class. A cluster varies in four directions of its class, and each value has
+//! noise. The rarer a cluster, the more samples are needed to learn it, so that the error falls as a power of their
+//! number (Hutter, "Learning Curve Theory", 2021); and a narrow network has no room for all of them.
 //!
-//! Measured by `sim/federation/examples/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one local epoch
-//! in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
+//! Measured by `sim/federation/examples/entry.rs`: the network `mlp`, all clients, 20 a round at random, FedAvg, one
+//! local epoch in batches of 8 at rate 0.05 with momentum 0.9 and decay 5e-4; five seeds, parts and half the width two.
 //!
 //! | set | rounds | accuracy | over the largest class | last fifth | exponent | half the width |
 //! |---|---|---|---|---|---|---|
@@ -27,10 +27,10 @@ const WAYS: usize = 4;
 const WITHIN: f32 = 0.5;
 const NOISE: f32 = 0.7;
 
-/// What is added to the number of a class, and of a cluster, before it divides.
+/// The numbers added to those of a class and of a cluster in the denominators of the weights.
 const FLATTENED: [f32; 2] = [10.0, 1.0];
 
-/// The numbers of samples to choose on and to report.
+/// The numbers of samples to choose on and to report on.
 const LATER: [usize; 2] = [1000, 4000];
 
 /// Another seed would be another set.
@@ -49,14 +49,14 @@ struct Shape {
     train: usize,
 }
 
-/// As many samples as 658 clients of 200, 100 of 188 and 204 of 62 hold.
+/// Enough samples for 658 clients of 200, 100 of 188 and 204 of 62.
 const SHAPES: [Shape; 3] = [
     Shape { id: "tails", classes: 200, clusters: 12, spread: 1.0, train: 131_600 },
     Shape { id: "tails-20", classes: 20, clusters: 96, spread: 4.0, train: 18_800 },
     Shape { id: "tails-4", classes: 4, clusters: 384, spread: 4.0, train: 12_648 },
 ];
 
-/// The set of that name; `None` if none has it.
+/// The set of that name; `None` if the name is unknown.
 pub fn data_set(id: &str) -> Option<DataSet> {
     let shape = *SHAPES.iter().find(|shape| shape.id == id)?;
     let (centres, sum) = (Centres::drawn(shape), 1.0 + shape.spread * shape.spread);
@@ -73,7 +73,7 @@ struct Centres {
     /// Where the share of each class ends, and within a class that of each cluster.
     ends: [Vec<f32>; 2],
     clusters: Vec<[f32; VALUES]>,
-    /// Of each class.
+    /// For each class.
     ways: Vec<[[f32; VALUES]; WAYS]>,
 }
 
@@ -94,7 +94,7 @@ impl Centres {
         Self { ends, clusters: all, ways }
     }
 
-    /// Adds the bytes of sample number `index`; its class.
+    /// Adds the bytes of sample number `index` and returns its class.
     fn sample(&self, scale: f32, index: u64, bytes: &mut Vec<u8>) -> u16 {
         let mut draws = Draws::new(SEED, "tails", index);
         let [class, cluster] = [0, 1].map(|level| {

@@ -1,17 +1,19 @@
-//! The commands of MNN: what the geometry of an expression makes of it before a kernel runs.
+//! The commands of MNN: the geometry of an expression translates it into these before a kernel runs.
 //!
-//! The gradient of a dense convolution's input is a product that is scattered back and summed, that of its weight a product of
-//! windows that are gathered into a matrix: its operands are packed for that, one of them by a single thread
-//! (`CPUMatMul.cpp`); of a depthwise convolution tap by tap (`GeometryConv2D.cpp`, `GeometryConv2DBackPropFilter.cpp`). A
-//! pooling's gradient compares every place of its windows with the maximum, map by map (`GeometryPoolGrad.cpp`). A sum over a
-//! batch and positions takes two steps (`GeometryReduce.cpp`). Copies are shared out by their boxes, conversions by samples
-//! (`CPURaster.cpp`). An update makes new weights by a handful of small graphs, each copied out (`SGD.cpp`).
+//! The gradient of a dense convolution's input is a product that is scattered back and summed, that of its weight a
+//! product of windows that are gathered into a matrix; one thread packs an operand of these products (`CPUMatMul.cpp`).
+//! A depthwise convolution's gradient is computed tap by tap (`GeometryConv2D.cpp`,
+//! `GeometryConv2DBackPropFilter.cpp`). A pooling's gradient compares every place of its windows with the maximum, map
+//! by map (`GeometryPoolGrad.cpp`). A sum over a batch and positions takes two steps (`GeometryReduce.cpp`). Threads
+//! share copies by boxes, and conversions by samples (`CPURaster.cpp`). An update makes new weights by a handful of
+//! small graphs, each copied out (`SGD.cpp`).
 //!
-//! 1.1 makes forward of a dense convolution a product of gathered windows, too, whose result has positions before channels, so
-//! that the next reader transposes it; 2.3 has kernels for it. In 1.1 what a sum broadcasts is written out and a copy of one
-//! box is one thread's; in 2.3 a loop of one thread broadcasts in rows, and all threads share a box. The conversions of 2.3's
-//! gradients are views until a kernel asks for blocks (`ConvertUtils.cpp`, `GeometryComputer.cpp`); those of 1.1 are made at
-//! once here, as when its constants were fitted, although its sources say the same.
+//! 1.1 makes the forward of a dense convolution a product of gathered windows, too, whose result has positions before
+//! channels, so that the next reader transposes it; 2.3 has kernels for it. In 1.1 the broadcast operand of a sum is
+//! written out, and one thread copies one box; in 2.3 a loop of one thread broadcasts in rows, and all threads share a
+//! box. The conversions of 2.3's gradients are views until a kernel needs blocks (`ConvertUtils.cpp`,
+//! `GeometryComputer.cpp`). Those of 1.1 are made immediately here, as when its constants were fitted, although its
+//! sources do the same as 2.3's.
 //!
 //! Source: alibaba/MNN 1.1.0 and 2.3.0.
 
@@ -20,30 +22,30 @@ use haversack_devices::{OperatorKind, Product, ProductRole};
 use super::{DataFormat, ExpressionWriter, Layout, Operation, VariableId, Version};
 use crate::{Extent, NodeWork, OperatorNode, Role, Shape};
 
-/// Copies of a weight that an update makes in memory of their own: the momentum, and the new weight (`SGD.cpp`, `fix`).
+/// Copies of a weight that an update makes in new memory: the momentum, and the new weight (`SGD.cpp`, `fix`).
 const COPIES: u64 = 2;
-/// Copies of all that it moves beside its sweeps: of those, and of the gradient with its decay.
+/// Copies that an update makes in addition to its sweeps: of those two, and of the gradient with its decay.
 const MOVES: u64 = 3;
 /// Rows of a tile.
 const TILE: u64 = 12;
 
 impl ExpressionWriter<'_> {
-    /// What the node that was pushed last asks of a processor.
+    /// The work of the node that was pushed last.
     pub(super) fn last(&mut self) -> &mut NodeWork {
         let place = self.writer.graph.nodes.len() - 1;
         &mut self.writer.graph.nodes[place].work
     }
 
-    /// The node that was pushed last copies whole rows in so many boxes, each by one thread; 2.3 cuts a single box in slices, of
-    /// which every thread has one.
+    /// The node that was pushed last copies whole rows in `boxes` boxes, each by one thread; 2.3 cuts a single box into
+    /// slices, one per thread.
     pub(super) fn by_rows(&mut self, boxes: u64) {
         let sliced = self.version == Version::V2 && boxes == 1;
         let work = self.last();
         (work.by_rows, work.parts) = (true, if sliced { Extent::ZERO } else { Extent::fixed(boxes) });
     }
 
-    /// A copy of `x` in `layout`: a conversion is shared out by samples, a transposition is one box, and every element has a
-    /// place of its own.
+    /// A copy of `x` in `layout`: threads share a conversion by samples; a transposition is one box, moved
+    /// element by element.
     pub(super) fn moved(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
         let from = self.variable(x).format;
         let y = self.map(label, OperatorKind::Layout, &[x], layout);
@@ -55,8 +57,9 @@ impl ExpressionWriter<'_> {
         y
     }
 
-    /// The operands of a sweep over `layout`, and whether one thread makes it. In 1.1 what is smaller is written out. In 2.3 that
-    /// is so in blocks alone: in rows one loop reads it again and again (`GeometryBinary.cpp`, `CPULoop`).
+    /// The operands of a sweep over `layout`, and whether one thread runs it. In 1.1 smaller operands are written
+    /// out. In 2.3 they are written out only in blocks: in rows one loop reads them again and again
+    /// (`GeometryBinary.cpp`, `CPULoop`).
     pub(super) fn operands(&mut self, inputs: &[VariableId], layout: &Layout) -> (Vec<VariableId>, bool) {
         let loops = self.version == Version::V2 && layout.format == DataFormat::Rows;
         let is_smaller = |this: &Self, x| {
@@ -68,7 +71,7 @@ impl ExpressionWriter<'_> {
         (inputs.iter().map(|&x| written(self, x)).collect(), looped)
     }
 
-    /// `x` written out as `layout` has it, once for all readers.
+    /// `x` broadcast to `layout` in memory, once for all readers.
     fn broadcast(&mut self, x: VariableId, layout: &Layout) -> VariableId {
         let key = (self.variable(x).tensor, layout.shape.clone());
         if let Some(&known) = self.broadcasts.get(&key) {
@@ -81,7 +84,8 @@ impl ExpressionWriter<'_> {
         y
     }
 
-    /// The sum of `x` over what `layout` lacks: over the batch by one thread, map on map, and then over positions.
+    /// The sum of `x` over the axes that `layout` lacks: one thread sums over the batch, map on map; then
+    /// come the positions.
     pub(super) fn sum(&mut self, label: &str, x: VariableId, layout: Layout) -> VariableId {
         let shape = self.shape(x);
         let over_batch = shape.is_batched() && !layout.shape.is_batched() && shape.rank() > 1;
@@ -97,7 +101,7 @@ impl ExpressionWriter<'_> {
         self.map(label, OperatorKind::Reduction, &[summed], layout)
     }
 
-    /// The current layer, if its operands are gathered into matrices: each but a depthwise convolution.
+    /// The current layer, if its operands are gathered into matrices: any but a depthwise convolution.
     pub(super) fn gathers(&self) -> Option<Product> {
         let layer = self.writer.origin.and_then(|origin| self.layers[origin as usize])?;
         layer.product.filter(|product| product.groups == 1)
@@ -123,7 +127,7 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Convolution, &inputs, y)
     }
 
-    /// The windows of `x` at so many positions, side by side; blocks are laid out in rows on the way.
+    /// The windows of `x` at `positions` positions, next to each other; blocks are laid out in rows on the way.
     fn windows(&mut self, x: VariableId, product: &Product, positions: u64) -> VariableId {
         let x = self.as_told(x);
         let taps = product.taps[0] * product.taps[1];
@@ -142,8 +146,8 @@ impl ExpressionWriter<'_> {
         shape
     }
 
-    /// The product that was pushed last packs operands of so many bytes by one thread, reads so many of them again, and
-    /// unpacks its result.
+    /// The product that was pushed last packs `operands` bytes by one thread, reads `reread` bytes again, and
+    /// unpacks `result` bytes.
     fn packs(&mut self, [operands, reread, result]: [Extent; 3]) {
         let work = self.last();
         (work.laid_out_alone, work.reread, work.laid_out) = (operands * 2, reread, result * 2);
@@ -201,7 +205,7 @@ impl ExpressionWriter<'_> {
         gathered
     }
 
-    /// The gradient of `x` from those of its windows: each is added where it came from, tap by tap in maps of their own.
+    /// The gradient of `x` from those of its windows: each is added at its source, tap by tap in separate maps.
     fn scatter(&mut self, x: VariableId, windows: VariableId, product: &Product) -> VariableId {
         let taps = product.taps[0] * product.taps[1];
         let places = product.inputs * positions(&self.shape(x));
@@ -214,7 +218,7 @@ impl ExpressionWriter<'_> {
         let work = self.last();
         work.parts = Extent::per_sample(1);
         work.dram = if taps > 1 { zeroed * 3 } else { zeroed * 2 };
-        // What made `x` in columns gathers its gradient as it lies.
+        // The maker of an `x` in columns gathers its gradient in the layout that it has.
         match (self.variable(x).format, self.version) {
             (DataFormat::Blocks, Version::V1) => self.moved("convert", dx, self.layout(x)),
             (DataFormat::Blocks, Version::V2) => self.seen_in(dx, DataFormat::Unblocked),
@@ -222,8 +226,8 @@ impl ExpressionWriter<'_> {
         }
     }
 
-    /// The gradient of a depthwise convolution's weight: of every tap a map of the input's samples, their product with `dy`,
-    /// and its sum.
+    /// The gradient of a depthwise convolution's weight: for every tap a map of the input's samples, its product with
+    /// `dy`, and the sum of that.
     pub(super) fn tap_by_tap(&mut self, x: VariableId, weight: VariableId, dy: VariableId) {
         let Some(layer) = self.writer.origin.and_then(|origin| self.layers[origin as usize]) else { return };
         let Some(product) = layer.product else { return };
@@ -250,8 +254,8 @@ impl ExpressionWriter<'_> {
         y
     }
 
-    /// The gradient of a maximum: of every place of the windows whether it is the maximum, as a number, times `dy`, put back
-    /// where it came from; and the sum of those maps. `flops` counts the places.
+    /// The gradient of a maximum: for every place of the windows a 0 or 1 for whether it is the maximum, times `dy`,
+    /// scattered back to its place; and the sum of those maps. `flops` counts the places.
     pub(super) fn through_maximum(
         &mut self,
         x: VariableId,
@@ -270,7 +274,7 @@ impl ExpressionWriter<'_> {
             for (label, other) in [("greater_equal", Some(y)), ("cast", None)] {
                 let operands: Vec<_> = std::iter::once(mask).chain(other).collect();
                 mask = self.map(label, OperatorKind::ElementWise, &operands, small.clone());
-                // A cast is one thread's, and in 1.1 a comparison is.
+                // One thread runs a cast, and in 1.1 a comparison.
                 if other.is_none() || self.version == Version::V1 {
                     self.last().parts = Extent::fixed(1);
                 }
@@ -286,7 +290,7 @@ impl ExpressionWriter<'_> {
         dx
     }
 
-    /// Parts that a product has made, joined: each element has a place of its own, and blocks are made of rows.
+    /// Joins parts that a product has made: they are moved element by element, and blocks are made of rows.
     pub(super) fn join_columns(&mut self, parts: &[VariableId], layout: Layout) -> VariableId {
         let y = self.join(parts, layout);
         let bytes = self.bytes(y) * 2;
@@ -307,7 +311,7 @@ impl ExpressionWriter<'_> {
 
     /// The product that was pushed last packs `operand` by one thread, and unpacks `result`.
     pub(super) fn lay_out_matrix(&mut self, operand: VariableId, result: VariableId) {
-        // 2.3 makes those of a batch in one loop, of which every thread has its share (`GeometryBatchMatMul.cpp`).
+        // 2.3 makes those of a batch in one loop, which all threads share (`GeometryBatchMatMul.cpp`).
         if self.version == Version::V2 {
             return;
         }
@@ -315,7 +319,7 @@ impl ExpressionWriter<'_> {
         self.packs([of_operand, of_operand, of_result]);
     }
 
-    /// All gradients are copied out of the pool before any weight is renewed (`SGD.cpp`, `_Const`).
+    /// All gradients are copied out of the pool before any weight is updated (`SGD.cpp`, `_Const`).
     pub(super) fn copy_gradients(&mut self) {
         for place in 0..self.weights.len() {
             let weight = self.weights[place] as usize;
@@ -333,7 +337,7 @@ impl ExpressionWriter<'_> {
         }
     }
 
-    /// The update that was pushed last, of a weight of `bytes`, is made by as many commands as it has sweeps.
+    /// The update that was pushed last, of a weight of `bytes`, has one command per sweep.
     pub(super) fn renew(&mut self, bytes: Extent, sweeps: u64) {
         let work = self.last();
         work.dram += bytes * (2 * MOVES);
@@ -347,8 +351,8 @@ fn positions(map: &Shape) -> u64 {
     map.0.iter().skip(2).map(|dim| dim.size).product()
 }
 
-/// The parts that a gradient's product is handed out in: its rows are the input's channels, place by place of the window, and
-/// threads have tiles of twelve (`MNNGetMatMulPackMode`).
+/// The units of work of a gradient's product: its rows are the input's channels at each place of the window, and
+/// threads take tiles of twelve (`MNNGetMatMulPackMode`).
 fn tiles(product: &Product) -> Extent {
     Extent::fixed((product.inputs * product.taps[0] * product.taps[1]).div_ceil(TILE))
 }

@@ -1,4 +1,4 @@
-//! What an expression is, and the variables that it ties.
+//! Expressions, and the variables that they connect.
 
 use haversack_devices::OperatorKind;
 
@@ -14,14 +14,14 @@ pub(super) enum DataFormat {
     Rows,
     /// Blocks of four channels side by side at each position (NC4HW4); channels are padded to a multiple of four.
     Blocks,
-    /// Positions before channels, as a product of matrices makes them; whoever reads it is told that it lies in blocks.
+    /// Positions before channels, as a product of matrices makes them; declared to readers as blocks.
     Columns,
-    /// Rows of which readers are told that they lie in blocks: what was to be converted, and no kernel has asked for yet.
+    /// Rows that are declared to readers as blocks: a conversion that no kernel has needed yet.
     Unblocked,
 }
 
 impl DataFormat {
-    /// What readers are told.
+    /// The format that is declared to readers.
     pub(super) const fn told(self) -> Self {
         match self {
             Self::Columns | Self::Unblocked => Self::Blocks,
@@ -30,7 +30,7 @@ impl DataFormat {
     }
 }
 
-/// What a tensor is read as: a shape, and the order of its elements.
+/// A declared shape and order of a tensor's elements.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) shape: Shape,
@@ -47,7 +47,7 @@ impl Layout {
     }
 }
 
-/// A shaped look at a tensor.
+/// A shaped view of a tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) tensor: TensorId,
@@ -55,11 +55,11 @@ pub(super) struct Variable {
     pub(super) format: DataFormat,
     /// Whether a trained weight's gradient flows through it.
     pub(super) trains: bool,
-    /// What backward needs of it, should it be kept.
+    /// The property of it that backward needs, should it be saved.
     pub(super) need: Need,
 }
 
-/// A function of every element by itself.
+/// An element-wise function of one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Function {
@@ -76,11 +76,11 @@ pub(super) enum Function {
     Cube,
     Relu,
     Relu6,
-    /// A function by a kernel of its own, whose slope is one sweep over its input.
+    /// A function with its own kernel, whose slope is one sweep over its input.
     Other,
 }
 
-/// What an expression computes of its inputs, which are meant in this order.
+/// The operation of an expression on its inputs, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Operation {
@@ -97,7 +97,7 @@ pub(super) enum Operation {
     /// Multiplied or divided by a constant.
     Scale,
     Function(Function),
-    /// The second input where the first, a condition, holds; a constant elsewhere.
+    /// The second input where the first, a condition, is true; a constant elsewhere.
     Select,
     /// The sum over some axes, or their mean.
     Reduce {
@@ -113,13 +113,13 @@ pub(super) enum Operation {
     Gather,
     /// The same memory under another shape.
     Reshape,
-    /// The same memory, around which its reader finds zeros.
+    /// The same memory, which its reader treats as surrounded by zeros.
     Pad,
-    /// A copy into another format, or to other places, as the label says.
+    /// A copy into another format, or to other places, as the label states.
     Rearrange(&'static str),
     /// A copy of a part.
     Slice,
-    /// Copies of all parts, an output each.
+    /// Copies of all parts, one output each.
     Split,
     Concat,
 }
@@ -139,7 +139,7 @@ impl Operation {
 pub(super) struct Expression {
     pub(super) operation: Operation,
     pub(super) inputs: Vec<VariableId>,
-    /// One output, but for [`Operation::Split`].
+    /// One output, except for [`Operation::Split`].
     pub(super) outputs: Vec<VariableId>,
     /// The operator of the network that it comes from.
     pub(super) origin: Option<u32>,

@@ -1,4 +1,5 @@
-//! Forward: the expressions of each operator, and what MNN composes of several: normalisation, GELU, dropout, the loss.
+//! Forward: the expressions of each operator, including those that MNN composes: normalisation, GELU,
+//! dropout, the loss.
 
 use haversack_devices::{OperatorKind, ProductRole};
 
@@ -6,7 +7,7 @@ use super::{DataFormat, ExpressionWriter, Function, Layout, Operation, Shown, Va
 use crate::{Copying, Element, Extent, Need, Op, OperatorNode, Shape, Taking, Unary, ValueId};
 
 impl ExpressionWriter<'_> {
-    /// Writes the expressions of `node` and notes what shows its output.
+    /// Writes the expressions of `node` and notes the variable of its output.
     pub(super) fn forward(&mut self, node: &OperatorNode) {
         let shown = match node.op {
             Op::View(_) => self.view(node),
@@ -23,7 +24,7 @@ impl ExpressionWriter<'_> {
         match node.op {
             Op::Convolution { .. } | Op::TransposedConvolution { .. } => self.convolution(node, x, shape),
             Op::Linear => self.linear(node, x, shape),
-            // Recurrent layers are refused before: MNN trains none.
+            // Recurrent layers are refused earlier: MNN trains none.
             Op::Recurrent { .. } | Op::Matmul => {
                 let a = self.in_rows(x);
                 let b = self.read(node.inputs[1]);
@@ -81,7 +82,7 @@ impl ExpressionWriter<'_> {
                 let labels = self.read(node.inputs[1]);
                 self.cross_entropy(x, labels)
             }
-            // They make no expression of their own; see `forward`.
+            // They make no expression; see `forward`.
             Op::View(_) | Op::Slice(_) | Op::Copy(_) => x,
         }
     }
@@ -131,7 +132,7 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Pad, &[x], y)
     }
 
-    /// A convolution of one position: rows are seen as pictures of one pixel, whose channels are the features.
+    /// A convolution of one position: rows are treated as pictures of one pixel, whose channels are the features.
     fn linear(&mut self, node: &OperatorNode, x: VariableId, shape: Shape) -> VariableId {
         let rows = self.in_rows(x);
         if self.version == Version::V1 {
@@ -219,7 +220,7 @@ impl ExpressionWriter<'_> {
         let parts: Vec<ValueId> = self.parts.get(&whole).cloned().unwrap_or_default();
         let of_all: Extent = parts.iter().map(|&part| self.network.shape(part).elements()).sum();
         if parts.len() > 1 && of_all == self.elements(x) {
-            // Parts with more axes than the whole are seen by heads, whose axis has moved.
+            // Parts with more axes than the whole are split into heads, whose axis has moved.
             let permuted = shape.rank() > self.shape(x).rank();
             let make = |part: &ValueId| self.make("split", Layout { shape: self.network.shape(*part).clone(), format });
             let made: Vec<_> = parts.iter().map(make).collect();
@@ -234,7 +235,7 @@ impl ExpressionWriter<'_> {
         in_place(self.slice(x, shape))
     }
 
-    /// A part of `x`, copied: it is read alone.
+    /// A part of `x`, copied because it is read without the rest.
     fn slice(&mut self, x: VariableId, shape: Shape) -> VariableId {
         let y = self.make("slice", Layout { shape, format: self.variable(x).format });
         let (elements, bytes) = (self.elements(y), self.bytes(y) * 2);
@@ -243,11 +244,11 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Slice, &[x], y)
     }
 
-    /// Moves elements along axes by two parts and a concatenation for each, since there is no operator for it.
+    /// Moves elements along axes by two parts and a concatenation for each, as MNN has no operator for it.
     ///
-    /// A part of a tensor of more than three axes is a box for every index of the axes before (`GeometryStridedSlice.cpp`), and
-    /// of several boxes a view is not joined with the concatenation that reads it (`GeometryComputer.cpp`,
-    /// `getRasterCacheCreateRecursive`): each part is a copy of its own.
+    /// A part of a tensor of more than three axes is a box for every index of the leading axes
+    /// (`GeometryStridedSlice.cpp`), and a view of several boxes is not merged into the concatenation that reads it
+    /// (`GeometryComputer.cpp`, `getRasterCacheCreateRecursive`): each part is a separate copy.
     fn roll(&mut self, x: VariableId, shifts: &[u64]) -> VariableId {
         let whole = self.shape(x);
         let mut x = self.in_rows(x);
@@ -272,15 +273,15 @@ impl ExpressionWriter<'_> {
         self.record(Operation::Concat, parts, y)
     }
 
-    /// A copy that only makes elements adjacent is a permutation's, or there is none: an expression's output is always
-    /// in order. What is moved around is cut and joined again.
+    /// A copy that only makes elements adjacent is part of a permutation, or is left out: an expression's output is
+    /// always in order. Rolled elements are cut and joined again.
     fn copy(&mut self, node: &OperatorNode) -> Shown {
         let (input, shape) = (node.inputs[0], self.network.shape(node.output).clone());
         let adjacent = self.network.value(input).contiguous;
         let x = self.read(input);
         match &node.op {
             Op::Copy(Copying::Roll(shifts)) => return in_place(self.roll(x, shifts)),
-            // Nothing is padded: a view of one box (`GeometryCrop.cpp`), which its reader's command brings.
+            // Nothing is padded: a view of one box (`GeometryCrop.cpp`), which its reader's command copies.
             Op::Copy(Copying::Pad) if shape == self.shape(x) => return in_place(x),
             _ if !adjacent && shape.elements() == self.elements(x) => return in_place(x),
             _ => {}
@@ -311,13 +312,13 @@ fn as_pixels(shape: &Shape) -> Shape {
 }
 
 impl ExpressionWriter<'_> {
-    /// Batch normalisation as the module writes it in training: in rows, whatever order it is given.
+    /// Batch normalisation as the module writes it in training: in rows, whatever its input's format.
     pub(super) fn batch_norm(&mut self, node: &OperatorNode, x: VariableId) -> VariableId {
         let format = self.variable(x).format.told();
         let rows = self.in_rows(x);
         let channels = Shape::fixed(&[self.shape(x).size(1)]);
         let (y, [mean, variance]) = self.normalise(node, rows, channels.clone());
-        // Each of the two is a weighted sum of itself and of the batch's: two products and a sum.
+        // Each of the two is a weighted sum of its old value and of the batch's: two products and a sum.
         let running: Vec<_> = node.buffers.iter().map(|&buffer| self.leaf(buffer, channels.clone())).collect();
         if !running.is_empty() {
             let read: Vec<_> = [mean, variance].into_iter().chain(running.iter().copied()).collect();
@@ -366,7 +367,7 @@ impl ExpressionWriter<'_> {
         self.step(Operation::Scale, &[product])
     }
 
-    /// A mask of `shape`, drawn anew, times `x`.
+    /// `x` times a newly drawn mask of `shape`.
     pub(super) fn dropped(&mut self, x: VariableId, shape: Shape) -> VariableId {
         let x = self.as_told(x);
         let format = if shape == self.shape(x) { self.variable(x).format } else { DataFormat::Rows };

@@ -1,7 +1,7 @@
 //! Backward: the expressions of each expression's gradient (`tools/train/source/grad`).
 //!
-//! A rule refers to whatever forward made that it names, even where it wants the shape alone: the gradient of a
-//! reduction starts from zeros like the reduction's input, which for that stays in memory.
+//! A rule refers to each forward tensor that it names, even if it needs only the shape: the gradient of a reduction
+//! starts from zeros in the shape of the reduction's input, which therefore stays in memory.
 
 use haversack_devices::{OperatorKind, ProductRole};
 
@@ -97,9 +97,9 @@ impl ExpressionWriter<'_> {
                 self.look(tensor, Layout { shape: self.shape(x), format })
             }
             Operation::Rearrange(label) => match (self.variable(x).format, self.variable(dy).format) {
-                // Where a transposition came of a product, its readers' gradient is gathered as it lies.
+                // Where a product's result was transposed, its readers' gradient is gathered in the layout that it has.
                 (DataFormat::Columns, _) => dy,
-                // In 2.3 there is nothing to be done between rows and blocks until a kernel asks for blocks.
+                // In 2.3 a conversion between rows and blocks is postponed until a kernel needs blocks.
                 (DataFormat::Blocks, DataFormat::Rows) if self.version == Version::V2 => {
                     self.seen_in(dy, DataFormat::Unblocked)
                 }
@@ -127,7 +127,8 @@ impl ExpressionWriter<'_> {
         self.give(x, dx);
     }
 
-    /// The input's gradient is a transposed convolution, the weight's a product with the input, the bias's a sum in rows.
+    /// The input's gradient is a transposed convolution, the weight's a product with the input, the
+    /// bias's a sum in rows.
     fn through_convolution(&mut self, inputs: &[VariableId], dy: VariableId) {
         let (x, weight) = (inputs[0], inputs[1]);
         if let Some(product) = self.gathers() {
@@ -240,7 +241,7 @@ impl ExpressionWriter<'_> {
         steps.iter().fold(x, |x, step| self.sweep(step, &[x]))
     }
 
-    /// A sweep over `x` that asks only on which side of a bound its elements lie.
+    /// A sweep over `x` that needs only the side of a bound on which each element lies.
     fn signs(&mut self, x: VariableId, label: &str) -> VariableId {
         self.variables[x as usize].need = Need::Signs;
         let mask = self.sweep(label, &[x]);
@@ -273,7 +274,7 @@ impl ExpressionWriter<'_> {
         self.give(x, dx);
     }
 
-    /// Zeros of `x`'s shape: it refers to `x`, which stays in memory for its shape alone, and writes only.
+    /// Zeros of `x`'s shape: it refers to `x`, which stays in memory only for its shape, and only writes.
     fn zeros_like(&mut self, x: VariableId) -> VariableId {
         let zeros = self.make("zeros_like", self.layout(x));
         let bytes = self.bytes(zeros);
@@ -282,7 +283,7 @@ impl ExpressionWriter<'_> {
         zeros
     }
 
-    /// Gives `gradient`, summed over what `side` was broadcast to.
+    /// Gives `gradient`, summed over the axes that `side` was broadcast along.
     fn give_fitted(&mut self, side: VariableId, gradient: VariableId) {
         if !self.variable(side).trains {
             return;
@@ -305,8 +306,8 @@ impl ExpressionWriter<'_> {
     }
 }
 
-/// What an update by `optimiser` sweeps: how often with one operand as large as the weight, of which one is read and one
-/// written, and with two, of which two are read and one written; and the values of state a weight.
+/// The sweeps of an update by `optimiser`: those with one operand as large as the weight (one read, one write), those
+/// with two (two reads, one write), and the state values per weight.
 const fn sweeps(optimiser: Optimiser) -> [u64; 3] {
     match optimiser {
         // g ← d·w + g; h ← r·g + m·h; w ← w − h. The momentum h is kept and swept even where m is zero.

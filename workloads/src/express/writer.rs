@@ -1,4 +1,4 @@
-//! The graph being written: variables, nodes and what they cost, and the expressions to be differentiated.
+//! The graph being written: variables, nodes and their work, and the expressions to be differentiated.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ const BLOCK: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
     pub(super) variable: VariableId,
-    /// Whether the value shows the variable's axes in another order, for which its first reader copies it: permutations
-    /// that follow one another are one.
+    /// Whether the value's axes are a permutation of the variable's, which its first reader copies: consecutive
+    /// permutations are one.
     pub(super) permuted: bool,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct ExpressionWriter<'a> {
     pub(super) expressions: Vec<Expression>,
     /// The gradient of each variable, once a reader has given one.
     pub(super) gradients: Vec<Option<VariableId>>,
-    /// What shows each value of the network, once it is known.
+    /// The variable of each value of the network, once it is known.
     pub(super) shown: Vec<Option<Shown>>,
     /// The variable of each parameter.
     pub(super) weights: Vec<VariableId>,
     /// The parts that are cut from each value, in order.
     pub(super) parts: HashMap<ValueId, Vec<ValueId>>,
     pub(super) version: Version,
-    /// What each tensor was converted to, as it was seen.
+    /// The conversions of each tensor, by shape and format.
     conversions: HashMap<(TensorId, Shape, DataFormat), VariableId>,
-    /// What each tensor was broadcast to.
+    /// The broadcast copies of each tensor, by shape.
     pub(super) broadcasts: HashMap<(TensorId, Shape), VariableId>,
     /// The tensor of each storage that forward does not make.
     leaves: Vec<Option<TensorId>>,
-    /// What the eager graph says of each operator's product in forward: it is the same layer.
+    /// The work of each operator's forward product in the eager graph, as it is the same layer.
     pub(super) layers: Vec<Option<NodeWork>>,
 }
 
@@ -115,9 +115,9 @@ impl<'a> ExpressionWriter<'a> {
         self.writer.graph.tensor(self.variable(id).tensor).bytes
     }
 
-    /// What the samples, the labels or a buffer hold, seen as `shape`.
+    /// A variable for the samples, the labels or a buffer, viewed as `shape`.
     pub(super) fn leaf(&mut self, storage: StorageId, shape: Shape) -> VariableId {
-        // Whatever forward does not make has a tensor from the start.
+        // A tensor that forward does not make exists from the start.
         let tensor = self.leaves[storage as usize].unwrap_or(TensorId::MAX);
         self.look(tensor, Layout::rows(shape))
     }
@@ -130,7 +130,7 @@ impl<'a> ExpressionWriter<'a> {
         (self.variables.len() - 1) as VariableId
     }
 
-    /// What shows `value`; what no operator made is a leaf.
+    /// The variable of `value`; a value that no operator made is a leaf.
     pub(super) fn show(&mut self, value: ValueId) -> Shown {
         if let Some(shown) = self.shown[value as usize] {
             return shown;
@@ -150,7 +150,7 @@ impl<'a> ExpressionWriter<'a> {
     }
 
     /// Writes a node. It costs a sweep over the largest of its inputs and outputs, and the bytes of all of them, unless
-    /// the caller knows better.
+    /// the caller corrects that.
     pub(super) fn push(
         &mut self,
         label: &str,
@@ -199,7 +199,7 @@ impl<'a> ExpressionWriter<'a> {
         y
     }
 
-    /// `x`, in blocks where they were put off.
+    /// `x`, with its postponed conversion to blocks made.
     pub(super) fn blocked(&mut self, x: VariableId) -> VariableId {
         if self.variable(x).format == DataFormat::Unblocked { self.as_told(x) } else { x }
     }
@@ -207,7 +207,7 @@ impl<'a> ExpressionWriter<'a> {
     /// The variable with the most elements, those of a batch before those that do not depend on it.
     fn largest<'v>(&self, among: impl IntoIterator<Item = &'v VariableId>) -> Option<VariableId> {
         let size = |v: VariableId| (self.elements(v).per_sample, self.elements(v).fixed);
-        // The first of equals decides the format that the result lies in.
+        // The first of equals decides the format of the result.
         among.into_iter().copied().reduce(|most, v| if size(v) > size(most) { v } else { most })
     }
 
@@ -246,14 +246,14 @@ impl<'a> ExpressionWriter<'a> {
         }
     }
 
-    /// The node that was pushed last needs nothing but the shapes of what forward made.
+    /// The node that was pushed last needs only the shapes of the forward tensors.
     pub(super) fn needs_shapes(&mut self) {
         if let Some(node) = self.writer.graph.nodes.last_mut() {
             node.saved.iter_mut().for_each(|saved| saved.need = Need::Shape);
         }
     }
 
-    /// What a node of backward needs of the tensors among `inputs` that forward made.
+    /// The forward tensors among `inputs`, with the property that a backward node needs of each.
     fn saved_among(&self, inputs: &[VariableId]) -> Vec<Saved> {
         let backward = self.writer.phase == Phase::Backward;
         let Some(origin) = self.writer.origin.filter(|_| backward) else { return Vec::new() };
@@ -314,7 +314,7 @@ impl ExpressionWriter<'_> {
         if let Some(&known) = self.conversions.get(&looked_at) {
             return known;
         }
-        // What a product has made is transposed to rows first.
+        // The result of a product is first transposed to rows.
         let between = found.format == DataFormat::Columns && format == DataFormat::Blocks;
         let x = if between { self.in_rows(x) } else { x };
         let converted = self.rearrange("convert", x, Layout { shape: looked_at.1.clone(), format });
@@ -322,13 +322,13 @@ impl ExpressionWriter<'_> {
         converted
     }
 
-    /// The tensor of `x`, of which readers are told that it lies in `format`, or that it is in rows.
+    /// The tensor of `x`, declared to be in `format`, whatever its layout in memory is.
     pub(super) fn seen_in(&mut self, x: VariableId, format: DataFormat) -> VariableId {
         let (tensor, shape) = (self.variable(x).tensor, self.shape(x));
         self.look(tensor, Layout { shape, format })
     }
 
-    /// `x` as its readers are told that it lies.
+    /// `x` in the format that is declared to its readers.
     pub(super) fn as_told(&mut self, x: VariableId) -> VariableId {
         self.in_format(x, self.variable(x).format.told())
     }
@@ -338,7 +338,7 @@ impl ExpressionWriter<'_> {
         self.in_format(x, DataFormat::Rows)
     }
 
-    /// `x` as `shape`, without a copy within rows; blocks are converted first.
+    /// `x` as `shape`: without a copy if it is in rows; blocks are converted first.
     pub(super) fn reshape(&mut self, x: VariableId, shape: Shape) -> VariableId {
         let x = self.in_rows(x);
         let seen = self.variable(x);

@@ -188,7 +188,7 @@ impl Lowering<'_> {
         Extent::fixed(self.network.parameter(parameter).elements)
     }
 
-    /// `dy` summed over what `value` was broadcast to, or `dy` itself where it was not.
+    /// `dy` summed over the axes that `value` was broadcast along, or `dy` itself if it was not.
     fn folded(&mut self, dy: TensorId, value: ValueId) -> TensorId {
         let elements = self.elements(value);
         if !self.wants(value) || self.graph.elements_of(dy) == elements {
@@ -215,10 +215,11 @@ impl Lowering<'_> {
         let weight = node.parameters[0];
         let size = self.size(weight);
         if self.trains(node, 0).is_some() {
-            // Windows are gathered again: kept from forward they would be as many maps as there are taps.
+            // Windows are gathered again: keeping them from forward would take as many maps as there are taps.
             let x = self.gathered(node, x, window, groups);
             let made = if gathers && groups > 1 {
-                // A grouped product cannot sum over the samples: it makes a gradient for each, which are then summed.
+                // A grouped product cannot sum over the samples: it makes a gradient for each sample, and these
+                // are then summed.
                 let each = Extent::per_sample(size.fixed);
                 let each = self.graph.contract(of_weight, kind, &[dy, x], each, node.flops);
                 self.graph.reduce("reduce_sum", each, size)

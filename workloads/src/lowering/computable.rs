@@ -6,7 +6,7 @@ use haversack_devices::OperatorKind;
 
 use crate::{Extent, FP32, Phase, Role, Tensor, TensorId};
 
-/// What a computable operation can be fused with (section 3.2.1).
+/// The class of a computable operation, which decides what it can be fused with (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Element-wise over tensors of one shape: fuses with every neighbour but opaque ones.
@@ -23,9 +23,9 @@ pub(super) enum Class {
 /// One computable operation.
 #[derive(Clone, Debug)]
 pub(super) struct ComputableNode {
-    /// What it does: `mul`, `reduce_sum`, `conv`, …
+    /// Its operation: `mul`, `reduce_sum`, `conv`, …
     pub(super) operator: &'static str,
-    /// What it may be fused with.
+    /// Its class, for fusion.
     pub(super) class: Class,
     /// The rate that a processor reaches on it.
     pub(super) kind: OperatorKind,
@@ -52,7 +52,7 @@ pub(super) struct ComputableGraph {
     pub(super) elements: Vec<Extent>,
     /// The node that makes each tensor; `None` for inputs and weights.
     pub(super) producer: Vec<Option<u32>>,
-    /// The tensors that stand side by side for one which no node makes ([`Self::join`]).
+    /// The tensors that together form one that no node makes ([`Self::join`]).
     pub(super) joined: HashMap<TensorId, Vec<TensorId>>,
     /// All nodes, in an order of evaluation.
     pub(super) nodes: Vec<ComputableNode>,
@@ -76,7 +76,7 @@ impl ComputableGraph {
         (self.tensors.len() - 1) as TensorId
     }
 
-    /// `parts` read as one tensor: whoever reads it reads all of them, and translates the index (section 3.3).
+    /// `parts` read as one tensor: its reader reads all of them, and translates the index (section 3.3).
     pub(super) fn join(&mut self, parts: &[TensorId], elements: Extent) -> TensorId {
         let whole = self.leaf(Tensor::new("", Extent::ZERO, Role::Activation), elements);
         let parts = parts.iter().flat_map(|&part| self.parts(part)).collect();

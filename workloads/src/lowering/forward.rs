@@ -1,4 +1,4 @@
-//! Forward: what each differentiable operation is composed of.
+//! Forward: the computable operations of each differentiable one.
 
 use haversack_devices::OperatorKind;
 
@@ -10,20 +10,21 @@ use crate::{
 /// The chain of operations that GELU's share of the normal distribution takes: ½ (1 + erf(x/√2)).
 pub(super) const NORMAL_SHARE: [&str; 4] = ["scale", "erf", "add_constant", "scale"];
 
-/// A leaf of the graph: a weight keeps its precision where intermediate states are stored in half (section 5: the target is
-/// to keep the original precision of the model), without a copy, as a generated kernel converts what it reads.
+/// A leaf of the graph: a weight keeps its precision where intermediate states are stored in half (section
+/// 5: the target is to keep the original precision of the model), without a copy, as a generated kernel
+/// converts what it reads.
 fn in_own_precision(tensor: Tensor) -> Tensor {
     let is_weight = matches!(tensor.role, Role::Parameter { .. }) && tensor.element == Element::Float;
     if is_weight { Tensor { element: Element::FullFloat, ..tensor } } else { tensor }
 }
 
-/// The lowering of one network, with what backward needs to know of forward.
+/// The lowering of one network, with the forward tensors that backward needs.
 pub(super) struct Lowering<'a> {
     pub(super) network: &'a Network,
     pub(super) graph: ComputableGraph,
     /// Whether products and windows are composed with copies (*Original*) or single kernels (*Direct*).
     pub(super) composite: bool,
-    /// What stands for masks, whose few bytes belong to the samples.
+    /// The tensor used for every mask; its few bytes belong to the samples.
     mask: TensorId,
     /// The tensor of each value.
     pub(super) tensors: Vec<TensorId>,
@@ -182,8 +183,8 @@ impl<'a> Lowering<'a> {
         self.graph.contract(operator, kind, &[x, self.weight(node, 0)], self.elements(node.output), node.flops)
     }
 
-    /// Whether a convolution is composed of gathered windows and a product; a depthwise (or grouped) one gathers the
-    /// windows group by group, whatever they are.
+    /// Whether a convolution is composed of gathered windows and a product. In a composite lowering all are, except
+    /// dense pointwise ones; a depthwise (or grouped) one gathers the windows group by group.
     pub(super) fn gathers(&self, window: Window, groups: u64) -> bool {
         self.composite && (groups > 1 || !window.is_pointwise())
     }
@@ -237,8 +238,8 @@ impl<'a> Lowering<'a> {
         output
     }
 
-    /// A function of each element is one operation (section 3.2.1); GELU and SiLU, for which kernels have no function, are
-    /// composed of those that they have.
+    /// A function of each element is one operation (section 3.2.1); GELU and SiLU, for which kernels have no function,
+    /// are composed of those that they have.
     fn unary(&mut self, function: Unary, x: TensorId) -> TensorId {
         let operator = match function {
             Unary::Relu => "max",

@@ -1,21 +1,20 @@
 //! Operator fusion by the paper's three classes (section 3.2.1).
 //!
-//! Neighbouring symmetrical operations become one kernel; an asymmetrical one takes the symmetrical
-//! ones after it, but never a second asymmetrical one; opaque ones stay alone. What resides in
-//! memory ends a kernel: a tensor that more than one operation reads, or that is a weight's gradient.
+//! Neighbouring symmetrical operations become one kernel; an asymmetrical one takes the symmetrical ones after it, but
+//! never a second asymmetrical one; opaque ones stay alone. A tensor that must be in memory ends a kernel: one that
+//! more than one operation reads, or a weight's gradient.
 //!
-//! The text calls operations neighbours that an edge joins, and does not say in which direction an
-//! asymmetrical one takes others. Here the reader decides, as in the authors' public code
-//! (`Operator::fuse` of `src/ops.rs`), where a map takes what makes its operands, and reductions and
-//! products read buffers: a product reads an element once for every tile of its outputs, so that
-//! what made it would be computed as often, which condition (ii) of section 3.2.2 is there to prevent.
+//! The paper calls operations neighbours that an edge joins, and does not state in which direction an asymmetrical one
+//! takes others. Here the reader decides, as in the authors' public code (`Operator::fuse` of `src/ops.rs`): a map
+//! takes the producers of its operands, while reductions and products read buffers. A product reads an element once for
+//! every tile of its outputs, so that its producer would be computed as often, which condition (ii) of section 3.2.2 is
+//! there to prevent.
 //!
-//! Index translation covers what only looks at another tensor's elements: broadcasts and cuts here,
-//! and, from *Direct* on, transpositions, permutations and concatenations, which are then no
-//! operations at all: who reads a concatenation reads its parts. A view of elements in their order
-//! never was one. Nothing else limits a kernel: of OpenCL's limits,
-//! its arguments alone could bind, 1,024 bytes or 128 buffers in a device of the full profile
-//! (`CL_DEVICE_MAX_PARAMETER_SIZE`), and no kernel here comes near.
+//! Index translation covers operations that only view another tensor's elements: broadcasts and cuts here, and, from
+//! *Direct* on, transpositions, permutations and concatenations, which then need no operation: the reader of a
+//! concatenation reads its parts. A reshape never was an operation. Nothing else limits a kernel: of OpenCL's limits,
+//! only the one on arguments could matter, 1,024 bytes or 128 buffers in a device of the full profile
+//! (`CL_DEVICE_MAX_PARAMETER_SIZE`), and no kernel here comes near it.
 //!
 //! Subgraph reduction (section 3.2.2): a fused operation that several kernels read is computed
 //! again inside each of them, if that is cheap. The conditions are the paper's: (i) symmetrical,
@@ -71,15 +70,15 @@ pub(super) fn fuse(graph: &ComputableGraph) -> Vec<Kernel> {
 fn may_precede(graph: &ComputableGraph, producer: u32, consumer: u32) -> bool {
     match (graph.nodes[producer as usize].class, graph.nodes[consumer as usize].class) {
         (Class::Opaque, _) | (_, Class::Opaque) => false,
-        // What is broadcast or cut has to exist in its own shape first.
+        // A tensor that is broadcast or cut has to exist in its own shape first.
         (_, Class::Translation) => false,
         (Class::Translation, _) => true,
         (Class::Symmetrical | Class::Asymmetrical, _) => takes(graph, consumer, graph.nodes[producer as usize].output),
     }
 }
 
-/// Whether `reader` can compute `tensor` for itself: a symmetrical operation of the same shape, and not one that reads it
-/// as a part of a concatenation.
+/// Whether `reader` can compute `tensor` for itself: a symmetrical operation of the same shape, and not one that reads
+/// it as a part of a concatenation.
 fn takes(graph: &ComputableGraph, reader: u32, tensor: TensorId) -> bool {
     let reader = &graph.nodes[reader as usize];
     reader.class == Class::Symmetrical && graph.elements_of(reader.output) == graph.elements_of(tensor)

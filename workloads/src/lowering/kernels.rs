@@ -1,4 +1,4 @@
-//! From grouped computable nodes to kernels that a device can be asked to run.
+//! From grouped computable nodes to kernels that a device can run.
 
 use std::collections::HashMap;
 
@@ -57,10 +57,10 @@ pub(super) fn emit(
     writer.graph
 }
 
-/// The operations of the network whose temporaries are held.
+/// The operations of the network whose temporaries are still alive.
 ///
-/// An unfused graph is evaluated operation by operation: an operation holds what it computes on the
-/// way and releases it when it returns. Fusion dissolves operations into kernels, and with them this.
+/// An unfused graph is evaluated operation by operation: an operation keeps its intermediate results and releases them
+/// when it returns. Fusion dissolves operations into kernels, which have no such temporaries.
 #[derive(Default)]
 struct Holders {
     /// The last node so far of each operation and phase.
@@ -68,7 +68,7 @@ struct Holders {
 }
 
 impl Holders {
-    /// The newest node takes over what its operation has held so far, and the output before it.
+    /// The newest node takes over the temporaries that its operation has kept so far, and the output before it.
     fn note(&mut self, emitted: &mut TrainingGraph, origin: u32) {
         let id = emitted.nodes.len() - 1;
         if let Some(before) = self.last.insert((origin, emitted.nodes[id].phase), id) {
@@ -85,7 +85,7 @@ fn weights_by_gradient(graph: &ComputableGraph) -> HashMap<TensorId, TensorId> {
     pairs.filter_map(|(gradient, &weight)| gradient.map(|gradient| (gradient, weight))).collect()
 }
 
-/// What `kernel`, which reads the tensors `read`, computes.
+/// The work of `kernel`, which reads the tensors `read`.
 fn work_of(graph: &ComputableGraph, kernel: &Kernel, read: &[TensorId]) -> NodeWork {
     let members = || kernel.iter().map(|&id| &graph.nodes[id as usize]);
     let heavy = members().find(|node| matches!(node.class, Class::Asymmetrical | Class::Opaque));

@@ -1,7 +1,7 @@
-//! What defines a mixed-precision training algorithm, as data: the four parts of Mandheling, section 3.2.
+//! The definition of a mixed-precision training algorithm, as data: the four parts of Mandheling, section 3.2.
 //!
-//! One TOML file an algorithm. Whatever the paper of Mandheling or the algorithm's own leaves open carries its reason
-//! in the `source` of its part.
+//! Each algorithm is one TOML file. The `source` of a part gives the reason for choices that neither the paper of
+//! Mandheling nor the algorithm's own settles.
 
 use haversack_devices::{Precision, ProductRole};
 use serde::Deserialize;
@@ -14,21 +14,21 @@ use crate::Optimiser;
 pub struct Algorithm {
     /// Its id on the command line.
     pub id: String,
-    /// Its name, for people.
+    /// Its name, for display.
     pub name: String,
     /// Where it was published.
     pub citation: String,
-    /// What becomes of each operator.
+    /// The treatment of each operator.
     pub translation: Translation,
     /// How gradients are computed.
     pub backpropagation: Backpropagation,
-    /// How weights are held and updated.
+    /// How weights are stored and updated.
     pub weight: WeightRules,
     /// The loss and the optimiser.
     pub optimiser: OptimiserChoice,
-    /// How its sums are rounded; `None` if only its costs are described, and it is not carried out on data.
+    /// How its sums are rounded; `None` if only its costs are described, and it cannot be run on data.
     pub arithmetic: Option<Arithmetic>,
-    /// What else it does for every layer.
+    /// Further sweeps for every layer.
     #[serde(default, rename = "pass")]
     pub passes: Vec<Pass>,
 }
@@ -38,18 +38,18 @@ pub struct Algorithm {
 pub struct OperatorName(pub &'static str);
 
 /// From fp32 operators to those of mixed precision. An operator that is in none of the lists has no translation, and a
-/// network that has one is refused.
+/// network that contains one is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Translation {
     /// Operators on eight-bit integers.
     pub int8: Vec<OperatorName>,
-    /// Operators that stay as they are, between a dequantisation and a quantisation.
+    /// Operators that are unchanged, between a dequantisation and a quantisation.
     pub fp32: Vec<OperatorName>,
     /// Operators that the algorithm's networks do not have: their input passes through.
     #[serde(default)]
     pub absent: Vec<OperatorName>,
-    /// Products whose scale is taken anew from their 32-bit sums, whenever the run asks for it (dynamic rescaling).
+    /// Products whose scale is recomputed from their 32-bit sums, whenever the run requires it (dynamic rescaling).
     pub rescaled: Vec<ProductRole>,
     /// Where these choices come from.
     pub source: String,
@@ -59,21 +59,22 @@ pub struct Translation {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backpropagation {
-    /// How gradients are held.
+    /// How gradients are stored.
     pub gradients: GradientFormat,
     /// Whether the gradient of a convolution's input is a convolution with the rotated weight.
     pub rotates_weight: bool,
-    /// The operands that are laid out anew before the gradient of a convolution's weight, so that the batch is their depth.
+    /// The operands that are transposed before the gradient of a convolution's weight, so that the
+    /// batch is their depth.
     pub transposes: Vec<Operand>,
     /// Where these choices come from.
     pub source: String,
 }
 
-/// How gradients are held.
+/// How gradients are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientFormat {
-    /// As eight-bit integers with a scale a tensor.
+    /// As eight-bit integers with one scale per tensor.
     Int8,
 }
 
@@ -87,7 +88,7 @@ pub enum Operand {
     Gradient,
 }
 
-/// How weights are held and updated.
+/// How weights are stored and updated.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightRules {
@@ -99,9 +100,9 @@ pub struct WeightRules {
     pub int16: Layers,
     /// The format of biases.
     pub bias: BiasFormat,
-    /// What the update works on.
+    /// The format that the update works on.
     pub update: Update,
-    /// How they start; it costs an iteration nothing.
+    /// How they are initialised, which costs an iteration nothing.
     pub initialiser: Initialiser,
     /// Where these choices come from.
     pub source: String,
@@ -138,7 +139,7 @@ pub enum BiasFormat {
     Int32,
 }
 
-/// What the update works on.
+/// The format that the update works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Update {
@@ -146,11 +147,11 @@ pub enum Update {
     Int8,
     /// An fp32 master, from which the integers are made once an iteration.
     Fp32,
-    /// A master of 24 bits; no processor here has such a format, so it stands in 32-bit words.
+    /// A 24-bit master; no processor here has such a format, so it is stored in 32-bit words.
     Fp24,
 }
 
-/// How weights start.
+/// How weights are initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Initialiser {
@@ -158,7 +159,7 @@ pub enum Initialiser {
     XavierNormal,
     /// He et al., ICCV 2015, normal.
     KaimingNormal,
-    /// As the network starts in fp32.
+    /// As the network is initialised in fp32.
     Network,
 }
 
@@ -168,7 +169,7 @@ pub enum Initialiser {
 pub struct OptimiserChoice {
     /// The loss.
     pub loss: Loss,
-    /// The optimiser of the paper; a run may ask for another.
+    /// The optimiser of the paper; a run may choose another.
     pub method: Optimiser,
     /// The format of its state, if it keeps one.
     pub state: StateFormat,
@@ -196,19 +197,20 @@ pub enum StateFormat {
     Fp32,
 }
 
-/// How the numbers of an algorithm that is carried out on data are computed.
+/// How the numbers of an algorithm are computed when it runs on data.
 ///
-/// A tensor has codes from −127 to 127 and one step, the least power of two at which all its values have codes; a value is
-/// its code times the step. What is no sum of integers is rounded to the nearest. The gradient of a weight is rounded to so
-/// many bits that its largest code is the learning rate's share of the weight's range of 128, and is subtracted.
+/// A tensor has codes from −127 to 127 and one step, the smallest power of two at which all its values have codes; a
+/// value is its code times the step. Results other than sums of integers are rounded to the nearest code. The gradient
+/// of a weight is rounded to the number of bits at which its largest code is the learning rate's share of the weight's
+/// range of 128, and is subtracted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arithmetic {
     /// How sums of forward become eight bits.
     pub forward: Rounding,
-    /// How sums of gradients of errors do.
+    /// How sums of gradients of errors become eight bits.
     pub input_gradient: Rounding,
-    /// How sums of gradients of weights do.
+    /// How sums of gradients of weights become eight bits.
     pub weight_gradient: Rounding,
     /// Where these choices come from.
     pub source: String,
@@ -220,47 +222,47 @@ pub struct Arithmetic {
 pub enum Rounding {
     /// To the nearest, halves away from zero.
     Nearest,
-    /// Of the bits that are shifted out, the upper half is compared with the lower half, which stands for a random draw:
-    /// away from zero where the upper is the larger (NITI, pseudo-stochastic rounding).
+    /// The upper half of the bits that are shifted out is compared with the lower half, which acts as a random draw:
+    /// away from zero if the upper half is larger (NITI, pseudo-stochastic rounding).
     PseudoStochastic,
 }
 
-/// One more sweep over what a product made.
+/// One more sweep over the result of a product.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pass {
-    /// Its name, for people.
+    /// Its name, for display.
     pub name: String,
     /// The products that it follows.
     pub after: Vec<ProductRole>,
-    /// What it sweeps over.
+    /// The elements that it sweeps over.
     pub over: Sweep,
-    /// Whether it runs only when the product's scale is taken anew.
+    /// Whether it runs only when the product's scale is recomputed.
     #[serde(default)]
     pub with_rescaling: bool,
     /// The number format of its arithmetic.
     pub precision: Precision,
-    /// Operations an element of what it sweeps over.
+    /// Operations per element.
     pub flops: u64,
-    /// Bytes read and written an element.
+    /// Bytes read and written per element.
     pub bytes: u64,
     /// Where it and its numbers come from.
     pub source: String,
 }
 
-/// What a pass sweeps over.
+/// The elements that a pass sweeps over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
     /// The elements that the product makes.
     Outputs,
-    /// The sums that a convolution has within the groups of elements with a common scale, a channel of a sample each: its
-    /// multiply-adds over a filter's taps, or over an image for the gradient of the weight; as many as `Outputs` of other
-    /// products. It is part of the product's loops and runs at its rate.
+    /// The sums of a convolution within each group of elements with a common scale (one channel of one sample): its
+    /// multiply-adds divided by a filter's taps, or by an image's positions for the gradient of the weight; for other
+    /// products the same as `Outputs`. The pass is part of the product's loops and runs at its rate.
     GroupSums,
 }
 
-/// What becomes of an operator.
+/// The treatment of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Treatment {
     /// It works on integers.
@@ -272,12 +274,12 @@ pub(super) enum Treatment {
 }
 
 impl Algorithm {
-    /// Whether the scale of products with `role` is taken anew in some iterations.
+    /// Whether the scale of products with `role` is recomputed in some iterations.
     pub fn rescales(&self, role: ProductRole) -> bool {
         self.translation.rescaled.contains(&role)
     }
 
-    /// What becomes of the operator called `name`; `None` if it has no translation.
+    /// The treatment of the operator called `name`; `None` if it has no translation.
     pub(super) fn treatment(&self, name: &str) -> Option<Treatment> {
         let lists = self.translation.lists();
         lists.into_iter().find(|(_, _, list)| list.iter().any(|o| o.0 == name)).map(|(_, treatment, _)| treatment)

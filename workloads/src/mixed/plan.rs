@@ -1,6 +1,6 @@
-//! What a rewrite decides before its first node: what becomes of each operator, and how each tensor is held.
+//! Decisions of a rewrite before its first node: the treatment of each operator, and the format of each tensor.
 //!
-//! Products of integers: what is laid out before them, the new scale of their sums, and an algorithm's own sweeps.
+//! Also products of integers: the layout of their operands, the rescaling of their sums, and an algorithm's own sweeps.
 
 use haversack_devices::{OperatorKind, Precision, ProductRole};
 
@@ -11,7 +11,7 @@ use crate::network::{FP32, INT64, OperatorNode};
 use crate::training_graph::{Element, Need, Node, NodeWork, Saved};
 use crate::{Extent, Network, Op, Phase, Role, TensorId, TrainingGraph, WorkloadError};
 
-/// The numbers in which a tensor of the eager graph is held.
+/// The number format in which a tensor of the eager graph is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// Those of the node that writes it.
@@ -20,27 +20,27 @@ pub(super) enum Home {
     Integer,
     /// fp32.
     Float,
-    /// One form for every reader: ids, masks, positions, statistics.
+    /// One format for every reader: ids, masks, positions, statistics.
     Any,
 }
 
-/// How a tensor of the eager graph is held.
+/// How a tensor of the eager graph is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) home: Home,
-    /// Its bytes as integers, or in its one form.
+    /// Its bytes as integers, or in its one format.
     pub(super) integer: Extent,
 }
 
-/// What a rewrite decides before its first node.
+/// Decisions of a rewrite before its first node.
 pub(super) struct RewritePlan {
-    /// What becomes of each operator of the network; `None` for a view.
+    /// The treatment of each operator of the network; `None` for a view.
     pub(super) treatments: Vec<Option<Treatment>>,
     /// Whether the products of each operator of the network have sixteen-bit weights.
     pub(super) wide: Vec<bool>,
-    /// How each tensor of the eager graph is held.
+    /// How each tensor of the eager graph is stored.
     pub(super) forms: Vec<Form>,
-    /// How many nodes that remain read each tensor of the eager graph.
+    /// The number of remaining nodes that read each tensor of the eager graph.
     pub(super) readers: Vec<u32>,
 }
 
@@ -73,7 +73,8 @@ impl RewritePlan {
         updates(eager, algorithm, &mut forms);
         let mut plan = Self { treatments, wide, forms, readers: vec![0; eager.tensors.len()] };
         for node in &eager.nodes {
-            // A gradient's node of an operator that vanishes goes with it; its forward hands its input on to others.
+            // The gradient node of a removed operator is removed with it; its forward node passes its input on
+            // to others.
             if plan.treatment(node) != Some(Treatment::Absent) || node.phase == Phase::Forward {
                 for &input in &node.inputs {
                     plan.readers[input as usize] += 1;
@@ -83,7 +84,7 @@ impl RewritePlan {
         Ok(plan)
     }
 
-    /// What becomes of a node of the eager graph before its update.
+    /// The treatment of a node of the eager graph before its update.
     pub(super) fn treatment(&self, node: &Node) -> Option<Treatment> {
         node.origin.and_then(|origin| self.treatments[origin as usize])
     }
@@ -154,7 +155,7 @@ fn updates(eager: &TrainingGraph, algorithm: &Algorithm, forms: &mut [Form]) {
         let &[weight, gradient, ref states @ ..] = node.inputs.as_slice() else { continue };
         let held = forms[weight as usize];
         let bytes = eager.tensor(gradient).bytes;
-        // A bias's gradient is the sum that a 32-bit bias takes as it is; that of a weight is rescaled to eight bits.
+        // A 32-bit bias adds its gradient, a sum, directly; a weight's gradient is rescaled to eight bits.
         let integer = if held.integer == bytes { bytes } else { bytes.times(1, FP32) };
         forms[gradient as usize] = Form { home: held.home, integer };
         let halves = held.home == Home::Integer && algorithm.optimiser.state == StateFormat::Int16;
@@ -166,10 +167,10 @@ fn updates(eager: &TrainingGraph, algorithm: &Algorithm, forms: &mut [Form]) {
     }
 }
 
-/// Operations an element of a rescaling: the maximum of the leading bits, the shift (Mandheling, listing 1).
+/// Operations per element of a rescaling: the maximum of the leading bits, the shift (Mandheling, listing 1).
 const RESCALE_FLOPS: u64 = 2;
-/// Bytes an element that a rescaling moves beside the product itself: the sum is written and read again in 32 bits, and
-/// its eight bits are written (Mandheling, listing 1).
+/// Bytes per element that a rescaling moves in addition to the product: the sum is written and read again in 32 bits,
+/// and its eight bits are written (Mandheling, listing 1).
 const RESCALE_BYTES: u64 = 4 + 4 + 1;
 
 impl Rewriter<'_> {
@@ -184,7 +185,7 @@ impl Rewriter<'_> {
         let wide = node.origin.is_some_and(|origin| self.plan.wide[origin as usize]);
         let precision = Some(if wide { Precision::Int16 } else { Precision::Int8 });
         let work = NodeWork { precision, ..node.work };
-        // What is held in more bits than eight takes the sums as they are.
+        // Outputs of more than eight bits take the sums without rescaling.
         let eight = |r: &Self, (made, eager): (TensorId, TensorId)| {
             (r.writer.graph.tensor(made).bytes == r.values(eager)).then_some((made, r.values(eager)))
         };
@@ -212,7 +213,7 @@ impl Rewriter<'_> {
     fn lay_out_operands(&mut self, node: &Node, role: ProductRole, inputs: &[TensorId]) -> Vec<TensorId> {
         let mut operands = inputs.to_vec();
         let rules = &self.algorithm.backpropagation;
-        // A bias's gradient without the weight's is a sum.
+        // The gradient of a bias without its weight's is a sum.
         let convolves =
             matches!(self.op(node), Some(Op::Convolution { .. })) && node.work.kind != OperatorKind::Reduction;
         match role {
@@ -232,7 +233,7 @@ impl Rewriter<'_> {
         operands
     }
 
-    /// A copy of `from`, which stands for the input of `node` at `place`, in another order.
+    /// Copies `from`, the tensor for the input of `node` at `place`, into another order.
     fn lay_out(&mut self, node: &Node, place: usize, from: TensorId, verb: &str) -> TensorId {
         let name = format!("{}.{verb}", node.name);
         let (bytes, values) = (self.writer.graph.tensor(from).bytes, self.values(node.inputs[place]));
@@ -244,9 +245,9 @@ impl Rewriter<'_> {
         copy
     }
 
-    /// The node that takes the scale of `made`, `values` values in all, anew: the product then writes its sums in 32
-    /// bits, their maximum gives the scale, and they are shifted to eight. Where it does not run, the product shifts by
-    /// the scale that it has.
+    /// The node that recomputes the scale of `made`, with `values` values in all: the product then writes its sums in
+    /// 32 bits, their maximum gives the scale, and they are shifted to eight bits. In iterations without it, the
+    /// product shifts by the scale that it has.
     fn rescale(&mut self, node: &Node, made: &[TensorId], values: Extent) {
         let role = if node.phase == Phase::Forward { Role::Activation } else { Role::Gradient };
         let sums = self.new_tensor(&format!("{}.sums", node.name), values * FP32, role, Element::Whole, None);
@@ -258,7 +259,7 @@ impl Rewriter<'_> {
         (rescale.rescales, rescale.work.dram) = (made.first().copied(), values * RESCALE_BYTES);
     }
 
-    /// What the algorithm does besides, over what the product made.
+    /// The algorithm's own sweeps over the results of the product.
     fn sweeps(&mut self, node: &Node, role: ProductRole, made: &[TensorId], values: Extent) {
         let algorithm = self.algorithm;
         for (place, pass) in algorithm.passes.iter().enumerate().filter(|(_, pass)| pass.after.contains(&role)) {
@@ -275,8 +276,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The sums that a product has within groups of one scale, a channel of a sample each; `values` where it is no
-    /// convolution.
+    /// The number of sums that a product has within groups of one scale (one channel of one sample); `values` if it is
+    /// not a convolution.
     fn group_sums(&self, node: &Node, role: ProductRole, values: Extent) -> Extent {
         let Some(Op::Convolution { window, .. }) = self.op(node) else { return values };
         let output = node.origin.map(|origin| self.network.shape(self.network.nodes[origin as usize].output));

@@ -1,4 +1,4 @@
-//! The walk over the eager graph, and which tensor stands for which of its tensors, in integers and in fp32.
+//! The walk over the eager graph, and the tensors that replace its tensors, in integers and in fp32.
 
 use haversack_devices::{OperatorKind, Precision};
 
@@ -8,12 +8,12 @@ use super::plan::{Form, Home, RewritePlan};
 use crate::graph_writer::GraphWriter;
 use crate::{Element, Extent, FP32, Network, Node, NodeWork, Op, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
 
-/// Operations an element of a quantisation: a multiplication by the inverse scale, a rounding.
+/// Operations per element of a quantisation: a multiplication by the inverse scale, a rounding.
 pub(super) const QUANTISE: u64 = 2;
-/// Operations an element of a dequantisation: a multiplication by the scale.
+/// Operations per element of a dequantisation: a multiplication by the scale.
 pub(super) const DEQUANTISE: u64 = 1;
 
-/// What stands for a tensor of the eager graph.
+/// The tensors that replace a tensor of the eager graph.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     integer: Option<TensorId>,
@@ -32,7 +32,7 @@ pub(super) struct Rewriter<'a> {
     computes: Vec<Computes>,
     stands_for: Vec<Option<TensorId>>,
     held: Vec<Held>,
-    /// Whether what stands for a tensor has other readers, who would see it overwritten.
+    /// Whether a tensor's replacement has other readers, which would see it overwritten.
     shared: Vec<bool>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The graph, what its nodes compute, and what its tensors stand for.
+    /// The graph, the computation of its nodes, and the eager tensor behind each of its tensors.
     pub(super) fn run(mut self) -> (TrainingGraph, Vec<Computes>, Vec<Option<TensorId>>) {
         let eager = self.eager;
         for node in &eager.nodes {
@@ -75,7 +75,7 @@ impl<'a> Rewriter<'a> {
         (self.writer.graph, self.computes, self.stands_for)
     }
 
-    /// Adds a node, and what it computes.
+    /// Adds a node and its computation.
     pub(super) fn write_node(
         &mut self,
         computes: Computes,
@@ -86,14 +86,14 @@ impl<'a> Rewriter<'a> {
     ) -> &mut Node {
         let step = self.computes.len() as u32;
         self.computes.push(computes);
-        // Bytes of the eager graph's parts are of fp32; here operands are read whole.
+        // The eager graph counts parts of operands in fp32 bytes; here operands are read whole.
         let work = NodeWork { unread: Extent::ZERO, copied: Extent::ZERO, ..work };
         let node = self.writer.write(name, inputs, outputs, work);
         node.step = Some(step);
         node
     }
 
-    /// Whether a node of backward adds the gradients that two consumers gave, whichever operator it is noted under.
+    /// Whether a backward node adds the gradients from two consumers, whichever operator it is noted under.
     fn sums_gradients(&self, node: &Node) -> bool {
         let is_gradient = |&tensor: &TensorId| self.eager.tensor(tensor).role == Role::Gradient;
         node.phase == Phase::Backward && node.inputs.len() == 2 && node.inputs.iter().all(is_gradient)
@@ -109,14 +109,14 @@ impl<'a> Rewriter<'a> {
         node.origin.map(|origin| &self.network.nodes[origin as usize].op)
     }
 
-    /// An operator that stays what it is, on integers or on fp32 copies.
+    /// An operator that is kept, on integers or on fp32 copies.
     fn plain(&mut self, node: &Node, float: bool) {
         let inputs: Vec<TensorId> = node.inputs.iter().map(|&input| self.read(input, float, node)).collect();
         let saved = self.saved(node, &inputs);
         let outputs: Vec<TensorId> =
             node.outputs.iter().map(|&output| self.write(output, float, node, &inputs)).collect();
         let adds = matches!(self.op(node), Some(Op::Add | Op::Subtract | Op::Mul)) && node.phase == Phase::Forward;
-        // Two integer operands of different scales: one is shifted to the other's, or the product to its own.
+        // Two integer operands of different scales: one is shifted to the other's scale, or the product to its own.
         let shifts = !float && (adds || self.sums_gradients(node));
         let work = NodeWork {
             flops: node.work.flops * if shifts { 2 } else { 1 },
@@ -128,7 +128,7 @@ impl<'a> Rewriter<'a> {
         self.write_node(computes, &node.name, inputs, outputs, work).saved = saved;
     }
 
-    /// An operator that vanishes: what it was given stands for what it gave.
+    /// An operator that is removed: the tensors for its input replace its output, too.
     fn pass_through(&mut self, node: &Node) {
         let (Some(&from), Some(&to)) = (node.inputs.first(), node.outputs.first()) else { return };
         if self.eager.tensor(to).role == Role::ParameterGradient {
@@ -138,7 +138,7 @@ impl<'a> Rewriter<'a> {
         self.shared[to as usize] = self.shared[from as usize] || self.plan.readers[from as usize] > 1;
     }
 
-    /// The tensor that holds `tensor` in integers or in fp32 for `node`, converted if it is held otherwise.
+    /// The tensor with the values of `tensor` in integers or in fp32 for `node`, converted if it is stored otherwise.
     pub(super) fn read(&mut self, tensor: TensorId, float: bool, node: &Node) -> TensorId {
         let held = self.admitted(tensor);
         let kept = held.copied_in.is_none_or(|phase| phase == node.phase);
@@ -193,7 +193,7 @@ impl<'a> Rewriter<'a> {
         self.hold(tensor, there, form.home, float)
     }
 
-    /// A tensor that the iteration finds: state, samples, labels.
+    /// A tensor that exists before the iteration: state, samples, labels.
     pub(super) fn admit(&mut self, tensor: TensorId) -> TensorId {
         self.make(tensor, self.plan.forms[tensor as usize].home == Home::Float)
     }
@@ -204,7 +204,7 @@ impl<'a> Rewriter<'a> {
         let eager = self.eager.tensor(tensor);
         let element = match eager.element {
             Element::Float if float => Element::FullFloat,
-            // What autocast keeps in fp32 are integers here, as what it halves.
+            // Tensors that autocast keeps in fp32 are integers here, like those that it halves.
             Element::FullFloat if !float && home != Home::Any && !eager.role.is_state() => Element::Float,
             other => other,
         };
@@ -220,13 +220,13 @@ impl<'a> Rewriter<'a> {
         by
     }
 
-    /// What stands for `tensor`, whatever its numbers; `None` if no node made it.
+    /// The replacement of `tensor`, in either format; `None` if no node made it.
     pub(super) fn found(&self, tensor: TensorId) -> Option<TensorId> {
         let held = self.held[tensor as usize];
         held.integer.or(held.float)
     }
 
-    /// What holds `tensor`, which is admitted if nothing does.
+    /// The replacements of `tensor`, which is admitted if it has none.
     fn admitted(&mut self, tensor: TensorId) -> Held {
         if self.found(tensor).is_none() {
             self.admit(tensor);
@@ -234,17 +234,17 @@ impl<'a> Rewriter<'a> {
         self.held[tensor as usize]
     }
 
-    /// What `node` needs of the saved tensors that it still reads itself, among `inputs`, which stand for its own.
+    /// The saved tensors that `node` still reads itself, as replaced by `inputs`, which correspond to its own.
     pub(super) fn saved(&self, node: &Node, inputs: &[TensorId]) -> Vec<Saved> {
         let places = node.saved.iter().filter_map(|saved| {
             let place = node.inputs.iter().position(|&input| input == saved.tensor)?;
             Some(Saved { tensor: inputs[place], ..*saved })
         });
-        // Of a copy made in backward, the node that makes it notes the need.
+        // For a copy made in backward, the node that makes it notes the need.
         places.filter(|saved| self.writer.graph.tensor(saved.tensor).role != Role::Gradient).collect()
     }
 
-    /// A tensor that holds the values of `stands_for`, if of any.
+    /// A tensor with the values of `stands_for`, if that is given.
     pub(super) fn new_tensor(
         &mut self,
         name: &str,
@@ -264,7 +264,7 @@ pub(super) fn sweep(kind: OperatorKind, precision: Precision, flops: Extent, ele
 }
 
 impl Rewriter<'_> {
-    /// The update of one weight, unless the operators that had it vanished.
+    /// The update of one weight, unless the operators that had it were removed.
     pub(super) fn update(&mut self, node: &Node) {
         let &[weight, gradient, ref states @ ..] = node.inputs.as_slice() else { return };
         let (Some(weight_held), Some(gradient)) = (self.found(weight), self.found(gradient)) else { return };
@@ -275,7 +275,7 @@ impl Rewriter<'_> {
         let updated = if keeps_master { self.master(weight) } else { weight_held };
         let with_states = |first: &[TensorId]| first.iter().chain(&states).copied().collect::<Vec<_>>();
         let precision = if floats || keeps_master { Precision::Fp32 } else { Precision::Int8 };
-        // A master takes the gradient by its scale.
+        // A master copy multiplies the gradient by its scale.
         let flops = if keeps_master { node.work.flops + values * DEQUANTISE } else { node.work.flops };
         let update = NodeWork { precision: Some(precision), flops, ..node.work };
         let (inputs, outputs) = (with_states(&[updated, gradient]), with_states(&[updated]));
@@ -289,7 +289,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The numbers that the update of `weight` works on, beside the integers that products read.
+    /// The master copy that the update of `weight` works on, in addition to the integers that products read.
     fn master(&mut self, weight: TensorId) -> TensorId {
         let eager = self.eager.tensor(weight);
         let name = format!("{}.master", eager.name);

@@ -1,8 +1,9 @@
-//! The text of a network: templates of `networks/`, which write a step of it a line.
+//! The text of a network: the templates of `networks/` write one step per line.
 //!
-//! A line is an operator, the module that has it, and what it is to know: words such as `bias`, and settings such as
-//! `channels=64`. A step reads what the one before made, or the values that `from` names; `keep` gives the latest a name, `use`
-//! goes back to one. Weights, buffers and values share their names. Shapes are as messages show them: `Bx3x224x224`.
+//! A line consists of an operator, its module, and its parameters: words such as `bias`, and settings such as
+//! `channels=64`. A step reads the output of the step before, or the values that `from` names; `keep` names the latest
+//! value, `use` goes back to a named one. Weights, buffers and values share their names. Shapes are written as in
+//! messages: `Bx3x224x224`.
 
 use std::collections::HashMap;
 
@@ -19,8 +20,8 @@ use crate::{
 const TEMPLATES: [&str; 2] =
     [include_str!("../../networks/pictures.jinja"), include_str!("../../networks/transformers.jinja")];
 
-/// Builds the network that the macro call `text` writes, for samples of a shape and a number of classes, with hidden layers of
-/// `width`.
+/// Builds the network that the macro call `text` writes, for samples of a shape and a number of classes, with hidden
+/// layers of `width`.
 pub(super) fn build(n: &mut Network, text: &str, input: &[u64], classes: u64, width: Width) -> Result<()> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -77,7 +78,7 @@ impl<'t> Step<'t> {
         self.list(key)?.into_iter().map(|place| usize::try_from(place).ok()).collect()
     }
 
-    /// A number down and one across, or one for both; `default` where it is not said.
+    /// A number down and one across, or one for both; `default` if it is not given.
     fn pair(&self, key: &str, default: u64) -> Option<[u64; 2]> {
         let numbers = self.get(key).map_or_else(|| Some(vec![default]), |_| self.list(key))?;
         Some([*numbers.first()?, *numbers.last().filter(|_| numbers.len() < 3)?])
@@ -121,7 +122,7 @@ impl<'t> Step<'t> {
         })
     }
 
-    /// The element-wise function that it is, if it is one.
+    /// The element-wise function of this name, if it is one.
     fn function(&self) -> Option<Unary> {
         Some(match self.operator {
             "relu" => Unary::Relu,
@@ -147,14 +148,14 @@ fn real(text: &str) -> Option<f32> {
 struct Builder<'t, 'n> {
     n: &'n mut Network,
     input: &'t [u64],
-    /// What the step before made.
+    /// The output of the step before.
     latest: ValueId,
     /// Values, weights and buffers by name.
     named: HashMap<&'t str, u32>,
 }
 
 impl<'t> Builder<'t, '_> {
-    /// Takes a step; `None` if there is none of its form.
+    /// Takes a step; `None` if its form is not known.
     fn step(&mut self, step: &Step<'t>) -> Option<Result<()>> {
         let made = match step.operator {
             "keep" => Ok(*self.named.entry(step.module).insert_entry(self.latest).get()),

@@ -1,9 +1,9 @@
-//! How wide the hidden layers of a network are.
+//! The width of a network's hidden layers.
 
 use std::str::FromStr;
 
-/// The share of a hidden layer's features that a narrower network has (HeteroFL: Diao et al., ICLR 2021): the first ones, so
-/// that its weights are leading slices of the full network's.
+/// The share of a hidden layer's features that a narrower network has (HeteroFL: Diao et al., ICLR 2021): the first
+/// ones, so that its weights are leading slices of the full network's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Width(f64);
 
@@ -16,7 +16,7 @@ impl Width {
         (share > 0.0 && share <= 1.0).then_some(Self(share))
     }
 
-    /// Of so many features, rounded up.
+    /// This share of `features`, rounded up.
     pub(super) fn of(self, features: u64) -> u64 {
         ((features as f64 * self.0).ceil() as u64).max(1)
     }

@@ -71,7 +71,7 @@ impl Network {
         self.new_storage(name, Extent::fixed(bytes), Role::Buffer)
     }
 
-    /// The same, with what it holds before training.
+    /// The same, with its content before training.
     pub(crate) fn filled_buffer(&mut self, name: &str, bytes: u64, initial: Initial) -> StorageId {
         let storage = self.buffer(name, bytes);
         self.storages[storage as usize].initial = Some(initial);
@@ -93,19 +93,20 @@ impl Network {
             .map(|(part, initial)| self.weight(&format!("{module}.{part}"), &[features], initial, trainable))
     }
 
-    /// A leaf of `element` bytes an element that needs no gradient.
+    /// A leaf of `element` bytes per element that needs no gradient.
     pub(crate) fn source(&mut self, name: &str, shape: Shape, element: u64, role: Role) -> ValueId {
         let storage = self.new_storage(name, shape.elements() * element, role);
         self.note_element(storage, element);
         self.new_value(shape, storage, false, true)
     }
 
-    /// A look at a buffer.
+    /// A view of a buffer.
     pub(crate) fn look_at(&mut self, buffer: StorageId, shape: Shape) -> ValueId {
         self.new_value(shape, buffer, false, true)
     }
 
-    /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels, positions, masks.
+    /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels,
+    /// positions, masks.
     pub(crate) fn computed(
         &mut self,
         module: &str,
@@ -138,7 +139,7 @@ impl Network {
         }
     }
 
-    /// An activation that an operator saves beside its output: statistics, indices, a mask.
+    /// An activation that an operator saves in addition to its output: statistics, indices, a mask.
     pub(super) fn side_storage(&mut self, name: &str, bytes: Extent) -> StorageId {
         self.new_storage(name, bytes, Role::Activation)
     }
@@ -154,13 +155,13 @@ impl Network {
         (self.values.len() - 1) as ValueId
     }
 
-    /// Adds an operator whose output of `shape` has a storage of its own.
+    /// Adds an operator whose output of `shape` gets a new storage.
     pub(super) fn add_node(&mut self, module: &str, node: OperatorNode, shape: Shape) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * FP32, Role::Activation);
         self.add_node_over(module, node, shape, storage, true)
     }
 
-    /// Adds an operator whose output of `shape` looks at `storage`.
+    /// Adds an operator whose output of `shape` is a view of `storage`.
     pub(super) fn add_node_over(
         &mut self,
         module: &str,

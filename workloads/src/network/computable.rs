@@ -1,4 +1,4 @@
-//! Whether every operator of a network says enough to be computed.
+//! Whether every operator of a network is described well enough to be computed.
 
 use super::{Network, OperatorNode};
 use crate::error::Result;
@@ -8,7 +8,8 @@ impl Network {
     /// Whether the network can be trained with data: every operator, parameter and buffer is described in full.
     ///
     /// # Errors
-    /// The first operator that is not, by its module, with what is missing; or no loss, or a value without a layout.
+    /// The first operator that is not, with its module and the missing detail; a network without a loss, or a value
+    /// without a layout.
     pub fn computable(&self) -> Result<()> {
         self.loss()?;
         self.layouts()?;
@@ -23,7 +24,7 @@ impl Network {
         })
     }
 
-    /// What is not described of `node`.
+    /// The detail that the description of `node` lacks.
     fn missing(&self, node: &OperatorNode) -> Option<&'static str> {
         let by_itself = match &node.op {
             Op::Unary { function: Unary::AddConstant(Addend::Tensor), .. } => Some("the numbers that are added"),
@@ -51,7 +52,7 @@ impl Network {
         })
     }
 
-    /// Whether an operand's storage comes from outside, and nothing says what it holds.
+    /// Why the content of an operand's storage is unknown, if it comes from outside and is not described.
     fn unknown_source(&self, storage: u32) -> Option<&'static str> {
         let inputs = || self.storages.iter().filter(|storage| storage.role == Role::Input);
         match self.storage(storage).role {
@@ -61,7 +62,7 @@ impl Network {
         }
     }
 
-    /// Whether as many rows as there are ids make up the output.
+    /// Whether the output has one row per id.
     fn looks_up_rows(&self, node: &OperatorNode) -> bool {
         let ids = self.shape(node.inputs[0]).elements();
         let made = self.shape(node.output).elements();

@@ -6,7 +6,7 @@ use crate::{Averaging, Dim, EPSILON, Element, Extent, MOMENTUM, Op, Shape, Windo
 use haversack_devices::ensure;
 
 impl Network {
-    /// Convolution of `B×C×H×W` into `channels` channels, with a weight and, if asked, a bias of its own.
+    /// Convolution of `B×C×H×W` into `channels` channels, with a new weight and, if `bias`, a new bias.
     ///
     /// Saves its input (for the weight's gradient); the weight is a parameter and not counted.
     ///
@@ -74,7 +74,7 @@ impl Network {
         self.batch_norm_of(module, x, EPSILON)
     }
 
-    /// Batch normalisation with weights of its own and another `epsilon`.
+    /// Batch normalisation with new weights and another `epsilon`.
     ///
     /// # Errors
     /// A tensor without channels.
@@ -135,7 +135,8 @@ impl Network {
         self.average_pool_over(module, x, window, Averaging::Padded, false)
     }
 
-    /// Average pooling over what `averaging` says; saves its input. `round_up` keeps a partial last window.
+    /// Average pooling over the positions that `averaging` defines; saves its input. `round_up` keeps a
+    /// partial last window.
     ///
     /// # Errors
     /// A shape of another rank or a window that does not fit.
@@ -185,7 +186,7 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::GlobalAveragePool { axes }, &[x]), shape)
     }
 
-    /// As many pictures as `x` has, of channels, a height and a width.
+    /// A shape with the batch of `x`, and these channels, height and width.
     fn picture(&self, x: ValueId, sizes: [u64; 3]) -> Shape {
         Shape(std::iter::once(self.shape(x).dim(0)).chain(sizes.map(Dim::fixed)).collect())
     }

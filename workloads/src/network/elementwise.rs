@@ -1,6 +1,6 @@
 //! Element-wise operators, views and copies.
 //!
-//! Operators of imported networks, which are counted and not computed with data.
+//! Some operators occur only in imported networks, and are counted but not computed on data.
 
 use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, StorageId, ValueId};
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::operator::{Cell, Part};
 use crate::{Copying, Dim, Element, Extent, Mask, Op, Pairing, Reducing, Shape, Taking, Unary, View, Window};
 
 impl Network {
-    /// An element-wise function into a storage of its own, laid out as `x` is.
+    /// An element-wise function into a new storage, in the layout of `x`.
     pub fn unary(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {
         let (shape, contiguous) = (self.shape(x).clone(), self.value(x).contiguous);
         let input = self.storage_of(x);
@@ -28,8 +28,8 @@ impl Network {
         self.add_node_over(module, node, shape, storage, contiguous)
     }
 
-    /// ReLU, ReLU6 or leaky ReLU over its input. Saves its output, whose signs are its input's; of ReLU6 PyTorch saves a
-    /// clone of the input, so that it costs a third map.
+    /// ReLU, ReLU6 or leaky ReLU in place. Saves its output, whose signs are its input's; for ReLU6 PyTorch saves a
+    /// clone of the input, which is a third map.
     pub fn in_place(&mut self, module: &str, x: ValueId, function: Unary) -> ValueId {
         let (shape, storage, contiguous) = (self.shape(x).clone(), self.storage_of(x), self.value(x).contiguous);
         let saved = match function {
@@ -49,14 +49,15 @@ impl Network {
         self.add_node(module, node, shape)
     }
 
-    /// One of two values where `condition` says so, as `shape`; saves the condition.
+    /// One of two values by `condition`, as `shape`; saves the condition.
     pub(crate) fn select(&mut self, module: &str, condition: StorageId, sides: [ValueId; 2], shape: Shape) -> ValueId {
         let mut node = OperatorNode::new(Op::Pairwise(Pairing::Select), &sides).saves([condition]);
         node.buffers = vec![condition];
         self.add_node(module, node, shape)
     }
 
-    /// A weight of a `direction` and a `length` for each of its rows, whose norms are saved: a table of two parameters.
+    /// A weight from a `direction` and a `length` for each of its rows, whose norms are saved: a table
+    /// of two parameters.
     pub(crate) fn weight_norm(
         &mut self,
         module: &str,
@@ -135,7 +136,8 @@ impl Network {
         Ok(self.add_node(module, OperatorNode::new(op, parts), shape))
     }
 
-    /// The same elements under another shape; a value that is not contiguous is copied first, as PyTorch's `reshape` does.
+    /// The same elements under another shape; a value that is not contiguous is copied first, as
+    /// PyTorch's `reshape` does.
     ///
     /// # Errors
     /// A shape with another number of elements.
@@ -180,7 +182,7 @@ impl Network {
         Ok(self.add_node_over(module, OperatorNode::new(op, &[x]), permuted, storage, in_order))
     }
 
-    /// The elements of `x` that `part` names, as `shape`, seen in place: autograd that saves them keeps the whole storage.
+    /// The elements of `x` that `part` names, as `shape`, in a view: autograd keeps the whole storage if it saves them.
     pub fn slice(&mut self, module: &str, x: ValueId, part: Part, shape: Shape, contiguous: bool) -> ValueId {
         let storage = self.storage_of(x);
         self.add_node_over(module, OperatorNode::new(Op::Slice(part), &[x]), shape, storage, contiguous)
@@ -191,19 +193,19 @@ impl Network {
         if self.value(x).contiguous { x } else { self.copy(module, x) }
     }
 
-    /// A copy into a storage of its own (`clone`).
+    /// A copy into a new storage (`clone`).
     pub fn copy(&mut self, module: &str, x: ValueId) -> ValueId {
         let shape = self.shape(x).clone();
         self.add_node(module, OperatorNode::new(Op::Copy(Copying::Plain), &[x]), shape)
     }
 
-    /// A copy whose elements have moved by so many positions along each axis, from the end back to the front.
+    /// A copy with elements moved by `shifts` positions along each axis, from the end back to the front.
     pub fn roll(&mut self, module: &str, x: ValueId, shifts: &[u64]) -> ValueId {
         let shape = self.shape(x).clone();
         self.add_node(module, OperatorNode::new(Op::Copy(Copying::Roll(shifts.to_vec())), &[x]), shape)
     }
 
-    /// A copy with zeros behind each axis, up to `shape`; PyTorch copies even if there is nothing to pad.
+    /// A copy with zeros behind each axis, up to `shape`; PyTorch copies even if no axis is padded.
     pub fn pad(&mut self, module: &str, x: ValueId, shape: Shape) -> ValueId {
         self.add_node(module, OperatorNode::new(Op::Copy(Copying::Pad), &[x]), shape)
     }
@@ -213,7 +215,7 @@ impl Network {
         shape.ok_or_else(|| self.shape_error(module, op, &[a, b], "shapes that broadcast to one"))
     }
 
-    /// An element-wise function of two tensors; saves both, as far as the gradients that are wanted need them.
+    /// An element-wise function of two tensors; saves those operands that the wanted gradients need.
     ///
     /// # Errors
     /// Shapes that do not broadcast to one.
@@ -226,7 +228,7 @@ impl Network {
         Ok(self.add_node(module, OperatorNode::new(op, &[a, b]).saves(saved.into_iter().flatten()), shape))
     }
 
-    /// What is left of `axes`, which `shape` lacks or shows as one.
+    /// A reduction over `axes`, which `shape` lacks or has as size one.
     pub fn reduce(&mut self, module: &str, x: ValueId, how: Reducing, axes: Vec<usize>, shape: Shape) -> ValueId {
         let storage = self.new_storage(module, shape.elements() * FP32, crate::Role::Activation);
         let saved = how.saves().then(|| [self.storage_of(x), storage]);
@@ -234,7 +236,7 @@ impl Network {
         self.add_node_over(module, node, shape, storage, true)
     }
 
-    /// Elements at other places, as `shape`; a look-up saves so many `indices`, which are 64-bit integers.
+    /// Elements at other places, as `shape`; a look-up saves its indices, `indices` 64-bit integers.
     pub fn take(&mut self, module: &str, x: ValueId, taking: Taking, indices: Extent, shape: Shape) -> ValueId {
         let saved = (taking == Taking::LookUp).then(|| {
             let places = self.side_storage(&format!("{module}.indices"), indices * INT64);
@@ -244,8 +246,8 @@ impl Network {
         self.add_node(module, OperatorNode::new(Op::Take(taking), &[x]).saves(saved), shape)
     }
 
-    /// Normalisation of `groups` groups of the channels of `B×C×…`; saves its input, and a mean and an inverse deviation
-    /// for each sample and group. `parameters` are a weight and a bias for each channel, or nothing.
+    /// Normalisation of `groups` groups of the channels of `B×C×…`; saves its input, and a mean and an inverse
+    /// deviation for each sample and group. `parameters` are a weight and a bias for each channel, or nothing.
     ///
     /// # Errors
     /// A tensor whose channels the groups do not divide, or weights that do not match them.
@@ -302,8 +304,8 @@ impl Network {
         Ok(self.add_node(module, OperatorNode::new(op, &[x]).parameters(&parameters).saves(saved).flops(flops), shape))
     }
 
-    /// A recurrent layer over `steps` steps with a state of `units`, of `x` into `shape`, whose last axis has a state for
-    /// each of `directions`; saves its input, and for each step what [`Cell::saved_values`] says.
+    /// A recurrent layer over `steps` steps with a state of `units`, of `x` into `shape`, whose last axis has a state
+    /// for each of `directions`; saves its input, and the [`Cell::saved_values`] of each step.
     #[expect(clippy::too_many_arguments, reason = "a recurrent layer has as many parts")]
     pub(crate) fn recurrent(
         &mut self,

@@ -1,4 +1,4 @@
-//! The values that an imported file gives, as they lie in it.
+//! The values in an imported file, in the file's layout.
 
 use std::collections::HashMap;
 
@@ -36,11 +36,11 @@ impl NumberFormat {
 pub(crate) struct ImportedTensor {
     pub(crate) bytes: Bytes,
     pub(crate) format: NumberFormat,
-    /// Rows and columns in the file, where the network holds the transposed matrix.
+    /// Rows and columns in the file, where the network stores the transposed matrix.
     pub(crate) transposed: Option<[u64; 2]>,
 }
 
-/// What an imported file holds beside operators.
+/// The contents of an imported file other than operators.
 #[derive(Debug, Default)]
 pub struct Imported {
     /// Values by the storage that they fill, if they were kept.
@@ -62,7 +62,7 @@ impl Imported {
 }
 
 impl ImportedTensor {
-    /// The values in fp32, as the network holds them.
+    /// The values in fp32, in the network's layout.
     #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
     pub(crate) fn floats(&self) -> Vec<f32> {
         let numbers = self.bytes.chunks_exact(self.format.bytes()).map(|bytes| match (self.format, bytes) {

@@ -1,10 +1,10 @@
-//! What parameters and buffers hold before training.
+//! The content of parameters and buffers before training.
 
 use super::{Network, Storage, StorageId};
 use crate::data::Draws;
 use crate::error::{Result, WorkloadError};
 
-/// What a parameter or a buffer holds before training.
+/// The content of a parameter or a buffer before training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
     /// One number everywhere.
@@ -47,15 +47,15 @@ impl Initial {
     }
 }
 
-/// What the streams of initial weights are drawn for.
+/// The purpose of the random streams of initial weights.
 const PURPOSE: &str = "initial values";
 
 impl Network {
-    /// The fp32 values of a parameter or a buffer before training: those of the imported file, or drawn from (`seed`, its
-    /// name), whatever else the network holds.
+    /// The fp32 values of a parameter or a buffer before training: those of the imported file, or drawn from (`seed`,
+    /// its name), independent of the rest of the network.
     ///
     /// # Errors
-    /// A tensor whose values are not known beforehand.
+    /// A tensor whose values before training are not known.
     pub fn initial_floats(&self, storage: StorageId, seed: u64) -> Result<Vec<f32>> {
         let held = self.storage(storage);
         let count = (held.bytes.fixed / super::FP32) as usize;
@@ -75,7 +75,7 @@ impl Network {
     /// The integers of a buffer before training.
     ///
     /// # Errors
-    /// A buffer whose integers are not known beforehand.
+    /// A buffer whose integers before training are not known.
     pub fn initial_integers(&self, storage: StorageId) -> Result<Vec<i64>> {
         let held = self.storage(storage);
         let count = held.bytes.fixed / super::INT64;
@@ -87,7 +87,7 @@ impl Network {
         }
     }
 
-    /// Whether everything that the network holds before training is known.
+    /// Whether the content of `storage` before training is known.
     pub(super) fn knows(&self, storage: StorageId) -> bool {
         match self.storage(storage).initial {
             None => false,

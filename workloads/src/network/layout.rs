@@ -17,7 +17,7 @@ pub struct Layout {
     pub shape: Shape,
     /// Elements between two neighbours along each axis, within a sample.
     pub strides: Vec<u64>,
-    /// Elements from one sample to the next; zero where all samples see the same ones.
+    /// Elements from one sample to the next; zero where all samples share them.
     pub sample: u64,
 }
 
@@ -56,7 +56,8 @@ impl Layout {
         Self { offset: self.offset + start, shape: shape.clone(), strides: strides.collect(), sample: self.sample }
     }
 
-    /// The same elements in the same order under another shape; `None` if no strides say so, or the batch is not outermost.
+    /// The same elements in the same order under another shape; `None` if no strides describe it, or the batch
+    /// is not outermost.
     fn reshaped(&self, shape: &Shape) -> Option<Self> {
         Self::row_major(&self.shape)?;
         Self::row_major(shape)?;
@@ -135,7 +136,7 @@ impl Network {
         Ok(known.into_iter().flatten().collect())
     }
 
-    /// What lies in a storage that no operator made: a buffer may be seen once a sample.
+    /// The layout of a storage that no operator made; a buffer's is shared by all samples.
     fn layout_of_source(&self, value: &Value) -> Option<Layout> {
         let layout = Layout::row_major(&value.shape)?;
         let batched = self.storage(value.storage).bytes.per_sample > 0;

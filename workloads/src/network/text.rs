@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::{Dim, EPSILON, Extent, Op, Shape};
 
 impl Network {
-    /// `x Wᵀ + b` into `features`, with trained weights of its own.
+    /// `x Wᵀ + b` into `features`, with new trained weights.
     ///
     /// # Errors
     /// A scalar.
@@ -45,7 +45,8 @@ impl Network {
         Ok(self.add_node(module, node, shape))
     }
 
-    /// Batched product of `…×M×K` and `…×K×N`; operands that are not contiguous are copied first, as `torch.matmul` does.
+    /// Batched product of `…×M×K` and `…×K×N`; operands that are not contiguous are copied first, as
+    /// `torch.matmul` does.
     ///
     /// Saves each operand that the other's gradient needs.
     ///
@@ -56,7 +57,7 @@ impl Network {
         self.matmul_in_place(module, a, b)
     }
 
-    /// The same of operands that are read as they lie.
+    /// The same, with operands that are read in place.
     ///
     /// # Errors
     /// As [`Self::matmul`].
@@ -74,7 +75,7 @@ impl Network {
         Ok(self.add_node(module, node, shape))
     }
 
-    /// Layer normalisation over the last dimension with weights of its own; saves its input, mean and inverse deviation.
+    /// Layer normalisation over the last dimension with new weights; saves its input, mean and inverse deviation.
     pub fn layer_norm(&mut self, module: &str, x: ValueId, trainable: bool) -> ValueId {
         let width = self.shape(x).last();
         let parameters = self.norm_weights(module, width, trainable);

@@ -1,23 +1,23 @@
-//! `If`: the branch that its condition chooses stands in its place.
+//! `If`: replaced by the branch that its condition chooses.
 
 use super::{Fault, GraphProto, ModelProto, NodeProto, OnnxNode, Result};
 use crate::Network;
 
-/// Nodes `If` of a file beyond which it is refused: it is walked once more for each.
+/// The most `If` nodes of a file, as the graph is walked once more for each.
 const MOST: usize = 64;
 
-/// Which branch an `If` takes.
+/// The branch that an `If` takes.
 #[derive(Debug)]
 pub(super) struct Branch {
     /// Its first output.
     output: String,
     taken: bool,
-    /// What had to be assumed.
+    /// The assumption that was made about the condition, if any.
     assumed: Option<String>,
 }
 
 impl Branch {
-    /// What stops the walk at `node`, whose condition is `known` or not.
+    /// The fault that stops the walk at `node` and requests its branch; the condition is `known` or assumed to be true.
     pub(super) fn of(node: &OnnxNode, known: Option<bool>) -> Fault {
         let assumed = format!("the condition of '{}' hangs on the samples: it is taken as true", node.name);
         let assumed = known.is_none().then_some(assumed);
@@ -27,7 +27,7 @@ impl Branch {
     }
 }
 
-/// What `import` makes of `model`, with the branches that it asks for in the place of their nodes.
+/// The result of `import` for `model`, with the requested branches inlined.
 pub(super) fn choose(
     mut model: ModelProto,
     import: impl Fn(ModelProto, &[String]) -> Result<Network>,
@@ -50,7 +50,7 @@ pub(super) fn choose(
     import(model, &assumed)
 }
 
-/// Puts a branch in the place of its node in `graph`; `None` where there is none.
+/// Replaces a node in `graph` by its branch; `None` if one of them does not exist.
 fn put(graph: &mut GraphProto, branch: &Branch) -> Option<()> {
     let place = graph.node.iter().position(|node| node.op_type == "If" && node.output.contains(&branch.output))?;
     let name = if branch.taken { "then_branch" } else { "else_branch" };

@@ -1,4 +1,5 @@
-//! Functions that a file holds whole and PyTorch runs in parts: normalisations, attention, rotary positions, similarity.
+//! Functions that are one node in a file and that PyTorch runs in parts: normalisations, attention, rotary
+//! positions, similarity.
 
 use super::rearrange::place;
 use super::{Fault, Importer, Item, Kind, OnnxNode, Result};
@@ -6,7 +7,7 @@ use crate::operator::Part;
 use crate::{Addend, Dim, Extent, Pairing, Pointwise, Reducing, Shape, Taking, Unary, ValueId};
 use haversack_devices::ensure;
 
-/// `x` and its norms over `axis`, of which derivatives keep both.
+/// `x` and its norms over `axis`; derivatives keep both.
 fn norms(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, axis: usize) -> ValueId {
     let mut rows = importer.network.shape(x).clone();
     if let Some(dim) = rows.0.get_mut(axis) {
@@ -15,7 +16,7 @@ fn norms(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, axis: usize) 
     importer.network.reduce(&node.name, x, Reducing::Norm, vec![axis], rows)
 }
 
-/// Input `index`, and the axis of `node` in it, which is not the batch.
+/// Input `index`, and the axis of `node` in it, which must not be the batch.
 fn along(importer: &mut Importer<'_>, node: &OnnxNode, index: usize) -> Result<(ValueId, usize)> {
     let x = importer.input(node, index)?;
     let shape = importer.network.shape(x);
@@ -83,7 +84,8 @@ pub(super) fn rms_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<I
     Ok(Item::Value(network.mul(name, normal, weight)?))
 }
 
-/// Input `index` as samples × heads × rows × features, of so many heads where they lie side by side.
+/// Input `index` as samples × heads × rows × features; a packed input is split into the heads that
+/// attribute `name` counts.
 fn heads(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, name: &str) -> Result<ValueId> {
     let x = importer.input(node, index)?;
     let shape = importer.network.shape(x).clone();
@@ -108,7 +110,7 @@ pub(super) fn attention(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     let [mut k, mut v] = [heads(importer, node, 1, "kv_num_heads")?, heads(importer, node, 2, "kv_num_heads")?];
     let shape = importer.network.shape(q).clone();
     for shared in [&mut k, &mut v] {
-        // Heads that share keys and values have copies of them.
+        // Heads that share keys and values get copies of them.
         let mut wide = importer.network.shape(*shared).clone();
         if wide.size(1) != shape.size(1) {
             wide.0[1] = shape.dim(1);
@@ -150,7 +152,7 @@ pub(super) fn attention(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     Ok(Item::Value(network.reshape(&node.name, turned, joined)?))
 }
 
-/// `RotaryEmbedding`: both halves of the features, turned by the angles of their rows.
+/// `RotaryEmbedding`: both halves of the features, rotated by the angles of their rows.
 pub(super) fn rotary(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let partial = node.int("rotary_embedding_dim")?.unwrap_or(0) != 0;
     ensure!(!partial, Fault::mismatch("a part of the features", "all features turned"));

@@ -1,6 +1,6 @@
-//! Constants that shape sub-graphs are computed with: small tensors of numbers that are linear in the batch.
+//! Constants for the computation of shape sub-graphs: small tensors of numbers that are linear in the batch.
 //!
-//! The values of a file's initialisers, kept as they lie in it.
+//! Also the values of a file's initialisers, in the file's layout.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use super::{Fault, Order, Result, TensorProto};
 use crate::network::{ImportedTensor, NumberFormat};
 use crate::{Dim, FP32, INT64, Initial, Network, Shape, StorageId};
 
-/// Elements beyond which a constant's numbers are not kept; only its shape then counts.
+/// Elements beyond which a constant's numbers are not kept, but only its shape.
 pub(super) const KEPT: usize = 1 << 16;
 
-/// What a tensor's elements are.
+/// The kind of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Floating-point numbers.
@@ -52,7 +52,7 @@ pub(super) enum Number {
     Whole {
         /// The part without the batch.
         fixed: i64,
-        /// What the batch multiplies.
+        /// The factor of the batch.
         per_sample: i64,
     },
     /// A floating-point number.
@@ -79,7 +79,7 @@ impl Number {
         }
     }
 
-    /// The number without a batch in it, as an integer.
+    /// The number as an integer, if it does not depend on the batch.
     #[expect(clippy::cast_possible_truncation, reason = "a float used as an integer is truncated, as a cast does")]
     pub(super) const fn int(self) -> Option<i64> {
         match self {
@@ -89,7 +89,7 @@ impl Number {
         }
     }
 
-    /// The number without a batch in it, as a float.
+    /// The number as a float, if it does not depend on the batch.
     pub(super) const fn real(self) -> Option<f64> {
         match self {
             Self::Whole { fixed, per_sample: 0 } => Some(fixed as f64),
@@ -98,7 +98,7 @@ impl Number {
         }
     }
 
-    /// Whether it is not zero, whatever the batch.
+    /// Whether it is not zero, for any batch.
     pub(super) fn is_true(self) -> bool {
         self != Self::whole(0) && self != Self::Real(0.0)
     }
@@ -127,7 +127,7 @@ impl Number {
             "Div" if (a, b) == (0, 0) && p.checked_rem(q)? == 0 => linear(p.checked_div(q), Some(0)),
             "Mod" if (p, q) == (0, 0) => linear(a.checked_rem_euclid(b), Some(0)),
             "Pow" if (p, q) == (0, 0) => linear(a.checked_pow(u32::try_from(b).ok()?), Some(0)),
-            // The batch is taken to be larger than any fixed size.
+            // The batch is assumed to be larger than any fixed size.
             "Equal" => truth((a, p) == (b, q)),
             "Less" => truth((p, a) < (q, b)),
             "LessOrEqual" => truth((p, a) <= (q, b)),
@@ -186,12 +186,12 @@ fn real(operator: &str, a: f64, b: f64) -> Option<Number> {
     Some(Number::Real(value))
 }
 
-/// The constant of the file that a tensor looks at.
+/// The constant of the file that a tensor views.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     /// Its name.
     pub(super) name: String,
-    /// Its bytes, which autograd keeps whole when it saves a part.
+    /// Its bytes, all of which autograd keeps when it saves a part.
     pub(super) bytes: u64,
 }
 
@@ -280,7 +280,7 @@ pub(super) fn dims_of(tensor: &TensorProto) -> Result<Vec<u64>> {
     dims.ok_or_else(|| Fault::new(format!("tensor '{}' has dimensions {:?}; expected sizes", tensor.name, tensor.dims)))
 }
 
-/// The numbers of `tensor`; `None` if they lie outside the file, are too many, or are not needed as numbers.
+/// The numbers of `tensor`; `None` if they are stored outside the file, are too many, or are not needed as numbers.
 pub(super) fn numbers_of(tensor: &TensorProto, dims: &[u64]) -> Result<Option<Vec<Number>>> {
     let Some(count) = elements(dims).and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= KEPT)
     else {
@@ -318,12 +318,12 @@ pub(super) struct Holder {
     pub(super) storage: StorageId,
     /// The initialiser's name.
     pub(super) name: String,
-    /// How the storage sees its numbers.
+    /// The order in which the storage has its numbers.
     pub(super) order: Order,
 }
 
-/// The values of the `initialisers` of the graph of `network`. One that is read in two orders, or that lies outside the file,
-/// has none.
+/// The values of the `initialisers` of the graph of `network`. An initialiser that is read in two orders, or is stored
+/// outside the file, has none.
 pub(super) fn values(
     network: &mut Network,
     holders: &[Holder],

@@ -1,4 +1,5 @@
-//! Operators on what needs no gradient: shapes and other constants are computed, the rest keeps its shape only.
+//! Operators on tensors without a gradient: shapes and other constants are computed, other tensors keep
+//! only their shape.
 
 use super::constant::elements;
 use super::rearrange::place;
@@ -22,7 +23,7 @@ pub(super) fn shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     Ok(Item::Constant(Constant::row(sizes)))
 }
 
-/// `If`: asks for the branch that its condition chooses.
+/// `If`: requests the branch that its condition chooses.
 pub(super) fn branch(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let known = match importer.item(node, 0)? {
         Item::Constant(constant) => constant.numbers.first().map(|number| number.is_true()),
@@ -76,7 +77,7 @@ pub(super) fn size(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     Ok(Item::Constant(Constant::scalar(number, Kind::Whole)))
 }
 
-/// `OneHot`: a row of places for each index.
+/// `OneHot`: one row per index.
 pub(super) fn one_hot(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (item, mut shape) = importer.shaped(node, 0)?;
     let (depth, values) = (importer.item(node, 1)?, importer.item(node, 2)?);
@@ -121,7 +122,7 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     })
 }
 
-/// `Cast`: another kind of element; a value stays what it is, as networks here are fp32 throughout.
+/// `Cast`: another kind of element; a value is unchanged, as networks here are fp32 throughout.
 pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is no element type"))?;
     let kind = Kind::of(to)?;
@@ -130,7 +131,7 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
             let numbers = constant.numbers.iter().map(|number| number.cast(kind)).collect::<Option<Vec<_>>>();
             match numbers {
                 Some(numbers) => {
-                    // A cast copies, so the constant of the file is not what autograd would keep.
+                    // A cast copies, so that autograd would not keep the constant of the file.
                     if kind != constant.kind {
                         constant.origin = None;
                     }
@@ -147,7 +148,7 @@ pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     })
 }
 
-/// An operator whose result has its first input's shape, is not looked into and saves nothing (`CumSum`, `Trilu`).
+/// An operator whose result has its first input's shape; it is not computed, and saves nothing (`CumSum`, `Trilu`).
 pub(super) fn same_shape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (item, shape) = importer.shaped(node, 0)?;
     importer.take(node, item, Taking::Repeat, Extent::ZERO, shape)

@@ -9,7 +9,7 @@ use crate::operator::{Cell, Part};
 use crate::{Dim, Extent, Reducing, Shape, Taking, ValueId};
 use haversack_devices::ensure;
 
-/// `shape` without `reduced`, or with ones in their places.
+/// `shape` without the axes `reduced`, or with size one there.
 fn left_of(shape: &Shape, reduced: &[usize], keeps: bool) -> Shape {
     let dims = shape.0.iter().enumerate().filter_map(|(axis, &dim)| match (reduced.contains(&axis), keeps) {
         (false, _) => Some(dim),
@@ -19,7 +19,7 @@ fn left_of(shape: &Shape, reduced: &[usize], keeps: bool) -> Shape {
     Shape(dims.collect())
 }
 
-/// A reduction over fixed axes: the mean, or what `how` says.
+/// A reduction over fixed axes: the mean, or `how`.
 pub(super) fn reduce(importer: &mut Importer<'_>, node: &OnnxNode, how: Option<Reducing>) -> Result<Item> {
     let (item, shape) = importer.shaped(node, 0)?;
     let reduced = match axes(importer, node)?.filter(|axes| !axes.is_empty()) {
@@ -41,7 +41,7 @@ pub(super) fn reduce(importer: &mut Importer<'_>, node: &OnnxNode, how: Option<R
     }))
 }
 
-/// The largest along an axis with their places, as `max` of PyTorch gives them: the places are saved.
+/// The largest along an axis with their places, like PyTorch's `max`: the places are saved.
 pub(super) fn largest(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (item, shape) = importer.shaped(node, 0)?;
     let axis = axes(importer, node)?.and_then(|axes| axes.first().copied()).unwrap_or(0);
@@ -84,7 +84,7 @@ pub(super) fn gather_elements(importer: &mut Importer<'_>, node: &OnnxNode) -> R
     importer.take(node, item, Taking::LookUp, elements, picked)
 }
 
-/// `ScatterND` and `ScatterElements` of values that need no gradient; where some are written over a tensor that needs one,
+/// `ScatterND` and `ScatterElements` of values that need no gradient; if they are written over a tensor that needs one,
 /// their places are saved.
 pub(super) fn scatter(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let items = inputs(importer, node)?;
@@ -127,7 +127,7 @@ pub(super) fn resize(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     if let Some(sizes) = sizes {
         let target = described(importer, &sizes)?;
         ensure!(target.rank() == shape.rank(), wrong());
-        // Of a file with a batch of a number, that number stands for the batch.
+        // In a file with a fixed batch, that number in front means the batch.
         shape.0.iter_mut().zip(&target.0).filter(|(dim, _)| !dim.batched).for_each(|(dim, &size)| *dim = size);
     } else {
         let scales = importer.numbers(&scales.ok_or_else(wrong)?)?;
@@ -196,7 +196,7 @@ pub(super) fn group_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     for index in [1, 2] {
         match importer.item(node, index)? {
             Item::Weight(weight) => parameters.push(importer.parameter(&weight)?),
-            // Ones and zeros stand for a normalisation without weights.
+            // A constant weight of ones or bias of zeros means a normalisation without weights.
             Item::Constant(_) | Item::Opaque(_) => {}
             Item::Value(_) => return Err(Fault::mismatch("a computed weight", "a weight or a constant")),
         }
@@ -300,8 +300,8 @@ pub(super) fn einsum(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     Ok(Item::Value(importer.network.permute(&node.name, apart, &order)?))
 }
 
-/// `LSTM`, `GRU` and `RNN` over a sequence of known length, from states of zeros. Inputs 1 and on are the initialisers
-/// that its weights are made of, as [`super::refold`] leaves them.
+/// `LSTM`, `GRU` and `RNN` over a sequence of known length, from states of zeros. Inputs from 1 on are the initialisers
+/// that its weights are made of, as listed by [`super::refold`].
 pub(super) fn recurrent(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let cell = match node.operator.as_str() {
         "LSTM" => Cell::Lstm,
@@ -351,7 +351,7 @@ pub(super) fn recurrent(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     Ok(Item::Value(all))
 }
 
-/// Random numbers of the shape of a tensor, or of a given shape: no gradient flows to them.
+/// Random numbers in the shape of a tensor, or in a given shape: no gradient flows to them.
 pub(super) fn random(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let shape = if node.attribute("shape").is_some() {
         let sizes: Option<Vec<Dim>> = node.ints("shape").iter().map(|&size| Number::whole(size).dim()).collect();

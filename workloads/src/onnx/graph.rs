@@ -1,4 +1,4 @@
-//! The graph of an ONNX file: nodes in an order of execution, initialisers, inputs and the output that is trained.
+//! The graph of an ONNX file: nodes in an order of execution, initialisers, inputs and the outputs that are trained.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ const NEWEST: i64 = 28;
 /// A node; absent inputs and outputs are empty names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OnnxNode {
-    /// Its name, or one made of its operator and its place where it has none.
+    /// Its name, or one made of its operator and its place if it has none.
     pub(super) name: String,
     pub(super) operator: String,
     pub(super) inputs: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct OnnxNode {
 }
 
 impl OnnxNode {
-    /// What it reads, and what its branches read.
+    /// The names that it and its branches read.
     fn reads(&self) -> impl Iterator<Item = &str> {
         let bodies = self.attributes.iter().filter_map(|own| own.g.as_ref());
         self.inputs.iter().map(String::as_str).chain(bodies.flat_map(reads))
@@ -48,7 +48,7 @@ impl OnnxNode {
         }
     }
 
-    /// An integer attribute that the operator cannot do without.
+    /// An integer attribute that the operator requires.
     pub(super) fn required_int(&self, name: &str) -> Result<i64> {
         self.int(name)?.ok_or_else(|| missing(name))
     }
@@ -58,7 +58,7 @@ impl OnnxNode {
         self.attribute(name).map_or(&[], |attribute| &attribute.ints)
     }
 
-    /// A list of integers that the operator cannot do without.
+    /// A list of integers that the operator requires.
     pub(super) fn required_ints(&self, name: &str) -> Result<&[i64]> {
         self.attribute(name).map(|attribute| attribute.ints.as_slice()).ok_or_else(|| missing(name))
     }
@@ -90,11 +90,11 @@ fn missing(name: &str) -> Fault {
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<OnnxNode>,
-    /// Those of the file, and what nodes without inputs hold of floats.
+    /// Those of the file, and the floats of nodes without inputs.
     pub(super) initialisers: HashMap<String, TensorProto>,
     /// The initialisers that are nodes of the file.
     pub(super) lifted: HashSet<String>,
-    /// What the file says of its parameters and buffers.
+    /// The file's own description of its parameters and buffers.
     pub(super) signature: Signature,
     /// The inputs that are not initialisers, in the file's order.
     pub(super) inputs: Vec<ValueInfoProto>,
@@ -102,7 +102,7 @@ pub(super) struct Graph {
     pub(super) outputs: Vec<String>,
     /// The version of the standard operators.
     pub(super) opset: i64,
-    /// What had to be assumed so far.
+    /// The assumptions that were made so far.
     pub(super) assumed: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl Graph {
     pub(super) fn new(model: ModelProto) -> Result<Self> {
         let mut graph: GraphProto = model.graph.ok_or_else(|| Fault::new("no graph in it; expected an ONNX model"))?;
         let opset = model.opset_import.iter().find(|set| is_standard(&set.domain)).map(|set| set.version);
-        // It stands last in many files, so a file that is cut between two fields is found here.
+        // It is last in many files, so a file that is cut between two fields is found here.
         let opset =
             opset.ok_or_else(|| Fault::new("no version of the standard operators; expected a whole ONNX model"))?;
         if !(1..=NEWEST).contains(&opset) {
@@ -141,8 +141,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Turns nodes that hold floats of at least one dimension into initialisers: `Constant`, and `ConstantOfShape` where a
-    /// weight is read.
+    /// Turns nodes with constant floats of at least one dimension into initialisers: `Constant`, and `ConstantOfShape`
+    /// if it is read as a weight.
     fn lift(&mut self) {
         let readers = self.readers_by_name();
         let lifted = |node: &OnnxNode| {
@@ -202,7 +202,7 @@ impl Graph {
         producers
     }
 
-    /// How many nodes read each tensor, those of branches, too; being an output counts as one reader more.
+    /// The number of nodes that read each tensor, in branches too; being an output counts as one more reader.
     pub(super) fn readers(&self) -> HashMap<&str, usize> {
         let mut readers = HashMap::new();
         for name in self.nodes.iter().flat_map(OnnxNode::reads).chain(self.outputs.iter().map(String::as_str)) {
@@ -233,7 +233,7 @@ impl Graph {
         Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does")))
     }
 
-    /// Keeps the outputs called `names`, or all of them if there is no name.
+    /// Keeps the outputs called `names`, or all of them if the list is empty.
     pub(super) fn choose(&mut self, names: &[String]) -> Result<()> {
         if let Some(name) = names.iter().find(|name| !self.outputs.contains(name)) {
             let near = hint(name, self.outputs.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! What is known of each tensor while a graph is walked, and the steps that every operator shares.
+//! The items known for each tensor while a graph is walked, and the steps that every operator shares.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use super::{
 use crate::network::Imported;
 use crate::{Copying, Dim, Extent, Initial, Network, Op, ParameterId, Role, Shape, StorageId, Taking, ValueId};
 
-/// Elements, bytes or operations, of a sample or fixed, beyond which a file is refused: no phone trains
-/// a fraction of it, and sums of counts below it do not overflow at any batch that is simulated.
+/// Elements, bytes or operations, per sample or fixed, beyond which a file is refused: no phone trains a fraction of
+/// it, and sums of counts below it do not overflow at any simulated batch.
 const MOST: u128 = 1 << 50;
 /// Dimensions that a tensor may have.
 const MOST_DIMENSIONS: usize = 32;
 
-/// What a loss is over.
+/// The input of a loss.
 const SCORES: &str = "scores, a row of classes for each label";
 
-/// What the operators of the network have made so far.
+/// The results of the network's operators so far.
 #[derive(Default)]
 struct Made {
-    /// The operators that have been looked at.
+    /// The operators that have been processed.
     nodes: usize,
-    /// The outputs of all operators that do not look at another's.
+    /// The outputs of all operators that are not views.
     values: HashSet<ValueId>,
     /// The storages that are kept for backward.
     saved: HashSet<StorageId>,
 }
 
-/// How much of the network has been weighed, and how much that was.
+/// The part of the network that has been counted, and its counts.
 #[derive(Default)]
 struct Counted {
     nodes: usize,
@@ -47,7 +47,7 @@ pub(super) struct Importer<'a> {
     pub(super) graph: &'a Graph,
     readers: HashMap<&'a str, usize>,
     pub(super) network: Network,
-    /// What the file leaves open and how it is taken, a sentence each.
+    /// How ambiguities in the file were resolved, a sentence each.
     pub(super) notes: Vec<String>,
     /// The parameters that it names and its graph lacks.
     missing: Vec<String>,
@@ -55,15 +55,15 @@ pub(super) struct Importer<'a> {
     pub(super) batch: Option<u64>,
     /// Whether the network is walked at that batch.
     fixed: bool,
-    /// What the initialisers are.
+    /// The status of each initialiser.
     status: HashMap<String, Status>,
     items: HashMap<String, Item>,
-    /// The inputs, as values where an operator has asked for one.
+    /// The inputs, as values once an operator needs them.
     sources: HashMap<String, (Source, Option<ValueId>)>,
     /// The values that have a name with more readers than one.
     shared: HashSet<ValueId>,
     parameters: HashMap<String, ParameterId>,
-    /// The values whose front axes lie in memory as one, so that products read them as they are.
+    /// The values whose leading axes are one contiguous run in memory, so that products read them in place.
     pub(super) foldable: HashSet<ValueId>,
     /// Which initialiser fills which storage.
     holders: Vec<Holder>,
@@ -73,7 +73,7 @@ pub(super) struct Importer<'a> {
 }
 
 impl<'a> Importer<'a> {
-    /// Before the first operator: of the network there are the inputs of `graph`.
+    /// The state before the first operator: the network contains only the inputs of `graph`.
     pub(super) fn new(name: &str, graph: &'a Graph, samples: Samples, parts: Parts, fixed: bool) -> Result<Self> {
         let mut importer = Self {
             graph,
@@ -156,7 +156,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// The value of `output`, which a loss can be over.
+    /// The value of `output`, from which a loss can be computed.
     fn scores(&self, output: &str) -> Result<ValueId> {
         let Some(&Item::Value(scores)) = self.items.get(output) else {
             return Err(Fault::new(format!("output '{output}' does not depend on the samples; expected {SCORES}")));
@@ -171,7 +171,7 @@ impl<'a> Importer<'a> {
         Ok(scores)
     }
 
-    /// All of `value` as a row for each sample.
+    /// All of `value` as one row per sample.
     fn row(&mut self, value: ValueId) -> Result<ValueId> {
         let shape = self.network.shape(value).clone();
         let batch = shape.0.iter().position(|dim| dim.batched).unwrap_or(0);
@@ -195,8 +195,8 @@ impl<'a> Importer<'a> {
         Ok((rows, labels))
     }
 
-    /// Scores of classes at every position of a picture, `B×classes×H×W`, as a row of classes for each position; others as
-    /// they are.
+    /// Scores of classes at every position of a picture, `B×classes×H×W`, as one row of classes per position;
+    /// others are unchanged.
     fn positions_last(&mut self, scores: ValueId) -> Result<ValueId> {
         let shape = self.network.shape(scores).clone();
         let &[batch, classes, height, width] = shape.0.as_slice() else { return Ok(scores) };
@@ -240,7 +240,8 @@ impl<'a> Importer<'a> {
         let Some(tensor) = self.graph.initialisers.get(name) else {
             return Err(Fault::new(format!("reads '{name}', which is not made; expected a tensor")));
         };
-        // A layer's own weight that is a table is frozen, but where the layer does without it.
+        // A table that a layer needs as its weight is a frozen weight; operators that also take constants
+        // read it as a buffer.
         let by_itself = node.operator == "Conv" && index == 1 && tensor.dims.first() == node.int("group")?.as_ref();
         let without = ["Einsum", "Gather", "GroupNormalization", "InstanceNormalization", "MatMul"];
         let is_layer = is_weight(&node.operator, index) && !by_itself && !without.contains(&node.operator.as_str());
@@ -250,7 +251,7 @@ impl<'a> Importer<'a> {
         Ok(Some(item))
     }
 
-    /// What `tensor` is; a floating-point one of at least one dimension is a weight where it may be `trained`.
+    /// The item of `tensor`; a floating-point one of at least one dimension is a weight if it may be `trained`.
     pub(super) fn tensor(&self, tensor: &TensorProto, trained: bool) -> Result<Item> {
         let kind = Kind::of(tensor.data_type)?;
         let dims = dims_of(tensor)?;
@@ -268,7 +269,7 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Says what output `index` of `node` is.
+    /// Sets the item of output `index` of `node`.
     pub(super) fn set(&mut self, node: &OnnxNode, index: usize, item: Item) {
         if let Some(name) = node.outputs.get(index).filter(|name| !name.is_empty()) {
             if let Item::Value(value) = item
@@ -363,13 +364,13 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// A weight as a value of `shape`: all its rows, read from it as from a table.
+    /// A weight as a value of `shape`: all its rows, read as from a table.
     pub(super) fn whole_table(&mut self, node: &OnnxNode, parameter: ParameterId, shape: Shape) -> ValueId {
         let rows = self.network.id_buffer(&format!("{}.rows", node.name), &[1], 1, Initial::ZEROS);
         self.network.index_table(&node.name, rows, parameter, shape)
     }
 
-    /// A buffer that holds what is known not to be trained, with the storage of the constant it looks at.
+    /// A buffer for a tensor that is known not to be trained, with the storage of the constant that it views.
     pub(super) fn buffer(&mut self, origin: &Origin) -> StorageId {
         let network = &mut self.network;
         *self.buffers.entry(origin.name.clone()).or_insert_with(|| network.buffer(&origin.name, origin.bytes))
@@ -384,7 +385,7 @@ impl<'a> Importer<'a> {
             .get_or_insert_with(|| self.network.source(name, source.shape.clone(), source.kind.bytes(), Role::Input)))
     }
 
-    /// The parameter of a weight, made once however often the initialiser is read.
+    /// The parameter of a weight, made once even if the initialiser is read several times.
     pub(super) fn parameter(&mut self, weight: &Weight) -> Result<ParameterId> {
         if let Some(&parameter) = self.parameters.get(&weight.name) {
             self.hold(self.network.parameter(parameter).storage, weight);
@@ -424,15 +425,15 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The length of the weight `computed`, and its storage, where it is a direction and a length.
+    /// The length of the weight `computed`, and its storage, if it was made of a direction and a length.
     pub(super) fn normed(&self, computed: ValueId) -> Option<(ParameterId, StorageId)> {
         let made = self.network.nodes.iter().rfind(|node| node.output == computed)?;
         let length = made.parameters.get(1).filter(|_| made.op == Op::IndexTable)?;
         Some((*length, self.network.value(computed).storage))
     }
 
-    /// The weight that `computed` is made of, by standardising it: a convolution reads it in its place, so that the
-    /// standardisation is charged in forward and left out of backward.
+    /// The weight from which `computed` was made by standardisation. A convolution reads the weight instead, so that
+    /// the standardisation is charged in forward and left out of backward.
     pub(super) fn weight_behind(&mut self, computed: ValueId, rank: usize) -> Result<Weight> {
         let shape = self.network.shape(computed).clone();
         let mut reached = HashSet::from([computed]);
@@ -455,7 +456,7 @@ impl<'a> Importer<'a> {
         Ok(Weight { name, dims: shape.sizes(), order: Order::Stored })
     }
 
-    /// Whether a function can overwrite its input `x`: nobody else reads it, and no backward does.
+    /// Whether a function can overwrite its input `x`: it has no other reader, in forward or backward.
     pub(super) fn overwrites(&mut self, x: ValueId) -> bool {
         let (made, nodes) = (&mut self.made, &self.network.nodes);
         for node in &nodes[made.nodes..] {
@@ -486,7 +487,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Refuses a product of more than countable operations: `terms` multiply-adds for each element of `output`.
+    /// Refuses a product with too many operations to count: `terms` multiply-adds for each element of `output`.
     pub(super) fn admit_product(&self, output: &Shape, terms: u64) -> Result<()> {
         self.admit(output)?;
         let elements: u128 = output.0.iter().map(|dim| u128::from(dim.size)).product();
@@ -497,7 +498,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Weighs what the last operator added.
+    /// Counts what the last operator added.
     pub(super) fn count(&mut self) -> Result<()> {
         for node in self.network.nodes.iter().skip(self.counted.nodes) {
             self.counted.flops += u128::from(node.flops.fixed) + u128::from(node.flops.per_sample);

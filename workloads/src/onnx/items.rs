@@ -1,9 +1,9 @@
-//! What is known of each tensor while a graph is walked.
+//! The items known for each tensor while a graph is walked.
 
 use super::{Constant, Kind, Origin};
 use crate::{Shape, ValueId};
 
-/// What is known of a tensor.
+/// A tensor, with the information known about it.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     /// A value of the network.
@@ -12,7 +12,7 @@ pub(super) enum Item {
     Weight(Weight),
     /// Known numbers.
     Constant(Constant),
-    /// Something of a known shape that needs no gradient: token ids, masks, large constants.
+    /// A tensor of known shape that needs no gradient: token ids, masks, large constants.
     Opaque(Opaque),
 }
 
@@ -22,7 +22,7 @@ impl Item {
         matches!(self, Self::Value(_) | Self::Weight(_))
     }
 
-    /// What its elements are.
+    /// The kind of its elements.
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Self::Value(_) | Self::Weight(_) => Kind::Real,
@@ -37,21 +37,21 @@ impl Item {
     }
 }
 
-/// An initialiser that is trained, as seen by an operator.
+/// An initialiser that is trained, in an operator's view.
 #[derive(Clone, Debug)]
 pub(super) struct Weight {
     /// The initialiser.
     pub(super) name: String,
-    /// Its dimensions, as seen.
+    /// Its dimensions in this view.
     pub(super) dims: Vec<u64>,
-    /// How its numbers are seen.
+    /// The order of its numbers in this view.
     pub(super) order: Order,
 }
 
-/// How the numbers of an initialiser are seen.
+/// The order in which the numbers of an initialiser are viewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As they lie.
+    /// As stored.
     Stored,
     /// As a matrix whose rows are the stored one's columns.
     Transposed,
@@ -60,7 +60,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The order once the axes of a matrix have changed places.
+    /// The order after the axes of a matrix are swapped.
     pub(super) const fn turned(self) -> Self {
         match self {
             Self::Stored => Self::Transposed,
@@ -71,7 +71,7 @@ impl Order {
 }
 
 impl Weight {
-    /// The matrix with its axes in the other order.
+    /// The matrix with its axes swapped.
     pub(super) fn turned(mut self) -> Self {
         self.dims.reverse();
         self.order = self.order.turned();
@@ -79,7 +79,7 @@ impl Weight {
     }
 }
 
-/// Something that needs no gradient and whose numbers are not known.
+/// A tensor that needs no gradient and whose numbers are not known.
 #[derive(Clone, Debug)]
 pub(super) struct Opaque {
     pub(super) shape: Shape,
@@ -92,7 +92,7 @@ pub(super) struct Opaque {
 pub(super) enum Provenance {
     /// It is an input of the graph.
     Input(String),
-    /// It is a look at a constant.
+    /// It is a view of a constant.
     Constant(Origin),
     /// It is computed, from an input if there is one.
     Computed(Option<String>),
@@ -116,7 +116,7 @@ impl Opaque {
         Item::Opaque(Self { shape, from, kind: self.kind })
     }
 
-    /// Names the constant that it looks at.
+    /// Names the constant that it views.
     pub(super) fn rename(&mut self, name: &str) {
         if let Provenance::Constant(origin) = &mut self.from {
             name.clone_into(&mut origin.name);

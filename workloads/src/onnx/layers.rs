@@ -54,8 +54,8 @@ pub(super) fn pair(name: &str, values: &[i64], default: u64, least: u64) -> Resu
 /// Zeros around a picture: above, to the left, below and to the right.
 type Padding = [u64; 4];
 
-/// The window of a convolution or pooling whose kernel is `kernel`; with the padding, where it is not the same on both
-/// sides of each axis and the window has none.
+/// The window of a convolution or pooling whose kernel is `kernel`. If the padding differs between the two sides of an
+/// axis, it is returned separately and the window has none.
 pub(super) fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<(Window, Option<Padding>)> {
     let stride = pair("strides", node.ints("strides"), 1, 1)?;
     let dilation = pair("dilations", node.ints("dilations"), 1, 1)?;
@@ -64,7 +64,7 @@ pub(super) fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<(Window, Optio
         (Some("VALID"), _) | (None | Some("NOTSET"), []) => return plain([0, 0]),
         (None | Some("NOTSET"), &[top, left, bottom, right]) => [top, left, bottom, right],
         (None | Some("NOTSET"), &[left, right]) => [0, left, 0, right],
-        // As many positions as before: with a stride of one, half the kernel on each side.
+        // The output has as many positions as the input: with a stride of one, half the kernel on each side.
         (Some("SAME_UPPER" | "SAME_LOWER"), _)
             if (stride, dilation) == ([1, 1], [1, 1]) && kernel.iter().all(|k| k % 2 == 1) =>
         {
@@ -83,7 +83,7 @@ pub(super) fn window(node: &OnnxNode, kernel: [u64; 2]) -> Result<(Window, Optio
     Ok((Window { kernel, stride, padding: [0, 0], dilation }, Some([above, left, below, right])))
 }
 
-/// `x` with zeros around it, in storage of its own.
+/// `x` with zeros around it, in new storage.
 fn padded(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, around: Option<Padding>) -> Result<ValueId> {
     let Some([above, left, below, right]) = around else { return Ok(x) };
     let mut shape = importer.network.shape(x).clone();
@@ -165,7 +165,7 @@ pub(super) fn convolution(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     like(importer, node, original, y)
 }
 
-/// A `Conv` of every channel by itself with a constant weight: blurring, which saves nothing.
+/// A depthwise `Conv` with a constant weight: blurring, which saves nothing.
 fn filter(importer: &mut Importer<'_>, node: &OnnxNode, original: ValueId, x: ValueId) -> Result<Item> {
     let (_, weight) = importer.shaped(node, 1)?;
     let shape = importer.network.shape(x).clone();
@@ -205,14 +205,14 @@ pub(super) fn batch_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
         return standardise(importer, node, x, scale);
     }
     let parameters = [row(importer, node, 1, channels)?, row(importer, node, 2, channels)?];
-    // Here the momentum is the share that the running statistics keep.
+    // Here the momentum is the fraction of the old running statistics that is kept.
     let momentum = node.float("momentum").map_or(MOMENTUM, |kept| (1.0 - kept) as f32);
     let y = importer.network.batch_norm_with(&node.name, x, parameters, [epsilon(node), momentum])?;
     importer.hold_statistics(node);
     Ok(Item::Value(y))
 }
 
-/// `BatchNormalization` of a weight, seen as one sample whose channels are its outputs, by a computed scale: weight
+/// `BatchNormalization` of a weight, as one sample whose channels are its outputs, by a computed scale: weight
 /// standardisation.
 fn standardise(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, scale: ValueId) -> Result<Item> {
     let shape = importer.network.shape(x).clone();
@@ -236,7 +236,7 @@ pub(super) fn layer_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     Ok(Item::Value(importer.network.layer_norm_with(&node.name, x, parameters, epsilon(node))?))
 }
 
-/// What a normalisation adds to the variance.
+/// The epsilon of a normalisation, added to the variance.
 #[expect(clippy::cast_possible_truncation, reason = "the file has it in fp32")]
 pub(super) fn epsilon(node: &OnnxNode) -> f32 {
     node.float("epsilon").map_or(EPSILON, |epsilon| epsilon as f32)
@@ -252,7 +252,7 @@ pub(super) fn max_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<I
 /// `AveragePool`.
 pub(super) fn average_pool(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let (original, x, window, round_up) = pool(importer, node)?;
-    // A partial last window is averaged over what lies inside it.
+    // A partial last window is averaged over the positions inside the input.
     let inside = window.padding != [0, 0] && node.int("count_include_pad")?.unwrap_or(0) == 0;
     let averaging = if inside || round_up { Averaging::Inside } else { Averaging::Padded };
     let y = importer.network.average_pool_over(&node.name, x, window, averaging, round_up)?;
@@ -320,7 +320,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     );
     let made = Shape(vec![left.dim(0), right.dim(1)]);
     importer.admit_product(&made, left.last())?;
-    // A batch in the columns is one of rows, seen the other way.
+    // If the columns are batched, the transposed product has batched rows.
     let product = if right.dim(1).batched {
         let [a, b] = [a, b].map(|x| importer.network.permute(&node.name, x, &[1, 0]));
         let (b, a) = (b?, a?);
@@ -343,7 +343,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item>
     }))
 }
 
-/// A weight of a direction and a length, as `weight_norm` has it.
+/// A weight made of a direction and a length, as `weight_norm` does.
 pub(super) fn weight_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let shape = importer.shaped(node, 0)?.1;
     let mut parameters = [0, 0];
@@ -357,7 +357,7 @@ pub(super) fn weight_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     Ok(Item::Value(importer.network.weight_norm(&node.name, direction, length, shape)))
 }
 
-/// `x W + b`, with `weight` seen as inputs × outputs and the bias as input 2.
+/// `x W + b`, with `weight` as inputs × outputs and the bias as input 2.
 fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Weight) -> Result<Item> {
     let shape = importer.network.shape(x).clone();
     let (Some(last), &[inputs, outputs]) = (shape.0.last(), weight.dims.as_slice()) else {
@@ -373,7 +373,7 @@ fn linear(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, weight: &Wei
     let bias = bias(importer, node, outputs)?;
     // PyTorch folds the rows of more than two dimensions into one, which needs them in order.
     let x = if shape.rank() > 2 { importer.network.contiguous(&node.name, x) } else { x };
-    // Here it is held as outputs × inputs.
+    // The parameter is stored as outputs × inputs.
     let weight = importer.parameter(&weight.clone().turned())?;
     Ok(Item::Value(importer.network.linear_with(&node.name, x, outputs, weight, bias)?))
 }
@@ -443,7 +443,7 @@ pub(super) fn softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     if axis + 1 == rank {
         return Ok(Item::Value(network.softmax(&node.name, x)));
     }
-    // The axis changes places with the last one, and back.
+    // The axis is swapped with the last one, and back.
     let mut order: Vec<usize> = (0..rank).collect();
     order.swap(axis, rank - 1);
     let turned = network.permute(&node.name, x, &order)?;
@@ -462,7 +462,7 @@ pub(super) fn log_softmax(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     Ok(item)
 }
 
-/// `Dropout`; its input as it is if its ratio is zero or its training mode is false.
+/// `Dropout`; its input unchanged if its ratio is zero or its training mode is false.
 pub(super) fn dropout(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     const DEFAULT: f64 = 0.5;
     let item = importer.item(node, 0)?;

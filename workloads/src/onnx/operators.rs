@@ -1,6 +1,6 @@
-//! The operators that can be imported, and how a node finds its own.
+//! The operators that can be imported, and the search for a node's own.
 //!
-//! What to tell of an operator that cannot be imported: those of its family that can, and how to go on.
+//! Also the advice for operators that cannot be imported: those of its family that can, and alternatives.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{Pairing, Pointwise, Reducing, Unary};
 
-/// Adds what a node does to the network, and says what its first output is.
+/// Adds the operation of a node to the network, and returns the item of its first output.
 type Apply = fn(&mut Importer<'_>, &OnnxNode) -> Result<Item>;
 
-/// The names of operators, and what each of them does.
+/// The names of operators, and the function that applies each of them.
 type Operators = &'static [(&'static [&'static str], Apply)];
 
 /// Those through which gradients may flow.
@@ -103,7 +103,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["Where"], pointwise::select),
 ];
 
-/// Those that are computed beforehand, of constants and of shapes: no gradient flows through them.
+/// Those that are computed beforehand, from constants and shapes: no gradient flows through them.
 const COMPUTED_BEFOREHAND: Operators = &[
     (&["And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less"], evaluate::elementwise),
     (&["ArgMax", "ArgMin"], further::arg),
@@ -119,7 +119,7 @@ const COMPUTED_BEFOREHAND: Operators = &[
     (&["Size"], evaluate::size),
 ];
 
-/// What [`super::refold`] puts together that is no operator of ONNX.
+/// Operators that [`super::refold`] composes and that ONNX lacks.
 const REFOLDED: Operators = &[
     (&["CosineSimilarity"], composed::cosine_similarity),
     (&["Glu"], pointwise::gated),
@@ -129,7 +129,8 @@ const REFOLDED: Operators = &[
 
 /// The names of the operators that can be imported, in alphabetical order.
 ///
-/// Those that make up a GELU, a SiLU or a normalisation are taken as that one; the integer and boolean ones only where no gradient flows.
+/// Those that make up a GELU, a SiLU or a normalisation are combined into it; the integer and boolean ones are
+/// supported only where no gradient flows.
 pub fn operators() -> impl Iterator<Item = &'static str> {
     let mut names: Vec<&'static str> =
         DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).flat_map(|(names, _)| *names).copied().collect();
@@ -137,7 +138,7 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
     names.into_iter()
 }
 
-/// Adds what `node` does.
+/// Applies `node`.
 pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> {
     let found = { DIFFERENTIABLE.iter().chain(COMPUTED_BEFOREHAND).chain(REFOLDED) }
         .find(|(names, _)| names.contains(&node.operator.as_str()));
@@ -147,7 +148,7 @@ pub(super) fn apply(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<()> 
     Ok(())
 }
 
-/// Whether gradients may flow through the operator `name`, or it is taken of constants and shapes alone.
+/// Whether gradients may flow through the operator `name`; if not, it takes only constants and shapes.
 pub fn carries_gradients(name: &str) -> bool {
     !COMPUTED_BEFOREHAND.iter().any(|(names, _)| names.contains(&name))
 }
@@ -157,7 +158,7 @@ fn constant(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let real = |value: f32| Number::Real(f64::from(value));
     Ok(if let Some(tensor) = node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
         let mut item = importer.tensor(tensor, false)?;
-        // A constant's tensor has no name of its own.
+        // A constant's tensor has no name.
         if let Item::Constant(Constant { origin: Some(origin), .. }) = &mut item {
             origin.name.clone_from(&node.name);
         } else if let Item::Opaque(opaque) = &mut item {
@@ -181,11 +182,11 @@ fn constant(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
 /// Operators of one kind.
 #[derive(Deserialize)]
 struct Family {
-    /// What they are called together.
+    /// The name of the family.
     name: String,
-    /// Parts of names by which one is known to belong here.
+    /// Parts of names by which an operator is assigned to this family.
     marks: Vec<String>,
-    /// What a user can do about one that is not supported.
+    /// Advice to the user about an operator that is not supported.
     advice: String,
 }
 
@@ -195,7 +196,7 @@ static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
     read.remove("family").unwrap_or_default()
 });
 
-/// The fault of a node of the unsupported `operator`, where those of `supported` are.
+/// The fault of a node of the unsupported `operator`, with the operators of its family among `supported`.
 pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
     let plain = operator.rsplit('.').next().unwrap_or(operator);
     let family = FAMILIES.iter().find(|family| family.marks.iter().any(|mark| belongs(plain, mark)));
@@ -219,7 +220,7 @@ pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
     ))
 }
 
-/// Whether an operator's name shows `mark`: short marks are whole names.
+/// Whether an operator's name contains `mark`; a short mark must be the whole name.
 fn belongs(name: &str, mark: &str) -> bool {
     const SHORT: usize = 3;
     if mark.len() < SHORT || mark == "Scan" { name == mark } else { name.contains(mark) }

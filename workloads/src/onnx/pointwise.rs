@@ -10,7 +10,7 @@ enum Sides {
     Folded(Item),
     /// Both are values.
     Values(ValueId, ValueId),
-    /// One is a value, the other needs no gradient; `first` where the value stands first.
+    /// One is a value, the other needs no gradient; `first` if the value comes first.
     Mixed { x: ValueId, other: Item, first: bool },
 }
 
@@ -26,7 +26,7 @@ fn sides(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Sides> {
     }
 }
 
-/// Whether a second operand leaves `x` as wide as it is.
+/// Whether the result with a second operand has the shape of `x`.
 fn keeps_shape(importer: &Importer<'_>, x: ValueId, other: &Item) -> Result<bool> {
     let (shape, small) = (importer.network.shape(x), importer.shape(other));
     Ok(broadcast(shape, &small)? == *shape)
@@ -44,7 +44,7 @@ fn in_order(
     Ok(if first { [x, other] } else { [other, x] })
 }
 
-/// `Add`, or `Sub`, which costs and saves what a sum does.
+/// `Add`, or `Sub`, which costs and saves the same.
 pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     Ok(match sides(importer, node)? {
         Sides::Folded(item) => item,
@@ -58,7 +58,7 @@ pub(super) fn add(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
             let addend = match (single(&other), node.operator == "Sub", first) {
                 (Some(value), false, _) => Addend::Value(value),
                 (Some(value), true, true) => Addend::Value(-value),
-                // What is subtracted from a constant changes its sign, which is not described.
+                // Subtraction from a constant changes the sign, which [`Addend::Value`] does not describe.
                 _ => Addend::Tensor,
             };
             Item::Value(importer.network.unary(&node.name, x, Unary::AddConstant(addend)))
@@ -81,7 +81,7 @@ pub(super) fn mul(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
     })
 }
 
-/// A value times, or divided by, something that needs no gradient.
+/// A value multiplied or divided by an operand that needs no gradient.
 fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item) -> Result<ValueId> {
     if let Some(factor) = single(other).filter(|_| importer.shape(other).rank() <= importer.network.shape(x).rank()) {
         let factor = if node.operator == "Div" { 1.0 / factor } else { factor };
@@ -91,7 +91,7 @@ fn scale(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, other: &Item)
     Ok(importer.network.mul(&node.name, x, other)?)
 }
 
-/// An element-wise function of two operands; of one of them where the other is a constant that it is known for.
+/// An element-wise function of two operands; of one operand if the other is a constant with a known special case.
 pub(super) fn pairwise(importer: &mut Importer<'_>, node: &OnnxNode, pairing: Pairing) -> Result<Item> {
     let [a, b] = match sides(importer, node)? {
         Sides::Folded(item) => return Ok(item),
@@ -138,7 +138,7 @@ pub(super) fn extreme(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     }
 }
 
-/// `LeakyRelu`, in place where nobody else needs its input.
+/// `LeakyRelu`, in place if its input has no other reader.
 pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     const DEFAULT: f64 = 0.01;
     #[expect(clippy::cast_possible_truncation, reason = "networks here compute in fp32")]
@@ -146,7 +146,7 @@ pub(super) fn leaky_relu(importer: &mut Importer<'_>, node: &OnnxNode) -> Result
     overwriting(importer, node, Unary::Other(Pointwise::LeakyRelu(slope)))
 }
 
-/// An element-wise function of one operand, in place where nobody else needs it.
+/// An element-wise function of one operand, in place if the operand has no other reader.
 pub(super) fn overwriting(importer: &mut Importer<'_>, node: &OnnxNode, function: Unary) -> Result<Item> {
     of_one(importer, node, |importer, x| {
         if importer.overwrites(x) {
@@ -161,7 +161,7 @@ pub(super) fn unary(importer: &mut Importer<'_>, node: &OnnxNode, function: Unar
     of_one(importer, node, |importer, x| importer.network.unary(&node.name, x, function))
 }
 
-/// What `apply` makes of the first input, or the result where it needs no gradient.
+/// The result of `apply` for the first input, or the folded result if it needs no gradient.
 fn of_one<'a>(
     importer: &mut Importer<'a>,
     node: &OnnxNode,
@@ -194,7 +194,7 @@ pub(super) fn thresholded(importer: &mut Importer<'_>, node: &OnnxNode) -> Resul
     unary(importer, node, clamp(&[Some(node.float("alpha").unwrap_or(1.0)), None]))
 }
 
-/// `Clip`: ReLU6, in place where nobody else needs its input, or another clamp, which saves its input as well.
+/// `Clip`: ReLU6, in place if its input has no other reader, or another clamp, which saves its input as well.
 pub(super) fn clip(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let mut bounds = Vec::new();
     for (index, name) in [(1, "min"), (2, "max")] {
@@ -281,7 +281,7 @@ pub(super) fn sum(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> 
     }
 }
 
-/// A gated linear unit of the halves that a `Split` made: both lie in its input, which alone is saved.
+/// A gated linear unit of the two outputs of a `Split`: both are parts of its input, so that only this is saved.
 pub(super) fn gated(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let [a, b] = [importer.input(node, 0)?, importer.input(node, 1)?];
     Ok(Item::Value(importer.network.pairwise(&node.name, a, b, Pairing::Gated)?))

@@ -1,4 +1,4 @@
-//! The messages of an ONNX file, as far as they are read (onnx.proto of ONNX 1.17, IR version 10).
+//! The messages of an ONNX file, limited to those that are read (onnx.proto of ONNX 1.17, IR version 10).
 //!
 //! Declared by hand so that no compiler of protocol buffers is needed. Fields that are left out,
 //! local functions among them, are skipped by the decoder.
@@ -90,7 +90,7 @@ pub(super) struct AttributeProto {
     pub(super) ints: Vec<i64>,
 }
 
-/// `TensorProto`; the data of external tensors is never looked for.
+/// `TensorProto`; the data of external tensors is never read.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TensorProto {
     #[prost(int64, repeated, packed = "false", tag = "1")]

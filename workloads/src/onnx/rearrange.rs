@@ -33,8 +33,8 @@ pub(super) fn reshape(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     reshaped(importer, node, item, shape)
 }
 
-/// The shape that `numbers` make of `old`: 0 keeps a size, −1 takes what is left. Where the file was exported with a batch
-/// of a number, that number in front stands for the batch.
+/// The new shape that `numbers` give for `old`: 0 keeps a size, −1 takes the rest. If the file was exported with a
+/// fixed batch, a first number equal to that batch means the batch.
 fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>) -> Result<Shape> {
     let wrong =
         || Fault::mismatch(format!("{old} and a target of {} sizes", numbers.len()), "sizes with as many elements");
@@ -66,8 +66,8 @@ fn resolve(old: &Shape, numbers: &[Number], keeps_zero: bool, batch: Option<u64>
     if same { Ok(shape) } else { Err(Fault::mismatch(format!("{old} and a target of {shape}"), "as many elements")) }
 }
 
-/// The place among `dims` that the batch of `old` comes to, in row-major order: behind as many elements as before; or the
-/// first that is a multiple of `batch`.
+/// The dimension among `dims` that gets the batch of `old`, in row-major order: the one after as many elements as
+/// before; or the first that is a multiple of `batch`.
 fn carrier(old: &Shape, dims: &[Option<Dim>], batch: u64) -> Option<usize> {
     let sizes = old.sizes();
     let before = elements(&sizes[..old.0.iter().position(|dim| dim.batched)?])?;
@@ -99,7 +99,7 @@ fn reshaped(importer: &mut Importer<'_>, node: &OnnxNode, item: Item, shape: Sha
     })
 }
 
-/// A value under another shape; axes of one position come and go without a copy, and axes come apart.
+/// A value under another shape; axes of one position are added and removed, and axes are split, without a copy.
 fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) -> Result<ValueId> {
     let old = importer.network.shape(x);
     if *old == shape {
@@ -115,8 +115,8 @@ fn look(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, shape: Shape) 
     Ok(seen)
 }
 
-/// The whole of a tensor under a shape that cuts its axes into some of their own, beside axes of one position; `None` if
-/// an axis is joined with another.
+/// The whole of a tensor under a shape that splits its axes, and may add axes of one position; `None` if
+/// axes are joined.
 fn apart(old: &Shape, shape: &Shape) -> Option<Part> {
     let mut whole = (0..old.rank()).filter(|&axis| old.dim(axis) != Dim::ONE);
     let mut open: Option<(usize, Dim)> = None;
@@ -164,7 +164,7 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<It
     let rest = shape.0.iter().enumerate().filter(|(axis, _)| !places.contains(axis)).map(|(_, &dim)| dim);
     let rest = Shape(rest.collect());
     match reshaped(importer, node, item, rest)? {
-        // As `nn.MultiheadAttention` has its queries, keys and values.
+        // The copy that `nn.MultiheadAttention` makes of its queries, keys and values.
         Item::Value(x) if node.attribute("contiguous").is_some() => {
             Ok(Item::Value(importer.network.contiguous(&node.name, x)))
         }
@@ -182,7 +182,7 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     places.dedup();
     let mut dims = shape.0;
     for axis in places {
-        // Ascending, so that each lands where it is to be in the end.
+        // In ascending order, so that each ends up at its final position.
         dims.insert(axis.min(dims.len()), Dim::ONE);
     }
     reshaped(importer, node, item, Shape(dims))
@@ -254,7 +254,7 @@ pub(super) fn expand(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     })
 }
 
-/// A value broadcast to `wide`, which is seen in place: no step along the axes that it lacks.
+/// A value broadcast to `wide` by a view, with no step along the axes that it lacks.
 fn seen_wide(importer: &mut Importer<'_>, node: &OnnxNode, x: ValueId, wide: Shape) -> ValueId {
     let shape = importer.network.shape(x).clone();
     if shape == wide {
@@ -288,7 +288,7 @@ pub(super) fn concat(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
             .all(|(place, (a, b))| place == axis && a.batched == b.batched || a == b)
     };
     let learned = items.iter().any(|item| item.is_learned());
-    // A token that is learned stands before each sample where the export's batch was a number.
+    // With a fixed export batch, a learned token may be prepended to each sample.
     let batched = shapes.iter().any(|shape| shape.dim(0).batched);
     if !(shapes.iter().all(agrees) || learned && batched && importer.batch.is_some()) {
         let shown: Vec<String> = shapes.iter().map(Shape::to_string).collect();

@@ -1,8 +1,8 @@
-//! A network that was read at one batch, as one that is linear in the batch.
+//! Makes a network that was read at one batch linear in the batch.
 
 use crate::{Dim, Extent, Network, Op, Role};
 
-/// Lets all of `network` that depends on its samples grow with the batch, of which `batch` samples were read.
+/// Makes everything in `network` that depends on its samples grow with the batch; it was read with `batch` samples.
 pub(super) fn rebatch(network: &mut Network, batch: u64) {
     let mut sampled: Vec<bool> =
         network.values.iter().map(|value| network.storage(value.storage).role == Role::Input).collect();
@@ -16,7 +16,7 @@ pub(super) fn rebatch(network: &mut Network, batch: u64) {
         }
         sampled[node.output as usize] = true;
         node.flops = grown(node.flops);
-        // The statistics of a batch are as many for any.
+        // The statistics of a batch have the same size for any batch.
         let own = node.saved.iter().filter(|_| !matches!(node.op, Op::BatchNorm { .. }));
         for &storage in own.chain([&network.values[node.output as usize].storage]) {
             let storage = &mut network.storages[storage as usize];

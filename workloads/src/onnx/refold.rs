@@ -1,15 +1,15 @@
-//! Puts composed functions together again: GELU, SiLU and its like, normalisations, products with a bias, and the weights
-//! of recurrent layers.
+//! Recombines composed functions: GELU, SiLU and similar ones, normalisations, products with a bias, and the weights of
+//! recurrent layers.
 //!
-//! The last node of a pattern becomes the whole; the others have no reader left and fall away when
-//! the graph is arranged.
+//! The last node of a pattern becomes the whole; the others have no reader left and are removed when the
+//! graph is arranged.
 
 use std::collections::HashMap;
 
 use super::constant::{dims_of, numbers_of};
 use super::{AttributeProto, Graph, Kind, Number, OnnxNode, TensorProto};
 
-/// How far a constant may be from the one of a pattern, being written in fp32 or fp16.
+/// The tolerance for the constants of a pattern, which are stored in fp32 or fp16.
 const CLOSE: f64 = 1e-3;
 
 /// Refolds every pattern of `graph`.
@@ -71,7 +71,7 @@ impl<'a> View<'a> {
         (reader.operator == operator && !self.graph.outputs.contains(made)).then_some((place, reader, other))
     }
 
-    /// The tensor of a constant or an initialiser, seen through `Identity`.
+    /// The tensor of a constant or an initialiser, also behind `Identity`.
     fn tensor(&self, name: &str) -> Option<&'a TensorProto> {
         if let Some(tensor) = self.graph.initialisers.get(name) {
             return Some(tensor);
@@ -174,14 +174,14 @@ impl<'a> View<'a> {
         Some((place, node))
     }
 
-    /// The initialiser of one dimension that `name` shows with axes of one position more.
+    /// The one-dimensional initialiser that `name` shows with additional axes of one position.
     fn row_behind(&self, name: &'a str) -> Option<&'a str> {
         let look = self.maker(name, "Unsqueeze").or_else(|| self.maker(name, "Reshape"));
         let row = look.map_or(Some(name), |look| look.input(0))?;
         (self.weight(row)?.len() == 1).then_some(row)
     }
 
-    /// A recurrent layer that names the initialisers its weights are cut and joined of, each once.
+    /// A recurrent layer with the initialisers from which its weights are cut and joined as inputs, each once.
     fn recurrent(&self, layer: &OnnxNode) -> OnnxNode {
         const BEHIND: usize = 3;
         let mut names: Vec<&str> = Vec::new();
@@ -285,7 +285,7 @@ impl<'a> View<'a> {
             .then(|| folded(mul, "Glu", &[first, second], mul))
     }
 
-    /// A maximum whose places somebody reads, too.
+    /// A maximum whose indices are also read.
     fn max(&self, max: &'a OnnxNode) -> Option<OnnxNode> {
         let axis = self.axis(max)?;
         let readers = self.readers.get(max.input(0)?)?.iter().filter_map(|&(reader, _)| self.graph.nodes.get(reader));
@@ -294,7 +294,7 @@ impl<'a> View<'a> {
         same.then(|| OnnxNode { operator: "MaxWithPlaces".to_owned(), ..max.clone() })
     }
 
-    /// Queries, keys and values that lie side by side, and are put in order before they are looked at one by one.
+    /// Queries, keys and values packed in one tensor, which are transposed before each is taken out.
     fn packed(&self, squeeze: &'a OnnxNode) -> Option<OnnxNode> {
         let turned = self.maker(squeeze.input(0)?, "Transpose")?;
         self.maker(turned.input(0)?, "Unsqueeze")?;
@@ -327,12 +327,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// An attribute of no value yet.
+/// An attribute without a value yet.
 fn named(name: &str) -> AttributeProto {
     AttributeProto { name: name.to_owned(), ..AttributeProto::default() }
 }
 
-/// A node named after `from` that makes what `last` made.
+/// A node named after `from` that makes the output of `last`.
 fn folded(from: &OnnxNode, operator: &str, inputs: &[&str], last: &OnnxNode) -> OnnxNode {
     OnnxNode {
         name: from.name.clone(),

@@ -1,4 +1,5 @@
-//! What of a file is trained: its parameters and buffers, as its signature, a user, or else its graph and numbers say.
+//! The trained tensors of a file: its parameters and buffers, by its signature, the user, or else its
+//! graph and numbers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,18 +7,19 @@ use super::proto::Entry;
 use super::{Fault, Graph, Kind, NodeProto, Reading, Result, TensorProto, tables};
 use haversack_devices::text::hint;
 
-/// What an initialiser of floats is.
+/// The status of an initialiser of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// A parameter that is trained.
     Trained,
     /// A parameter that is not.
     Frozen,
-    /// No parameter: a number, a table, what a picture is normalised with.
+    /// Not a parameter: a number, a table, or constants that normalise pictures.
     Buffer,
 }
 
-/// What a file says of its own tensors, as `torch.export` does; frozen parameters are ours (`haversack.from_torch`).
+/// A file's own description of its tensors, as written by `torch.export`; frozen parameters are added by
+/// `haversack.from_torch`.
 #[derive(Debug, Default)]
 pub(super) struct Signature {
     parts: HashMap<String, Status>,
@@ -28,7 +30,8 @@ pub(super) struct Signature {
 impl Signature {
     /// The key of a signature, whose lines are `p_fc_weight: PARAMETER target='fc.weight'`.
     const KEY: &str = "pkg.torch.export.ExportedProgram.graph_signature";
-    /// The key under which a node has the names of the modules that it is in: `['', 'layers.0', 'layers.0.fc', 'linear']`.
+    /// The key under which a node lists the names of its enclosing modules:
+    /// `['', 'layers.0', 'layers.0.fc', 'linear']`.
     const SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
     /// The signature among the `entries` of a file.
@@ -52,8 +55,9 @@ impl Signature {
         signature
     }
 
-    /// Gives the parameters of the signature that `initialisers` lacks back to the `nodes` of their modules, where an exporter has
-    /// folded a transposition into a matrix, made one tensor of those with equal elements, or left out a bias of zeros.
+    /// Gives the parameters of the signature that `initialisers` lacks back to the `nodes` of their modules. An
+    /// exporter removes them if it folds a transposition into a matrix, merges tensors with equal elements, or leaves
+    /// out a bias of zeros.
     pub(super) fn restore(&self, nodes: &mut [NodeProto], initialisers: &mut HashMap<String, TensorProto>) {
         let lost: HashSet<&String> = self.parameters.iter().filter(|name| !initialisers.contains_key(*name)).collect();
         let mut renamed = HashSet::new();
@@ -100,7 +104,7 @@ impl Signature {
         initialisers.retain(|name, _| is_own(name) || !renamed.contains(name));
     }
 
-    /// The parameters that `graph` lacks. A matrix that has no name of the signature is one of them under another name.
+    /// The parameters that `graph` lacks. A matrix with a name that is not in the signature is one of them, renamed.
     fn missing(&self, graph: &Graph) -> Vec<String> {
         let absent = |name: &&String| {
             let of_program = format!("p_{}", name.replace('.', "_"));
@@ -154,7 +158,7 @@ fn is_number(operator: &str, index: usize) -> bool {
     }
 }
 
-/// Whether the first output of `operator` is its first input, seen in another way.
+/// Whether the first output of `operator` is its first input in another view.
 fn looks(operator: &str) -> bool {
     matches!(operator, "Cast" | "Flatten" | "Identity" | "Reshape" | "Squeeze" | "Transpose" | "Unsqueeze")
 }
@@ -164,23 +168,23 @@ fn looks(operator: &str) -> bool {
 struct Uses {
     weight: bool,
     number: bool,
-    /// With samples that no weight has met, as a row.
+    /// With samples before any weight, as a row.
     samples: bool,
     other: bool,
 }
 
-/// What is trained of a graph.
+/// The trained parts of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// What every floating-point initialiser with a dimension is.
+    /// The status of every floating-point initialiser with a dimension.
     pub(super) status: HashMap<String, Status>,
     /// The parameters of the signature that the graph lacks.
     pub(super) missing: Vec<String>,
-    /// What had to be assumed.
+    /// The assumptions that were made.
     pub(super) notes: Vec<String>,
 }
 
-/// What is trained of `graph`.
+/// The trained parts of `graph`.
 ///
 /// # Errors
 /// A pattern of `reading` that no parameter matches.
@@ -247,7 +251,7 @@ fn choose(status: &mut HashMap<String, Status>, patterns: &[String], trains: boo
     Ok(())
 }
 
-/// Whether `pattern`, in which a star stands for any text, matches the whole of `name`.
+/// Whether `pattern`, in which a star matches any text, matches the whole of `name`.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((front, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(front) else { return false };
@@ -260,10 +264,10 @@ fn matches(pattern: &str, name: &str) -> bool {
     left.ends_with(last)
 }
 
-/// How each initialiser of floats is read, through whatever only shows it differently.
+/// How each initialiser of floats is read, also through views of it.
 fn uses(graph: &Graph) -> HashMap<&str, Uses> {
     let mut uses: HashMap<&str, Uses> = HashMap::new();
-    // The initialiser that a tensor shows.
+    // The initialiser behind each tensor that is a view of one.
     let mut shown: HashMap<&str, &str> = HashMap::new();
     for (name, tensor) in &graph.initialisers {
         if Kind::of(tensor.data_type).ok() == Some(Kind::Real) && !tensor.dims.is_empty() {
@@ -271,7 +275,7 @@ fn uses(graph: &Graph) -> HashMap<&str, Uses> {
         }
     }
     let mut samples: HashSet<&str> = graph.inputs.iter().map(|input| input.name.as_str()).collect();
-    // What no weight has met.
+    // Tensors that no weight has been applied to.
     let mut plain: HashSet<&str> =
         samples.iter().copied().chain(graph.initialisers.keys().map(String::as_str)).collect();
     for node in &graph.nodes {
@@ -284,10 +288,10 @@ fn uses(graph: &Graph) -> HashMap<&str, Uses> {
             let row = graph.initialisers[root].dims.iter().filter(|&&size| size > 1).count() <= 1;
             match node.operator.as_str() {
                 _ if look.is_some() => continue,
-                // The running statistics of a normalisation are its own buffers.
+                // The running statistics of a normalisation are its buffers.
                 "BatchNormalization" if index > 2 => used.number = true,
                 operator if is_number(operator, index) => used.number = true,
-                // Ones and zeros stand for a normalisation without weights.
+                // A constant weight of ones or bias of zeros means a normalisation without weights.
                 "GroupNormalization" | "InstanceNormalization"
                     if graph.lifted.contains(root) && tables::is_flat(&graph.initialisers[root]) =>
                 {

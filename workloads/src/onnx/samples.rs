@@ -1,4 +1,4 @@
-//! The inputs of a graph: which dimension is the batch, and what the others are.
+//! The inputs of a graph: the batch dimension, and the others.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use crate::{Dim, Shape};
 /// The name under which exporters usually leave the batch open.
 const BATCH: &str = "batch";
 
-/// What the inputs are.
+/// The inputs of a network.
 pub(super) struct Samples {
     /// The inputs that are read, the samples first.
     pub(super) sources: Vec<Source>,
     /// The batch of the export, if it is a number.
     pub(super) batch: Option<u64>,
-    /// What was assumed.
+    /// The assumptions that were made.
     pub(super) notes: Vec<String>,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Samples {
 enum Batch<'a> {
     Named(&'a str),
     Sized(u64),
-    /// The first dimension of the samples says nothing.
+    /// The first dimension of the samples is open and unnamed.
     Open,
 }
 
-/// Reads the inputs of `graph`; `given` is the shape of a sample, if a person gave one. Where the batch is `fixed`, it is
+/// Reads the inputs of `graph`; `given` is the shape of a sample, if the user gave one. If the batch is `fixed`, it is
 /// the file's own, if that is a number.
 pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<Samples> {
     let readers = graph.readers();
@@ -36,7 +36,7 @@ pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<
     }
     let mut notes = Vec::new();
     let mut shapes = read.iter().map(|input| dimensions(input, given)).collect::<Result<Vec<_>>>()?;
-    // A scalar, such as a rate, is no sample.
+    // A scalar, such as a rate, cannot be the samples.
     let first = shapes.iter().position(|shape| !shape.is_empty()).unwrap_or(0);
     read[..=first].rotate_right(1);
     shapes[..=first].rotate_right(1);
@@ -65,7 +65,8 @@ pub(super) fn read(graph: &Graph, given: Option<&[u64]>, fixed: bool) -> Result<
     Ok(Samples { sources, batch: size, notes })
 }
 
-/// The dimensions of an input; sizes of zero or less stand for free ones, as no shape does where one is `given`.
+/// The dimensions of an input; those of size zero or less are free, and so are all if the shape is missing
+/// and one is `given`.
 fn dimensions(input: &ValueInfoProto, given: Option<&[u64]>) -> Result<Vec<Dimension>> {
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
     let mut dims = match (tensor.and_then(|tensor| tensor.shape.as_ref()), given) {
@@ -80,7 +81,8 @@ fn dimensions(input: &ValueInfoProto, given: Option<&[u64]>) -> Result<Vec<Dimen
     Ok(dims)
 }
 
-/// Whether dimension `axis` of `dims` is the batch. Where the name of the batch is not among them, each input has its own.
+/// Whether dimension `axis` of `dims` is the batch. If the batch is named and no dimension has this name, it is a
+/// leading free one.
 fn is_batch(axis: usize, dims: &[Dimension], batch: &Batch<'_>) -> bool {
     let dim = &dims[axis];
     match batch {
@@ -93,7 +95,7 @@ fn is_batch(axis: usize, dims: &[Dimension], batch: &Batch<'_>) -> bool {
     }
 }
 
-/// The sizes that a person gave instead of the file's.
+/// The sizes that the user gave instead of the file's.
 struct Overrides<'a> {
     samples: &'a [Dimension],
     given: Option<&'a [u64]>,
@@ -128,7 +130,7 @@ impl<'a> Overrides<'a> {
 fn source(input: &ValueInfoProto, dims: &[Dimension], batch: &Batch<'_>, overrides: &Overrides<'_>) -> Result<Source> {
     let tensor = input.r#type.as_ref().and_then(|r#type| r#type.tensor_type.as_ref());
     let kind = Kind::of(tensor.map_or(0, |tensor| tensor.elem_type))?;
-    // An input of the samples' shape, such as a mask beside token ids, follows them.
+    // An input with the samples' shape, such as a mask next to token ids, follows them.
     let given = overrides.given.filter(|_| dims == overrides.samples);
     let mut given = given.unwrap_or_default().iter();
     let mut shape = Vec::new();

@@ -62,9 +62,9 @@ fn bounds(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, name: &str
     Ok(node.attribute(name).map(|attribute| attribute.ints.iter().copied().map(Number::whole).collect()))
 }
 
-/// Whether a slice leaves `dim` as it is.
+/// Whether a slice leaves `dim` unchanged.
 fn whole(dim: Dim, start: Number, end: Number, step: i64) -> bool {
-    /// More samples than a batch ever has: exporters write the end of an axis as a number above any size.
+    /// More samples than any batch has: exporters write the end of an axis as a number above any size.
     const END: i64 = 1 << 20;
     let far = if dim.batched { END } else { i64::try_from(dim.size).unwrap_or(i64::MAX) };
     let to_end = end.int().is_some_and(|end| end >= far) || end.dim() == Some(dim);
@@ -165,7 +165,7 @@ pub(super) fn split(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
     Ok(first)
 }
 
-/// `Pad`: zeros, a mirror or a wrapping around a tensor, in storage of its own; fewer than none cut it.
+/// `Pad`: zeros, a mirror or a wrap around a tensor, in new storage; negative padding cuts it.
 pub(super) fn pad(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let item = importer.item(node, 0)?;
     let pads = bounds(importer, node, 1, "pads")?.ok_or_else(|| missing("pads"))?;
@@ -277,7 +277,7 @@ fn one_position(shape: &Shape, axis: usize, at: u64, ones: usize) -> Part {
     part
 }
 
-/// The index into the data of the element at `index` of the result; beyond it where an index is.
+/// The index into the data of the element at `index` of the result; out of range if the given index is.
 fn pick(index: &[u64], axis: usize, inner: &[u64], places: &[i64], size: u64) -> Vec<u64> {
     let (front, rest) = index.split_at(axis.min(index.len()));
     let (middle, back) = rest.split_at(inner.len().min(rest.len()));

@@ -1,17 +1,17 @@
-//! Tables that nobody trains, known by their numbers: waves, masks and filters.
+//! Tables that are not trained, recognised by their numbers: waves, masks and filters.
 
 use super::constant::imported;
 use super::{Order, TensorProto};
 
-/// How far, of the largest number, a number may be from what a table of fp16 would have.
+/// The tolerance for a number, relative to the largest: that of a table stored in fp16.
 const CLOSE: f64 = 4e-3;
-/// Fewer positions say nothing.
+/// Fewer positions are not enough to recognise a table.
 const LEAST: usize = 4;
-/// Larger matrices are no banks: a transform of 1,024 samples has 1,025 × 1,024 numbers.
+/// Larger matrices cannot be filter banks: a transform of 1,024 samples has 1,025 × 1,024 numbers.
 const LARGEST_BANK: usize = 1 << 21;
 
-/// Whether the numbers of `tensor` are those of a table: of a product, a bank of filters or a matrix of waves; of anything
-/// else waves or a mask. Numbers that lie outside the file say nothing.
+/// Whether the numbers of `tensor` are those of a table: in a weight, waves, a bank of filters or mirrored kernels;
+/// elsewhere waves or a mask. Tensors with numbers outside the file are not recognised.
 pub(super) fn is_table(tensor: &TensorProto, is_weight: bool) -> bool {
     let sizes: Vec<usize> = tensor.dims.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
     let count = sizes.iter().try_fold(1_usize, |count, &size| count.checked_mul(size)).unwrap_or(0);
@@ -29,7 +29,7 @@ pub(super) fn is_table(tensor: &TensorProto, is_weight: bool) -> bool {
     }
 }
 
-/// Whether all numbers of `tensor` are one.
+/// Whether all numbers of `tensor` are equal.
 pub(super) fn is_flat(tensor: &TensorProto) -> bool {
     let numbers = imported(tensor, Order::Stored).map(|tensor| tensor.floats()).unwrap_or_default();
     numbers.first().is_some_and(|first| numbers.iter().all(|number| number == first))
@@ -44,8 +44,8 @@ fn lines<'a>(sizes: &[usize], numbers: &'a [f32], axis: usize) -> impl Iterator<
     })
 }
 
-/// Whether every line along some axis is a sampled wave or a power: each number and the second one before it add up to the
-/// same multiple of the one between, as sines of equal steps do.
+/// Whether every line along some axis is a sampled wave or a power: the sum of each number and the second one before it
+/// is the same multiple of the number between them, as for sines with equal steps.
 fn is_wave(sizes: &[usize], numbers: &[f32]) -> bool {
     let recurs = |line: &Vec<f64>| {
         let around = || line.windows(3).map(|near| (near[1], near[0] + near[2]));
@@ -62,15 +62,15 @@ fn is_wave(sizes: &[usize], numbers: &[f32]) -> bool {
     })
 }
 
-/// Whether there are zeros and one other number that masks: one, or far below zero.
+/// Whether there are only zeros and one other number that masks: one, or far below zero.
 fn is_mask(numbers: &[f32]) -> bool {
     const FAR: f32 = -100.0;
     let other = numbers.iter().copied().find(|&number| number != 0.0).unwrap_or(0.0);
     (other == 1.0 || other <= FAR) && numbers.iter().all(|&number| number == 0.0 || number == other)
 }
 
-/// Whether most numbers of a matrix are zero, and the rest above it and without a gap along one of its axes: triangles of
-/// a filter bank.
+/// Whether most numbers of a matrix are zero, and the others are positive and contiguous along one of its axes:
+/// triangles of a filter bank.
 fn is_bank(sizes: &[usize], numbers: &[f32]) -> bool {
     let zeros = numbers.iter().filter(|&&number| number == 0.0).count();
     let whole = |line: &Vec<f64>| {
@@ -82,16 +82,16 @@ fn is_bank(sizes: &[usize], numbers: &[f32]) -> bool {
         && (0..sizes.len()).any(|axis| lines(sizes, numbers, axis).all(|line| whole(&line)))
 }
 
-/// Whether every kernel of `taps` numbers is its own mirror image, or that with the other sign: blurs, edges, windowed
-/// waves.
+/// Whether every kernel of `taps` numbers equals its mirror image, up to the sign: blurs, edges, windowed waves.
 fn is_mirrored(taps: usize, numbers: &[f32]) -> bool {
-    // Of what a kernel's largest number is, or a thousandth of the largest of all where a wave of zeros is rounded.
+    // Relative to a kernel's largest number, or to a thousandth of the largest of all, for waves of zeros with
+    // rounding errors.
     const EQUAL: f32 = 1e-4;
     let largest = |numbers: &[f32]| numbers.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
     let floor = largest(numbers) / 1e3;
     let mirrored = |kernel: &[f32]| {
         let near = EQUAL * largest(kernel).max(floor);
-        // A window of a period begins at its first number alone.
+        // A periodic window is symmetrical without its first number.
         [kernel, &kernel[1..]].iter().any(|part| {
             let like = |sign: f32| part.iter().zip(part.iter().rev()).all(|(a, b)| (a - sign * b).abs() <= near);
             like(1.0) || like(-1.0)
@@ -119,7 +119,7 @@ mod tests {
         assert!(is_mask(&table(|p, c| if c > p { -1e9 } else { 0.0 })));
         assert!(is_bank(&shape, &table(|p, c| (1.0 - (p as f32 - c as f32).abs() / 2.0).max(0.0))));
         assert!(is_mirrored(9, &[1.0, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0]) && is_mirrored(3, &[-1.0, 0.0, 1.0]));
-        // A kernel far smaller than another is looked at by itself.
+        // A kernel far smaller than another is judged on its own.
         assert!(!is_mirrored(3, &[1.0, 2.0, -1.0, 500.0, 3.0, 500.0]));
         // Numbers of a generator: no wave, no mask, no bank, no mirror.
         let drawn = table(|p, c| ((p * 8 + c) * 7919 % 101) as f32 / 50.0 - 1.0);

@@ -1,4 +1,4 @@
-//! Operators that imported networks have, and that are not computed with data: what they do and what they save.
+//! Operators of imported networks that cannot be computed on data: their kinds and what they save.
 
 use strum::{IntoStaticStr, VariantNames};
 
@@ -64,11 +64,11 @@ pub enum Pairing {
     PRelu,
     /// The first, times the sigmoid of the second: a gated linear unit.
     Gated,
-    /// The first where a condition holds, else the second; saves the condition.
+    /// The first where a condition is true, else the second; saves the condition.
     Select,
 }
 
-/// What is computed of some axes.
+/// A reduction over some axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Reducing {
@@ -87,13 +87,13 @@ impl Reducing {
     }
 }
 
-/// Which elements are taken. Indices and weights are worked out again in backward from the shapes, but for a look-up's.
+/// The elements to take. Backward computes indices and weights again from the shapes, except for a look-up's indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Taking {
     /// Those of a picture of another size; saves nothing.
     Resize {
-        /// The elements that each of the output is made of: one of the nearest, four of a bilinear, sixteen of a cubic one.
+        /// The input elements per output element: one for nearest, four for bilinear, sixteen for cubic interpolation.
         taps: u64,
     },
     /// All of them, with others around: zeros, or a mirror; saves nothing.
@@ -104,7 +104,7 @@ pub enum Taking {
     Repeat,
 }
 
-/// What a recurrent layer computes at each step.
+/// The cell of a recurrent layer, applied at each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Cell {
@@ -128,8 +128,8 @@ impl Cell {
 
     /// Values that a step saves for each unit of its state: states that products read, gates, and what gates multiply.
     ///
-    /// Measured with PyTorch's saved-tensor hooks on a CPU. An LSTM keeps four gates, the state, the cell and its tanh; a
-    /// GRU five values of its gates' kernel, the state and what the gates' kernel returns; a plain unit its state.
+    /// Measured with PyTorch's saved-tensor hooks on a CPU. An LSTM keeps four gates, the state, the cell and its tanh;
+    /// a GRU five values of its gates' kernel, the state and what the gates' kernel returns; a plain unit its state.
     pub(crate) const fn saved_values(self) -> u64 {
         match self {
             Self::Lstm | Self::Gru => 7,

@@ -1,4 +1,4 @@
-//! The eager graph: what it keeps for backward, and the order and the sizes of what it executes.
+//! The eager graph: the tensors that it keeps for backward, and the order and the sizes of its nodes.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ fn backward_reads_what_pytorch_saves_and_nothing_else() {
     for model in MODELS.iter() {
         let network = models::build(model.id, None).unwrap();
         let graph = eager(&network);
-        // The network's storages come first, so tensor ids are storage ids. Weights, samples and buffers are no
-        // activations; what was saved but is not read would be kept for nothing, and is no saved tensor here.
+        // The network's storages come first, so tensor ids are storage ids. Weights, samples and buffers are not
+        // activations; a tensor that is saved but not read would be kept for nothing, and does not count as saved here.
         let expected: BTreeSet<u32> = network
             .nodes
             .iter()
@@ -134,14 +134,14 @@ fn roberta_with_adapters_at_batch_16_and_256_tokens_keeps_2940_megabytes() {
     let saved = megabytes(saved_bytes(&graph, 16));
     assert!((saved / 2940.0 - 1.0).abs() < 0.002, "{saved} MB");
     // RoBERTa-base with its adapters and both classifiers: 125,534,212 weights of four bytes = 502,136,848 B; of these
-    // 12 layers × 2 adapted products × 2 factors of 8 × 768 = 294,912 and the classifier's 768 × 768 + 768 + 768 × 2 + 2 =
-    // 592,130 are trained = 887,042, each with a gradient and, under Adam, two states.
+    // 12 layers × 2 adapted products × 2 factors of 8 × 768 = 294,912 and the classifier's 768 × 768 + 768 + 768 × 2 +
+    // 2 = 592,130 are trained = 887,042, each with a gradient and, under Adam, two states.
     let of = |wanted: fn(Role) -> bool| graph.bytes_of(wanted).at(16);
     assert_eq!(of(|role| matches!(role, Role::Parameter { .. })), 502_136_848);
     assert_eq!(of(|role| role == Role::ParameterGradient), 887_042 * 4);
     assert_eq!(of(|role| role == Role::OptimiserState), 2 * 887_042 * 4);
     // 502.137 + 3.548 + 7.096 = 512.78: the 513 MB of that analysis. The 8 MB of a BLAS workspace that it also names
-    // are a constant of the software stack and no part of the graph.
+    // are a constant of the software stack, not part of the graph.
     assert_eq!(
         megabytes(of(|role| role.is_state() && role != Role::Buffer || role == Role::ParameterGradient)).round() as u64,
         513
@@ -184,7 +184,7 @@ fn a_part_of_a_concatenations_gradient_is_copied_for_a_convolution_and_read_by_i
     let copied = ["left.weight_gradient", "left.input_gradient"].map(|name| (of(name).copied, of(name).passes));
     assert_eq!(copied.map(|(held, _)| held), [Extent::per_sample(map(2)); 2]);
     assert_eq!(copied.map(|(_, passes)| passes), [Extent::per_sample(2 * map(2)), Extent::ZERO]);
-    // The whole gradient is no part.
+    // The whole gradient is not a part.
     assert_eq!((of("relu").copied, of("relu").unread), (Extent::ZERO, Extent::ZERO));
 }
 

@@ -51,7 +51,7 @@ fn validation_takes_the_same_share_of_every_class() {
 #[test]
 fn a_mini_batch_is_normalised_and_in_the_order_asked_for() {
     let batch = two_images().mini_batch(Part::Train, &[1, 0], None);
-    // The second image holds 6 to 11: (6 − 2) / 0.5 = 8, and so on by 2; the first 0 to 5, from −4.
+    // The second image contains 6 to 11: (6 − 2) / 0.5 = 8, and so on by 2; the first 0 to 5, from −4.
     let expected: Vec<f32> = [8, 10, 12, 14, 16, 18, -4, -2, 0, 2, 4, 6].map(|value: i8| f32::from(value)).to_vec();
     assert_eq!(batch.inputs, Inputs::Images(expected));
     assert_eq!(batch.labels, [0, 1]);
@@ -71,7 +71,7 @@ fn augmentation_moves_an_image_the_same_way_in_every_mini_batch() {
     // is 7; the second row repeats it.
     let down_right = [8, 8, 10, 8, 8, 10].map(|value: i8| f32::from(value)).to_vec();
     assert!(seen.contains(&down_right), "{seen:?}");
-    // Mirrored alone: 8 7 6 and 11 10 9.
+    // Only mirrored: 8 7 6 and 11 10 9.
     let mirrored = [12, 10, 8, 18, 16, 14].map(|value: i8| f32::from(value)).to_vec();
     assert!(seen.contains(&mirrored), "{seen:?}");
 }
@@ -94,7 +94,7 @@ fn phrases_have_the_shape_that_their_constants_say() {
 
 #[test]
 fn the_sets_made_by_code_are_the_same_bytes_on_every_machine() {
-    // Digests of a first run: whoever changes a set changes what every accuracy was measured on.
+    // Digests of a first run: a change of a set changes the data behind every measured accuracy.
     assert_eq!(format!("{:016x}", phrases::data_set().digest()), "2f82a0535fad3ee6");
     assert_eq!(format!("{:016x}", glyphs::data_set().digest()), "a714b94602be09f4");
     assert_eq!(format!("{:016x}", tails::data_set("tails-4").unwrap().digest()), "7f4f74e19c58e947");
@@ -112,8 +112,8 @@ fn glyphs_cannot_be_told_apart_by_their_colours() {
         *sum += image.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         *number += 1;
     }
-    // Every class has about a thousand images, whose mean brightness is within three of the middle: colours of ground and
-    // pen are drawn from 30 to 225, so that the mean of an image strays by some 35 from 127.5, and of 1000 by 1.1.
+    // Every class has about a thousand images, whose mean brightness is within three of the middle: colours of ground
+    // and pen are drawn from 30 to 225, so that the mean of an image strays by some 35 from 127.5, and of 1000 by 1.1.
     for (sum, number) in sums {
         assert!((880..1120).contains(&number), "{number}");
         let mean = sum as f64 / (number * size as u64) as f64;

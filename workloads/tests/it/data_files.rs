@@ -1,4 +1,4 @@
-//! Data sets on the disc: each kind read from a tiny file, and each fault of a file told.
+//! Data sets on the disc: each kind is read from a tiny file, and each fault of a file is reported.
 
 use std::fs;
 use std::io::Write;
@@ -77,7 +77,7 @@ fn faults_of_cifar_name_the_byte() {
     let path = folder.path().to_str().unwrap();
     fs::write(folder.path().join("test_batch.bin"), cifar(&[9])).unwrap();
     fs::write(&train, &cifar(&[1, 2])[..4000]).unwrap();
-    // The second record begins at byte 3073; 4000 − 3073 = 927 bytes of it are there.
+    // The second record begins at byte 3073; the file contains 4000 − 3073 = 927 bytes of it.
     let error = refusal(path);
     assert!(
         error.contains("data_batch_1.bin, byte 3073: found a record of 927 bytes; expected whole records"),
@@ -153,8 +153,8 @@ fn texts_become_the_tokens_of_their_most_frequent_words() {
     fs::write(folder.path().join("train.csv"), train).unwrap();
     fs::write(folder.path().join("test.tsv"), "text\tlabel\nA fine the film, the end\tgood\n").unwrap();
     let set = read(folder.path());
-    // Fine and the three times, film and on twice: of the five tokens two are reserved, three go to fine, the (2, 3) and
-    // film (4), which comes before on. The text is cut after four words, of which the first is unknown (1).
+    // Fine and the three times, film and on twice: of the five tokens two are reserved, three go to fine, the (2, 3)
+    // and film (4), which comes before on. The text is cut after four words, of which the first is unknown (1).
     assert_eq!(set.test.content, Content::Tokens(vec![1, 2, 3, 4]));
     // Labels in the order of the alphabet: bad 0, good 1.
     assert_eq!((set.test.labels.clone(), set.number_of_classes), (vec![1], 2));

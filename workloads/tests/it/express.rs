@@ -1,4 +1,4 @@
-//! MNN's expressions: what has to hold for every built-in model, and the blocks and the memory counted by hand.
+//! MNN's expressions: invariants for every built-in model, and the blocks and the memory counted by hand.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn names_of(graph: &TrainingGraph, tensors: &[TensorId]) -> Vec<String> {
     tensors.iter().map(|&tensor| graph.tensor(tensor).name.clone()).collect()
 }
 
-/// The most bytes that are alive at once, when every tensor lives from its first writer to its last user.
+/// The largest number of bytes alive at a time, if every tensor lives from its first writer to its last user.
 fn peak(graph: &TrainingGraph, batch: u64) -> u64 {
     let bytes = |tensor: TensorId| graph.tensor(tensor).bytes.at(batch);
     let mut last_use = vec![0; graph.tensors.len()];
@@ -146,7 +146,8 @@ fn products_are_those_of_the_eager_graph() {
                 products
             });
         assert_eq!(eager, expressed, "{}", model.id);
-        // What PyTorch's tools count, which the eager graph is checked against elsewhere; taps are sums and no products.
+        // The products that PyTorch's tools count, with which the eager graph is compared elsewhere; taps are
+        // sums, not products.
         let taps: u64 = differentiate(&network, EagerRules::default())
             .unwrap()
             .nodes
@@ -179,7 +180,8 @@ fn traffic_is_what_is_read_and_written() {
             let dram = node.work.dram.at(4);
             // Zeros, slices and look-ups touch less than all of what they refer to.
             let partial = ["zeros_like", "slice", "gather"].iter().any(|label| node.name.ends_with(label));
-            // Products have workspace, sums over the batch take it map on map, and copies read what they pick alone.
+            // Products have workspace, sums over the batch take it map on map, and copies read only the
+            // elements that they pick.
             let commands = [
                 "windows",
                 "scatter",
@@ -204,7 +206,8 @@ fn traffic_is_what_is_read_and_written() {
     }
 }
 
-/// A pointwise convolution, then a 3×3 one with batch normalisation and ReLU6, over maps of 8×6×6; a mean and a classifier.
+/// A pointwise convolution, then a 3×3 one with batch normalisation and ReLU6, over maps of 8×6×6; a mean
+/// and a classifier.
 fn conv_bn_relu6() -> Network {
     let mut n = Network::new("conv-bn-relu6");
     let x = n.input(&[4, 6, 6]);
@@ -246,7 +249,7 @@ fn a_normalised_convolution_is_written_step_by_step() {
         // Through the reciprocal and the root to the variance, then through the mean of squares.
         "bn.pow", "bn.negative", "bn.multiply", "bn.scale", "bn.abs", "bn.maximum", "bn.sign", "bn.divide", "bn.multiply",
         "bn.scale", "bn.zeros_like", "bn.add", "bn.multiply", "bn.add", "bn.accumulate",
-        // The mean, and the map itself, which products gather as it lies.
+        // The mean, and the map itself, which products gather in its layout.
         "bn.negative", "bn.reduce_sum", "bn.reduce_sum", "bn.scale", "bn.zeros_like", "bn.add", "bn.accumulate",
         "conv.gather", "conv.input_gradient", "conv.scatter", "conv.reduce_sum", "conv.windows", "conv.weight_gradient",
     ];
@@ -274,12 +277,12 @@ fn a_normalised_convolution_keeps_six_maps_and_sweeps_twenty_five_times() {
     };
     assert_eq!([sweeps(Phase::Forward), sweeps(Phase::Backward)], [6, 19]);
 
-    // Maps read and written, where a sum over the batch reads two and writes one. Forward: convolution 2, conversion 2, mean 3,
-    // subtract 2, square 2, mean 3, products 2 and 2, sum 2, conversion 2, ReLU6 2 = 24. Backward: ReLU6 2 + 2 + 2 + 2 + 3 + 3
-    // = 14; conversion 2; bias 3; weight 2 + 3 + 3; deviation 2 + 3 + 3; zeros 1, sum 2, square 3 + 2, accumulated 3;
-    // negative 2, sum 3, zeros 1, sum 2, accumulated 3 = 57. The convolution: gathered 2, a product to nine maps 1 + 9, those
-    // scattered 18 and added up 27; the windows of what lies in blocks 18 + 2 and their product 9 + 1 = 87. Laid out anew are
-    // three conversions, what is gathered and scattered, and the windows: 6 + 2 + 18 + 20.
+    // Maps read and written, where a sum over the batch reads two and writes one. Forward: convolution 2, conversion 2,
+    // mean 3, subtract 2, square 2, mean 3, products 2 and 2, sum 2, conversion 2, ReLU6 2 = 24. Backward: ReLU6 2 + 2
+    // + 2 + 2 + 3 + 3 = 14; conversion 2; bias 3; weight 2 + 3 + 3; deviation 2 + 3 + 3; zeros 1, sum 2, square 3 + 2,
+    // accumulated 3; negative 2, sum 3, zeros 1, sum 2, accumulated 3 = 57. The convolution: gathered 2, a product to
+    // nine maps 1 + 9, those scattered 18 and added up 27; the windows of a map in blocks 18 + 2 and their product 9 +
+    // 1 = 87. Layout kernels are three conversions, the gathering, the scattering, and the windows: 6 + 2 + 18 + 20.
     let moved = |wanted: fn(OperatorKind) -> bool| -> u64 {
         of_modules(&graph, &BLOCK).filter(|n| wanted(n.work.kind)).map(|n| n.work.dram.per_sample).sum()
     };
@@ -315,8 +318,8 @@ fn blocks_hold_a_multiple_of_four_channels() {
     // The samples' 3 channels lie in a block of 4, the 5 of the convolution in two: 36 positions × 4 bytes.
     assert_eq!(bytes("conv.convert"), Extent::per_sample(4 * 144));
     assert_eq!(bytes("conv.convolution"), Extent::per_sample(8 * 144));
-    // Between two convolutions nothing is converted; the last one's scores are, to be reshaped. In backward products gather
-    // and scatter; the activation wants its gradient in blocks, and the bias is summed in rows.
+    // Between two convolutions nothing is converted; the last one's scores are, to be reshaped. In backward products
+    // gather and scatter; the activation wants its gradient in blocks, and the bias is summed in rows.
     let layouts = |phase| {
         let nodes = graph.nodes.iter().filter(move |node| node.phase == phase && node.work.kind == Layout);
         nodes.map(|node| node.name.as_str()).collect::<Vec<_>>()
@@ -348,7 +351,7 @@ fn parts_of_a_whole_are_split_and_joined_once() {
     n.cross_entropy("loss", x, target).unwrap();
     let graph = expressed(&n);
     let modules = ["half0", "half1", "cat", "corner"];
-    // One operator writes both halves. A corner is a part alone: its gradient is written into zeros.
+    // One operator writes both halves. A corner is a single part: its gradient is written into zeros.
     assert_eq!(names(&graph, Phase::Forward, &modules), ["half0.split", "cat.concat", "corner.slice"]);
     let backward = ["corner.zeros_like", "corner.slice_write", "cat.split", "half0.concat"];
     assert_eq!(names(&graph, Phase::Backward, &modules), backward);
@@ -369,11 +372,12 @@ fn what_moves_around_is_cut_and_joined_along_each_axis() {
     let target = n.target(1);
     n.cross_entropy("loss", x, target).unwrap();
     let graph = expressed(&n);
-    // A padding of nothing reads what its reader does. For each of two axes two parts, and one concatenation.
+    // A padding of zero elements is read through. For each of two axes two parts, and one concatenation.
     let axis = ["roll.slice", "roll.slice", "roll.concat"];
     let forward = names(&graph, Phase::Forward, &["pad", "roll"]);
     assert_eq!(forward, [&["pad.permute"][..], &axis, &axis].concat());
-    // Parts read and write a map together, as the concatenation does: along each axis two maps are read and two written.
+    // Parts read and write a map together, as the concatenation does: along each axis two maps are read
+    // and two written.
     let moved: u64 = of_modules(&graph, &["roll"])
         .filter(|node| node.phase == Phase::Forward)
         .map(|node| node.work.dram.per_sample)
@@ -408,9 +412,9 @@ fn gelu_keeps_its_input_and_two_steps() {
         "gelu.multiply", "gelu.scale", "gelu.accumulate",
     ];
     assert_eq!(names(&graph, Phase::Backward, &["gelu"]), backward);
-    // x, x/√2 and 1 + erf; for the weights, what either layer reads, in blocks: the first one's input as it was converted
-    // and the activation. The loss keeps its softmax, its labels as numbers and the product that is summed, and the sums
-    // that are averaged.
+    // x, x/√2 and 1 + erf; for the weights, what either layer reads, in blocks: the first one's input as it was
+    // converted and the activation. The loss keeps its softmax, its labels as numbers and the product that is summed,
+    // and the sums that are averaged.
     #[rustfmt::skip]
     let kept = [
         "up.convert", "up.convert", "gelu.scale", "gelu.add_constant", "down.convert", "loss.softmax", "loss.one_hot",
@@ -456,8 +460,8 @@ fn an_update_sweeps_a_weight_six_or_fourteen_times() {
 
 #[test]
 fn attention_permutes_four_times_a_layer_each_way() {
-    // BERT-small has 4 layers: queries, keys (transposed in the same copy), values and the context are copied into heads
-    // or out of them.
+    // BERT-small has 4 layers: queries, keys (transposed in the same copy), values and the context are copied into
+    // heads or out of them.
     let graph = of_model("bert-small-s64");
     for phase in [Phase::Forward, Phase::Backward] {
         let permuted: Vec<u64> = laid_out(&graph, phase, "permute").map(|node| node.work.dram.per_sample).collect();
@@ -471,19 +475,19 @@ fn attention_permutes_four_times_a_layer_each_way() {
 
 #[test]
 fn linear_layers_are_convolutions_between_conversions() {
-    // BERT-small: in each of 4 layers queries, keys and values share what their input is converted to; the context's and
-    // the two inner layers have one each, and all six convert what they give. Two more layers make the head.
+    // BERT-small: in each of 4 layers queries, keys and values share what their input is converted to; the context's
+    // and the two inner layers have one each, and all six convert what they give. Two more layers make the head.
     let graph = of_model("bert-small-s64");
     assert_eq!(laid_out(&graph, Phase::Forward, "convert").count(), 4 * (4 + 6) + 2 * 2);
-    // Backward's products gather their operands from rows, and biases are summed in rows. Only the gradients of what queries,
-    // keys and values share are added up in blocks: three conversions, and one of the sum.
+    // Backward's products gather their operands from rows, and biases are summed in rows. Only the gradients of what
+    // queries, keys and values share are added up in blocks: three conversions, and one of the sum.
     assert_eq!(laid_out(&graph, Phase::Backward, "convert").count(), 4 * 4);
     // 64 tokens are 64 pictures of one pixel, whose 2,048 features are the channels of the widest.
     let widest = laid_out(&graph, Phase::Forward, "convert").map(|node| node.work.dram.per_sample).max();
     assert_eq!(widest, Some(2 * 64 * 2048 * 4));
 }
 
-/// The nodes that lay tensors out anew under `label`.
+/// The layout nodes with the name `label`.
 fn laid_out<'g>(graph: &'g TrainingGraph, phase: Phase, label: &str) -> impl Iterator<Item = &'g Node> {
     let suffix = format!(".{label}");
     let of_kind = graph.nodes.iter().filter(move |node| node.phase == phase && node.work.kind == Layout);

@@ -1,4 +1,4 @@
-//! Inference, attention in one kernel, and what mixed precision casts.
+//! Inference, attention in one kernel, and casts in mixed precision.
 
 use haversack_devices::units::{Bytes, Flops};
 use haversack_devices::work::{OperatorKind, Precision};
@@ -118,10 +118,11 @@ fn what_follows_a_product_is_folded_into_it() {
     // MobileNetV2: 52 convolutions with a normalisation, and ReLU6 after 35 of them.
     let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("mobilenetv2", folds));
     assert_eq!((plain[2] - whole[2], whole[1]), (52 + 35, 0));
-    // DenseNet normalises before it convolves: only the second convolution of a layer and the stem have one behind them.
+    // DenseNet normalises before it convolves: only the second convolution of a layer and the stem have
+    // one behind them.
     let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("densenet121", folds));
     assert_eq!(plain[1] - whole[1], 58 + 1);
-    // ReLU alone: VGG-16 has 13 convolutions and 3 dense layers, the last without one.
+    // VGG-16 has only ReLUs: after 13 convolutions and 3 dense layers, except the last.
     let [plain, whole] = [Folds::default(), BOTH].map(|folds| folded("vgg16", folds));
     assert_eq!(plain[2] - whole[2], 15);
 }
@@ -155,8 +156,8 @@ fn packed_convolutions_lay_out_their_windows_or_transform_them() {
         assert_eq!((plain.laid_out, plain.transforms), (Bytes::ZERO, Flops::ZERO));
         (plain, node.work.at(1, Precision::Fp16, kernels))
     };
-    // 64 channels of 56 × 56 on both sides, 2 B each: 401,408 B a map. 14 × 14 tiles of 36 values are 7,056 a channel, and
-    // 903,168 B; 64 × 64 weights of 36 values instead of 9 are 221,184 B more.
+    // 64 channels of 56 × 56 on both sides, 2 B each: 401,408 B a map. 14 × 14 tiles of 36 values are 7,056 a channel,
+    // and 903,168 B; 64 × 64 weights of 36 values instead of 9 are 221,184 B more.
     let (plain, tiled) = work("layer1.0.conv1", 4);
     assert_eq!(tiled.flops, Flops(2.0 * 7056.0 * 4096.0));
     assert_eq!(tiled.transforms, Flops(4.0 * 7056.0 * 128.0));
@@ -169,7 +170,7 @@ fn packed_convolutions_lay_out_their_windows_or_transform_them() {
     // A 1×1 convolution of stride 2 reads a map of 56 × 56 and lays out 28 × 28: a quarter. No Winograd.
     let (plain, point) = work("layer2.0.downsample.0", 4);
     assert_eq!((point.flops, point.laid_out), (plain.flops, Bytes(401_408 + 100_352)));
-    // The dense layer reads its weights as they are.
+    // The dense layer reads its weights without a layout.
     let (plain, dense) = work("fc", 4);
     assert_eq!(dense, plain);
 }
@@ -183,13 +184,14 @@ fn a_session_takes_the_tile_of_the_fewest_operations() {
         let kernels = KernelCost { packed: true, winograd_tiles_at_once: at_once, ..KernelCost::NONE };
         node.work.at(1, Precision::Fp32, kernels).flops
     };
-    // Of 56 × 56 outputs and 64 channels sides of 2, 4 and 6 gain 1.94, 3.33 and 3.34 with four threads of twelve tiles: 100
-    // tiles of 64 values. 128 at once are there up to a side of √(3136 / 128), less than 6: 196 tiles of 36.
+    // For 56 × 56 outputs and 64 channels, sides of 2, 4 and 6 gain 1.94, 3.33 and 3.34. At four threads of
+    // twelve tiles the side is 6: 100 tiles of 64 values. At least 128 tiles limit it to √(3136 / 128), less than
+    // 6: 196 tiles of 36.
     assert_eq!(flops("layer1.0.conv1", 48), Flops(2.0 * 100.0 * 64.0 * 4096.0));
     assert_eq!(flops("layer1.0.conv1", 128), Flops(2.0 * 196.0 * 36.0 * 4096.0));
-    // Of 14 × 14 five tiles are there for each: sides of 2, 49 tiles of 16, of 256 channels.
+    // For 14 × 14 outputs, 48 tiles limit the side to 2: 49 tiles of 16 values, of 256 channels.
     assert_eq!(flops("layer3.0.conv2", 48), Flops(2.0 * 49.0 * 16.0 * 65_536.0));
-    // Without it, and of one position at a time, windows.
+    // Without the limit, and for windows of one position, plain windows are used.
     assert_eq!(flops("layer1.0.conv1", 0), Flops(2.0 * 3136.0 * 9.0 * 4096.0));
     assert_eq!(flops("layer2.0.downsample.0", 48), flops("layer2.0.downsample.0", 0));
 }

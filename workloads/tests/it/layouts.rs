@@ -1,5 +1,5 @@
-//! The layouts of values over their storages: every built-in model has them, and a chain of views sees the elements that
-//! a slow twin gathers.
+//! The layouts of values over their storages: every built-in model has them, and a chain of views sees the elements
+//! that a slow reference implementation gathers.
 
 use haversack_workloads::network::layout::Layout;
 use haversack_workloads::operator::{Along, Part, Unary};
@@ -24,7 +24,8 @@ fn every_model_has_layouts_and_products_read_rows_in_order() {
             let storage = network.storage(value.storage);
             let sizes = value.shape.sizes();
             let last: Vec<u64> = sizes.iter().map(|size| size - 1).collect();
-            // The last element of the second sample lies within the storage of two samples; bytes of the narrowest kind.
+            // The last element of the second sample lies within the storage of two samples; bytes of the
+            // narrowest kind.
             assert!(place(layout, 1, &last) < storage.bytes.at(2), "{}: {}", model.id, storage.name);
         }
     }
@@ -55,7 +56,7 @@ fn a_function_keeps_the_order_of_its_operand_in_memory() {
     let y = n.permute("turn", x, &[0, 2, 1]).unwrap();
     let y = n.unary("act", y, Unary::Tanh);
     let layouts = n.layouts().unwrap();
-    // 2 x 3 in rows of 3, seen as 3 x 2: the result lies as the operand does.
+    // 2 x 3 in rows of 3, seen as 3 x 2: the result has the operand's layout.
     assert_eq!(layouts[y as usize].strides, [6, 1, 3]);
     assert_eq!(layouts[y as usize].sample, 6);
 }
@@ -71,7 +72,7 @@ fn a_batch_within_rows_is_refused_by_name() {
     assert!(error.contains("settle") && error.contains("2xBx3"), "{error}");
 }
 
-/// One step of a chain of looks.
+/// One step of a chain of views.
 #[derive(Clone, Debug)]
 enum Step {
     Merge(usize),
@@ -94,7 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..7)
 }
 
-/// A tensor of one sample with its elements written out: the slow twin of a layout.
+/// A tensor of one sample with its elements written out: the slow reference for a layout.
 #[derive(Clone)]
 struct Written {
     sizes: Vec<u64>,
@@ -198,7 +199,7 @@ fn take(n: &mut Network, x: ValueId, written: &Written, step: &Step) -> (ValueId
     }
 }
 
-/// What `layout` sees of a storage in which each element is its own place.
+/// The positions that `layout` sees of a storage in which the value of each element is its position.
 fn seen(layout: &Layout) -> Vec<u64> {
     indices(&layout.shape.sizes()).map(|index| place(layout, 0, &index)).collect()
 }
@@ -212,7 +213,7 @@ proptest! {
         let mut n = Network::new("chain");
         let mut x = n.input(&sizes);
         let whole = std::iter::once(1).chain(sizes).collect::<Vec<u64>>();
-        // In each storage an element is its own place; a copy is a new storage.
+        // In each storage an element's value is its position; a copy is a new storage.
         let mut written = Written { elements: (0..whole.iter().product()).collect(), sizes: whole };
         for step in &steps {
             let before = n.nodes.len();
@@ -220,7 +221,7 @@ proptest! {
             written = now;
             let copied = n.nodes[before..].iter().any(|node| matches!(node.op, Op::Copy(_)));
             if copied {
-                // The network copied what was not contiguous, and looks at that.
+                // The network copied a tensor that was not contiguous, and views the copy.
                 written.elements = (0..written.sizes.iter().product()).collect();
             }
             x = y;

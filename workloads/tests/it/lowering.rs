@@ -1,4 +1,4 @@
-//! Sage's computable graph on networks small enough to count by hand, and what has to hold for every built-in model.
+//! Sage's computable graph on networks small enough to count by hand, and invariants for every built-in model.
 
 use haversack_devices::work::Precision;
 use haversack_workloads::autograd::Optimiser;
@@ -33,15 +33,18 @@ fn conv_bn_relu() -> Network {
 #[test]
 fn nodes_of_a_normalised_convolution_are_those_counted_by_hand() {
     // Direct, forward: conv 1; BN 13 (mean, expand, sub, square, mean, add, rsqrt, expand, mul, expand, mul, expand,
-    // add); ReLU 1; dense layer 3 (product, expand, add); loss 10 (max, expand, sub, exp, sum, log, expand, sub, gather,
-    // mean) = 28.
-    // Backward: loss 4 (exp, one-hot, sub, scale); dense layer 3 (bias, weight, input); ReLU 2 (greater, mul); BN 12 (mul
-    // and 2 sums; expand, expand, mul, add, scale, sub, mul, expand, mul); conv 1, as the samples need no gradient = 22.
-    // Original gathers windows in forward and for the weight's gradient, +2, and transposes 2 operands of 3 products, +6.
+    // add); ReLU 1; dense layer 3 (product, expand, add); loss 10 (max, expand, sub, exp, sum, log, expand, sub,
+    // gather, mean) = 28.
+    // Backward: loss 4 (exp, one-hot, sub, scale); dense layer 3 (bias, weight, input); ReLU 2 (greater, mul); BN 12
+    // (mul and 2 sums; expand, expand, mul, add, scale, sub, mul, expand, mul); conv 1, as the samples need no
+    // gradient = 22.
+    // Original gathers windows in forward and for the weight's gradient, +2; and it transposes 2 operands
+    // of 3 products, +6.
     // OF, forward: conv | mean | centred | square | variance and deviation | normal | affine and ReLU | dense layer |
-    // max | shifted | exp | sum and log | log-probabilities | gather | mean = 15. Backward: one-hot | scores' gradient |
-    // bias | weight | input and ReLU | mul | sum | sum | weight × deviation | normalisation's input | conv = 11.
-    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted scores (2).
+    // max | shifted | exp | sum and log | log-probabilities | gather | mean = 15. Backward: one-hot | scores' gradient
+    // | bias | weight | input and ReLU | mul | sum | sum | weight × deviation | normalisation's input | conv = 11.
+    // SR removes the centred map (2 inputs, read by two products), the normal one (3 inputs) and the shifted
+    // scores (2).
     assert_eq!(node_counts(&conv_bn_relu()).unwrap(), [58, 50, 26, 23]);
 }
 
@@ -109,7 +112,8 @@ fn reduction_removes_the_centred_and_normalised_maps_but_not_the_output() {
     assert_eq!(read, ["bn.reduce_mean", "conv.conv"]);
 }
 
-/// A normalised map that only symmetrical operations read: it is added to the input of its normalisation, and once more.
+/// A normalised map that only symmetrical operations read: it is added to the input of its
+/// normalisation, and once more.
 fn normalised_and_added(layer: bool, relu: bool) -> Network {
     let mut n = Network::new("normalised");
     let x = n.input(&[6]);
@@ -149,12 +153,13 @@ fn the_output_of_a_normalisation_has_five_inputs_and_is_kept() {
 
 #[test]
 fn a_deviation_is_never_computed_again() {
-    // It ends in a reduction, and condition (i) asks for symmetrical operations.
+    // It ends in a reduction, and condition (i) requires symmetrical operations.
     let graph = kernels(&conv_bn_relu(), Variant::Reduced);
     assert_eq!(graph.nodes.iter().filter(|node| node.name == "bn.rsqrt").count(), 1);
 }
 
-/// What *Original* composes and *Direct* does in one kernel: nodes more, operator by operator.
+/// The additional nodes of *Original*, which composes operations that *Direct* runs in one kernel:
+/// operator by operator.
 fn composed(network: &Network) -> u64 {
     let wants = |value: &u32| u64::from(network.value(*value).requires_grad);
     let mut more = 0;
@@ -211,13 +216,13 @@ fn nodes_fall_from_variant_to_variant() {
         let counts = node_counts(&network).unwrap();
         assert!(counts.windows(2).all(|pair| pair[0] > pair[1]), "{id}: {counts:?}");
         for (variant, count) in Variant::ALL.into_iter().zip(counts) {
-            // The graph that is executed has one kernel a node, and one update a trained weight beside them.
+            // The graph that is executed has one kernel per node, plus one update per trained weight.
             let graph = kernels(&network, variant);
             let computed = graph.nodes.iter().filter(|node| node.phase != Phase::Update).count() as u64;
             let updates = graph.nodes.len() as u64 - computed;
             let trained = network.parameters.iter().filter(|parameter| parameter.trainable).count() as u64;
             assert_eq!((computed, updates), (count, trained), "{id} {}", variant.id());
-            // Kernels that are alike are compiled once.
+            // Equal kernels are compiled once.
             let distinct = distinct_kernels(&network, variant).unwrap();
             assert!(distinct > 10 && distinct < count, "{id} {}: {distinct} of {count}", variant.id());
         }
@@ -283,7 +288,7 @@ fn in_half_precision_intermediate_states_halve_and_weights_stay() {
         let half = whole.at_precision(Precision::Fp16);
         for (before, after) in whole.tensors.iter().zip(&half.tensors) {
             let is_state = matches!(before.role, Role::Activation | Role::Gradient);
-            // Weights have no copy, and their gradients are of their own precision; softmax and loss are no exception.
+            // Weights have no copy, and their gradients keep their precision; softmax and loss halve, too.
             let expected = if is_state { before.bytes.times(1, 2) } else { before.bytes };
             assert_eq!(after.bytes, expected, "{} {}", variant.id(), before.name);
         }
@@ -317,7 +322,7 @@ fn who_reads_a_concatenation_reads_its_parts() {
     for (variant, read) in [(Variant::Original, 1), (Variant::Direct, 3), (Variant::Fused, 3), (Variant::Reduced, 3)] {
         let graph = kernels(&n, variant);
         let conv = graph.nodes.iter().find(|node| node.name == "y.conv").unwrap();
-        // The weight beside the input, in one tensor or in the three that stand side by side.
+        // The weight and the input, as one tensor or as the three parts of the concatenation.
         assert_eq!(conv.inputs.len(), 1 + read, "{variant:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What made the maps that a graph saves, whichever framework runs it.
+//! The kinds of the maps that a graph saves, for every framework.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use haversack_workloads::lowering::{Gradients, Variant, lower};
 use haversack_workloads::models;
 use haversack_workloads::{Phase, TrainingGraph};
 
-/// What made the saved tensors that grow with the batch: statistics of channels do not.
+/// The kinds of the saved tensors that grow with the batch: statistics of channels do not.
 fn saved(graph: &TrainingGraph) -> BTreeSet<MapKind> {
     let kinds = graph.map_kinds();
     let maps = graph.saved().into_iter().filter(|&tensor| graph.tensor(tensor).bytes.per_sample > 0);
@@ -19,8 +19,8 @@ fn saved(graph: &TrainingGraph) -> BTreeSet<MapKind> {
 
 #[test]
 fn every_framework_s_graph_knows_what_made_its_maps() {
-    // An eager framework normalises in one operator, whose output a ReLU overwrites; the pieces that the others compose it
-    // of are saved.
+    // An eager framework normalises in one operator, whose output a ReLU overwrites; the pieces that the others compose
+    // it of are saved.
     let networks: [(&str, &[MapKind], &[MapKind]); 2] = [
         ("resnet8-cifar", &[Rectified, Dense], &[Rectified, Dense, Normalised]),
         ("transformer1", &[Dense, Normalised, Smooth, Attention], &[Dense, Normalised, Smooth, Attention]),
@@ -54,7 +54,7 @@ fn what_is_laid_out_anew_is_of_the_kind_that_it_was() {
 
 #[test]
 fn what_only_passes_values_on_makes_no_map_of_its_own() {
-    // LeNet-5 rectifies and pools: what its first linear layer saves is a view of what the last pooling made.
+    // LeNet-5 rectifies and pools: its first linear layer saves a view of the last pooling's output.
     let lenet = differentiate(&models::build("lenet5", None).unwrap(), EagerRules::default()).unwrap();
     let kinds = lenet.map_kinds();
     let pooling = lenet
@@ -62,6 +62,6 @@ fn what_only_passes_values_on_makes_no_map_of_its_own() {
         .iter()
         .find(|node| node.makes.is_none() && node.inputs.iter().any(|&input| kinds[input as usize] == Some(Rectified)));
     assert!(pooling.is_some_and(|node| kinds[node.outputs[0] as usize] == Some(Rectified)));
-    // Nobody has made the samples.
+    // No operator made the samples.
     assert!(lenet.nodes[0].inputs.iter().all(|&input| kinds[input as usize].is_none()));
 }

@@ -1,4 +1,4 @@
-//! Mixed-precision graphs: counted by hand, held against the eager graph, and refused with a reason.
+//! Mixed-precision graphs: counted by hand, compared with the eager graph, and refused with a reason.
 
 mod algorithms;
 mod by_hand;

@@ -242,7 +242,7 @@ fn other_inputs_change_the_samples_only() {
         };
         let counts = count(&models::build(model.id, Some(other)).unwrap(), 1);
         assert_ne!(counts.saved_bytes, own.saved_bytes, "{}", model.id);
-        // Networks that flatten their last map have a dense layer that depends on its size.
+        // Networks that flatten their last map have a dense layer whose size depends on it.
         if !(["lenet5", "logistic", "mlp"].contains(&model.id)
             || model.id.contains("vgg") && counts.parameters != own.parameters)
         {

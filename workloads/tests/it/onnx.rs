@@ -1,4 +1,4 @@
-//! ONNX import: the counts of networks that PyTorch exported, patterns in small graphs, and what is said of files that
+//! ONNX import: the counts of networks that PyTorch exported, patterns in small graphs, and the messages on files that
 //! cannot be imported.
 
 mod families;
@@ -104,7 +104,7 @@ fn a_file_saves_what_pytorch_saves_tensor_by_tensor() {
         let lines = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
         let mut there: Vec<u64> =
             lines.filter(|row| row[6] == "1" && row[7] != "param").map(|row| row[4].parse().unwrap()).collect();
-        // A file may hold independent nodes in another order than they ran in.
+        // A file may list independent nodes in another order than they ran in.
         here.sort_unstable();
         there.sort_unstable();
         assert_eq!(here, there, "{file}");
@@ -142,7 +142,7 @@ fn a_file_can_be_differentiated_and_lowered() {
         let network = imported(file);
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         let built = differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap();
-        // The same weights are updated, whatever the graphs call their nodes.
+        // The same weights are updated, even if the graphs name their nodes differently.
         let updates = |graph: &haversack_workloads::TrainingGraph| {
             graph.nodes.iter().filter(|node| node.phase == haversack_workloads::Phase::Update).count()
         };
@@ -215,7 +215,7 @@ proptest! {
     fn truncated_files_are_refused(file in 0..FILES.len(), part in 0.0..1.0_f64) {
         let bytes = std::fs::read(path(FILES[file].0)).unwrap();
         let kept = (bytes.len() as f64 * part) as usize;
-        // Cut between two fields too: the version of the operators stands last.
+        // A cut between two fields is found, too: the version of the operators comes last.
         prop_assert!(onnx::import_bytes("cut", &bytes[..kept], &Reading::default()).is_err());
     }
 
@@ -231,7 +231,7 @@ proptest! {
             bytes[at] = value;
         }
         if let Ok(network) = onnx::import_bytes("mutated", &bytes, &Reading::default()) {
-            // What is accepted can be counted.
+            // An accepted file can be counted.
             let _ = count(&network, 64);
         }
         let _ = onnx::import_bytes("mutated", &bytes, &of_shape(&[3, side, side]));

@@ -1,4 +1,5 @@
-//! What backward needs of each tensor that forward saved, and what is left where weight gradients are given up.
+//! The properties of each saved tensor that backward needs, and the rest of an iteration that gives up
+//! weight gradients.
 
 use std::collections::BTreeSet;
 
@@ -55,9 +56,10 @@ fn every_operator_needs_what_its_derivative_reads() {
             (node.name.as_str(), node.saved.iter().map(|s: &Saved| (name(s.tensor), s.need, s.by_module)).collect())
         })
         .collect();
-    // In place and as views, storages keep the name of whoever made them: relu lies over bn, the matrix product reads a
-    // contiguous copy (mm) of gelu's output turned. The likelihood's derivative reads labels, that of the log-softmax its
-    // result. Modules' hooks reach what modules save; softmax and the product of two tensors are functional code.
+    // In place and as views, storages keep the name of the module that made them: relu overwrites bn, the matrix
+    // product reads a contiguous copy (mm) of gelu's transposed output. The likelihood's derivative reads labels, that
+    // of the log-softmax its result. Modules' hooks reach the tensors that modules save; softmax and the product of two
+    // tensors are functional code.
     let expected = [
         (
             "loss",
@@ -76,7 +78,7 @@ fn every_operator_needs_what_its_derivative_reads() {
         ("ln", vec![("drop", Values, true), ("ln.mean", Statistics, true), ("ln.inverse_deviation", Statistics, true)]),
         ("drop", vec![("drop.mask", Mask, true)]),
         ("fc.weight_gradient", vec![("mean", Values, true)]),
-        // Average pooling spreads its gradient evenly: the shape is all it reads.
+        // Average pooling spreads its gradient evenly: it reads only the shape.
         ("mean", vec![("c2", Need::Shape, true)]),
         ("c2.weight_gradient", vec![("max", Values, true)]),
         ("max", vec![("bn", Need::Shape, true), ("max.indices", Indices, true)]),
@@ -184,8 +186,8 @@ fn resnet18_for_small_images_by_need() {
 fn lenet5_by_need() {
     let graph = eager("lenet5");
     // 1×28×28 padded by two: 6×28×28 = 4,704, pooled to 6×14×14 = 1,176; 16×10×10 = 1,600, pooled to 16×5×5 = 400;
-    // 120, 84, 62. ReLUs keep their outputs, of which the pools need the shape, as the likelihood does of the 62; indices
-    // are of eight bytes.
+    // 120, 84, 62. ReLUs keep their outputs, of which the pools need the shape, as the likelihood does of the 62;
+    // indices are of eight bytes.
     assert_eq!(bytes_by(&graph, Signs, 1), 4 * (4_704 + 1_600 + 120 + 84));
     assert_eq!(bytes_by(&graph, Need::Shape, 1), 4 * (4_704 + 1_600 + 62));
     assert_eq!(bytes_by(&graph, Indices, 1), 8 * (1_176 + 400));
@@ -211,7 +213,8 @@ fn transformers_with_adapters_by_need() {
             .sum();
         assert!(drawn > 0);
         assert_eq!(bytes_by(&graph, Mask, 2), drawn, "{model}");
-        // What attention keeps is out of reach: softmax and both products, of heads × tokens × tokens each.
+        // Hooks do not reach the tensors that attention saves: softmax and both products, of heads ×
+        // tokens × tokens each.
         let scores = 4 * 2 * heads * tokens * tokens;
         let functional: BTreeSet<TensorId> = backward(&graph)
             .flat_map(|node| &node.saved)
@@ -233,8 +236,9 @@ fn winograd_suits_dense_3x3_convolutions_of_stride_one() {
         let nodes = graph.nodes.iter().filter(move |node| node.phase == phase);
         nodes.filter(|node| matches!(node.work.kind, OperatorKind::Convolution | OperatorKind::Gemm))
     };
-    // Of 20 convolutions the 7×7 stem, three 3×3 of stride two and three 1×1 shortcuts are none: 13. Backward has two
-    // products for each, but one for the stem, whose input needs no gradient; the dense layer adds one and two.
+    // The 7×7 stem, three 3×3 of stride two and three 1×1 shortcuts of the 20 convolutions are excluded: 13.
+    // Backward has two products for each, except one for the stem, whose input needs no gradient; the dense layer
+    // adds one and two.
     let count = |phase| (products(phase).count(), products(phase).filter(|node| node.work.winograd).count());
     assert_eq!(count(Phase::Forward), (21, 13));
     assert_eq!(count(Phase::Backward), (41, 26));
@@ -250,7 +254,7 @@ fn winograd_suits_dense_3x3_convolutions_of_stride_one() {
         assert_eq!(product, node.work.columns > 0, "{}", node.name);
         assert!(product || !node.work.winograd, "{}", node.name);
     }
-    // Each channel by itself: 3×3 of stride one, and not dense.
+    // Depthwise: 3×3 of stride one, but not dense.
     let mobile = eager("mobilenetv2");
     assert!(mobile.nodes.iter().all(|node| !node.work.winograd || node.work.kind == OperatorKind::Convolution));
     let depthwise = mobile.nodes.iter().filter(|node| node.work.kind == OperatorKind::DepthwiseConvolution);
@@ -262,7 +266,7 @@ fn parameter_gradients(graph: &TrainingGraph) -> Vec<TensorId> {
     ids.filter(|(_, tensor)| tensor.role == Role::ParameterGradient).map(|(id, _)| id).collect()
 }
 
-/// What holds of an iteration from which `given_up` were taken.
+/// Checks the iteration without the gradients `given_up`, and returns it.
 fn check_pruned(graph: &TrainingGraph, given_up: &BTreeSet<TensorId>, place: &str) -> TrainingGraph {
     let pruned = graph.without_gradients(|id| given_up.contains(&id));
     let mut written: Vec<bool> =
@@ -275,7 +279,7 @@ fn check_pruned(graph: &TrainingGraph, given_up: &BTreeSet<TensorId>, place: &st
         for &output in &node.outputs {
             written[output as usize] = true;
         }
-        // No backward node is left whose results nobody reads.
+        // Every remaining backward node has a result that is read.
         let useful = node.phase != Phase::Backward || node.outputs.iter().any(|output| read.contains(output));
         assert!(useful, "{place}: {}", node.name);
     }
@@ -337,9 +341,9 @@ fn a_shorter_backward_saves_less() {
         assert!(bytes(&pruned) < last, "{kept}: {} after {last}", bytes(&pruned));
         last = bytes(&pruned);
     }
-    // The classifier alone: 512 means, ten log-probabilities and the loss's total weight, four bytes each.
+    // Only the classifier: 512 means, ten log-probabilities and the loss's total weight, four bytes each.
     assert_eq!(last, 4 * (512 + 10) + 4);
-    // A convolution's weight alone: its input is still saved for the signs of the ReLU that made it.
+    // Only a convolution's weight: its input is still saved for the signs of the ReLU that made it.
     let conv = graph.tensors.iter().position(|t| t.name == "layer1.0.conv2.weight.gradient").unwrap() as TensorId;
     let pruned = check_pruned(&graph, &BTreeSet::from([conv]), "layer1.0.conv2");
     assert_eq!(pruned.saved(), graph.saved());

@@ -1,4 +1,4 @@
-//! The networks for training with data: what PyTorch counts and keeps for them (`data/small_counts.csv`, made by
+//! The networks for training with data: PyTorch's counts and saved bytes for them (`data/small_counts.csv`, made by
 //! `python/training_steps.py`), and the numbers of classes that they take.
 
 use haversack_workloads::autograd::{EagerRules, Optimiser, differentiate};

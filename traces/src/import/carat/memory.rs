@@ -1,7 +1,7 @@
-//! The memory fields of Carat's Android client, undone.
+//! Reconstruction of `/proc/meminfo` from the memory fields of Carat's Android client.
 //!
 //! The client read `/proc/meminfo` by line number (`readMeminfo()` of carat-android): lines 1, 2, 6 and 7, as though
-//! there were no line `MemAvailable`, which Linux has since 3.14. And it mixed up the order of what it had read:
+//! the line `MemAvailable`, which Linux has since 3.14, did not exist. It also mixed up the order of the values:
 //!
 //! | client | kernel | memoryUser | memoryFree | memoryActive | memoryInactive |
 //! |---|---|---|---|---|---|
@@ -10,14 +10,14 @@
 //! | since (commit 2287bcc) | without MemAvailable | MemFree | MemTotal | Active | Inactive |
 //! | since | with MemAvailable | MemFree | MemTotal | SwapCached | Active |
 //!
-//! Which client it was shows in the samples next to each other: of the later client `memoryFree` stays what it is
-//! while the rest moves; of the earlier one the sum of `memoryFree` and `memoryUser` does. A single sample is told by
-//! its date and by which of the two is larger. Whether lines are shifted shows in the field that would hold
-//! `SwapCached`: it is far below a twentieth of the memory, which neither list is. One sample a device is held back.
+//! Consecutive samples show which client it was: in the later client `memoryFree` is constant while the rest changes;
+//! in the earlier one the sum of `memoryFree` and `memoryUser` is constant. For a single sample, its date and the
+//! larger of the two decide. The field that would contain `SwapCached` shows whether lines are shifted: it is far below
+//! a twentieth of the memory, which neither list is. One sample per device waits for its successor.
 //!
-//! What could be had ([`INFERRED_AVAILABLE`]) lies between `MemFree`, where nothing could be taken back without swapping, and
-//! `MemFree` with all that is inactive, where that is of files alone; the middle is given out. Where `Inactive` is not known,
-//! it is the least that the kernel lets it be beside `Active`: its √(10 × gigabytes)th part (`inactive_is_low`).
+//! Available memory ([`INFERRED_AVAILABLE`]) is between `MemFree`, if nothing could be reclaimed without swapping, and
+//! `MemFree` plus all inactive memory, if that consists only of files; the middle is used. If `Inactive` is not known,
+//! it is the least that the kernel allows relative to `Active`: its √(10 × gigabytes)th part (`inactive_is_low`).
 
 use super::super::Result;
 use super::super::context::{ImportContext, Place};
@@ -26,9 +26,9 @@ use crate::{CounterRow, INFERRED_AVAILABLE, UtcTime};
 
 /// When the client changed (carat-android, commit 2287bcc): 2015-10-02 00:00:00 UTC.
 const LATER_CLIENT: UtcTime = UtcTime::from_seconds(1_443_744_000);
-/// The share of all memory that `SwapCached` stays below, and both lists above: a twentieth.
+/// The fraction of all memory that `SwapCached` is below, and both lists above: a twentieth.
 const SWAP_CACHED_PARTS: u64 = 20;
-/// Samples that have to speak against a device's kernel before it counts as another one.
+/// The number of samples needed to change the decision on a device's kernel.
 const CONVICTION: i32 = 4;
 
 /// The generation of a client.
@@ -47,7 +47,7 @@ struct Fields {
     user: u64,
 }
 
-/// A sample that is held back until the next of its device has come.
+/// A sample that waits for the next one of its device.
 #[derive(Clone, Debug)]
 struct Held {
     place: Place,
@@ -60,7 +60,7 @@ struct Held {
 struct Device {
     user: Box<str>,
     held: Held,
-    /// Above zero if lines are shifted, below if they are not; no further than [`CONVICTION`].
+    /// Above zero if lines are shifted, below if they are not; limited to [`CONVICTION`].
     shift: i32,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Memories {
 }
 
 impl Memories {
-    /// Takes a sample's memory, and gives out the sample of the device before it.
+    /// Takes a sample's memory, and emits the previous sample of the device.
     pub(super) fn take(
         &mut self,
         user: &str,
@@ -82,7 +82,7 @@ impl Memories {
         let Some(fields) = fields(memory, context)? else { return Ok(()) };
         let mut next = Held { place: context.place.clone(), time, fields, client: None };
         let Some(place) = context.users.place(user) else {
-            // Of a device that is not looked after, every sample is a single one.
+            // Each sample of a device that is not tracked is treated as a single one.
             return undo(user, &next, 0, context);
         };
         if self.devices.len() <= place {
@@ -101,7 +101,7 @@ impl Memories {
         undo(user, &held, shift, context)
     }
 
-    /// Gives out the last sample of every device.
+    /// Emits the last sample of every device.
     pub(super) fn finish(&mut self, context: &mut ImportContext<'_>) -> Result<()> {
         for device in self.devices.drain(..).flatten() {
             undo(&device.user, &device.held, device.shift, context)?;
@@ -111,13 +111,13 @@ impl Memories {
 }
 
 impl Held {
-    /// The client: by the neighbours if they tell, otherwise by the sample alone.
+    /// The client: by the neighbouring samples if they show it, otherwise by this sample.
     fn client(&self) -> Client {
         let is_earlier = self.time < LATER_CLIENT || self.fields.user > self.fields.free;
         self.client.unwrap_or(if is_earlier { Client::Earlier } else { Client::Later })
     }
 
-    /// One where the sample speaks for shifted lines, minus one where it speaks against them.
+    /// One if the sample indicates shifted lines, otherwise minus one.
     fn vote(&self) -> i32 {
         let Fields { active, inactive, free, user } = self.fields;
         let (suspect, total) = match self.client() {
@@ -128,7 +128,7 @@ impl Held {
     }
 }
 
-/// What two samples of a device that follow each other tell of the client.
+/// The client that two consecutive samples of a device indicate.
 fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
     let sum = |fields: &Fields| fields.free.saturating_add(fields.user);
     if one.free == other.free {
@@ -140,7 +140,7 @@ fn evidence(one: &Fields, other: &Fields) -> Option<Client> {
     }
 }
 
-/// The fields, where they are memory.
+/// The fields, if they are plausible as memory.
 fn fields(memory: &[f64; 4], context: &mut ImportContext<'_>) -> Result<Option<Fields>> {
     let [active, inactive, free, user] = *memory;
     let named = [
@@ -158,7 +158,7 @@ fn fields(memory: &[f64; 4], context: &mut ImportContext<'_>) -> Result<Option<F
         context.find(Reason::NoMemory, "memory", || "expected kB, found nothing but zeros".into())?;
         return Ok(None);
     }
-    // A phone of a petabyte is none.
+    // A phone with a petabyte of memory does not exist.
     if let Some((name, value)) = named.iter().find(|(_, value)| *value >= 1e12) {
         context.find(Reason::ImplausibleMemory, name, || format!("expected kB, found {value}"))?;
         return Ok(None);
@@ -166,7 +166,7 @@ fn fields(memory: &[f64; 4], context: &mut ImportContext<'_>) -> Result<Option<F
     Ok(Some(Fields { active, inactive, free, user }))
 }
 
-/// Gives out what `/proc/meminfo` said, in bytes.
+/// Emits the values of `/proc/meminfo`, in bytes.
 fn undo(user: &str, held: &Held, shift: i32, context: &mut ImportContext<'_>) -> Result<()> {
     let client = held.client();
     let is_shifted = if shift == 0 { held.vote() > 0 } else { shift > 0 };

@@ -1,8 +1,8 @@
-//! Lines of Carat as samples, as far as a line alone tells; blocks of them are read on any number of threads.
+//! Lines of Carat as samples, with everything that a single line determines; blocks of them are read on any
+//! number of threads.
 //!
-//! Why a line is no sample: the field, what was expected, and which name may be meant.
-//!
-//! This reads the line a second time, slowly, and only for lines that somebody will be told of.
+//! Also the reason why a line is not a sample: the field, the expected value, and the name that may be meant. This
+//! reads the line a second time, slowly, and only for lines that are reported.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::{CaratSemantics, Confidence, OomAdj, Source, UtcTime, clock, state};
 /// When the client began to send usage intervals: the day after its commits of 20 and 21 June 2017, UTC.
 const USAGE_INTERVALS: UtcTime = UtcTime::from_seconds(1_498_003_200);
 
-/// A text, borrowed from the line where no escape stands in its way. (A bare `Option<Cow>` would always be a copy.)
+/// A text, borrowed from the line unless it contains an escape. (A bare `Option<Cow>` would always be a copy.)
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'l>(#[serde(borrow)] Cow<'l, str>);
@@ -48,7 +48,7 @@ struct Record<'l> {
     android: Option<Android<'l>>,
 }
 
-/// What the full records have of Android alone.
+/// The fields of full records that only Android has.
 #[derive(Deserialize)]
 struct Android<'l> {
     #[serde(borrow, default, rename = "timeZone")]
@@ -64,7 +64,7 @@ struct App<'l> {
     priority: Option<Text<'l>>,
 }
 
-/// The memory of a phone as the client wrote it down: kB, and not what the names say.
+/// The memory of a phone as the client recorded it: in kB, and not what the names mean.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Memory {
@@ -74,7 +74,7 @@ struct Memory {
     memory_user: Number,
 }
 
-/// A text of a sample: a piece of its block, or, where escapes stood in it, its own.
+/// A text of a sample: a piece of its block, or, if it contained escapes, a separate string.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Name {
     Piece(u32, u32),
@@ -106,9 +106,9 @@ pub(super) struct Line {
     pub(super) what: What,
 }
 
-/// What a line is.
+/// The content of a line.
 pub(super) enum What {
-    /// Nothing is in it.
+    /// An empty line.
     Blank,
     /// Longer than a line may be.
     TooLong,
@@ -116,16 +116,16 @@ pub(super) enum What {
     NotText {
         at: usize,
     },
-    /// No sample.
+    /// Not a sample.
     Wrong(Name),
     Sample(Box<Sample>),
 }
 
-/// A sample by itself.
+/// A sample without its neighbours.
 pub(super) struct Sample {
     pub(super) user: Name,
     pub(super) seconds: f64,
-    /// The same, where a trace can have it.
+    /// The same, if it is in the range of traces.
     pub(super) time: Option<UtcTime>,
     /// A hash of the line.
     pub(super) content: u64,
@@ -138,10 +138,10 @@ pub(super) struct Sample {
     pub(super) source: Source,
     /// In the order of their packages, each package once, with its least `oom_score_adj`.
     pub(super) processes: Range<usize>,
-    /// Processes that were another of the same package.
+    /// The number of processes merged into another of the same package.
     pub(super) merged: u64,
     pub(super) odd: Vec<Odd>,
-    /// Active, inactive, free and user, as the client wrote them down.
+    /// Active, inactive, free and user, as the client recorded them.
     pub(super) memory: Option<[f64; 4]>,
 }
 
@@ -152,13 +152,13 @@ pub(super) struct Process {
     pub(super) confidence: Confidence,
 }
 
-/// What is odd about the processes of a sample.
+/// An oddity among the processes of a sample.
 pub(super) enum Odd {
-    /// No name is so long, or empty.
+    /// A name that is empty or too long.
     Name { length: usize },
     /// Something happened to a package.
     PackageEvent { package: Name, word: Name },
-    /// A word that stands for no importance.
+    /// A word that corresponds to no importance.
     Unknown { word: Name },
     /// Processes in the background where intervals are expected.
     MixedInterval,
@@ -234,7 +234,7 @@ impl Parser {
         }
     }
 
-    /// What the processes of a sample at `time` mean.
+    /// The meaning of the processes of a sample at `time`.
     fn source(self, time: UtcTime) -> Source {
         match self.semantics {
             CaratSemantics::ProcessList => Source::CaratProcessList,
@@ -245,12 +245,12 @@ impl Parser {
     }
 }
 
-/// Appends the processes of a sample to `all`; the number of those that were another of the same package.
+/// Appends the processes of a sample to `all`; returns the number of those merged into another of the same package.
 fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Process>, odd: &mut Vec<Odd>) -> u64 {
     let mut processes: Vec<(u64, &str, OomAdj, Confidence)> = Vec::with_capacity(apps.len());
     let mut has_others = false;
     for app in apps {
-        // What follows a colon names one of several processes of a package.
+        // The part after a colon names one of several processes of a package.
         let package = app.name.0.split(':').next().unwrap_or_default();
         if !(1..=LONGEST_NAME).contains(&package.len()) {
             odd.push(Odd::Name { length: package.len() });
@@ -269,7 +269,7 @@ fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Proces
             }
         };
         has_others |= !adj.is_foreground();
-        // In an interval an app was in front at some time, which says little of its end.
+        // In an interval an app was in front at some time, which does not determine its state at the end.
         let confidence = if source == Source::CaratUsageInterval { Confidence::Assumed } else { confidence };
         processes.push((beginning(package), package, adj, confidence));
     }
@@ -287,7 +287,7 @@ fn processes(apps: &[App<'_>], source: Source, block: &str, all: &mut Vec<Proces
     (found - kept) as u64
 }
 
-/// The first bytes of a name as a number, in whose order names are as far as these tell.
+/// The first bytes of a name as a number, which is ordered as the names are.
 fn beginning(name: &str) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(name.as_bytes()).for_each(|(byte, of_name)| *byte = *of_name);
@@ -309,8 +309,8 @@ fn name(text: &str, block: &str) -> Name {
     }
 }
 
-/// The block as text, and the lines that are none: their numbers, and the place of their first wrong byte from one. Blanks
-/// stand for those, so that every other line stays where it is.
+/// The block as text, and the lines that are not UTF-8: their numbers, and the position of their first wrong byte from
+/// one. Such lines are blanked, so that every other line keeps its position.
 fn as_text(block: Vec<u8>) -> (String, Vec<(usize, usize)>) {
     let mut block = match String::from_utf8(block) {
         Ok(text) => return (text, Vec::new()),
@@ -332,13 +332,13 @@ fn real(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A fault: the field, and what is wrong with it.
+/// A fault: the field, and the description.
 type Fault = (String, String);
 
-/// The longest line that is looked into; of a longer one the parser's own words have to do.
+/// The longest line that is examined; for a longer one the parser's own message is used.
 const LONGEST_LOOK: usize = LONGEST_LINE / 16;
 
-/// Tells of a line that is no sample.
+/// Reports a line that is not a sample.
 pub(super) fn report(line: &str, context: &mut ImportContext<'_>) -> Result<()> {
     let Err(error) = check(line) else { return Ok(()) };
     let error = &error;
@@ -356,14 +356,14 @@ pub(super) fn report(line: &str, context: &mut ImportContext<'_>) -> Result<()> 
     context.find(Reason::Field, &field, || message)
 }
 
-/// The parser's words, without its line, which is always the first.
+/// The parser's message, without its line, which is always the first.
 fn words(error: &serde_json::Error) -> String {
     let words = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     words.strip_suffix(&place).map_or(words.clone(), |words| format!("{words} at place {}", error.column()))
 }
 
-/// What is wrong with a time.
+/// The description of a wrong time.
 pub(super) fn time(seconds: f64) -> String {
     let unit = if seconds >= 1e11 { "; this looks like milliseconds" } else { "" };
     format!("expected seconds since 1970 and before 2100, found {seconds}{unit}")
@@ -432,7 +432,7 @@ fn field(object: &Map<String, Value>, at: &str, name: &str, what: &str, is_right
     Some((format!("{at}{name}"), message))
 }
 
-/// The field is not there; a name like it may be.
+/// The message for a missing field, with a suggestion if there is a similar name.
 fn missing(object: &Map<String, Value>, name: &str) -> String {
     let near = nearest(name, object.keys().map(String::as_str).filter(|key| key.len() <= 2 * name.len()));
     near.map_or_else(|| "the field is missing".to_owned(), |near| format!("the field is missing; is '{near}' meant?"))

@@ -1,5 +1,5 @@
-//! IDX, the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits") and of FEMNIST: two zeros,
-//! the type of the values, the number of dimensions, the dimensions as big-endian 32-bit integers, the values.
+//! IDX, the files of MNIST (LeCun, Cortes, Burges, "The MNIST database of handwritten digits") and of FEMNIST: two
+//! zeros, the type of the values, the number of dimensions, the dimensions as big-endian 32-bit integers, the values.
 
 use std::fs::File;
 use std::io::Read;
@@ -40,7 +40,7 @@ pub(super) fn read(folder: &Path) -> Result<DataSet, DataError> {
     })
 }
 
-/// The file of a folder whose name has both words.
+/// The file of a folder whose name contains both words.
 pub(super) fn find<'f>(files: &'f [PathBuf], part: &str, what: &str) -> Option<&'f PathBuf> {
     files.iter().find(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -48,7 +48,7 @@ pub(super) fn find<'f>(files: &'f [PathBuf], part: &str, what: &str) -> Option<&
     })
 }
 
-/// Images and labels of the part that goes by one of `names`, and the rows and columns of an image.
+/// Images and labels of the part with one of `names`, and the rows and columns of an image.
 fn part(folder: &Path, files: &[PathBuf], names: &[&str]) -> Result<(Samples, (usize, usize)), DataError> {
     let found = |what: &str| {
         let none = || DataError::unrecognised(folder, format!("no file of {}'s {what}", names.join(" or ")));
@@ -98,7 +98,7 @@ fn values(file: &Path, dimensions: usize) -> Result<(Vec<usize>, Vec<u8>), DataE
     Ok((shape, bytes.split_off(head)))
 }
 
-/// What is in a file, plain or compressed.
+/// The bytes of a file, decompressed if needed.
 fn content(file: &Path) -> Result<Vec<u8>, DataError> {
     if file.extension().is_none_or(|extension| extension != "gz") {
         return std::fs::read(file).map_err(DataError::read(file));

@@ -9,7 +9,7 @@ use super::{DataError, LoadOptions, Place, VALIDATION_SHARE, none};
 use crate::data::set::{Content, DataSet, SampleForm, Samples};
 use crate::data::split_off;
 
-/// The token of padding, and that of words that the vocabulary has not got.
+/// The token of padding, and that of words outside the vocabulary.
 const RESERVED: [&str; 2] = ["padding", "unknown"];
 
 /// A text, its label, and its line.
@@ -25,7 +25,7 @@ struct Table {
     rows: Vec<Row>,
 }
 
-/// The table at `path`, or the tables of that folder; without a validation part where there is no file of it.
+/// The table at `path`, or the tables of that folder; without a validation part if it has no file.
 pub(super) fn read(path: &Path, options: &LoadOptions) -> Result<DataSet, DataError> {
     let (train, validation, test) = tables(path)?;
     let labels: Vec<&str> = sorted(train.rows.iter().map(|row| row.label.as_str()));
@@ -60,7 +60,7 @@ pub(super) fn read(path: &Path, options: &LoadOptions) -> Result<DataSet, DataEr
     Ok(set)
 }
 
-/// The tables of train, validation and test, as far as there are any.
+/// The tables of train, validation and test, those that exist.
 fn tables(path: &Path) -> Result<(Table, Option<Table>, Option<Table>), DataError> {
     if path.is_file() {
         return Ok((table(path)?, None, None));
@@ -120,12 +120,12 @@ fn of_csv(file: &Path, error: csv::Error) -> DataError {
     }
 }
 
-/// The words of a text, in lower case: what stands between all but letters and digits.
+/// The words of a text, in lower case: its runs of letters and digits.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
 }
 
-/// The ids of the most frequent words of the train part, of words equally frequent the first in the alphabet.
+/// The ids of the most frequent words of the train part; of equally frequent words the first in the alphabet.
 fn vocabulary(train: &Table, size: usize) -> BTreeMap<String, u16> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for word in train.rows.iter().flat_map(|row| words(&row.text)) {
@@ -155,7 +155,7 @@ fn samples(table: &Table, labels: &[&str], ids: &BTreeMap<String, u16>, length: 
     Ok(samples)
 }
 
-/// The different ones of `items`, in the order of the alphabet.
+/// The distinct `items`, in alphabetical order.
 fn sorted<'a>(items: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut items: Vec<&str> = items.collect();
     items.sort_unstable();

@@ -1,4 +1,4 @@
-//! What the built-in algorithms differ in.
+//! The differences between the built-in algorithms.
 
 use haversack_devices::work::{OperatorKind, Precision};
 use haversack_workloads::operator::Window;
@@ -23,10 +23,10 @@ fn they_are_the_five_that_mandheling_supports() {
 
 #[test]
 fn a_float_update_keeps_a_master() {
-    // The eager graph holds every element in four bytes.
+    // The eager graph stores every element in four bytes.
     let elements = parameter_bytes(&eager("lenet5")) / 4;
     assert_eq!(parameter_bytes(&rewritten("lenet5", "niti")), elements);
-    // Biases of 6 + 16 + 120 + 84 + 62 = 288 elements in four bytes beside weights in one; masters in four.
+    // Biases of 6 + 16 + 120 + 84 + 62 = 288 elements in four bytes each, weights in one byte; masters in four.
     assert_eq!(parameter_bytes(&rewritten("lenet5", "octo")), elements + 3 * 288);
     assert_eq!(parameter_bytes(&rewritten("lenet5", "mls")), elements + 3 * 288 + 4 * elements);
     assert_eq!(parameter_bytes(&rewritten("lenet5", "wageubn")), elements + 4 * elements);
@@ -43,7 +43,7 @@ fn a_float_update_keeps_a_master() {
     assert_eq!((quantise.inputs.as_slice(), quantise.outputs.as_slice()), (&update.outputs[..], &[weight][..]));
     // Descent, and the gradient times its scale.
     assert_eq!(update.work.flops, Extent::fixed(2400 * 3));
-    // 32-bit biases take the sums as they are: only the 2400 weights' gradients are rescaled.
+    // 32-bit biases take the sums directly: only the 2400 weights' gradients are rescaled.
     let rescale = node(&graph, "conv2.weight_gradient.rescale", Phase::Backward);
     assert_eq!(rescale.work.dram, Extent::fixed(2400 * 9));
     assert_eq!(tensor(&graph, "conv2.bias.gradient").bytes, Extent::fixed(16 * 4));
@@ -105,7 +105,7 @@ fn a_shared_weight_suits_its_widest_layer_and_has_one_gradient() {
     let target = network.target(1);
     network.cross_entropy("loss", scores, target).unwrap();
     let graph = of_network(&network, mixed::algorithm("adaptive-fixed-point").unwrap());
-    // The first layer wants 16 bits, the second 8: 144 weights in two bytes, held once beside an fp32 master.
+    // The first layer wants 16 bits, the second 8: 144 weights in two bytes, stored once, and an fp32 master.
     assert_eq!(tensor(&graph, "weight").bytes, Extent::fixed(144 * 2));
     assert_eq!(tensor(&graph, "weight.master").bytes, Extent::fixed(144 * 4));
     let of = |name: &str| node(&graph, &format!("{name}.weight_gradient"), Phase::Backward).outputs.clone();

@@ -85,7 +85,7 @@ fn lenet5_byte_by_byte() {
     assert_eq!(rescale.rescales, Some(conv1.outputs[0]));
     assert_eq!(rescale.inputs, conv1.outputs);
     assert_eq!(rescale.outputs[0], conv1.outputs[0]);
-    // The sums are there for the rescaling alone.
+    // The sums are only for the rescaling.
     let sums = rescale.outputs[1];
     assert_eq!(graph.tensor(sums).bytes, Extent::per_sample(4704 * 4));
     assert_eq!(graph.nodes.iter().filter(|node| node.uses().any(|tensor| tensor == sums)).count(), 1);
@@ -100,7 +100,7 @@ fn lenet5_byte_by_byte() {
     assert!(product.inputs.contains(&laid.outputs[0]) && !product.inputs.contains(&laid.inputs[0]));
     let rescale = node(&graph, "conv2.weight_gradient.rescale", Phase::Backward);
     assert_eq!(rescale.work.dram, Extent::fixed(2416 * 9));
-    // The rotated weight is read in place of the weight.
+    // The rotated weight is read instead of the weight.
     let rotate = node(&graph, "conv2.input_gradient.rotate_weight", Phase::Backward);
     assert_eq!((rotate.work.kind, rotate.work.dram), (OperatorKind::Layout, Extent::fixed(2 * 2400)));
     assert_eq!(node(&graph, "conv2.input_gradient", Phase::Backward).inputs[1], rotate.outputs[0]);
@@ -117,7 +117,7 @@ fn lenet5_keeps_a_byte_a_value_for_backward() {
     let per_sample = 784 + 4704 + 2 * 1176 + 1600 + 2 * 400 + 120 + 84 + 62 * 4;
     let saved: Extent = graph.saved().into_iter().map(|tensor| graph.tensor(tensor).bytes).sum();
     assert_eq!(saved, Extent { fixed: 4, per_sample });
-    // The need of what is laid out anew is noted where it is read.
+    // The need of an operand that is laid out first is noted where it is read.
     let laid = node(&graph, "conv2.weight_gradient.transpose_input", Phase::Backward);
     assert_eq!(laid.saved.iter().map(|saved| saved.tensor).collect::<Vec<_>>(), laid.inputs);
     assert!(node(&graph, "conv2.weight_gradient", Phase::Backward).saved.is_empty());
@@ -144,8 +144,8 @@ fn convolutions_of_the_cifar_networks() {
 
 #[test]
 fn a_network_without_its_normalisation_is_the_plain_network() {
-    // Both have convolutions with biases; one has a normalisation after each, which vanishes with its weights,
-    // statistics and gradients. What is left is the other, but for the modules' names.
+    // Both have convolutions with biases; one has a normalisation after each, which is removed with its weights,
+    // statistics and gradients. The rest equals the other network, except for the modules' names.
     let (with, without) = (rewritten("vgg11-cifar-bn", "niti"), rewritten("vgg11-cifar", "niti"));
     assert_eq!(with.nodes.len(), without.nodes.len());
     for (a, b) in with.nodes.iter().zip(&without.nodes) {
@@ -181,7 +181,7 @@ fn a_value_that_has_other_readers_is_not_overwritten() {
     assert_eq!((&again.inputs, &again.outputs), (&relu.outputs, &relu.outputs));
     let add = node(&graph, "add", Phase::Forward);
     assert_eq!(add.inputs, [relu.outputs[0], convolved]);
-    // Backward asks for the signs of what the ReLU made.
+    // Backward needs the signs of the ReLU's output.
     assert_eq!(node(&graph, "relu", Phase::Backward).saved[0].tensor, relu.outputs[0]);
     // Two integers of different scales: a shift and an addition for each of 4 × 8 × 8 values, and for their gradients.
     assert_eq!(add.work.flops, Extent::per_sample(2 * 256));
@@ -235,9 +235,9 @@ fn a_bias_trained_alone_needs_a_sum_and_no_layout() {
 #[test]
 fn a_normalisation_in_fp32_works_on_copies() {
     let graph = rewritten("vgg11-cifar-bn", "octo");
-    // Eight normalisations: their input becomes fp32 and their output eight bits. Backward makes fp32 of the gradient
-    // and again of the input, which is kept in eight bits, and eight bits of what it computes. Beside them, the
-    // samples, the logits and the loss's gradient.
+    // Eight normalisations: their input becomes fp32 and their output eight bits. Backward converts the gradient and
+    // again the input, which is kept in eight bits, to fp32, and its own result to eight bits. In addition there are
+    // the samples, the logits and the loss's gradient.
     assert_eq!(ending(&graph, ".quantise").len(), 8 + 8 + 2);
     assert_eq!(ending(&graph, ".dequantise").len(), 8 + 2 * 8 + 1);
     // 64 channels of 32 × 32.
@@ -259,7 +259,7 @@ fn a_normalisation_in_fp32_works_on_copies() {
     // A scale and a shift of 64 channels stay fp32, with a float update.
     assert_eq!(tensor(&graph, "features.1.weight").bytes, Extent::fixed(64 * 4));
     assert_eq!(node(&graph, "features.1.weight.update", Phase::Update).work.precision, Some(Precision::Fp32));
-    // No fp32 copy waits for backward: what is kept is eight bits, but for statistics and the loss.
+    // No fp32 copy is kept for backward: saved tensors have eight bits, except for statistics and the loss.
     for saved in graph.saved() {
         let tensor = graph.tensor(saved);
         let small = tensor.bytes.per_sample == 0 || tensor.name.starts_with("loss");

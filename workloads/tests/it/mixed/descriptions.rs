@@ -1,10 +1,10 @@
-//! Descriptions of algorithms: what they may say, and how they are refused.
+//! Descriptions of algorithms: their fields, and the errors.
 
 use super::*;
 
 const NITI: &str = include_str!("../../../algorithms/niti.toml");
 
-/// NITI with `from` replaced, and the line on which the replacement stands.
+/// The error for NITI with `from` replaced, and the line of the replacement.
 fn fault(from: &str, to: &str) -> (String, usize) {
     let at = NITI.find(from).unwrap();
     let line = 1 + NITI[..at].matches('\n').count();

@@ -1,4 +1,4 @@
-//! What holds for every algorithm and every model.
+//! Invariants of every algorithm and every model.
 
 use haversack_devices::work::{Precision, Product};
 use haversack_workloads::models::MODELS;
@@ -70,7 +70,7 @@ fn is_statistic(graph: &TrainingGraph, tensor: u32) -> bool {
     needs.any(|saved| saved.need == Need::Statistics)
 }
 
-/// The products in order, with all that decides their time but their bytes.
+/// The products in order, with everything that determines their time except their bytes.
 fn products(graph: &TrainingGraph) -> Vec<(Option<Product>, Extent, u64, Extent)> {
     let products = graph.nodes.iter().filter(|node| is_product(node));
     products.map(|node| (node.work.product, node.work.flops, node.work.columns, node.work.parallelism)).collect()
@@ -135,7 +135,7 @@ fn all_in_eight_bits_takes_a_quarter() {
 
 #[test]
 fn saved_values_are_those_of_the_eager_graph() {
-    // Where nothing vanishes, backward keeps what PyTorch keeps, beside the samples' copy; only narrower.
+    // If no operator is removed, backward keeps the tensors that PyTorch keeps, plus the samples' copy; only narrower.
     for model in ["resnet18", "inceptionv3", "vgg19", "densenet121", "shufflenetv2"] {
         let graph = rewritten(model, "wageubn");
         let names = |graph: &TrainingGraph| {

@@ -1,4 +1,4 @@
-//! What each family of operators computes and saves, by hand.
+//! The computation and the saved bytes of each family of operators, by hand.
 
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::network::Network;
@@ -18,7 +18,7 @@ fn counts(graph: &G) -> Counts {
     count(&import(graph), BATCH)
 }
 
-/// A convolution of 4 channels of 6 × 6 positions, `h`; it saves the samples, which are no activation.
+/// A convolution of 4 channels of 6 × 6 positions, `h`; it saves the samples, which are not an activation.
 fn start() -> G {
     G::default().input("input", FLOAT, &batched(&[4, 6, 6])).weight("k", &[4, 4, 1, 1]).node(
         "Conv",
@@ -38,7 +38,8 @@ fn end(graph: G, channels: i64) -> G {
         .output("scores")
 }
 
-/// What is saved beside the input of the last convolution, `y` bytes, and the loss: 8 × 5 log-probabilities and a weight.
+/// The bytes saved except for the input of the last convolution (`y` bytes) and the loss: 8 × 5
+/// log-probabilities and a weight.
 fn saved(graph: &G, y: u64) -> u64 {
     counts(graph).saved_act_bytes - y - (BATCH * 5 * 4 + 4)
 }
@@ -95,7 +96,8 @@ fn reductions_save_what_their_derivative_needs() {
     for operator in ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2"] {
         assert_eq!(saved(&reduced(operator), MAP), both, "{operator}");
     }
-    // Alone, a sum saves nothing; a maximum saves its input and its output, which is what the convolution saves.
+    // Without the product, a sum saves nothing; a maximum saves its input and its output, which the convolution also
+    // saves.
     let alone = |operator: &str| {
         let graph = start().node(operator, &["h"], &["y"], &[("axes", A::Ints(&[2, 3]))]);
         saved(&end(graph, 4), BATCH * 4 * 4)
@@ -269,8 +271,9 @@ fn sequence(operator: &str, gates: i64, directions: i64) -> G {
 
 #[test]
 fn recurrent_layers_save_what_pytorch_saves() {
-    // Measured with saved-tensor hooks: PyTorch 2.15 on a CPU without oneDNN, five steps, three samples, seven features,
-    // eleven units, one direction and two. The layer's input, 420 bytes, is among them: here a copy of the samples.
+    // Measured with saved-tensor hooks: PyTorch 2.15 on a CPU without oneDNN, five steps, three samples,
+    // seven features, eleven units, one direction and two. The layer's input, 420 bytes, is among them: here
+    // a copy of the samples.
     let measured = [("LSTM", 4, [5040, 9660]), ("GRU", 3, [5040, 9660]), ("RNN", 1, [1212, 2004])];
     for (operator, gates, bytes) in measured {
         for (directions, bytes) in [1, 2].into_iter().zip(bytes) {

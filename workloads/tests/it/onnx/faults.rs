@@ -1,4 +1,4 @@
-//! What is said of a file that cannot be imported: the file, the node, its operator, and what was expected.
+//! The message on a file that cannot be imported: the file, the node, its operator, and the expected value.
 
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn missing_and_wrong_attributes_are_named() {
     says(&conv(("dilations", A::Ints(&[9, 9]))), &["at least 3x3 positions with the padding"]);
     says(&conv(("group", A::I(2))), &["cannot take 3 channels in 2 groups"]);
     says(&conv(("kernel_shape", A::Ints(&[5, 5]))), &["a kernel of 3x3; expected one of [5, 5]"]);
-    // As many positions as before, whatever the padding.
+    // As many positions as the input, for any padding.
     says(&conv(("auto_pad", A::Text("SAME"))), &["cannot take padding of [] (SAME)"]);
 }
 
@@ -145,7 +145,7 @@ fn sizes_that_would_overflow_are_refused() {
             .output("scores");
         assert!(!fault(&graph).is_empty());
     }
-    // Each is small enough alone; the product is not: 2^30 × 2^15 outputs of 2^20 terms.
+    // Each is small enough; the product is not: 2^30 × 2^15 outputs of 2^20 terms.
     let wide = G::default()
         .input("input", FLOAT, &batched(&[1 << 15, 1 << 20]))
         .weight("w", &[1 << 20, 1 << 30])

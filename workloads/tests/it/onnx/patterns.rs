@@ -41,7 +41,7 @@ fn a_product_and_a_sum_are_a_linear_layer_with_a_bias() {
     assert_eq!(network.nodes[0].parameters.len(), 2);
     // 16·16 + 16 weights, then 16·10 without a bias.
     assert_eq!(count(&network, 8).parameters, 272 + 160);
-    // A sum that somebody else could see the operands of stays a sum.
+    // A sum whose operands have another reader remains a sum.
     let shared = hidden().node("Mul", &["h", "product"], &["y"], &[]);
     assert_eq!(names(&import(&classified(shared)))[..3], ["linear", "index_table", "add"]);
 }
@@ -323,7 +323,8 @@ fn the_tanh_gelu_of_gpt2_keeps_four_maps() {
 
 #[test]
 fn causal_attention_saves_what_eager_pytorch_saves() {
-    // GPT-2: one product for q, k and v, split; 2 heads of 8 over 6 positions; a mask cut from a wide buffer of booleans.
+    // GPT-2: one product for q, k and v, split; 2 heads of 8 over 6 positions; a mask cut from a wide
+    // buffer of booleans.
     let graph = G::default()
         .input("input", FLOAT, &batched(&[6, 16]))
         .weight("w", &[16, 48])

@@ -1,4 +1,4 @@
-//! What of a file is trained, which outputs the loss is over, and files whose batch is a number.
+//! The trained tensors of a file, the outputs that the loss covers, and files with a fixed batch.
 
 use haversack_workloads::counts::{Counts, count};
 use haversack_workloads::network::Network;
@@ -112,7 +112,7 @@ fn parameters_that_an_exporter_merged_are_those_of_their_modules() {
     let network = import(&graph);
     assert_eq!(count(&network, 2).trainable_parameters, 2 * (64 + 8) + 40 + 5);
     assert_eq!(network.missing_parameters(), ["table.weight"]);
-    // A parameter that another module reads stays what it is, where its elements differ.
+    // A parameter that another module reads is unchanged, if its elements differ.
     let other = graph.values("b.bias", &[8], &drawn(8));
     assert_eq!(count(&import(&other), 2).trainable_parameters, 2 * 64 + 8 + 40 + 5);
 }
@@ -199,7 +199,7 @@ fn weights_may_be_constants() {
         .node("Mul", &["h", "s"], &["y"], &[])
         .node("Gemm", &["y", "o"], &["scores"], &[("transB", A::I(1))])
         .output("scores");
-    // What a product reads, and its bias; the factor stays a constant.
+    // The product's operand, and its bias; the factor stays a constant.
     assert_eq!(counts(&graph, 2).parameters, 128 + 16 + 80);
 }
 

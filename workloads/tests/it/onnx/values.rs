@@ -1,4 +1,4 @@
-//! The values that a file gives, in the order in which the network holds them, and what of a file can be computed.
+//! The values in a file, in the order in which the network stores them, and the computable parts of a file.
 
 use haversack_workloads::network::Network;
 use haversack_workloads::onnx::{self, Reading};

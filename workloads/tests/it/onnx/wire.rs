@@ -87,7 +87,7 @@ impl G {
         self
     }
 
-    /// An initialiser without data, as if its data lay outside the file.
+    /// An initialiser without data, as if its data were outside the file.
     pub(crate) fn weight(mut self, name: &str, dims: &[i64]) -> Self {
         let sizes: Vec<u8> = dims.iter().flat_map(|&dim| number(1, dim as u64)).collect();
         let tensor = [sizes, number(2, FLOAT), bytes(8, name.as_bytes())].concat();
@@ -161,7 +161,7 @@ impl G {
         Self { module, ..self }
     }
 
-    /// What `torch.export` says of the graph's tensors.
+    /// The signature of `torch.export`, which describes the graph's tensors.
     pub(crate) fn signature(mut self, lines: &str) -> Self {
         let key = "pkg.torch.export.ExportedProgram.graph_signature";
         self.fields.extend(bytes(16, &[bytes(1, key.as_bytes()), bytes(2, lines.as_bytes())].concat()));
