@@ -1,4 +1,4 @@
-//! Named random streams: who draws, and for what, decides the numbers.
+//! Named random streams: the component and the purpose determine the numbers.
 
 use std::convert::Infallible;
 
@@ -9,8 +9,8 @@ use crate::calibration::fnv1a;
 
 /// The random numbers of one purpose of one component, user or item.
 ///
-/// A stream depends on its seed and its two names only: adding a component, or drawing more often in one, changes
-/// nobody else's numbers, so that policies are compared under the same draws. A stream cannot be cloned: two owners
+/// A stream depends only on its seed and its two names: adding a component, or drawing more often in one, leaves all
+/// other streams unchanged, so policies are compared under the same draws. A stream cannot be cloned, since two owners
 /// would draw the same numbers.
 ///
 /// # Derivation
