@@ -96,7 +96,7 @@ impl Active {
 /// A driver with a finished command: the time, the request, and the index of the request.
 type Ready = (Nanos, RequestId, usize);
 
-/// The time at which the first of the streams issues a command; the end of time if there are no streams.
+/// The time at which the first of the streams issues a command; the end of time without streams.
 fn first_issue(streams: &[Flow]) -> Nanos {
     streams.iter().fold(Nanos::MAX, |first, flow| first.min(flow.next))
 }
