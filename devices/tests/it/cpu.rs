@@ -181,7 +181,7 @@ fn copies_that_move_elements_one_by_one_go_at_their_own_rate() {
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
     assert_eq!(busy(Frequency::Lowest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
     assert_eq!(busy(Frequency::Highest, OperatorKind::ElementWise, 64 << 20), Nanos(16_000_000));
-    // Lines stay in a cache until all of their elements were asked for.
+    // Lines stay in a cache until all of their elements have been used.
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 32 << 10), Nanos(1_000_000));
     // Without the key copies stream.
     let plain = Work { kind: OperatorKind::Layout, ..bytes(64_000_000, 64 << 20) };
@@ -215,8 +215,8 @@ fn winograds_tiles_are_read_again_for_each_group_of_channels() {
     };
     assert_eq!(busy(8, work), (8_000, Bytes(16_000_000)));
     assert_eq!(busy(1, work), (32_000, Bytes(128_000_000)));
-    // 250 KB lie in an L2 and are not read again: two cores take half of 1 ms, where 64 times as much from one port of L3, at
-    // 8 GB/s for each, would take 1 ms.
+    // 250 KB fit in an L2 and are not read again: two cores take half of 1 ms, whereas 64 times as much from one port
+    // of L3, at 8 GB/s for each, would take 1 ms.
     let (device, stack) =
         (common::device_with("l3 =", "l3_ports = 1 count"), common::stack_with("int8", "winograd_rows = 1 count"));
     let two = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
@@ -305,7 +305,7 @@ fn each_precision_has_its_rate() {
     let at = |precision| cost("big:1", Work { precision, ..arithmetic() }).busy;
     assert_eq!(at(Precision::Fp16), Nanos(4_000_000));
     assert_eq!(at(Precision::Int8), Nanos(2_000_000));
-    // Integer work beside it, at half of 16 GFLOP/s: 8e6 / 8e9 = 1 ms more.
+    // With integer work at half of 16 GFLOP/s: 8e6 / 8e9 = 1 ms more.
     assert_eq!(cost("big:1", Work { integer_ops: 8e6, ..arithmetic() }).busy, Nanos(9_000_000));
 }
 
@@ -325,13 +325,13 @@ fn a_working_set_beyond_a_level_moves_at_the_next_levels_bandwidth() {
         let cost = cost("big:1", bytes(moved, working_set));
         assert_eq!((cost.busy, cost.dram), (Nanos(busy), Bytes(dram)), "{working_set} bytes");
     }
-    // Two cores hold half each: 512 KiB fit in two L2 of 256 KiB. 32 MB each at 32 GB/s: 1 ms.
+    // Each of two cores works on half of the set: 512 KiB fit in two L2 of 256 KiB. 32 MB each at 32 GB/s: 1 ms.
     assert_eq!(cost("big:2", bytes(moved, 512 << 10)).busy, Nanos(1_000_000));
 }
 
 #[test]
 fn cores_share_what_dram_gives() {
-    // Two big cores could draw 4 GB/s each; 5 GB/s in all leaves 2.5 each: 50e6 / 2.5e9 = 20 ms.
+    // Two big cores could draw 4 GB/s each; 5 GB/s in total leaves 2.5 each: 50e6 / 2.5e9 = 20 ms.
     assert_eq!(cost("big:2", bytes(100_000_000, 1 << 30)).busy, Nanos(20_000_000));
     // All four: 25 MB each; a little core draws 1 GB/s: 25 ms, and DRAM moves every byte.
     let all = cost("all", bytes(100_000_000, 1 << 30));

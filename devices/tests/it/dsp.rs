@@ -82,7 +82,7 @@ fn rates_follow_from_structure_and_clock() {
     let [product, crawl, hit, miss] = [convolution(), copy, stream, missed].map(|work| busy(&device, work).0);
     device.set("dsp.clock", 2.0).unwrap();
     assert_eq!([convolution(), copy, stream].map(|work| busy(&device, work).0), [product, crawl, hit].map(|t| t / 2));
-    // What misses waits for DRAM, whatever the clock: 8192 lines of 25.6 ns.
+    // Misses wait for DRAM, which does not depend on the clock: 8192 lines of 25.6 ns.
     assert_eq!((busy(&device, missed).0, miss), (209_715, 209_715));
     device.set("dsp.contexts", 4.0).unwrap();
     assert_eq!(busy(&device, convolution()).0, product / 4);
@@ -217,9 +217,9 @@ fn a_filter_in_l2_is_read_for_every_input_channel_and_row_of_taps() {
 
 #[test]
 fn what_misses_l2_is_waited_for() {
-    // 32 × 32 × 32 × 64 = 2 MiB and 34 × 34 × 32 B: 2,134,144 B through 1,048,576 B. Misses m = 0.8062 solve
-    // 1 − m = e^(−2.03528 m). Of 192 × 2 MiB = 402,653,184 B so many come at 5 GB/s: 64.92 ms; the rest at 20 GB/s
-    // takes 3.90 ms, longer than the arithmetic.
+    // 32 × 32 × 32 × 64 = 2 MiB and 34 × 34 × 32 B: 2,134,144 B through 1,048,576 B. Misses m = 0.8062 solve 1 − m =
+    // e^(−2.03528 m). This share of 192 × 2 MiB = 402,653,184 B comes at 5 GB/s: 64.92 ms; the rest at 20 GB/s takes
+    // 3.90 ms, longer than the arithmetic.
     let excess = 2_134_144.0 / 1_048_576.0;
     let missed: f64 = 0.806_172;
     assert_close(1.0 - missed, (-excess * missed).exp(), 1e-5);
@@ -229,7 +229,7 @@ fn what_misses_l2_is_waited_for() {
     assert_close(cost_of(1e8).dram.as_f64(), moved * missed, 400.0);
     // 10 ms of arithmetic hide the hits and none of the misses.
     assert_close(cost_of(1e9).busy.seconds(), moved * missed / 5e9 + 10e-3, 1e-6);
-    // Of the first the hits are bound by L2, of the second by arithmetic.
+    // In the first, L2 limits the hits; in the second, the arithmetic does.
     let [hits, hidden] = [1e8, 1e9].map(|flops| cost_of(flops).stalls);
     assert_close(hits.dram.seconds(), moved * missed / 5e9, 1e-6);
     assert_close(hits.caches.seconds(), moved * (1.0 - missed) / 20e9, 1e-6);

@@ -1,4 +1,4 @@
-//! Operating points: fixed frequencies, limits, and what governors make of them.
+//! Operating points: fixed frequencies, limits, and the effect of governors.
 
 use crate::common;
 use haversack_devices::processor::Core;
@@ -116,7 +116,7 @@ fn following_a_governor_rounds_up_and_stays_above_the_floor() {
     assert_eq!(megahertz(&following(0.75)), [1500.0, 1500.0, 1000.0, 1000.0]);
     assert_eq!(megahertz(&following(0.752)), megahertz(&highest));
     assert_eq!(megahertz(&following(1.0)), megahertz(&highest));
-    // The floors are what `lowest` holds: 1000 and 500 MHz.
+    // The floors are the frequencies of `lowest`: 1000 and 500 MHz.
     assert_eq!(megahertz(&following(0.1)), megahertz(&choose(&round, "all", "lowest").unwrap()));
     // Heat comes on top of load, and is lifted to what load wanted.
     assert_eq!(megahertz(&following(0.6).limited(Fraction(0.5))), [500.0; 4]);

@@ -95,8 +95,8 @@ fn a_long_sum_is_split_until_the_units_are_full() {
 
 #[test]
 fn a_depthwise_gradient_of_a_weight_takes_some_times_what_forward_takes() {
-    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. An output takes so many operations to find, and nine
-    // taps; 100 + 9 · 10 = 190 forward, 1066 + 9 · 10 = 1156 backward: 6.08 times.
+    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. Operations per output are those for its index
+    // plus those for nine taps: 100 + 9 · 10 = 190 forward, 1066 + 9 · 10 = 1156 backward: 6.08 times.
     let size = [112, 112];
     let layer = Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
     let time = |role| {

@@ -76,7 +76,7 @@ fn drivers_on_several_cores_hand_one_lock_to_each_other() {
 
 #[test]
 fn depth_one_takes_the_driver_and_the_device_in_turn() {
-    // Four pages, each 5 + 1 us of the driver and 100 us of the device: 424 us.
+    // Four pages, each takes 5 + 1 us in the driver and 100 us in the device: 424 us.
     let flash = flash(&[]);
     let mut queue = queue(flash);
     assert_eq!(queue.read(us(7.0), Bytes(4 * 4096), PAGE, 1, BUSY), us(424.0));
@@ -123,7 +123,7 @@ fn commands_share_the_device_and_wait_beyond_its_slots() {
     let expected: Vec<Nanos> = [[us(80.0); 8].as_slice(), [us(120.0); 4].as_slice()].concat();
     assert_eq!(ends, expected);
     assert_eq!(queue.clock(), us(1000.0));
-    // A page beside a block: it gets half of the device, 20 us; the block has 55.536 us left by then.
+    // A page concurrent with a block gets half of the device, 20 us; the block then has 55.536 us left.
     let block = queue.submit(us(1000.0), reading(BLOCK), FREE);
     let page = queue.submit(us(1000.0), reading(PAGE), FREE);
     let ends = [queue.advance(us(2000.0)).unwrap(), queue.advance(us(2000.0)).unwrap()];
@@ -191,29 +191,29 @@ fn a_full_cache_is_emptied_beside_others_and_reads_wait_for_programs_and_erases(
         assert_close(taken.seconds() * 1e6, 16.0 * 131.072, 0.1);
         queue
     };
-    // The next one goes to the cells, 262.144 us, beside the first part that is moved, 384 KiB read at 1 GB/s and written at 250 MB/s
-    // or 1,966.08 us: each gets half.
+    // The next one goes to the cells, 262.144 us, concurrently with the first piece that is moved, 384 KiB read at 1
+    // GB/s and written at 250 MB/s or 1,966.08 us: each gets half.
     let mut full = fill(with_cells(1.0));
     let start = full.clock();
     assert_close(full.write(start, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 524.288, 0.1);
     assert_eq!((full.commands(), full.write_cache_level()), ((0, 0), Bytes(1 << 20)));
-    // A read meets a die that programs for sure: 100 us, and then it shares the device: 65.536 of 165.536 us beside one that takes
-    // all of it, 165.536 + 65.536 us.
+    // A read certainly meets a programming die: it waits 100 us, and then shares the device: 65.536 of 165.536 us with
+    // a command that uses all of it, 165.536 + 65.536 us.
     let mut meets = full.clone();
     let then = meets.clock();
     assert_close(meets.read(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 231.072, 0.1);
-    // Left alone the part has been moved 1,703.936 us later, and its block is erased for 4 ms, a die of four. A read that meets it
-    // waits a quarter of 700 us: 240.536 us alone, of which it keeps the device busy 65.536, a share of 0.27246, beside a quarter:
-    // a pace of (1 − 0.75 × 0.72754) / 0.52246 = 0.86963.
+    // Without reads the piece has moved 1,703.936 us later, and its block is erased for 4 ms, on one die of four. A
+    // read that meets it waits a quarter of 700 us: 240.536 us alone, of which it keeps the device busy 65.536, a share
+    // of 0.27246, concurrently with a quarter: a pace of (1 − 0.75 × 0.72754) / 0.52246 = 0.86963.
     let mut erases = full.clone();
     assert_close(erases.read(start + us(2_500.0), BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 276.60, 0.1);
     assert_eq!(erases.write_cache_level(), Bytes((1 << 20) - (384 << 10)));
-    // Then it rests, and reads are as fast as ever; there is room for a write.
+    // Afterwards the flash is idle, and reads are as fast as before; there is room for a write.
     let later = start + us(8_000.0);
     assert_close(erases.read(later, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
     let then = erases.clock();
     assert_close(erases.write(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 131.072, 0.01);
-    // While the cache has room reads beside writes share dies, and wait for nobody.
+    // While the cache has room, reads only share dies with concurrent writes, and wait for none of them.
     let beside = |flash: Flash| {
         let mut queue = queue(flash);
         queue.submit(Nanos::ZERO, Request { direction: Direction::Write, ..reading(BLOCK) }, FREE);
@@ -230,15 +230,15 @@ fn a_call_for_the_past_counts_as_made_at_the_clock() {
     assert_eq!(queue.read(Nanos::ZERO, PAGE, PAGE, 1, FREE), us(100.0));
     // The first read ran ahead to 100 us: the second waits 50 us for it and takes 100 us.
     assert_eq!(queue.read(us(50.0), PAGE, PAGE, 1, FREE), us(150.0));
-    // What ended while somebody waited is told at its own time. A page written keeps half of the device busy, one read a
-    // tenth: a pace of (1 − 0.5 × 0.9) / 0.6 = 0.9167 until the write ends after 40 / 0.9167 = 43.636 us; the read has
-    // 60 us left.
+    // Requests that complete during another wait are returned with their own times. A page write keeps half of the
+    // device busy, a page read a tenth: a pace of (1 − 0.5 × 0.9) / 0.6 = 0.9167 until the write ends after 40 / 0.9167
+    // = 43.636 us; the read has 60 us left.
     let write = queue.submit(us(200.0), Request { direction: Direction::Write, ..reading(PAGE) }, FREE);
     assert_eq!(queue.read(us(200.0), PAGE, PAGE, 1, FREE), us(103.637));
     assert_eq!(queue.advance(us(243.0)), None);
     assert_eq!(queue.advance(us(250.0)).map(|done| (done.request, done.time)), Some((write, us(243.637))));
     assert_eq!(queue.clock(), us(303.637));
-    // Nothing takes no time.
+    // An empty read takes no time.
     assert_eq!(queue.read(us(400.0), Bytes::ZERO, PAGE, 1, FREE), Nanos::ZERO);
 }
 
@@ -263,8 +263,8 @@ fn a_long_transfer_beside_streams_gets_what_they_leave() {
 
 #[test]
 fn streams_that_ask_too_much_hold_themselves_back() {
-    // Four times what there is: each stream has at most 4 pages in the queue, 8 in all, which fill the slots. A block
-    // alone among the 8 waits its turn and then has an eighth at worst: it does end, and no backlog grows.
+    // Four times the device's capacity: each stream has at most 4 pages in the queue, 8 in all, which fill the slots. A
+    // block alone among the 8 waits its turn and then has an eighth at worst: it does end, and no backlog grows.
     let mut queue = queue(plain());
     queue.set_streams(Nanos::ZERO, &streams(4.0, 2));
     for start in [1e3, 1e5] {
@@ -273,7 +273,7 @@ fn streams_that_ask_too_much_hold_themselves_back() {
         let (at_work, behind) = queue.commands();
         assert!(at_work + behind <= 9, "{at_work} + {behind}");
     }
-    // They stop when they are taken away.
+    // They stop once they are removed.
     let now = queue.clock();
     queue.set_streams(now, &[]);
     assert_close(queue.read(now + us(100.0), BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
