@@ -95,8 +95,8 @@ section! {
 }
 
 section! {
-    /// `[gpu.library]`: products by a vendor's library (cuDNN, cuBLAS), called by an eager framework whose host runs ahead
-    /// of the GPU.
+    /// `[gpu.library]`: products by a vendor's library (cuDNN, cuBLAS), called by an eager framework whose
+    /// host runs ahead of the GPU.
     pub struct Library {
         /// The share of tensor cores' peak that the inner loops of forward convolutions reach.
         pub tensor_convolution: Constant<Fraction>,
@@ -115,7 +115,8 @@ section! {
         /// In channels-last, the time of grouped convolutions without a kernel of their own, as a multiple of that of
         /// dense convolutions with the same tiles.
         pub grouped_channels_last: Constant<Factor>,
-        /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations, copies.
+        /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations,
+        /// copies.
         pub bandwidth: Constant<Fraction>,
         /// The longer side of its smallest tile. Default: no limit.
         pub least_tile: Option<Constant<Count>>,

@@ -24,8 +24,8 @@ use crate::calibration::fnv1a;
 /// | 16–23 | FNV-1a, 64 bits, of the purpose's UTF-8 bytes; of an item, its number |
 /// | 24–31 | the family: 1 for a component, 2 for a user, 3 for an item |
 ///
-/// The names are hashed apart, so that ("ab", "c") and ("a", "bc") have different keys. `ChaCha` mixes related keys into
-/// unrelated streams; two names can only meet where FNV-1a collides. The numbers are the same on every platform.
+/// The names are hashed apart, so that ("ab", "c") and ("a", "bc") have different keys. `ChaCha` mixes related keys
+/// into unrelated streams; two names can only meet where FNV-1a collides. The numbers are the same on every platform.
 ///
 /// ```
 /// use haversack_devices::stream::Stream;

@@ -344,7 +344,7 @@ section! {
 }
 
 section! {
-    /// `[memory]`: what the device says about its memory's management.
+    /// `[memory]`: properties of the device that the management of its memory depends on.
     pub struct MemoryConstants {
         /// Pixels across the display.
         pub display_width: Constant<Count>,

@@ -303,7 +303,8 @@ impl CpuCores {
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
-    /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not known.
+    /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not
+    /// known.
     pub fn scalar_time(&self, iterations: f64) -> Option<Nanos> {
         let core = self.cores.first()?;
         Some(Nanos::from_seconds(iterations / (core.cluster.coremark?.0 * core.frequency.0)))

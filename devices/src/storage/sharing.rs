@@ -371,7 +371,7 @@ mod tests {
         }
         assert!(paces.kinds.len() <= IDLE_KINDS + 1, "{}", paces.kinds.len());
         paces.leave(quarter);
-        // More kinds at once than are counted: ten shares of a hundredth to a tenth.
+        // More simultaneous kinds than are counted: ten shares of a hundredth to a tenth.
         let kinds: Vec<usize> = (1..=10).map(|step| paces.enter(command(f64::from(step) / 100.0))).collect();
         let idle: f64 = (1..=10).map(|step| 1.0 - f64::from(step) / 100.0).product();
         assert!((paces.now().forward - (1.0 - idle) / 0.55).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! A system's values on a given device: reserves, sizes, costs of a page on a core.
+//! A system's values on a given device: reserves, sizes, and costs per page on a core.
 
 use crate::system::{Compressor, ExtraFree, PageMix, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants};
 use crate::{Bytes, Constant, Device, Driver, Factor, Fraction, Nanos, ScalarSpeed, System};

@@ -391,7 +391,7 @@ section! {
         pub zstd: Option<ZstdConstants>,
         /// Swap on flash. Default: none.
         pub swap: Option<SwapConstants>,
-        /// Work on a page.
+        /// Work per page.
         pub costs: CostConstants,
         /// Clocks.
         pub clocks: ClockConstants,

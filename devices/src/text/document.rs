@@ -145,8 +145,8 @@ impl<'a> TomlDocument<'a> {
 
     /// Deserialises the document as a `T`.
     ///
-    /// An error that a `Deserialize` of the caller makes with [`serde::de::Error::custom`] is located at the value it was
-    /// reading; a message that begins with `.key: ` is located at that key of the value.
+    /// An error that a `Deserialize` of the caller makes with [`serde::de::Error::custom`] is located at the value it
+    /// was reading; a message that begins with `.key: ` is located at that key of the value.
     ///
     /// # Errors
     /// Any mismatch with `T`: every unknown key, and the first value that is wrong or missing.

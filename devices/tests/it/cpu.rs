@@ -204,8 +204,8 @@ fn an_l3_serves_as_many_cores_at_once_as_it_has_ports() {
 
 #[test]
 fn winograds_tiles_are_read_again_for_each_group_of_channels() {
-    // 64e6 operations of 64 outputs and 8 a group: tiles of 64e6 / 2 / 64 × 4 B = 2 MB, read eight times, 16 MB at the 4 GB/s
-    // of DRAM in 4 ms, ahead of 8 ms of arithmetic; of 1 a group 128 MB in 32 ms.
+    // 64e6 operations of 64 outputs and 8 a group: tiles of 64e6 / 2 / 64 × 4 B = 2 MB, read eight times, 16 MB at the
+    // 4 GB/s of DRAM in 4 ms, ahead of 8 ms of arithmetic; of 1 a group 128 MB in 32 ms.
     let work = Work { product: Some(layer(64)), transforms: Flops(1.0), ..arithmetic() };
     let busy = |rows: u64, work: Work| {
         let stack = common::stack_with("int8", &format!("winograd_rows = {rows} count"));
@@ -267,15 +267,15 @@ fn a_stack_multiplies_bytes_by_dot_products_or_by_widening() {
         let cores = device.cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
         cores.cost(&Work { precision, ..arithmetic() }, stack.cpu().unwrap()).busy
     };
-    // 2 GHz × 32 at a half: 2 ms by dot products. Widening is as FP32 where the device does not say, 8 ms, and by its
-    // own rate of 16, 4 ms, where it does.
+    // 2 GHz × 32 at a half: 2 ms by dot products. Widening runs at the FP32 rate by default, 8 ms, and at the device's
+    // own rate of 16, if it gives one, 4 ms.
     let (round, wide) = (common::device(), common::device_with("l1 =", "int8_widening_rate = 16 OP/cycle"));
     assert_eq!(busy(&round, &common::stack(), Precision::Int8), Nanos(2_000_000));
     assert_eq!(busy(&round, &widening, Precision::Int8), Nanos(8_000_000));
     assert_eq!(busy(&wide, &common::stack(), Precision::Int8), Nanos(2_000_000));
     assert_eq!(busy(&wide, &widening, Precision::Int8), Nanos(4_000_000));
-    // Sixteen bits are half as many lanes of the widening rate, 8 a cycle, whatever is done with eight; sums of 32
-    // bits are as FP32.
+    // Sixteen bits have half the lanes of the widening rate, 8 per cycle, independently of the rate for eight;
+    // sums of 32 bits are as FP32.
     assert_eq!(busy(&wide, &common::stack(), Precision::Int16), Nanos(8_000_000));
     assert_eq!(busy(&wide, &widening, Precision::Int32), Nanos(8_000_000));
 }

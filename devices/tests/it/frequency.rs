@@ -99,7 +99,7 @@ fn a_limit_is_a_share_of_the_highest_and_lets_go() {
     assert_eq!(limited(0.8).peak(haversack_devices::Precision::Fp32).0, 28e9);
     // Big 0.6 W on the curve, little 0.1 W × 0.5 at 0.8 of its voltage, × 1.5: 2 × (0.9 + 0.048) W.
     common::assert_close(limited(0.8).power().0, 1.896, 1e-12);
-    // A limit that is lifted gives back what was chosen, and no more.
+    // Lifting a limit restores the chosen frequencies, and nothing above them.
     assert_eq!(megahertz(&limited(0.1).limited(Fraction(1.0))), megahertz(&highest));
     let lowest = choose(&round, "all", "lowest").unwrap();
     assert_eq!(megahertz(&lowest.limited(Fraction(1.0))), [1000.0, 1000.0, 500.0, 500.0]);

@@ -44,7 +44,7 @@ fn half_a_grid_issues_from_more_than_half_the_lanes_and_moves_bytes_as_fast() {
     // 0.5 × (1 + 4) / (0.5 + 4) = 5/9 of the rate, 10 ms × 9/5 = 18 ms.
     let half = cost(Work { parallelism: 200.0, ..product() });
     assert_eq!((half.occupancy, half.busy), (0.5, Nanos(18_000_000)));
-    // One and a half grids take no longer than the rate says: no whole waves.
+    // One and a half grids take the time of their rate: no rounding to whole waves.
     assert_eq!(cost(Work { parallelism: 600.0, ..product() }).busy, Nanos(10_000_000));
     // Bytes without arithmetic do not depend on occupancy: 0.8 ms.
     let bytes = cost(Work { parallelism: 1.0, flops: Flops(0.0), ..product() });
@@ -152,7 +152,7 @@ fn a_single_core_is_linear_in_samples_and_infinite_cores_take_a_step_a_kernel() 
     let (one, eight) = (time("single-core", 1.0), time("single-core", 8.0));
     assert!(eight.0.abs_diff(one.0 * 8) <= 8, "{one} and {eight}");
     assert!(one > Nanos(10_000_000));
-    // A step of 100 us, whatever the batch: 128 MB at 4e15 B/s are 32 ns.
+    // A step of 100 us for any batch: 128 MB at 4e15 B/s are 32 ns.
     assert_eq!(time("infinite-cores", 1.0), Nanos(100_001));
     assert_eq!(time("infinite-cores", 32.0), Nanos(100_032));
 }

@@ -25,9 +25,9 @@ fn watermarks_are_the_kernels() {
         system.set("watermark_scale_factor", scale).unwrap();
         system.watermarks(device)
     };
-    // 4 GiB less 255 MiB of carve-outs, 64 MiB for 1,048,576 pages and 48 MiB are 3,818,496 KiB; √(16 × 3,818,496) = 7,816;
-    // the display is the usual one, 1080 × 2400 × 4 B × 3 = 30,375 KiB. Scale 10: a step of max(1,954, 3,818 + 30,375):
-    // low = 7,816 + 34,193, high another 34,193.
+    // 4 GiB less 255 MiB of carve-outs, 64 MiB for 1,048,576 pages and 48 MiB are 3,818,496 KiB; √(16 × 3,818,496) =
+    // 7,816; the display is the usual one, 1080 × 2400 × 4 B × 3 = 30,375 KiB. Scale 10: a step of max(1,954, 3,818 +
+    // 30,375): low = 7,816 + 34,193, high another 34,193.
     let four = common::device();
     let marks = |min, low, high| Watermarks { min: kib(min), low: kib(low), high: kib(high) };
     assert_eq!(at(&four, 10.0), marks(7816, 42_009, 76_202));

@@ -300,8 +300,8 @@ mod tests {
         agenda.insert((1 << 40) + 5, 101);
         let first: Vec<_> = (0..5).filter_map(|_| agenda.pop()).map(|(_, value)| value).collect();
         assert_eq!(first, [0, 100, 1, 101, 2]);
-        // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61 lie
-        // in 15 buckets of four and one of one, and a bucket becomes near as a whole.
+        // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61
+        // lie in 15 buckets of four and one of one, and a bucket becomes near as a whole.
         assert_eq!((agenda.near.len(), agenda.far.len), (1, 61));
         // After 14 buckets 61 − 56 = 5 are left, fewer than 64 / 8: they become near together.
         let before: Vec<_> = std::iter::from_fn(|| (agenda.far.len > 0).then(|| agenda.pop())?).collect();

@@ -23,8 +23,8 @@
 //!
 //! `docs/phone-memory.md` lists the rules with their sources.
 //!
-//! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
-//! periodic flusher of dirty files, and the time that a killed process takes to die.
+//! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several
+//! mappings, the periodic flusher of dirty files, and the time that a killed process takes to die.
 
 mod actors;
 mod extents;

@@ -72,7 +72,7 @@ impl FromStr for Heuristic {
     }
 }
 
-/// A candidate for eviction, as far as a heuristic may know it.
+/// The properties of a candidate for eviction that a heuristic may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Time to compute the tensor from its inputs.

@@ -18,7 +18,7 @@ const TILES: [(u64, u64); 8] = [(256, 128), (128, 256), (128, 128), (128, 64), (
 /// Terms of the sum per step of a tile's loop (CUTLASS's threadblock shapes).
 const STEP: f64 = 32.0;
 
-/// Channels that tensor cores read at once; fewer are padded (NVIDIA, Deep Learning Performance Guide).
+/// Channels that tensor cores read together; fewer are padded (NVIDIA, Deep Learning Performance Guide).
 const VECTOR: u64 = 8;
 
 /// Bytes per unit and cycle of an L2 cache of unknown bandwidth (Jia et al., arXiv 1804.06826: a V100 reads 26.5).

@@ -210,7 +210,7 @@ pub struct KernelCounts {
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// Blocks that are resident at once, on all units.
+    /// Blocks that are resident simultaneously, on all units.
     pub resident_blocks: u64,
     /// Rounds in which the resident blocks run the grid.
     pub waves: u64,
@@ -228,7 +228,7 @@ pub struct KernelCounts {
     pub barriers: u64,
     /// Barriers over all blocks.
     pub barriers_of_all: u64,
-    /// Warp shuffles over all blocks, one a warp.
+    /// Warp shuffles over all blocks, counted once per warp.
     pub shuffles: u64,
     /// Round trips to global memory that one thread waits for, one after the other.
     pub round_trips: u64,

@@ -147,7 +147,7 @@ fn cancelling_in_batches_leaves_the_memory_flat() {
         for handle in batch.drain(..) {
             queue.cancel(handle);
         }
-        // 1,000 at once need 1,024 nodes and slots, in the first round and in the last.
+        // 1,000 pending events need 1,024 nodes and slots, in the first round and in the last.
         let footprint = queue.footprint();
         assert_eq!(*after_first.get_or_insert(footprint), footprint, "round {round}");
     }

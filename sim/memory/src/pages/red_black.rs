@@ -285,7 +285,8 @@ mod tests {
         let mut tree = RedBlackTree::default();
         let mut draw = 1_u64;
         for step in 0..5_000 {
-            // A full-period generator of 64 bits (Knuth); its high bits are used. Keys are few, so that ties are common.
+            // A full-period generator of 64 bits (Knuth); its high bits are used. Keys are few, so that ties are
+            // common.
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (id, key, comes) = ((draw >> 33) as u32 % 60, draw >> 50 & 15, draw >> 60 < 10);
             if comes {

@@ -369,7 +369,7 @@ fn a_falling_budget_takes_victims() {
     let cost = order_cost::iteration(60, &workload);
     assert_eq!(cost, order_cost::iteration(60, &workload));
     assert!(!cost.victims.is_empty());
-    // Freeing everything means evicting every activation once, whatever was requantised before.
+    // Freeing everything means evicting every activation once, including those requantised before.
     let all = order_cost::iteration(60, &OrderWorkload { freed: 1.0, ..workload });
     assert_eq!(BTreeSet::from_iter(all.victims).len(), 60);
 }

@@ -42,7 +42,8 @@ fn took(ends: &[Touched], actor: ActorId) -> Stall {
 
 #[test]
 fn who_sleeps_on_flash_does_not_keep_another_waiting() {
-    // 8 pages each, one after the other: 500 + 1,000 ns of work, 100 µs + 1907 ns asleep and 20 µs until it runs, each time.
+    // 8 pages each, one after the other: 500 + 1,000 ns of work, 100 µs + 1907 ns asleep and 20 µs
+    // until it runs, each time.
     let (mut phone, mut flash, region) = swapped(4 * KIB);
     let alone = Stall { running: Nanos(8 * 1500), sleeping: Nanos(8 * 101_907), runnable: Nanos(8 * 20_000) };
     let [one, other] = [(); 2].map(|()| phone.add_actor(CORE, 1));

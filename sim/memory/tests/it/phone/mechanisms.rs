@@ -336,8 +336,8 @@ fn swappiness_tips_the_balance() {
 
 #[test]
 fn zram_keeps_pages_by_what_each_is_like() {
-    // 64 clusters of which a quarter is same-filled and a quarter does not shrink: in ZRAM the 32 pages of a cluster take
-    // 8 × 0 + 8 × 4096 + 16 × 2048 = 65,536 bytes, half of it.
+    // 64 clusters of which a quarter is same-filled and a quarter does not shrink: in ZRAM the 32 pages of a cluster
+    // take 8 × 0 + 8 × 4096 + 16 × 2048 = 65,536 bytes, half of it.
     let mix = PageMix { same_filled: Fraction(0.25), incompressible: Fraction(0.25), ratio: Factor(2.0) };
     let mut phone = phone(Settings { zram: Bytes(64 * CLUSTER), ..bare(60 * CLUSTER, 0) });
     let mut flash = Simple::new();
@@ -349,7 +349,8 @@ fn zram_keeps_pages_by_what_each_is_like() {
     let usage = phone.usage();
     assert!(usage.zram_stored > Bytes::ZERO);
     assert_eq!(usage.zram.0 * 2, usage.zram_stored.0);
-    // Once there is room, a refault of the first cluster fills 8 pages in 200 ns, copies 8 in 500 and decompresses 16 in 3 µs.
+    // Once there is room, a refault of the first cluster fills 8 pages in 200 ns, copies 8 in 500
+    // and decompresses 16 in 3 µs.
     for &region in &all[50..] {
         phone.release(region).unwrap();
     }
