@@ -22,7 +22,7 @@ const NAME: &str = "an element-wise kernel";
 /// Computes every statistic by a CUB call.
 ///
 /// # Errors
-/// No statistics; a GPU whose units have room for no block of 256 threads, nor for a block of their maximum size.
+/// No statistics; a GPU without room for a block of 256 threads, or of its largest block if that is smaller.
 pub fn cub(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<ProgramCounts, KernelError> {
     let plan = Plan::new(Strategy::TwoPass, threads(machine));
     let mut counts = ProgramCounts::default();

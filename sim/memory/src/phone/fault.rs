@@ -79,8 +79,8 @@ impl PhoneMemory {
         }
     }
 
-    /// Whether a whole region is mapped; if so, records one touch for the region, which a scan compares
-    /// with the extent's own stamp.
+    /// Whether all of a region is mapped and the access changes no extent's state. If so, records the touch by a single
+    /// stamp of the region, which a scan compares with the extent's own.
     fn note_whole(&mut self, index: usize, access: Access) -> bool {
         let known = &mut self.regions[index];
         let all = known.mapped as usize == known.extents.len() && (access == Access::Read || known.clean == 0);

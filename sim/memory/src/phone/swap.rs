@@ -40,7 +40,7 @@ pub(super) struct Partition {
     /// In pages.
     pub(super) capacity: u64,
     pub(super) used: u64,
-    /// The number of slots used so far: below it, the partition was filled in order.
+    /// The number of slots that are allocated in order, before freed ones are reused.
     fresh: usize,
     owners: Vec<u32>,
     /// A bit per free slot.
