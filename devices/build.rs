@@ -1,4 +1,4 @@
-//! Lists the calibrations of devices, stacks and systems, and the cores and kinds of flash that devices name
+//! Lists the calibrations of devices, stacks and systems, and the files of cores and flash that they refer to
 //! (`calibrations/**/*.toml`), so that a new file needs no code.
 
 use std::error::Error;

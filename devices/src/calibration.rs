@@ -1,7 +1,7 @@
 //! Calibrations: constants with unit, source and kind, read strictly from TOML.
 //!
-//! A schema is a set of structs made by `section!`: each struct is a table, each field a key. [`Calibrated`] is any
-//! schema's file once it is read: its constants can be listed and overridden by name.
+//! A schema is a set of structs made by `section!`: each struct is a table, each field a key. [`Calibrated`] is a
+//! loaded file of any schema: its constants can be listed, and overridden by name.
 
 mod base;
 mod calibrated;
@@ -27,7 +27,7 @@ pub enum Kind {
     Datasheet,
     /// A public measurement on that chip, or on the chip that the note names.
     Measured,
-    /// Fitted to reference numbers; counted beside the results.
+    /// Fitted to reference numbers; results report how many constants are fitted.
     Fitted,
     /// Derived, or an engineering guess.
     Estimated,
@@ -49,13 +49,13 @@ pub struct Constant<Q> {
 }
 
 impl Constant<FlopsPerCycle> {
-    /// A rate that its file does not give, which follows from others: no number until it is [`known`](Self::known).
+    /// A rate that its file leaves out and that follows from others: NaN until it is [`known`](Self::known).
     pub(crate) fn unknown() -> Self {
         let (value, unit) = (FlopsPerCycle(f64::NAN), Dimension::FlopsPerCycle.customary());
         Self { value, unit, kind: Kind::Estimated, source: "derived".to_owned(), note: None }
     }
 
-    /// The same, `rate` where it was not known.
+    /// Replaces an unknown rate by `rate`; a known one stays.
     pub(crate) fn known(&mut self, rate: f64) {
         if self.value.0.is_nan() {
             self.value.0 = rate;
@@ -91,20 +91,20 @@ pub struct ConstantEntry {
     pub kind: Kind,
     /// Where it comes from.
     pub source: String,
-    /// The calibration that holds it.
+    /// The calibration file that defines it.
     pub file: String,
 }
 
-/// A constant whose quantity is not known to the caller.
+/// A constant of any quantity.
 pub trait AnyConstant {
     /// The unit of the file.
     fn unit(&self) -> &'static Unit;
-    /// What a listing says of it: `name` is its dotted name, `file` the calibration that holds it.
+    /// Its entry in a listing: `name` is its dotted name, `file` the calibration file that defines it.
     fn entry(&self, name: &str, file: &str) -> ConstantEntry;
-    /// Takes `value`, in the unit of the file.
+    /// Sets the constant to `value`, in the unit of the file.
     ///
     /// # Errors
-    /// The valid range, if `value` lies outside.
+    /// The valid range, if `value` is outside it.
     fn replace(&mut self, value: f64) -> Result<(), String>;
 }
 
@@ -123,7 +123,7 @@ impl<Q: Quantity> AnyConstant for Constant<Q> {
     }
 }
 
-/// A constant or a curve as it is written.
+/// A constant or a curve as the file writes it.
 #[derive(Deserialize)]
 #[serde(rename = "{ value, unit, kind, source, note? }", deny_unknown_fields)]
 struct Written<V> {
@@ -145,12 +145,12 @@ impl<V> Written<V> {
     }
 }
 
-/// A number in few digits.
+/// A number with few digits.
 fn short(value: f64) -> String {
     if value.abs() < 1e16 { value.to_string() } else { format!("{value:e}") }
 }
 
-/// `value` as a `Q`; `key` is where it stands.
+/// Converts `value` to a `Q`; errors name `key`.
 fn quantity<Q: Quantity, E: de::Error>(key: &str, value: f64, unit: &Unit) -> Result<Q, E> {
     let out_of_range = |expected| E::custom(format!(".{key}: {} is out of range; expected {expected}", short(value)));
     Q::convert(value, unit).map_err(out_of_range)
@@ -176,9 +176,9 @@ impl<'de, Q: Quantity> Deserialize<'de> for Curve<Q> {
     }
 }
 
-/// Something that a key of a calibration can hold: a constant, or what has constants below it.
+/// A value of a calibration: a constant, or a table with constants below it.
 pub trait Visit {
-    /// Shows every constant below, with its dotted name; `name` is that of the key itself.
+    /// Calls `see` with every constant below and its dotted name; `name` is that of the key itself.
     fn visit(&mut self, _name: &str, _see: &mut dyn FnMut(&str, &mut dyn AnyConstant)) {}
 }
 
@@ -210,7 +210,7 @@ impl<V: Visit> Visit for Vec<V> {
     }
 }
 
-/// Declares the words that a key of a data file can hold; they are written as their names, in lower case with hyphens.
+/// Declares an enum for a key whose value is a word. The words are the variants' names in lower case, with hyphens.
 macro_rules! words {
     ($($(#[$meta:meta])* pub enum $name:ident { $($body:tt)* })+) => {$(
         $(#[$meta])*
@@ -224,7 +224,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Declares a table of a data file: its fields are its keys, which `serde` reads and [`Visit`] shows.
+/// Declares a table of a data file. Its fields are its keys; `serde` reads them and [`Visit`] visits them.
 #[macro_export]
 macro_rules! section {
     ($(#[$doc:meta])* pub struct $name:ident {
@@ -246,17 +246,17 @@ macro_rules! section {
 }
 pub use section;
 
-// What can be wrong with a calibration.
+// Errors of calibrations.
 
-/// Why a calibration could not be loaded or overridden. All are the author's to mend; none is fatal to a program
-/// that can name another calibration.
+/// Why a calibration could not be loaded or overridden. The author of the file can fix each of them, and a program may
+/// continue with another calibration.
 #[derive(Debug, Error)]
 pub enum CalibrationError {
-    /// The file is not exactly the schema, or contradicts itself; an override that would make it so has no line.
+    /// The file does not match the schema, or contradicts itself; the error has no line if an override causes it.
     #[error(transparent)]
     Toml(#[from] TomlError),
-    /// In words: an id that no built-in calibration has, a file that could not be read, a shortened name that fits more than one
-    /// constant.
+    /// Other errors, in words: an unknown built-in id, an unreadable file, an abbreviated name that fits several
+    /// constants.
     #[error("{0}")]
     Refused(String),
     /// An override of a constant that does not exist.
@@ -264,9 +264,9 @@ pub enum CalibrationError {
     UnknownConstant {
         /// The calibration.
         file: String,
-        /// The name that was asked for.
+        /// The name in the request.
         name: String,
-        /// The valid name most like it.
+        /// The most similar valid name.
         nearest: Option<String>,
     },
 }

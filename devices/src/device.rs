@@ -1,7 +1,7 @@
-//! A device: what its calibration holds.
+//! A device: the constants of its calibration.
 //!
-//! The models that turn work into time are built from it in [`crate::processor`], [`crate::storage`] and
-//! [`crate::thermal`]: `device.gpu()` stands beside the GPU's mechanisms.
+//! [`crate::processor`], [`crate::storage`] and [`crate::thermal`] build the models that turn work into time from it;
+//! `device.gpu()`, for example, is defined next to the GPU model.
 
 mod schema;
 
@@ -16,7 +16,7 @@ use crate::{Bytes, Calibrated, Constant, Count, FlopsPerCycle, FlopsPerSecond, K
 
 pub use schema::*;
 
-/// A device: what its calibration holds, and the file that this is from.
+/// A device: the constants of its calibration, and the file that they come from.
 pub type Device = Calibrated<DeviceConstants>;
 
 impl Device {
@@ -25,31 +25,31 @@ impl Device {
         self.constants.ram.value
     }
 
-    /// Memory that a run may have where it has the device for itself: all but what the system of a board holds, whose
-    /// processors share one memory, and what the kernel of a phone never gets.
+    /// Memory available to a run that has the device to itself: all of RAM except, on a board, whose processors share
+    /// one memory, the operating system's part, and on a phone the carve-outs.
     pub fn available(&self) -> Bytes {
         let system = self.constants.system_memory.as_ref().map_or(Bytes::ZERO, |system| system.value);
         self.ram().saturating_sub(system).saturating_sub(self.carve_outs().unwrap_or_default())
     }
 
-    /// Memory that the kernel of a phone never gets, if it is known.
+    /// Memory that firmware keeps from a phone's kernel, if it is known.
     pub fn carve_outs(&self) -> Option<Bytes> {
         self.constants.carve_outs.as_ref().map(|kept| kept.value)
     }
 
-    /// Pixels of the display, across and down, if they are known.
+    /// Width and height of the display in pixels, if they are known.
     pub fn display(&self) -> Option<[Count; 2]> {
         let memory = self.constants.memory.as_ref()?;
         Some([memory.display_width.value, memory.display_height.value])
     }
 }
 
-/// The flash: all devices with one class have the same constants of it.
+/// The section of the flash: all devices of one storage class share its constants.
 const STORAGE: &str = "storage";
-/// More cores than any device has; a typing error beyond it.
+/// More cores than any device has; a larger number is a typing error.
 const MOST_CORES: f64 = 1024.0;
 
-/// What work is divided by beside the rates.
+/// Divisors other than rates.
 const DIVISORS: &[&str] = &[
     "cpu.cores",
     "cache.l3_ports",
@@ -149,16 +149,17 @@ impl Schema for DeviceConstants {
     }
 }
 
-/// A data sheet rounds; what is further from the product of its parts than this share is another GPU's.
+/// Tolerance for rounding in data sheets; a peak further than this from the product of its parts belongs to another
+/// GPU.
 const ROUNDED: f64 = 0.01;
 
 impl GpuConstants {
-    /// Operations a second of all units that do so many in a cycle each.
+    /// Operations per second of all units together, each doing `rate` operations per cycle.
     pub fn peak(&self, rate: &Constant<FlopsPerCycle>) -> FlopsPerSecond {
         FlopsPerSecond(self.units.value.0 * self.clock.value.0 * rate.value.0)
     }
 
-    /// What the general units reach in `precision`; they have integer lanes beside their floating-point ones, as many.
+    /// Peak of the general units in `precision`; each has as many integer lanes as floating-point ones.
     pub fn general_peak(&self, precision: Precision) -> FlopsPerSecond {
         self.peak(match precision {
             Precision::Fp32 | Precision::Int32 | Precision::Int16 => &self.fp32_rate,
@@ -167,7 +168,7 @@ impl GpuConstants {
         })
     }
 
-    /// What tensor cores reach, if there are any for `precision`.
+    /// Peak of the tensor cores, if there are any for `precision`.
     pub fn tensor_peak(&self, precision: Precision) -> Option<FlopsPerSecond> {
         let rate = match precision {
             Precision::Fp32 | Precision::Int32 | Precision::Int16 => &None,
@@ -177,8 +178,8 @@ impl GpuConstants {
         rate.as_ref().map(|rate| self.peak(rate))
     }
 
-    /// Rates that are not given, from their peaks if these are; a peak that units, clock and rate do not give, with the
-    /// arithmetic.
+    /// Computes missing rates from their peaks, where given. Returns the first peak that contradicts units, clock and
+    /// rate, with the arithmetic.
     fn settle(&mut self) -> Option<String> {
         let [units, clock, fp32] = [self.units.value.0, self.clock.value.0, self.fp32_rate.value.0];
         let general = [
@@ -216,18 +217,18 @@ impl GpuConstants {
 }
 
 impl DspConstants {
-    /// Bytes that go through its vector units in a second.
+    /// Bytes per second through its vector units.
     pub fn vector_rate(&self) -> FlopsPerSecond {
         FlopsPerSecond(self.contexts.value.0 * self.vector.value.as_f64() * self.clock.value.0)
     }
 
-    /// Operations on eight-bit integers in a second: four for each byte of a vector, since both instructions of a packet
-    /// that may multiply take the products of four bytes and add them up (`vrmpy`).
+    /// Operations per second on eight-bit integers: four for each byte of a vector, since each of the two instructions
+    /// of a packet that may multiply sums the products of four bytes (`vrmpy`).
     pub fn int8_peak(&self) -> FlopsPerSecond {
         FlopsPerSecond(4.0 * self.vector_rate().0)
     }
 
-    /// A peak that structure and clock do not give, with the arithmetic.
+    /// Returns a peak that contradicts structure and clock, with the arithmetic.
     fn settle(&mut self) -> Option<String> {
         let [said, product] = [self.int8_peak.take()?.value.0, self.int8_peak().0].map(|peak| peak * 1e-9);
         ((said / product - 1.0).abs() > ROUNDED).then(|| {
@@ -240,7 +241,7 @@ impl DspConstants {
     }
 }
 
-/// Limits that stand above what they limit.
+/// Limits that are above the values that bound them.
 fn limits_contradiction(constants: &DeviceConstants) -> Option<Contradiction> {
     if let Some(storage) = &constants.storage {
         let [slots, reserved] = [storage.queue_depth.value.0.floor(), storage.reserved_slots.value.0.floor()];

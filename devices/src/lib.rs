@@ -8,15 +8,15 @@
 //!                units (Nanos, Bytes …) ─┘   storage (flash queue) · thermal · system (page costs, reserves)
 //! ```
 //!
-//! [`load`] gives a [`Device`], [`load_stack`] a software [`Stack`] and [`load_system`] an operating [`System`]; each is a
-//! [`calibration::Calibrated`] file, whose constants have a unit, a source and a kind and can be listed and overridden by
-//! name. `device.gpu()`, `device.cpu()` and `device.dsp()` give models whose `cost` turns [`Work`] into time and bytes,
-//! `device.flash()` the storage. Constants live in `calibrations/*.toml`, mechanisms here: a new device is a new file
-//! there and no code. [`text`] guesses mistyped names and reads TOML strictly, and [`stream`] draws random numbers, for every
-//! crate of the house. Nothing here knows networks, policies or events.
+//! [`load`] gives a [`Device`], [`load_stack`] a software [`Stack`] and [`load_system`] an operating [`System`]; each
+//! is a [`calibration::Calibrated`] file, whose constants have a unit, a source and a kind and can be listed and
+//! overridden by name. `device.gpu()`, `device.cpu()` and `device.dsp()` give models whose `cost` turns [`Work`] into
+//! time and bytes, `device.flash()` a model of the storage. Constants live in `calibrations/*.toml`, mechanisms here: a
+//! new device is a new file there and needs no code. For all crates of the workspace, [`text`] guesses mistyped names
+//! and reads TOML strictly, and [`stream`] draws random numbers. Nothing here knows networks, policies or events.
 //!
-//! Modules depend on one another in one direction: units, text ← calibration ← device ← stack ← thermal, processor ←
-//! storage ← system ← registry.
+//! Modules depend on one another in one direction only: units, text ← calibration ← device ← stack ← thermal, processor
+//! ← storage ← system ← registry.
 //!
 //! ```
 //! use haversack_devices::units::Nanos;
@@ -30,7 +30,8 @@
 //! # Ok::<(), haversack_devices::CalibrationError>(())
 //! ```
 
-/// Returns an error from the function around it unless a condition holds, as `anyhow::ensure!` does, whatever the error's type.
+/// Returns an error from the enclosing function if the condition is false, like `anyhow::ensure!` but for any error
+/// type.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $error:expr) => {

@@ -4,7 +4,7 @@ pub use crate::calibration::{Listing, digest};
 
 use crate::{CalibrationError, Device, Stack, System};
 
-/// The device called `id`, or the one that the TOML file at the path `id` describes.
+/// The device called `id`, or the one in the TOML file at the path `id`.
 ///
 /// # Errors
 /// An unknown id, with the nearest valid one; a file that cannot be read or is not a calibration.
@@ -12,7 +12,7 @@ pub fn load(id: &str) -> Result<Device, CalibrationError> {
     Device::load(id)
 }
 
-/// The software stack called `id`, or the one that the TOML file at the path `id` describes.
+/// The software stack called `id`, or the one in the TOML file at the path `id`.
 ///
 /// # Errors
 /// As [`load`].
@@ -20,7 +20,7 @@ pub fn load_stack(id: &str) -> Result<Stack, CalibrationError> {
     Stack::load(id)
 }
 
-/// The operating system called `id`, or the one that the TOML file at the path `id` describes.
+/// The operating system called `id`, or the one in the TOML file at the path `id`.
 ///
 /// # Errors
 /// As [`load`].

@@ -1,8 +1,8 @@
-//! Software stacks: what a framework's kernels make of a processor, and what it costs to call them.
+//! Software stacks: the performance of a framework's kernels on a processor, and the overhead of calling them.
 //!
 //! A stack is a property of the run, not of the device.
 //!
-//! A stack on a DSP: the libraries of its vendor, each for the generations that it is built for, and the host that drives it.
+//! On a DSP, a stack consists of the vendor's libraries, each for certain generations, and of the host that drives it.
 
 use crate::calibration::{BuiltIn, Contradiction, STACKS, against, section, words, zero_divisor};
 use crate::{
@@ -52,76 +52,77 @@ impl Efficiency {
 section! {
     /// `[gpu]`: the stack on a GPU.
     pub struct StackOnGpu {
-        /// Whose GPUs it runs on; everybody's where it is not given.
+        /// The vendors of the GPUs that it runs on. Default: all.
         pub vendors: Option<Vec<GpuVendor>>,
         /// Shares of the peak.
         pub efficiency: Efficiency,
-        /// The share of the share that is left on tensor cores, which starve before general units do.
+        /// Multiplies these shares on tensor cores, which starve before general units do.
         pub tensor_factor: Constant<Factor>,
         /// Outputs that one thread computes (its register tile).
         pub outputs_per_thread: Constant<Count>,
-        /// Integer operations that an index-translating kernel spends on each element access. Whoever lowers the
-        /// graph multiplies it by the accesses into `Work::integer_ops`.
+        /// Integer operations that an index-translating kernel spends on each element access. Lowering a graph
+        /// multiplies it by the number of accesses to get `Work::integer_ops`.
         pub index_ops_per_access: Constant<Count>,
-        /// Framework cost of an operator, beside its launches.
+        /// The framework's time for an operator, without its launches.
         pub operator_overhead: Constant<Nanos>,
-        /// The same as scalar work of the host's fastest core, in millionths of a CoreMark iteration; `operator_overhead` is for
-        /// hosts whose CoreMark is not known.
+        /// The same as scalar work of the host's fastest core, in millionths of a CoreMark iteration;
+        /// `operator_overhead` then applies only to hosts of unknown CoreMark.
         pub operator_work: Option<Constant<Factor>>,
-        /// The framework's work for each launch, likewise; none where it is not given.
+        /// The framework's work for each launch, in the same unit. Default: zero.
         pub launch_work: Option<Constant<Factor>>,
         /// The cost of a launch in multiples of the device's figure.
         pub launch_factor: Constant<Factor>,
-        /// A single-kernel convolution or product takes this multiple of the im2col or transposed form. Applied by
-        /// whoever lowers the graph.
+        /// A convolution or product in a single kernel takes this multiple of the time of its im2col or transposed
+        /// form. Applied when a graph is lowered.
         pub direct_penalty: Constant<Factor>,
-        /// Compilation of a distinct kernel, once a run.
+        /// Compilation time of each distinct kernel, once per run.
         pub compile: Constant<Nanos>,
         /// Winograd's algorithm divides the products of a dense 3×3 convolution of stride 1 by this; 1 if the
         /// stack does not use it.
         pub winograd_saving: Constant<Factor>,
-        /// Values in a transformed tile for each output of it, of maps and weights that are kept as workspace: 4 in
-        /// F(2×2, 3×3), 2.25 in F(4×4, 3×3); 0 if none is kept.
+        /// Values in a transformed tile per output, of maps and weights that are kept as workspace: 4 in F(2×2, 3×3),
+        /// 2.25 in F(4×4, 3×3); 0 if none is kept.
         pub winograd_workspace: Constant<Factor>,
-        /// Memory that the stack's libraries hold from the first operator on.
+        /// Memory that the stack's libraries occupy from the first operator on.
         pub library_workspace: Constant<Bytes>,
-        /// The share of DRAM's achievable bandwidth that kernels which pack and unpack bits reach.
+        /// The share of DRAM's achievable bandwidth in kernels that pack and unpack bits.
         pub packing_efficiency: Constant<Fraction>,
-        /// Time of a call that asks the system for a block of memory, or gives one back.
+        /// Duration of a call that allocates a block of memory from the system, or frees one.
         pub system_allocation: Constant<Nanos>,
-        /// The vendor's library of products behind the stack; the stack has simple kernels of its own where it is absent.
+        /// The vendor's library of products behind the stack; without it, the stack has its own simple kernels.
         pub library: Option<Library>,
     }
 }
 
 section! {
-    /// `[gpu.library]`: products by a vendor's library (cuDNN, cuBLAS), called by an eager framework whose host runs ahead
-    /// of the GPU.
+    /// `[gpu.library]`: products by a vendor's library (cuDNN, cuBLAS), called by an eager framework whose
+    /// host runs ahead of the GPU.
     pub struct Library {
-        /// The share of tensor cores' peak that the inner loops of convolutions reach in forward.
+        /// The share of tensor cores' peak that the inner loops of forward convolutions reach.
         pub tensor_convolution: Constant<Fraction>,
-        /// The same for their gradients, whose operands come by strides and transposed.
+        /// The same for their gradients, whose operands are strided and transposed.
         pub tensor_convolution_gradient: Constant<Fraction>,
         /// The share that matrix products reach.
         pub tensor_gemm: Constant<Fraction>,
-        /// Integer operations that a depthwise convolution's own kernel spends on an output: finding its place.
+        /// Integer operations per output of a depthwise convolution's own kernel, to compute indices.
         pub depthwise_output_ops: Constant<Count>,
-        /// Those that it spends on each tap of an output.
+        /// The same per tap of an output.
         pub depthwise_tap_ops: Constant<Count>,
-        /// Those that the gradient of its weight spends on an output of the layer, beside those on its taps.
+        /// The same in the gradient of its weight, per output of the layer, in addition to those per tap.
         pub depthwise_weight_ops: Constant<Count>,
-        /// The same of an output in channels-last, where another kernel reads channels side by side.
+        /// The same per output in channels-last, where a different kernel reads adjacent channels.
         pub depthwise_channels_last: Constant<Factor>,
-        /// How many times longer than dense convolutions of their tiles those in groups take in channels-last that have no
-        /// kernel of their own.
+        /// In channels-last, the time of grouped convolutions without a kernel of their own, as a multiple of that of
+        /// dense convolutions with the same tiles.
         pub grouped_channels_last: Constant<Factor>,
-        /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations, copies.
+        /// The share of DRAM's achievable bandwidth that the framework's own kernels reach: maps, normalisations,
+        /// copies.
         pub bandwidth: Constant<Fraction>,
-        /// The longer side of its smallest tile; as small as any where it is not given.
+        /// The longer side of its smallest tile. Default: no limit.
         pub least_tile: Option<Constant<Count>>,
-        /// The first batch for which it computes gradients of weights by Winograd's algorithm; any where it is not given.
+        /// The first batch size for which it computes gradients of weights by Winograd's algorithm. Default: all.
         pub winograd_weight_batch: Option<Constant<Count>>,
-        /// Kernels of an update, and the bytes that they move as a multiple of the operands.
+        /// Kernels of an update; `update_traffic` is the bytes that they move as a multiple of the operands.
         pub update_launches: Constant<Count>,
         /// See `update_launches`.
         pub update_traffic: Constant<Factor>,
@@ -129,7 +130,7 @@ section! {
 }
 
 impl StackOnGpu {
-    /// What it runs on, and what `device` has instead; `None` if they fit.
+    /// The GPUs that the stack supports, and the one in `device`; `None` if it is among them.
     pub(crate) fn misfit(&self, device: &Device) -> Option<[String; 2]> {
         let (vendors, has) = (self.vendors.as_ref()?, device.constants.gpu.as_ref()?.vendor?);
         let made = |vendor: &GpuVendor| format!("GPUs of {vendor}");
@@ -148,7 +149,7 @@ impl StackOnCpu {
         }
     }
 
-    /// What it runs on, and what `device` has instead; `None` if they fit.
+    /// The instruction sets that the stack supports, and that of `device`; `None` if it is among them.
     pub(crate) fn misfit(&self, device: &Device) -> Option<[String; 2]> {
         let (sets, has) = (self.instruction_sets.as_ref()?, device.constants.instruction_set?);
         let cores = |set: &InstructionSet| format!("{set} cores");
@@ -167,7 +168,7 @@ words! {
         /// By dot-product instructions (SDOT), four products a lane.
         #[default]
         DotProduct,
-        /// By widening multiplications, as on cores without them.
+        /// By widening multiplications, as on cores without dot products.
         Widening,
     }
 
@@ -175,22 +176,22 @@ words! {
     pub enum StackGraph {
         /// Whole operators, as an eager framework records them.
         Eager,
-        /// Operators decomposed into computable ones, as they are.
+        /// Operators decomposed into simpler ones, unoptimised.
         Decomposed,
-        /// The same, optimised as far as a run asks for (Sage).
+        /// The same, optimised as the run specifies (Sage).
         Optimised,
-        /// The commands that MNN 1.1 makes of its expressions.
+        /// The commands that MNN 1.1 generates from its expressions.
         Commands,
         /// MNN's expressions, with their layout transformations.
         Expressions,
-        /// None: the stack runs networks and does not train them.
+        /// None: the stack only runs inference.
         Inference,
     }
 
-    /// Where a stack's tensors come from.
+    /// The allocator of a stack's tensors.
     #[derive(Default)]
     pub enum AllocatorKind {
-        /// A plan made before the run: every tensor its own exact piece.
+        /// A plan made before the run: every tensor has its own exact block.
         #[default]
         Exact,
         /// PyTorch's caching allocator.
@@ -199,11 +200,12 @@ words! {
         Pool,
     }
 
-    /// What an inference engine computes within the convolution or the dense layer before it, when it prepares a network.
+    /// Operators that an inference engine merges into the preceding convolution or dense layer when it prepares a
+    /// network.
     pub enum Fold {
-        /// Batch normalisation by known statistics, in the weights.
+        /// Batch normalisation with fixed statistics, merged into the weights.
         BatchNorm,
-        /// ReLU and its like, as results are written.
+        /// ReLU and similar functions, applied as results are written.
         Activation,
     }
 }
@@ -211,78 +213,80 @@ words! {
 section! {
     /// `[cpu]`: the stack on a CPU.
     pub struct StackOnCpu {
-        /// The instruction sets that it is compiled for; all where it is not given.
+        /// The instruction sets that it is compiled for. Default: all.
         pub instruction_sets: Option<Vec<InstructionSet>>,
         /// Shares of the peak.
         pub efficiency: Efficiency,
-        /// Framework cost of an operator.
+        /// The framework's time for an operator.
         pub operator_overhead: Constant<Nanos>,
-        /// The same as scalar work, in millionths of a CoreMark iteration; the time is for cores whose CoreMark is not known.
+        /// The same as scalar work, in millionths of a CoreMark iteration; the time then applies only to
+        /// cores of unknown CoreMark.
         pub operator_work: Option<Constant<Factor>>,
-        /// Starting threads on a part of an operator and waiting for the last of them, for every doubling of their number,
-        /// as a multiple of the cost of an operator. Threads cost nothing where it is not given.
+        /// Time to start threads on an operator and to wait for the last of them, per doubling of their number, as a
+        /// multiple of an operator's overhead. Default: zero.
         pub fork_join: Option<Constant<Factor>>,
-        /// Whether layouts are packed: a convolution lays out its windows in vectors of channels before it multiplies, and
-        /// threads share products by whole vectors of output channels. Not where it is not given.
+        /// Whether layouts are packed: a convolution lays out its windows in vectors of channels before it multiplies,
+        /// and threads divide products into whole vectors of output channels. Default: no.
         pub packed: Option<bool>,
-        /// Outputs on the side of a tile of Winograd's algorithm, F(4×4, 3×3) for 4, by which packed layouts compute dense 3×3
-        /// convolutions of stride 1; they do not where it is not given.
+        /// Outputs per side of the tiles of Winograd's algorithm, F(4×4, 3×3) for 4, for dense 3×3 convolutions of
+        /// stride 1 in packed layouts. Default: no such algorithm.
         pub winograd_tile: Option<Constant<Count>>,
-        /// Whether a network that is prepared once and run many times has tiles of Winograd's algorithm, each map's by its
-        /// operations (MNN's `bestWinogradUnit`); training, whose weights change, does without.
+        /// Whether inference, which prepares a network once and runs it many times, chooses Winograd tiles for each map
+        /// by their operations (MNN's `bestWinogradUnit`). Training does not, since its weights change.
         #[serde(default)]
         pub session_tiles: bool,
-        /// Output channels that read the transformed tiles of all inputs at once, ahead of the arithmetic; the next as many
-        /// read them again. Tiles are read once where it is not given.
+        /// Number of output channels that read the transformed tiles of all inputs together, ahead of the arithmetic;
+        /// each further group reads them again. Default: tiles are read once.
         pub winograd_rows: Option<Constant<Count>>,
-        /// Rows of the left matrix in a tile of a product: threads have whole tiles, so that few rows are few threads' work. All
-        /// have a part in every product where it is not given, or where there is one row.
+        /// Rows of the left matrix in a tile of a product. Threads get whole tiles, so products with few rows use few
+        /// threads. Default, and for a single row: all threads take part in every product.
         pub tile_rows: Option<Constant<Count>>,
-        /// As on the GPU.
+        /// As for a GPU.
         pub direct_penalty: Constant<Factor>,
-        /// The host's time to prepare an operator, where a graph is prepared anew for every batch of training; none is where
-        /// it is not given. Inference pays for neither this nor first touches: a session is prepared once and run many times
-        /// (MNN's wiki, session; TensorFlow Lite's `AllocateTensors`).
+        /// The host's time to prepare an operator, if a graph is rebuilt for every training batch. Default: zero.
+        /// Inference pays neither this nor first touches, since a session is prepared once and run many times (MNN's
+        /// wiki, session; TensorFlow Lite's `AllocateTensors`).
         pub preparation: Option<Constant<Nanos>>,
-        /// The same as scalar work, in millionths of a CoreMark iteration; `preparation` is for cores whose CoreMark is not
-        /// known.
+        /// The same as scalar work, in millionths of a CoreMark iteration; `preparation` then applies only to
+        /// cores of unknown CoreMark.
         pub preparation_work: Option<Constant<Factor>>,
-        /// The kernel's work on each page that is touched for the first time, in millionths of a CoreMark iteration, where
-        /// the allocator maps memory anew for every batch of training; it keeps its pages where it is not given.
+        /// The kernel's work on the first touch of a page, in millionths of a CoreMark iteration, if the allocator maps
+        /// fresh memory for every training batch. Default: the allocator keeps its pages.
         pub first_touch: Option<Constant<Factor>>,
-        /// The share of what forward's operators make that lies in such pages; all of it where it is not given.
+        /// The share of forward operators' outputs in such pages. Default: all.
         pub fresh_share: Option<Constant<Fraction>>,
-        /// Threads that have no part in an operator spin until they have, and so busy the cores: the share of that which the
-        /// system's kernel takes, which they give the core to again and again. They sleep where it is not given.
+        /// Idle threads of an operator spin until they have work, which keeps the cores busy; this is the share
+        /// of the spinning time that the system's kernel takes, since they yield the core again and again.
+        /// Default: idle threads sleep.
         pub yielding: Option<Constant<Fraction>>,
-        /// What a core draws on which a thread spins, as a share of one that runs a vector kernel; as much where it is not given.
+        /// Power of a core with a spinning thread, as a share of that with a vector kernel. Default: the same power.
         pub spinning_power: Option<Constant<Fraction>>,
-        /// The share of DRAM's bandwidth, together and of a core alone, that its kernels reach; all of it where it is not given.
+        /// The share of DRAM's bandwidth that its kernels reach, both in total and per core. Default: all of it.
         pub bandwidth: Option<Constant<Fraction>>,
         /// `dot-product` or `widening`.
         pub int8: Int8Kernels,
-        /// Bytes that the tiles of a dense product move through memory for each FP32 operation, in proportion to the
-        /// element in other formats; the arithmetic does not hide them.
+        /// Bytes that the tiles of a dense product move through memory per FP32 operation; in other formats, in
+        /// proportion to the element size. They do not overlap with the arithmetic.
         pub product_traffic: Constant<BytesPerFlop>,
-        /// Bytes of its operands and results that a core lays out for a convolution in each cycle, before it multiplies and
-        /// after, which the arithmetic does not hide; nothing where it is not given.
+        /// Bytes of operands and results that a core lays out per cycle, before and after a convolution's
+        /// multiplications and without overlap. Default: laying out takes no time.
         pub convolution_operands: Option<Constant<BytesPerCycle>>,
-        /// The same for a product of matrices.
+        /// The same for matrix products.
         pub gemm_operands: Option<Constant<BytesPerCycle>>,
-        /// Positions that a convolution computes side by side where maps lie in frames: the window's overlap at the end of
-        /// each row is computed too, and so is the rest of the last group of positions (`src/processor/cpu/frames.rs`).
+        /// Number of positions that a convolution computes together in framed maps. It also computes the window's
+        /// overlap at the end of each row, and the rest of the last group of positions (`src/processor/cpu/frames.rs`).
         pub frame: Option<Constant<Count>>,
-        /// Work of one operation of element-wise maps, reductions, gathers and updates where they are scalar code, in
-        /// millionths of a CoreMark iteration; their efficiency is for cores whose CoreMark is not known.
+        /// Work per operation of element-wise maps, reductions, gathers and updates if they are scalar code, in
+        /// millionths of a CoreMark iteration; their efficiency then applies only to cores of unknown CoreMark.
         pub sweep_work: Option<Constant<Factor>>,
-        /// Whether element-wise maps and updates are vector code all the same, so that their efficiency counts.
+        /// Whether element-wise maps and updates are vector code nevertheless, so that their efficiency applies.
         #[serde(default)]
         pub vector_maps: bool,
-        /// The same of reductions.
+        /// The same for reductions.
         #[serde(default)]
         pub vector_reductions: bool,
-        /// The share of what a core draws from DRAM that a copy of single elements uses: a line is moved for each. As much
-        /// as a stream where it is not given.
+        /// The efficiency of a core's DRAM traffic in a copy of single elements, each of which moves a whole cache
+        /// line. Default: as efficient as a stream.
         pub irregular_share: Option<Constant<Fraction>>,
     }
 }
@@ -290,41 +294,40 @@ section! {
 section! {
     /// `[codec]`: compression of feature maps within an error bound, on the cores that train.
     pub struct CodecConstants {
-        /// Bytes of values that a core compresses in a cycle.
+        /// Bytes of uncompressed values that a core compresses per cycle.
         pub compress_rate: Constant<BytesPerCycle>,
-        /// Bytes of values that a core gets back in a cycle.
+        /// Bytes of uncompressed values that a core decompresses per cycle.
         pub decompress_rate: Constant<BytesPerCycle>,
-        /// How many times smaller it makes maps of pictures.
+        /// Compression ratios of maps of pictures.
         pub pictures: CodecRatios,
-        /// The same of tokens.
+        /// Compression ratios of maps of tokens.
         pub tokens: CodecRatios,
     }
 }
 
 section! {
-    /// `[codec.pictures]` and `[codec.tokens]`: how many times smaller maps become, by what made them; what is not given is
-    /// as `dense`.
+    /// `[codec.pictures]` and `[codec.tokens]`: compression ratios of maps, by the operator that
+    /// produced them. Default: `dense`.
     pub struct CodecRatios {
-        /// What products and sums make.
+        /// Outputs of products and sums.
         pub dense: Constant<Factor>,
-        /// What ReLUs make.
+        /// Outputs of ReLUs.
         pub rectified: Option<Constant<Factor>>,
-        /// What normalisations make.
+        /// Outputs of normalisations.
         pub normalised: Option<Constant<Factor>>,
-        /// What functions without a kink make, GELU and its like.
+        /// Outputs of smooth functions, such as GELU.
         pub smooth: Option<Constant<Factor>>,
-        /// What softmax makes.
+        /// Outputs of softmax.
         pub attention: Option<Constant<Factor>>,
     }
 }
 
 section! {
-    /// `[planning]`: making plans for memory, which one thread does, and sending them.
+    /// `[planning]`: one thread makes memory plans, and they are sent over a link.
     pub struct PlanningConstants {
-        /// Work of one operation, the scoring of a tensor or the visit of an operator, in millionths of a CoreMark
-        /// iteration.
+        /// Work per operation, which scores a tensor or visits an operator, in millionths of a CoreMark iteration.
         pub operation: Constant<Factor>,
-        /// CoreMark iterations a second of the server's core.
+        /// CoreMark iterations per second of the server's core.
         pub server: Constant<Factor>,
         /// The rate of the link to the server.
         pub link: Constant<BytesPerSecond>,
@@ -332,20 +335,20 @@ section! {
 }
 
 section! {
-    /// `[factors]`: the scale factors of training in integers, late in training. Of each kind of tensor the standard
-    /// deviation of log₂ of its largest magnitude from mini-batch to mini-batch, in bits.
+    /// `[factors]`: scale factors of integer training, late in training. For each kind of tensor, the standard
+    /// deviation between mini-batches of log₂ of its largest magnitude, in bits.
     pub struct FactorConstants {
         /// Outputs of layers.
         pub output: Constant<Factor>,
-        /// Gradients of their inputs; as outputs where it is not given.
+        /// Gradients of their inputs. Default: as outputs.
         pub input_gradient: Option<Constant<Factor>>,
-        /// Gradients of their weights; as outputs where it is not given.
+        /// Gradients of their weights. Default: as outputs.
         pub weight_gradient: Option<Constant<Factor>>,
     }
 }
 
 impl CodecRatios {
-    /// The name of a ratio that says that maps become larger.
+    /// The name of a ratio below one, by which maps would become larger.
     fn below_one(&self) -> Option<String> {
         let mut below = None;
         self.clone().visit("", &mut |name, constant| {
@@ -358,42 +361,42 @@ impl CodecRatios {
 }
 
 section! {
-    /// `[housekeeping]`: the host's thread, which drives the accelerator and keeps the run's tables, and what that takes.
+    /// `[housekeeping]`: the work of the host's thread, which drives the accelerator and keeps the run's tables.
     pub struct Housekeeping {
-        /// The share of the time that it waits for the accelerator in which it polls; in the rest it sleeps until it is woken.
+        /// The share of its waiting time for the accelerator that it polls; in the rest it sleeps until it is woken.
         pub polling: Constant<Fraction>,
         /// Work of comparing two entries of a page table, in thousandths of a CoreMark iteration.
         pub table_comparison: Constant<Factor>,
-        /// Work of moving or relinking one of them, likewise.
+        /// Work of moving or relinking one of them, in the same unit.
         pub table_move: Constant<Factor>,
     }
 }
 
 section! {
-    /// All that a stack's calibration holds; the top of the file.
+    /// All constants of a stack's calibration: the top level of the file.
     pub struct StackConstants {
-        /// Another stack of which this one overrides a few numbers: an id, or a file beside this one.
+        /// Another stack of which this one overrides a few numbers: an id, or a file in the same folder.
         pub base: Option<String>,
         /// The stack.
         pub name: String,
-        /// Choices and doubts that a reader should know.
+        /// Choices and doubts worth knowing.
         pub remark: Option<String>,
         /// `eager`, `decomposed`, `optimised`, `commands`, `expressions` or `inference`.
         pub graph: StackGraph,
-        /// What is folded into products where networks are run and not trained; they are prepared for that, with their
-        /// weights in the format of the run. Without it only a stack whose graph is `eager` runs them, as they are.
+        /// The operators that are folded into products for inference, where networks are prepared with their weights in
+        /// the run's format. Without it, only a stack whose graph is `eager` runs inference, on the unchanged network.
         pub folds: Option<Vec<Fold>>,
         /// `exact`, `caching` or `pool`.
         pub allocator: AllocatorKind,
-        /// Bytes an element of a dropout mask.
+        /// Bytes per element of a dropout mask.
         pub dropout_mask: Constant<Bytes>,
         /// Allocations are rounded up to a multiple of this.
         pub allocation_rounding: Constant<Bytes>,
-        /// Whether an activation in place saves its result, where others save a copy of its input.
+        /// Whether an in-place activation saves its result, where other stacks save a copy of its input.
         #[serde(default)]
         pub saves_results: bool,
-        /// What a process that trains holds beside tensors: the context of a GPU, libraries, an interpreter. It counts against
-        /// the device's memory; nothing where it is not given.
+        /// Memory of a training process other than tensors: the context of a GPU, libraries, an interpreter. It counts
+        /// against the device's memory. Default: zero.
         pub process: Option<Constant<Bytes>>,
         /// On a GPU.
         pub gpu: Option<StackOnGpu>,
@@ -401,18 +404,18 @@ section! {
         pub cpu: Option<StackOnCpu>,
         /// On a DSP.
         pub dsp: Option<StackOnDsp>,
-        /// Who keeps tables.
+        /// The host's thread.
         pub housekeeping: Option<Housekeeping>,
-        /// How fast tensors are compressed; without it policies cannot.
+        /// Speed and ratios of compression; without it, policies cannot compress.
         pub codec: Option<CodecConstants>,
-        /// What plans cost; without it they are counted and take no time.
+        /// The cost of planning; without it, planning operations are counted but take no time.
         pub planning: Option<PlanningConstants>,
-        /// How scale factors scatter; without it nobody can draw when they change.
+        /// The variation of scale factors; without it, their changes cannot be drawn.
         pub factors: Option<FactorConstants>,
     }
 }
 
-/// A software stack: what its calibration holds, and the file that this is from.
+/// A software stack: the constants of its calibration, and the file that they come from.
 pub type Stack = Calibrated<StackConstants>;
 
 impl Stack {
@@ -431,18 +434,18 @@ impl Stack {
         self.constants.dsp.as_ref()
     }
 
-    /// What a process that trains holds beside tensors.
+    /// Memory of a training process other than tensors.
     pub fn process(&self) -> Bytes {
         self.constants.process.as_ref().map_or(Bytes::ZERO, |process| process.value)
     }
 
-    /// Whether it has kernels for a CPU or a GPU of `device`, and runs on the one that is there.
+    /// Whether it has kernels for the CPU or the GPU of `device`.
     pub fn runs_on(&self, device: &Device) -> bool {
         let [cpu, gpu, _] = self.processors_of(device);
         cpu || gpu
     }
 
-    /// Whether it has kernels for the CPU, the GPU and the DSP of `device`, of that vendor and instruction set.
+    /// Whether it has kernels for the CPU, the GPU and the DSP of `device`, with its vendor and instruction set.
     pub fn processors_of(&self, device: &Device) -> [bool; 3] {
         let cpu = self.cpu().filter(|_| device.cpu().is_some());
         let gpu = self.gpu().filter(|_| device.gpu().is_some());
@@ -453,9 +456,9 @@ impl Stack {
         ]
     }
 
-    /// The time that the host's thread on `device` takes for a number of comparisons and moves of table entries, on the
-    /// core and at the frequency at which Linux lets a thread run that is loaded as `host` says beside them; `None` if the
-    /// stack or the device does not say.
+    /// The time of the host's thread on `device` for a number of comparisons and moves of table entries, on the core
+    /// and at the frequency that Linux gives to a thread with the other load in `host`; `None` if the stack or the
+    /// device lacks a constant for this.
     pub fn table_time(&self, device: &Device, comparisons: u64, moves: u64, host: &HostThread) -> Option<Nanos> {
         let housekeeping = self.constants.housekeeping.as_ref()?;
         let comparing = comparisons as f64 * housekeeping.table_comparison.value.0;
@@ -468,7 +471,7 @@ impl Stack {
     }
 }
 
-/// What work is divided by beside the rates and the efficiencies.
+/// Divisors other than rates and efficiencies.
 const DIVISORS: &[&str] = &[
     "gpu.packing_efficiency",
     "gpu.winograd_saving",
@@ -525,7 +528,7 @@ pub fn fitted_constants(device: &Device, stack: &Stack) -> Vec<ConstantEntry> {
     entries
 }
 
-// What a stack executes, what it makes of a network that it only runs, and where its tensors come from.
+// The graph that a stack executes, the operators that it folds for inference, and the allocator of its tensors.
 
 section! {
     /// `[dsp]`: the stack on a DSP, with the host that drives it.
@@ -538,16 +541,17 @@ section! {
         pub short_depth: Constant<Count>,
         /// Deeper ones are padded to a multiple of it.
         pub depth_padding: Constant<Count>,
-        /// Bytes a cycle at which operands stream from L2.
+        /// Bytes per cycle at which operands stream from L2.
         pub l2_rate: Constant<BytesPerCycle>,
-        /// The wait for each line that misses L2: DRAM's latency, over the lines that are fetched at a time.
+        /// The wait per line that misses L2: DRAM's latency divided by the number of lines in flight.
         pub miss: Constant<Interval>,
-        /// The host's time for a cache line of a buffer that crosses between the processors, on cores whose CoreMark is not
-        /// known: to lay it out for the other side, and to clean or invalidate it.
+        /// The host's time per cache line of a buffer that crosses between the processors, on cores of unknown
+        /// CoreMark: to lay it out for the other side, and to clean or invalidate it.
         pub line: Constant<Interval>,
-        /// The same as scalar work, in millionths of a CoreMark iteration; always that time where it is not given.
+        /// The same as scalar work, in millionths of a CoreMark iteration. Default: `line` on all cores.
         pub line_work: Option<Constant<Factor>>,
-        /// The share of the time, and so of their power, for which the host's cores run while they wait for the DSP.
+        /// The share of the time that the host's cores run while they wait for the DSP, and thus
+        /// the share of their power.
         pub waiting_share: Constant<Fraction>,
         /// The libraries that it calls.
         pub library: Vec<DspLibrary>,
@@ -555,18 +559,18 @@ section! {
 }
 
 section! {
-    /// `[[dsp.library]]`: what a library of the vendor's reaches on the generations of the DSP that it is built for.
+    /// `[[dsp.library]]`: the performance of one of the vendor's libraries on its generations of the DSP.
     pub struct DspLibrary {
         /// The library.
         pub name: String,
-        /// The oldest generation that it runs on; it also serves all later ones that no other library begins with.
+        /// The oldest generation that it runs on. It also serves all later ones up to the `from` of the next library.
         pub from: HexagonVersion,
         /// The share of the vector units' eight-bit peak that its products reach.
         pub product_efficiency: Constant<Fraction>,
-        /// The same of weights' gradients, convolutions whose depth is the batch; that of products where it is not given.
+        /// The same for weights' gradients, convolutions whose depth is the batch. Default: `product_efficiency`.
         pub gradient_efficiency: Option<Constant<Fraction>>,
-        /// Bytes that a hardware thread reads and writes in a cycle of operators that move elements one by one, where they
-        /// are scalar code: transposition, rotation, cuts. As fast as a stream where it is not given.
+        /// Bytes that a hardware thread reads and writes per cycle in operators that move elements one by one in scalar
+        /// code: transposition, rotation, slicing. Default: as fast as a stream.
         pub irregular_rate: Option<Constant<BytesPerCycle>>,
     }
 }

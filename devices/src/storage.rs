@@ -1,12 +1,13 @@
-//! Flash storage: one command queue, the work of its driver on a core, a write cache, and others' commands beside.
+//! Flash storage: one command queue, the driver's work on a core, a write cache, and other apps' commands.
 //!
-//! [`Flash`] knows what a command costs the device, [`Driver`] what it costs a core, and [`FlashQueue`] is the
-//! resource: requests of many commands that pass through a driver and one queue. Who asks, and why, is not known here.
-//! Drivers on several cores meet at one lock, which they hand to each other.
+//! [`Flash`] gives the cost of a command in the device, [`Driver`] its cost on a core, and [`FlashQueue`] is the
+//! resource: requests of many commands that pass through a driver and one queue. Nothing here knows who makes a
+//! request, or why. Drivers on several cores meet at one lock, which they hand to each other.
 //!
-//! Commands side by side: one alone keeps a share of the device busy, its occupation over its time alone. Commands fall
-//! on dies at random, so that together they keep 1 − Π(1 − share) busy where they ask for Σ share, and all slow down
-//! by the quotient. Where one alone keeps the device fully busy this is processor sharing.
+//! Concurrent commands: a command that runs alone keeps a share of the device busy, which is its occupation over
+//! its time alone. Commands fall on dies at random, so together they keep 1 − Π(1 − share) of the device busy where
+//! they would need Σ share, and all slow down by the quotient. If each command alone keeps the device fully busy,
+//! this is processor sharing.
 
 mod flash;
 mod queue;
@@ -17,7 +18,7 @@ pub use queue::{Completed, FlashQueue, RequestId};
 
 use crate::{Bytes, BytesPerSecond, CpuCores, Factor, Fraction, Nanos};
 
-/// A page of memory, and the least that the flash reads or writes.
+/// A page of memory, and the smallest read or write of the flash.
 pub const PAGE: Bytes = Bytes(4096);
 
 /// Which way bytes go.
@@ -38,20 +39,21 @@ pub struct Request {
     pub bytes: Bytes,
     /// Bytes of each command but for the last; at least a page.
     pub command: Bytes,
-    /// Commands that may be under way at once, in the driver, in the queue or in the device; at least one.
+    /// The largest number of its commands in the driver, the queue and the device together; at least one.
     pub depth: u32,
 }
 
-/// Somebody else's steady input or output: commands at equal intervals.
+/// Steady input or output of other apps: commands at equal intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
     /// Which way.
     pub direction: Direction,
-    /// How much in the mean.
+    /// The mean rate.
     pub rate: BytesPerSecond,
     /// Bytes of each command; at least a page.
     pub command: Bytes,
-    /// Commands of it that may be in the queue; while that many are, it issues none and makes up for none.
+    /// Largest number of its commands in the queue. While it is reached, the stream issues none,
+    /// and does not catch up later.
     pub depth: u32,
 }
 
@@ -60,21 +62,21 @@ pub struct Stream {
 pub struct ScalarSpeed(f64);
 
 impl ScalarSpeed {
-    /// This number of CoreMark iterations a second; `None` if that is no speed.
+    /// This number of CoreMark iterations per second; `None` unless it is positive and finite.
     pub fn per_second(iterations: f64) -> Option<Self> {
         (iterations.is_finite() && iterations > 0.0).then_some(Self(iterations))
     }
 
-    /// Of the fastest of the cores at its present frequency; `None` if its CoreMark is not known.
+    /// The speed of the fastest of the cores at its present frequency; `None` if its CoreMark is not known.
     pub fn of(cores: &CpuCores) -> Option<Self> {
         // A million iterations take long enough that whole nanoseconds do not round.
         const ITERATIONS: f64 = 1e6;
         Self::per_second(ITERATIONS / cores.scalar_time(ITERATIONS)?.seconds())
     }
 
-    /// A `share` of it, as a core has it whose clock has sunk.
+    /// A `share` of this speed, as on a core whose clock was lowered.
     ///
-    /// A share that is none (not positive) changes nothing.
+    /// A share that is not positive changes nothing.
     #[must_use]
     pub fn at(self, share: Fraction) -> Self {
         Self::per_second(self.0 * share.0).unwrap_or(self)
@@ -88,16 +90,17 @@ impl ScalarSpeed {
 
 /// The driver's work on one core: it prepares one command after another.
 ///
-/// What follows a command's completion, the interrupt and the wake-up of who waits, is counted here too, before the
-/// command: for a command alone the sum is the same, and in a stream of them the core is as busy.
+/// The work after a command's completion, the interrupt and waking the waiting thread, is counted here too, before the
+/// command. For a single command the sum is the same, and in a stream of commands the core is as busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Driver {
-    /// For each command.
+    /// Time per command.
     pub command: Nanos,
-    /// For each page of it that passes through the page cache.
+    /// Time per page that passes through the page cache.
     pub page: Nanos,
-    /// Between a command that another core has handed to the queue and the next: the lock goes from core to core.
+    /// Time between a command that another core has put into the queue and the next, in which the
+    /// lock moves from core to core.
     pub handover: Nanos,
 }
 
@@ -112,7 +115,7 @@ impl Driver {
         Nanos(self.page.0.saturating_mul(bytes.0.div_ceil(PAGE.0)))
     }
 
-    /// The same for pages that are written from where they are: only commands cost.
+    /// The same for pages that bypass the page cache, so that only commands cost time.
     pub fn in_place(self) -> Self {
         Self { page: Nanos::ZERO, ..self }
     }

@@ -1,4 +1,4 @@
-//! Named random streams: who draws, and for what, decides the numbers.
+//! Named random streams: the component and the purpose determine the numbers.
 
 use std::convert::Infallible;
 
@@ -9,8 +9,8 @@ use crate::calibration::fnv1a;
 
 /// The random numbers of one purpose of one component, user or item.
 ///
-/// A stream depends on its seed and its two names only: adding a component, or drawing more often in one, changes
-/// nobody else's numbers, so that policies are compared under the same draws. A stream cannot be cloned: two owners
+/// A stream depends only on its seed and its two names: adding a component, or drawing more often in one, leaves all
+/// other streams unchanged, so policies are compared under the same draws. A stream cannot be cloned, since two owners
 /// would draw the same numbers.
 ///
 /// # Derivation
@@ -24,8 +24,8 @@ use crate::calibration::fnv1a;
 /// | 16–23 | FNV-1a, 64 bits, of the purpose's UTF-8 bytes; of an item, its number |
 /// | 24–31 | the family: 1 for a component, 2 for a user, 3 for an item |
 ///
-/// The names are hashed apart, so that ("ab", "c") and ("a", "bc") have different keys. `ChaCha` mixes related keys into
-/// unrelated streams; two names can only meet where FNV-1a collides. The numbers are the same on every platform.
+/// The names are hashed apart, so that ("ab", "c") and ("a", "bc") have different keys. `ChaCha` mixes related keys
+/// into unrelated streams; two names can only meet where FNV-1a collides. The numbers are the same on every platform.
 ///
 /// ```
 /// use haversack_devices::stream::Stream;

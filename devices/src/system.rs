@@ -1,7 +1,7 @@
-//! Operating systems: how a kernel manages a phone's memory, what that costs, and whom its killer kills.
+//! Operating systems: how a kernel manages a phone's memory, the cost of that, and which processes its killer kills.
 //!
-//! A system is a property of the run, as a software stack is. What is here are numbers and the formulas that turn a
-//! device's memory into reserves and sizes; pages move elsewhere.
+//! A system is a property of the run, like a software stack. This module has numbers, and the formulas that turn a
+//! device's memory into reserves and sizes; it does not simulate pages.
 
 mod memory;
 mod schema;
@@ -13,16 +13,16 @@ use crate::{Bytes, Calibrated, Direction, Factor, Flash, FlashQueue, Fraction, N
 pub use memory::{Killer, PageCosts, Resident, Watermarks};
 pub use schema::*;
 
-/// An operating system: what its calibration holds, and the file that this is from.
+/// An operating system: the constants of its calibration, and the file that they come from.
 pub type System = Calibrated<SystemConstants>;
 
-/// Bytes that no phone holds.
+/// More memory than any phone has.
 const MOST_RESIDENT: f64 = 64e9;
-/// More apps than anybody has.
+/// More apps than any phone has.
 const MOST_APPS: f64 = 1000.0;
-/// The highest swappiness that a kernel takes.
+/// The highest swappiness that a kernel accepts.
 const MOST_SWAPPINESS: f64 = 200.0;
-/// Generations that are simulated: what is young, what was, and some that may go.
+/// Simulated generations: a young one, the one before, and some that may be reclaimed.
 const GENERATIONS: std::ops::RangeInclusive<f64> = 3.0..=8.0;
 /// The largest power of two that a kernel reads ahead from swap.
 const MOST_PAGE_CLUSTER: f64 = 31.0;
@@ -90,7 +90,7 @@ impl Schema for SystemConstants {
 }
 
 impl System {
-    /// What `apps` apps in the background write to their caches.
+    /// The cache writes of `apps` apps in the background.
     pub fn background(&self, apps: usize) -> Vec<Stream> {
         let background = &self.constants.background;
         let stream = Stream {
@@ -103,7 +103,7 @@ impl System {
         vec![stream; apps]
     }
 
-    /// What the app in front reads beside its faults, if anything.
+    /// The foreground app's reads other than faults, if any.
     pub fn foreground(&self) -> Option<Stream> {
         self.constants.foreground.as_ref().map(|app| Stream {
             direction: Direction::Read,
@@ -116,7 +116,7 @@ impl System {
 
     /// How long a thread on a core of this speed takes to read a file of `bytes` from its start to its end.
     ///
-    /// The kernel reads ahead, a few commands at a time, so that driver and flash overlap only so far.
+    /// The kernel reads ahead a few commands at a time, so driver and flash overlap only partly.
     pub fn read_file(&self, flash: &Flash, bytes: Bytes, speed: ScalarSpeed, apps: usize) -> Nanos {
         let (mut queue, start) = self.busy(flash, apps);
         let files = &self.constants.files;
@@ -136,7 +136,7 @@ impl System {
         copied + queue.write(start + copied, bytes, command, depth, driver.in_place())
     }
 
-    /// A queue that apps in the background have used for a while, and the time.
+    /// A queue that apps in the background have used for a while, and its time.
     fn busy(&self, flash: &Flash, apps: usize) -> (FlashQueue, Nanos) {
         const A_WHILE: Nanos = Nanos(100_000_000);
         let mut queue = FlashQueue::new(flash.clone());
@@ -145,22 +145,22 @@ impl System {
     }
 }
 
-// What ZRAM makes of pages: it takes each by itself (`drivers/block/zram/zram_drv.c` of Linux 5.10).
+// Page sizes in ZRAM, which compresses each page separately (`drivers/block/zram/zram_drv.c` of Linux 5.10).
 
-/// A page of the kernel, in bytes.
+/// Size of a page in bytes.
 const PAGE: f64 = 4096.0;
-/// What compresses to more bytes than this is kept as it is: zsmalloc would give it a page anyway
-/// (`zs_huge_class_size`).
+/// A page that compresses to more bytes than this is stored uncompressed, since zsmalloc would give it a whole page
+/// anyway (`zs_huge_class_size`).
 const MOST_COMPRESSED: f64 = 3257.0;
 
-/// What pages of anonymous memory are like.
+/// The compressibility of pages of anonymous memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageMix {
-    /// The share that one word fills: ZRAM notes the word, and keeps no byte.
+    /// The share of pages filled with one repeated word: ZRAM stores only the word, in its table.
     pub same_filled: Fraction,
-    /// The share that shrinks to more than 3,257 of 4,096 bytes: kept whole.
+    /// The share of pages that compress to more than 3,257 of 4,096 bytes and are stored whole.
     pub incompressible: Fraction,
-    /// Bytes of the others for each byte that they compress to: at least 4,096 / 3,257.
+    /// Compression ratio of the other pages: at least 4,096 / 3,257.
     pub ratio: Factor,
 }
 
@@ -170,12 +170,12 @@ impl PageMix {
         Self { same_filled: Fraction(0.0), incompressible: Fraction(0.0), ratio }
     }
 
-    /// The share that is kept compressed.
+    /// The share of pages stored compressed.
     fn others(&self) -> f64 {
         (1.0 - self.same_filled.0 - self.incompressible.0).max(0.0)
     }
 
-    /// What is wrong with it, in words; `None` where nothing is.
+    /// A contradiction in the mix, in words; `None` if there is none.
     pub fn contradiction(&self) -> Option<&'static str> {
         let Self { same_filled, incompressible, ratio } = *self;
         let share = |share: Fraction| (0.0..=1.0).contains(&share.0);
@@ -189,32 +189,32 @@ impl PageMix {
         None
     }
 
-    /// DRAM that `pages` of them take in ZRAM.
+    /// DRAM that ZRAM uses for `pages` of them.
     pub fn kept(&self, pages: u64) -> Bytes {
         let others = if self.others() > 0.0 { self.others() / self.ratio.0 } else { 0.0 };
         // A float cast saturates.
         Bytes((pages as f64 * PAGE * (self.incompressible.0 + others)).ceil() as u64)
     }
 
-    /// Bytes for each byte that they take in ZRAM, all together.
+    /// Mean compression ratio of all pages in ZRAM.
     pub fn mean_ratio(&self) -> Factor {
         Factor(PAGE / self.kept(1).as_f64().max(1.0))
     }
 
-    /// Putting one into ZRAM: same-filled ones are read to their end, as long as clearing one takes; the others go
-    /// through the compressor, and those that it cannot shrink are copied after it.
+    /// Time to store a page in ZRAM. Same-filled pages are read to their end, which takes as long as clearing a page;
+    /// the others go through the compressor, and those that it cannot shrink are copied afterwards.
     pub fn store(&self, costs: &PageCosts) -> Nanos {
         mean([(self.same_filled.0, costs.zero), (1.0 - self.same_filled.0, costs.compress)])
     }
 
-    /// Bringing one back: filled, copied or decompressed.
+    /// Time to load a page from ZRAM: filled, copied or decompressed.
     pub fn load(&self, costs: &PageCosts) -> Nanos {
         let kept = [(self.same_filled.0, costs.zero), (self.incompressible.0, costs.copy)];
         mean(kept.into_iter().chain([(self.others(), costs.decompress)]))
     }
 }
 
-/// Times of shares of pages, together.
+/// The mean time, given the shares of pages and their times.
 fn mean(parts: impl IntoIterator<Item = (f64, Nanos)>) -> Nanos {
     let time: f64 = parts.into_iter().map(|(share, time)| share * time.0 as f64).sum();
     Nanos(time.round() as u64)
@@ -259,7 +259,7 @@ mod tests {
                 .iter()
                 .all(|&wrong| wrong)
         );
-        // Where there are no others their ratio does not matter.
+        // Without other pages their ratio is ignored.
         assert!([mix(0.0, 1.0, 1.0), mix(0.2, 0.3, 1.26)].iter().all(|&wrong| !wrong));
     }
 }

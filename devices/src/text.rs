@@ -1,8 +1,8 @@
-//! What the whole house says when somebody mistypes a name, and how it reads its data files.
+//! Suggestions for mistyped names and strict reading of data files, for all crates of the workspace.
 //!
 //! [`nearest`] guesses which name was meant; [`question`] and [`aside`] put the guess into an error. [`read_toml`] and
-//! [`TomlDocument`] read a TOML file strictly through serde: every complaint names the file, the line and the field, says
-//! what was expected and, for a mistyped word, the nearest valid one.
+//! [`TomlDocument`] read a TOML file strictly through serde: every error names the file, the line and the field, gives
+//! the expected type or values and, for a mistyped word, the nearest valid one.
 
 mod document;
 mod strict_toml;
@@ -12,18 +12,18 @@ use std::cmp::Ordering;
 pub use document::{TomlDocument, line_of, read_toml};
 pub use strict_toml::{Location, TomlError, TomlProblem, on_lines};
 
-/// Nobody means a name by a page of text, and the comparison is quadratic.
+/// Longer text is never compared: it cannot be a name, and the comparison is quadratic.
 const LONGEST_NAME: usize = 80;
 
-/// A part of a name that is shorter says nothing of which is meant.
+/// A shorter part of a name does not suggest that the name was meant.
 const SHORTEST_PART: usize = 3;
 
-/// The valid name most like `found`, or `None` if none is close enough to be meant.
+/// The valid name most similar to `found`, or `None` if none is similar enough to be meant.
 ///
-/// Names are compared without regard to case by the number of letters that were inserted, left out, replaced or
-/// swapped (optimal string alignment). As many such errors are forgiven as a third of the longer name has letters; or
-/// all, where the name was only begun (`high` of `highest`), or its last part is there (`s22` of `galaxy-s22`). Equally many errors are told apart by
-/// Jaro-Winkler similarity, which favours a common beginning, then by the alphabet.
+/// Names are compared without regard to case by the number of letters that were inserted, left out, replaced or swapped
+/// (optimal string alignment). The limit is a third of the longer name's letters. It does not apply if `found` is the
+/// beginning of the name (`high` of `highest`) or its last part (`s22` of `galaxy-s22`). Ties are broken by
+/// Jaro-Winkler similarity, which favours a common beginning, then alphabetically.
 ///
 /// ```
 /// use haversack_devices::text::nearest;
@@ -36,17 +36,17 @@ pub fn nearest<'a>(found: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
     scored.filter(|one| one.is_meant(&found)).min_by(Likeness::compare).map(|one| one.name)
 }
 
-/// `; did you mean 'name'?`, or nothing if there is no such name.
+/// `; did you mean 'name'?`, or an empty string without a name.
 pub fn question(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
-/// The [`question`], or `; otherwise` if there is no such name.
+/// The [`question`], or `; otherwise` without a name.
 pub fn question_or(nearest: Option<&str>, otherwise: &str) -> String {
     nearest.map_or_else(|| format!("; {otherwise}"), |name| question(Some(name)))
 }
 
-/// `` (did you mean `name`?)``, with a space before it, or nothing if there is no such name.
+/// `` (did you mean `name`?)``, with a space before it, or an empty string without a name.
 pub fn aside(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
@@ -66,7 +66,7 @@ pub fn alternatives<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// How far a name is from what was found.
+/// How similar a name is to the text.
 struct Likeness<'n> {
     name: &'n str,
     errors: usize,
@@ -80,7 +80,7 @@ impl<'n> Likeness<'n> {
         Self { name, errors: strsim::osa_distance(found, &small), similarity }
     }
 
-    /// Whether who wrote `found` may have meant `name`.
+    /// Whether the author of `found` may have meant `name`.
     fn is_meant(&self, found: &str) -> bool {
         let (of_name, of_found) = (self.name.chars().count(), found.chars().count());
         let (longest, shortest) = (of_name.max(of_found), of_name.min(of_found));
@@ -96,7 +96,7 @@ impl<'n> Likeness<'n> {
     }
 }
 
-/// What was found, as it is compared.
+/// The text in the form in which it is compared.
 fn beginning(found: &str) -> String {
     found.chars().take(LONGEST_NAME).collect::<String>().to_lowercase()
 }
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn equally_many_errors_are_told_apart_by_the_beginning() {
-        // One letter is missing of "sage"; two are swapped of "sga", which begins alike for one letter only.
+        // "sage" lacks one letter; "sga" has two swapped, and shares only its first letter.
         assert_eq!(nearest("sag", ["sga", "sage"]), Some("sage"));
-        // One error and the same similarity: the alphabet decides, not the order in which they are given.
+        // One error and the same similarity: alphabetical order decides, not the order of the arguments.
         assert_eq!(nearest("abx", ["abd", "abc"]), Some("abc"));
-        // A name that was only begun, or only ended.
+        // The beginning of a name, or its last part.
         assert_eq!(nearest("high", ["highest", "lowest"]), Some("highest"));
         assert_eq!(nearest("s22", ["galaxy-s10", "galaxy-s22"]), Some("galaxy-s22"));
-        // Two letters of five, and nothing in common but one of two.
+        // Two errors in five letters; one letter in common out of two.
         assert_eq!((nearest("all", ["sga", "dga"]), nearest("s", ["B", "KB"])), (None, None));
     }
 

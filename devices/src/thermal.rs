@@ -1,27 +1,27 @@
-//! Heat: a chain of heat capacities from the die over the chassis and the battery to the surroundings.
+//! Heat: a chain of heat capacities from the die through the chassis and the battery to the surroundings.
 //!
-//! Each part loses heat to the next in proportion to the difference of their temperatures; all power enters at the
-//! die. For constant power the chain is three exponentials, which are evaluated exactly over any span.
+//! Each part loses heat to the next in proportion to the difference of their temperatures; all power enters at the die.
+//! For constant power the solution is a sum of three exponentials, which is evaluated exactly over any span.
 
 use thiserror::Error;
 
 use crate::device::ThermalConstants;
 use crate::{Celsius, Device, JoulesPerKelvin, KelvinPerWatt, Nanos, Watts};
 
-/// Temperatures of a device's parts, and of what surrounds it.
+/// Temperatures of a device's parts and of its surroundings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heat {
     /// The die, where sensors are and power enters.
     pub die: Celsius,
     /// The chassis.
     pub chassis: Celsius,
-    /// The battery and all else.
+    /// The battery and everything else.
     pub battery: Celsius,
-    /// The surroundings, which stay as they are.
+    /// The surroundings, whose temperature is constant.
     pub ambient: Celsius,
 }
 
-/// Why a device does not run on.
+/// Why a device stops or does not start.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum ThermalError {
     /// It is too hot to be started.
@@ -56,18 +56,18 @@ pub struct Thermal {
     modes: Modes,
 }
 
-/// The exponentials of a chain: in temperatures weighted by the root of their capacity its matrix is symmetric, and
-/// falls apart into decays along directions at right angles.
+/// The exponentials of a chain. In temperatures weighted by the root of their capacity its matrix is symmetric, and
+/// separates into decays along orthogonal directions.
 #[derive(Clone, Copy, Debug)]
 struct Modes {
-    /// Decays a second.
+    /// Decay rates per second.
     rates: [f64; 3],
     /// Column j is the direction that decays with rate j.
     directions: [[f64; 3]; 3],
 }
 
 impl Device {
-    /// How the device heats up, if that is known.
+    /// How the device heats up, if it is known.
     pub fn thermal(&self) -> Option<Thermal> {
         self.constants.thermal.as_ref().map(Thermal::new)
     }
@@ -88,22 +88,22 @@ impl Thermal {
         }
     }
 
-    /// The governor lowers frequencies while the die is hotter.
+    /// The temperature above which the governor lowers frequencies.
     pub fn trip(&self) -> Celsius {
         self.trip
     }
 
-    /// A device that has long been switched off.
+    /// The temperatures of a device that has been off for long.
     pub fn at_rest(ambient: Celsius) -> Heat {
         Heat { die: ambient, chassis: ambient, battery: ambient, ambient }
     }
 
-    /// The same, to be switched on.
+    /// The same at the start of a run.
     ///
     /// # Errors
     /// Surroundings hotter than the device's limit.
     pub fn start(&self, ambient: Celsius) -> Result<Heat, ThermalError> {
-        // So that not-a-number is refused too.
+        // Written so that NaN is rejected too.
         if ambient.0 <= self.limit.0 {
             Ok(Self::at_rest(ambient))
         } else {
@@ -111,7 +111,7 @@ impl Thermal {
         }
     }
 
-    /// Whether a device as hot as `heat` runs on.
+    /// Checks that a device with the temperatures `heat` does not shut down.
     ///
     /// # Errors
     /// A die above the limit.
@@ -123,7 +123,8 @@ impl Thermal {
         }
     }
 
-    /// What constant `power` leads to: each part is above the next by the power times the resistance between them.
+    /// The equilibrium under constant `power`: each part is hotter than the next by the power times
+    /// the resistance between them.
     pub fn steady(&self, ambient: Celsius, power: Watts) -> Heat {
         let [to_chassis, to_battery, to_ambient] = self.resistances.map(|resistance| resistance.0 * power.0);
         let battery = ambient.0 + to_ambient;
@@ -131,7 +132,7 @@ impl Thermal {
         Heat { die: Celsius(chassis + to_chassis), chassis: Celsius(chassis), battery: Celsius(battery), ambient }
     }
 
-    /// Lets a `span` of constant `power` pass.
+    /// Advances `heat` by a `span` of constant `power`.
     pub fn advance(&self, heat: &mut Heat, power: Watts, span: Nanos) {
         let steady = self.steady(heat.ambient, power);
         let roots = self.capacities.map(|capacity| capacity.0.sqrt());
@@ -157,9 +158,9 @@ fn transposed(matrix: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
 }
 
 impl Modes {
-    /// Those of a symmetric matrix, by Jacobi's rotations: each makes one pair of entries beside the diagonal zero.
+    /// The modes of a symmetric matrix, by Jacobi's rotations: each makes one pair of off-diagonal entries zero.
     fn of(mut matrix: [[f64; 3]; 3]) -> Self {
-        // More than enough: what is beside the diagonal shrinks quadratically from sweep to sweep.
+        // More than enough: off-diagonal entries shrink quadratically from sweep to sweep.
         const SWEEPS: usize = 30;
         let mut directions = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         for (p, q) in [(0, 1), (0, 2), (1, 2)].into_iter().cycle().take(3 * SWEEPS) {
@@ -176,14 +177,14 @@ impl Modes {
                     row
                 })
             };
-            // Rotating columns, then rows: what comes out is symmetric again.
+            // Rotating columns, then rows, keeps the matrix symmetric.
             matrix = rotated(transposed(rotated(matrix)));
             directions = rotated(directions);
         }
         Self { rates: [matrix[0][0], matrix[1][1], matrix[2][2]], directions }
     }
 
-    /// What is left of `away` after `seconds`.
+    /// The deviation that remains of `away` after `seconds`.
     fn decayed(&self, away: [f64; 3], seconds: f64) -> [f64; 3] {
         let along: [f64; 3] = std::array::from_fn(|mode| {
             let projection: f64 = (0..3).map(|part| self.directions[part][mode] * away[part]).sum();

@@ -24,11 +24,11 @@ pub struct Nanos(pub u64);
 #[must_use]
 pub struct Bytes(pub u64);
 
-/// What every quantity can do: be added and subtracted, multiplied by a plain number, and summed in order.
+/// The arithmetic of all quantities: addition, subtraction, multiplication by a plain number, and summation in order.
 macro_rules! arithmetic {
     ($name:ident, $zero:literal, $number:ty, $add:expr, $times:expr) => {
         impl $name {
-            /// Nothing of the quantity.
+            /// The zero of the quantity.
             pub const ZERO: Self = Self($zero);
         }
         impl Add for $name {
@@ -67,7 +67,7 @@ macro_rules! arithmetic {
 
 macro_rules! integer_quantity {
     ($name:ident) => {
-        // What is beyond all numbers stays there, where a run ends as one that has no time.
+        // A saturated time stays saturated, and marks a run without a finite time.
         arithmetic!($name, 0, u64, u64::saturating_add, u64::saturating_mul);
         impl $name {
             /// The largest representable quantity.
@@ -91,9 +91,9 @@ integer_quantity!(Nanos);
 integer_quantity!(Bytes);
 
 impl Nanos {
-    /// The span nearest to `seconds`; negative, infinite and not-a-number spans become the nearest end.
+    /// The span nearest to `seconds`, clamped to the valid range; NaN becomes zero.
     pub fn from_seconds(seconds: f64) -> Self {
-        // A float cast saturates, and turns not-a-number into zero.
+        // A float cast saturates, and turns NaN into zero.
         Self((seconds * 1e9).round() as u64)
     }
 
@@ -103,7 +103,7 @@ impl Nanos {
         self.0 as f64 * 1e-9
     }
 
-    /// It, times `factor`; saturates, and what is below zero becomes zero.
+    /// The span times `factor`; saturates, and negative results become zero.
     pub fn times(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
@@ -115,7 +115,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// Writes `number` in the unit of `units`, each a thousand of the one before, that leaves it at most five digits.
+/// Writes `number` in one of `units`, each a thousand times the one before: the first that needs at most five digits.
 fn scaled(f: &mut fmt::Formatter<'_>, number: u64, units: [&str; 4]) -> fmt::Result {
     let [one, thousand, million, billion] = units;
     match number {
@@ -198,15 +198,15 @@ real_quantities! {
     Fraction: Fraction = "fraction";
     /// A dimensionless multiplier or exponent.
     Factor: Factor = "factor";
-    /// Arithmetic operations a clock cycle; a multiply-add counts as two.
+    /// Arithmetic operations per clock cycle; a multiply-add counts as two.
     FlopsPerCycle: FlopsPerCycle = "FLOP/cycle";
-    /// Bytes moved a clock cycle.
+    /// Bytes moved per clock cycle.
     BytesPerCycle: BytesPerCycle = "B/cycle";
-    /// Bytes moved for an arithmetic operation.
+    /// Bytes moved per arithmetic operation.
     BytesPerFlop: BytesPerFlop = "B/FLOP";
     /// A temperature.
     Celsius: Temperature = "°C";
-    /// What a heat flow of one watt raises a temperature by.
+    /// Temperature rise per watt of heat flow.
     KelvinPerWatt: ThermalResistance = "K/W";
     /// The heat that raises a temperature by one kelvin.
     JoulesPerKelvin: HeatCapacity = "J/K";
@@ -214,7 +214,7 @@ real_quantities! {
     JoulesPerByte: EnergyPerByte = "J/B";
 }
 
-/// What the product of two quantities is.
+/// The types of products of two quantities.
 macro_rules! products {
     ($($left:ident * $right:ident = $product:ident;)+) => {$(
         impl Mul<$right> for $left {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_span_of_seconds_rounds_to_the_nearest_nanosecond() {
-        // 1.5 ns rounds to 2 ns; not-a-number and negative spans become zero.
+        // 1.5 ns rounds to 2 ns; NaN and negative spans become zero.
         assert_eq!(Nanos::from_seconds(1.5e-9), Nanos(2));
         assert_eq!(Nanos::from_seconds(f64::NAN), Nanos::ZERO);
         assert_eq!(Nanos::from_seconds(-1.0), Nanos::ZERO);

@@ -1,18 +1,18 @@
-//! What a processor is asked to do, counted before any device is named.
+//! The work of an operator, counted independently of any device.
 //!
-//! Counts live here; rates live with the devices, and efficiencies with the software stacks.
+//! This module has the counts. The devices have the rates, and the software stacks the efficiencies.
 
 use serde::Deserialize;
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::{Bytes, Flops, Nanos};
 
-/// How the thread of the host that drives an accelerator is loaded.
+/// The load of the host's thread that drives an accelerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostThread {
     /// The time from one iteration to the next.
     pub span: Nanos,
-    /// What of it the thread would work on the fastest core at its highest frequency.
+    /// The thread's working time per iteration, on the fastest core at its highest frequency.
     pub working: Nanos,
 }
 
@@ -37,7 +37,7 @@ pub enum Precision {
 impl Precision {
     /// Every precision.
     pub const ALL: [Self; 5] = [Self::Fp32, Self::Fp16, Self::Int8, Self::Int16, Self::Int32];
-    /// Those that a whole run can be asked for.
+    /// The precisions that a whole run can have.
     pub const OF_RUNS: [Self; 3] = [Self::Fp32, Self::Fp16, Self::Int8];
 
     /// The name used in scenarios and calibrations.
@@ -66,11 +66,11 @@ impl Precision {
 pub enum OperatorKind {
     /// Dense and grouped convolutions, forward and backward.
     Convolution,
-    /// Convolutions with one input channel a group.
+    /// Convolutions with one input channel per group.
     DepthwiseConvolution,
     /// Matrix products, linear layers and batched attention products.
     Gemm,
-    /// Maps of elements to elements: activations, additions, masks, normalisation by known statistics.
+    /// Element-to-element maps: activations, additions, masks, normalisation with fixed statistics.
     ElementWise,
     /// Sums, means, minima, statistics of a normalisation, softmax denominators.
     Reduction,
@@ -98,15 +98,15 @@ impl OperatorKind {
     }
 }
 
-/// How the maps of pictures lie in memory.
+/// The memory layout of maps of pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MemoryFormat {
-    /// A map after the other: NCHW, an eager framework's default.
+    /// Channel by channel: NCHW, an eager framework's default.
     #[default]
     Contiguous,
-    /// All channels of a position side by side: NHWC, as tensor cores read them.
+    /// All channels of a position adjacent: NHWC, as tensor cores read them.
     ChannelsLast,
 }
 
@@ -120,7 +120,7 @@ impl MemoryFormat {
     }
 }
 
-/// What a product computes of its layer.
+/// The result that a product computes for its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProductRole {
@@ -132,11 +132,11 @@ pub enum ProductRole {
     WeightGradient,
 }
 
-/// The geometry of a layer whose work is a product: a convolution, or a linear layer as one of 1×1 taps over as many
-/// positions as it has rows.
+/// The geometry of a layer whose work is a product: a convolution, or a linear layer treated as a 1×1 convolution over
+/// as many positions as it has rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// What is computed.
+    /// The result that is computed.
     pub role: ProductRole,
     /// Channels of the layer's input.
     pub inputs: u64,
@@ -148,13 +148,14 @@ pub struct Product {
     pub output_size: [u64; 2],
     /// Height and width of the filter.
     pub taps: [u64; 2],
-    /// Groups that the channels are split into, each a product of its own.
+    /// Groups that the channels are split into, each a separate product.
     pub groups: u64,
-    /// Whether both operands belong to a sample (attention), so that the products of different samples share neither.
+    /// Whether both operands belong to a sample (attention), so that products of different samples have no common
+    /// operand.
     pub of_each_sample: bool,
 }
 
-/// Products of matrices, as many as `count`, each of `rows` × `depth` by `depth` × `columns`.
+/// `count` matrix products, each of `rows` × `depth` by `depth` × `columns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Matrices {
     /// Independent products.
@@ -163,18 +164,18 @@ pub struct Matrices {
     pub rows: u64,
     /// Its columns.
     pub columns: u64,
-    /// Terms of each sum, on average where a stride leaves some of them out.
+    /// Terms of each sum, averaged over outputs for which a stride leaves some of them out.
     pub depth: f64,
 }
 
 impl Product {
-    /// Multiply-adds for `samples` samples; those of the gradients are as many as of the output.
+    /// Multiply-adds for `samples` samples; a gradient needs as many as the output.
     pub fn multiply_adds(&self, samples: u64) -> f64 {
         let all = [self.outputs, self.inputs, self.output_size[0], self.output_size[1], self.taps[0], self.taps[1]];
         all.iter().fold(samples as f64, |product, &factor| product * factor as f64) / self.groups.max(1) as f64
     }
 
-    /// Whether it is one product for all samples: neither in groups nor of each sample.
+    /// Whether it is a single product for all samples: neither grouped nor separate for each sample.
     pub fn is_dense(&self) -> bool {
         self.groups == 1 && !self.of_each_sample
     }
@@ -199,7 +200,7 @@ impl Product {
 /// The bytes that an operator moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Traffic {
-    /// Reads and writes of global memory: DRAM, or a cache where the working set fits in one.
+    /// Reads and writes of global memory: DRAM, or a cache if the working set fits in one.
     pub dram: Bytes,
     /// Reads and writes of a GPU's shared (local) memory, summed over all blocks.
     pub shared: Bytes,
@@ -215,25 +216,25 @@ pub struct Work {
     pub precision: Precision,
     /// Arithmetic in that format; a multiply-add counts as two.
     pub flops: Flops,
-    /// Integer operations beside the arithmetic: index translation, comparisons, bit packing.
+    /// Integer operations other than the arithmetic: index translation, comparisons, bit packing.
     pub integer_ops: f64,
     /// Bytes moved.
     pub traffic: Traffic,
-    /// Bytes beside the traffic that an eager framework's kernels move where an operator takes several passes:
-    /// statistics before they are applied, casts between formats. Whoever fuses the passes does not move them.
+    /// Additional bytes that an eager framework's kernels move in an operator of several passes: statistics before they
+    /// are applied, casts between formats. Fused passes do not move them.
     pub passes: Bytes,
-    /// Bytes that a product moves before it multiplies, to lay out its operands: gathered windows, transformed tiles.
-    /// They are no part of the traffic.
+    /// Bytes that a product moves to lay out its operands before it multiplies: gathered windows, transformed tiles.
+    /// The traffic does not include them.
     pub laid_out: Bytes,
-    /// Bytes that one thread moves for that while the others wait.
+    /// Bytes of such layout that one thread moves while the others wait.
     pub laid_out_alone: Bytes,
-    /// The operand that each tile of a product reads again; zero where that is not known.
+    /// The size of the operand that each tile of a product reads again; zero if unknown.
     pub reread: Bytes,
-    /// Whether a copy moves whole rows, and not element by element.
+    /// Whether a copy moves whole rows instead of single elements.
     pub by_rows: bool,
-    /// Arithmetic of Winograd's transforms, beside that of the products.
+    /// Arithmetic of Winograd's transforms, in addition to that of the products.
     pub transforms: Flops,
-    /// How the maps of pictures lie in memory.
+    /// The memory layout of maps of pictures.
     pub memory_format: MemoryFormat,
     /// Bytes touched at least once; decides which cache level serves the traffic.
     pub working_set: Bytes,
@@ -243,18 +244,18 @@ pub struct Work {
     pub barriers: u32,
     /// Atomic updates of one contended address, over all blocks.
     pub atomics: u64,
-    /// Independent outputs that can be computed at once.
+    /// Independent outputs that can be computed in parallel.
     pub parallelism: f64,
-    /// The parts that it is handed out in to threads; zero where those are its outputs.
+    /// The number of parts that threads take; zero if the parts are single outputs.
     pub parts: u64,
-    /// Samples that it works on; 1 where it is not of samples.
+    /// Samples in the operator; 1 if it is not per sample.
     pub samples: u64,
-    /// The layer, of a dense product.
+    /// The layer, for a dense product.
     pub product: Option<Product>,
 }
 
 impl Work {
-    /// Work of one launch that does nothing yet, for struct-update syntax.
+    /// Work of one launch with all counts zero, for struct-update syntax.
     pub fn empty(kind: OperatorKind, precision: Precision) -> Self {
         Self { kind, precision, launches: 1, parallelism: 1.0, samples: 1, ..Self::default() }
     }

@@ -10,12 +10,12 @@ use super::calibrated::{BuiltIn, Schema};
 use super::{Calibrated, CalibrationError, Dimension, Unit};
 use crate::text::{TomlDocument, TomlError, aside, nearest};
 
-/// A calibration's text, with the file as errors name it.
+/// A calibration's text, and the file's name for errors.
 #[derive(Clone, Debug)]
 pub(super) struct Text<'a> {
     pub(super) file: Cow<'a, str>,
     pub(super) text: Cow<'a, str>,
-    /// What tells it from others, however it is called.
+    /// Identifies the file, however its path is written.
     identity: PathBuf,
 }
 
@@ -26,17 +26,17 @@ impl<'a> Text<'a> {
         Self { file, text, identity }
     }
 
-    /// A built-in one, which is none of the files beside the user.
+    /// A built-in calibration; its base is never a file of the user.
     fn built_in(found: &BuiltIn) -> Self {
         let identity = PathBuf::from(format!("built-in {}", found.file));
         Self { file: found.file.into(), text: found.text.into(), identity }
     }
 }
 
-/// `first`, then its base, then the base of that, and so on.
+/// `first`, its base, that base's own base, and so on.
 ///
 /// # Errors
-/// Text that is not TOML; a base that there is not, that cannot be read, or that a chain has come by before.
+/// Text that is not TOML; a base that does not exist, cannot be read, or is already in the chain.
 pub(super) fn chain<'a, T: Schema>(first: Text<'a>) -> Result<Vec<Text<'a>>, CalibrationError> {
     let mut chain = vec![first];
     while let Some(base) = chain.last().map(base_of::<T>).transpose()?.flatten() {
@@ -50,7 +50,7 @@ pub(super) fn chain<'a, T: Schema>(first: Text<'a>) -> Result<Vec<Text<'a>>, Cal
     Ok(chain)
 }
 
-/// What `text` overrides, if it does.
+/// The calibration that `text` overrides, if it names one.
 fn base_of<'a, T: Schema>(text: &Text<'a>) -> Result<Option<Text<'a>>, CalibrationError> {
     let document = TomlDocument::parse(&text.file, &text.text)?;
     let Some(base) = document.top_text("base") else { return Ok(None) };
@@ -91,12 +91,12 @@ fn refuse(text: &Text<'_>, message: &str) -> TomlError {
 pub type Settings = BTreeMap<String, String>;
 
 impl<T: Schema> Calibrated<T> {
-    /// The calibration `id` with `settings` in the place of its own values. A constant is named as for
-    /// [`set`](Calibrated::set); what is no constant is a key of the file that takes a word, by its full name, or what
-    /// the schema calls a [`section`](Schema::section): a device's `storage` is a class such as `ufs31`.
+    /// The calibration `id` with `settings` overriding its own values. A constant is named as for
+    /// [`set`](Calibrated::set). Other names are a key whose value is a word, by its full name, or a
+    /// [`section`](Schema::section) of the schema: a device's `storage` is a class such as `ufs31`.
     ///
     /// # Errors
-    /// As [`load`](Calibrated::load) and [`set`](Calibrated::set); a value that its key cannot have.
+    /// Those of [`load`](Calibrated::load) and [`set`](Calibrated::set); a value that is invalid for its key.
     pub fn load_with(id: &str, settings: &Settings) -> Result<Self, CalibrationError> {
         let own = Self::load(id)?;
         if settings.is_empty() {
@@ -118,7 +118,7 @@ impl<T: Schema> Calibrated<T> {
         let mut changed = if words.is_empty() {
             own
         } else {
-            // A file is looked for beside the one that it changes.
+            // The base of a file is looked up in that file's own folder.
             let name = if is_path(id) { Path::new(id).file_name().map(|name| name.to_string_lossy()) } else { None };
             let base = toml::Value::String(name.map_or_else(|| id.to_owned(), |name| name.into_owned()));
             Self::parse(&own.id, &format!("{} with settings", own.file), &format!("base = {base}\n{words}"))?
@@ -126,7 +126,8 @@ impl<T: Schema> Calibrated<T> {
         for (name, value) in sections {
             changed.constants.take_section(name, value).map_err(|message| refused(name, message))?;
         }
-        // What follows from others is set after them: rates from pipes, and those of narrow numbers from FP32's.
+        // Constants that follow from others are set after them: rates after pipes, and rates of
+        // narrow numbers after FP32's.
         numbers.sort_by_key(|(name, _)| (name.ends_with("_rate"), !name.ends_with("fp32_rate")));
         for (name, value) in numbers {
             let unit = changed.unit_of(name)?;
@@ -140,7 +141,7 @@ impl<T: Schema> Calibrated<T> {
         Ok(changed)
     }
 
-    /// The unit that the constant called `name` is written in.
+    /// The unit of the constant called `name` in its file.
     fn unit_of(&self, name: &str) -> Result<&'static Unit, CalibrationError> {
         let full = self.full_name(name)?;
         let mut unit = None;
@@ -160,7 +161,7 @@ fn word_line(name: &str, value: &str) -> String {
     format!("{} = {value}\n", keys.join("."))
 }
 
-/// A number and the unit behind it, which may be empty.
+/// A number and its unit, which may be empty.
 fn number(text: &str) -> Option<(f64, &str)> {
     let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8()).rev();
     let split = |end: usize| Some((text[..end].trim().parse::<f64>().ok().filter(|value| value.is_finite())?, end));
@@ -168,7 +169,7 @@ fn number(text: &str) -> Option<(f64, &str)> {
     Some((value, text[end..].trim()))
 }
 
-/// The number that `text` says, in `unit`.
+/// The number in `text`, converted to `unit`.
 fn in_unit(text: &str, unit: &'static Unit) -> Result<f64, String> {
     let symbols = || unit.dimension.symbols();
     let valid = || match unit.dimension {
@@ -250,7 +251,7 @@ mod tests {
         let other = gpu(&written("fp32_peak", 2000.0, "GFLOP/s")).map(|_| ()).unwrap_err().to_string();
         let said = "x.toml:2: `gpu`: fp32_peak, 2000.0 GFLOP/s, is not units × clock × fp32_rate: 4 × 900 MHz × 512 FLOP/cycle";
         assert!(other.contains(said) && other.contains("= 1843.2 GFLOP/s"), "{other}");
-        // A rate that the file does not give is what its peak says.
+        // A rate that the file leaves out follows from its peak.
         let tensor = gpu(&written("fp16_tensor_peak", 7372.8, "GFLOP/s")).unwrap().fp16_tensor_rate.unwrap();
         assert!((tensor.value.0 - 2048.0).abs() < 1e-9, "{tensor:?}");
         let card = format!("base = \"rtx-3090\"\n[gpu]\n{}", written("fp16_tensor_peak_fp32_sums", 142.0, "TFLOP/s"));

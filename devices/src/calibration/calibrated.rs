@@ -1,4 +1,4 @@
-//! A calibration's file, once it is read: what a device, a software stack and an operating system have in common.
+//! A loaded calibration file: the common part of devices, software stacks and operating systems.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::base::{Text, chain, is_path};
 use super::{CalibrationError, ConstantEntry, Dimension, Visit, short};
 use crate::text::{TomlDocument, TomlError, aside, nearest};
 
-/// A calibration that the program brings along.
+/// A built-in calibration.
 #[derive(Debug)]
 pub struct BuiltIn {
     pub(crate) id: &'static str,
@@ -20,54 +20,56 @@ pub struct BuiltIn {
     pub(super) text: &'static str,
 }
 
-// The build script lists `calibrations/**/*.toml`, so that a new file needs no code.
+// The build script lists `calibrations/**/*.toml`, so a new file needs no code.
 include!(concat!(env!("OUT_DIR"), "/calibrations.rs"));
 
-/// The section that contradicts itself, empty for the file, and how.
+/// The section that contradicts itself (empty for the whole file), and how.
 pub type Contradiction = (String, String);
 
-/// That `section` contradicts itself.
+/// Reports that `section` contradicts itself.
 pub(crate) fn against(section: &str, message: impl Into<String>) -> Option<Contradiction> {
     Some((section.to_owned(), message.into()))
 }
 
-/// What the top of a calibration's file holds; made by `section!`.
+/// The top level of a calibration's file; implemented by `section!`.
 pub trait Schema: Clone + DeserializeOwned + Visit {
-    /// What the file describes, for errors: `device`.
+    /// The noun for such a calibration in errors: `device`.
     const WHAT: &'static str;
-    /// The files of this schema that the program brings along.
+    /// The built-in files of this schema.
     const BUILT_IN: &'static [BuiltIn];
 
-    /// The sections, each with the files by whose names its tables can take what they do not say (`from = "cortex-x1"`).
+    /// The sections that can take their missing keys from another file by name (`from =
+    /// "cortex-x1"`), each with those files.
     const PARTS: &'static [(&'static str, &'static [BuiltIn])] = &[];
 
-    /// Fills in what follows from what the file gives, and holds what it gives besides against that; how it contradicts
-    /// itself, if it does.
+    /// Computes values that follow from others in the file, and checks redundant values against them. Returns the
+    /// contradiction if there is one.
     fn settle(&mut self) -> Option<Contradiction> {
         None
     }
 
-    /// What types cannot say: the section that is wrong, and why; `None` if all is well.
+    /// Checks beyond types: the section that is wrong, and why; `None` if the file is consistent.
     fn contradiction(&self) -> Option<Contradiction>;
 
-    /// Moves what follows from the constant called `name`, which is `ratio` times what it was.
+    /// Scales the values that follow from the constant called `name`, which has just changed by `ratio`.
     fn follow(&mut self, _name: &str, _ratio: f64) {}
 
-    /// What it is, in one line for a listing.
+    /// One line of description for a listing.
     fn line(&self) -> String;
 
-    /// Takes what the file says of other files to be said from where the program is: `file` is its own path.
+    /// Rewrites paths in the file that are relative to it so that they are valid from the current
+    /// folder; `file` is its own path.
     fn beside(&mut self, _file: &str) {}
 
-    /// Whether `name` is a section that can be taken from another file as a whole, by a word for it.
+    /// Whether the section `name` as a whole can be taken from another file that a word names.
     fn section(_name: &str) -> bool {
         false
     }
 
-    /// Takes the section `name` that `word` stands for.
+    /// Takes the section `name` from the file that `word` names.
     ///
     /// # Errors
-    /// What was expected, where the word stands for nothing.
+    /// The expected words, if `word` names no file.
     fn take_section(&mut self, name: &str, _word: &str) -> Result<(), String> {
         Err(format!("`{name}` is no section that could be taken from elsewhere"))
     }
@@ -76,26 +78,27 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
 /// One line about a built-in calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The name to load it by.
+    /// The id to load it by.
     pub id: &'static str,
-    /// What it is.
+    /// Its description.
     pub line: String,
 }
 
-/// A calibration: constants, and the file that they are from.
+/// A calibration: its constants, and the file that they come from.
 #[derive(Clone, Debug)]
 pub struct Calibrated<T> {
-    /// The id, e.g. `galaxy-s10`; of a file, its stem.
+    /// The id, e.g. `galaxy-s10`; for a user's file, the file stem.
     pub id: String,
-    /// The file, as shown to people.
+    /// The file's name in messages.
     pub file: String,
-    /// FNV-1a of the calibration's text, and of those after it that it takes from or overrides, 16 lower-case hex digits.
+    /// FNV-1a of the texts of the calibration and of all files that it takes from or overrides, 16 lower-case hex
+    /// digits.
     pub digest: String,
-    /// What the calibration holds.
+    /// The constants.
     pub constants: T,
-    /// The files that it overrides, the nearest first.
+    /// The files that it overrides, directly or through others, the nearest first.
     pub bases: Vec<String>,
-    /// The file of each constant that stands in another than `file`, by name.
+    /// The file of each constant that comes from another file than `file`, by name.
     inherited: BTreeMap<String, String>,
 }
 
@@ -103,7 +106,7 @@ impl<T: Schema> Calibrated<T> {
     /// The built-in calibration called `id`, or the one in the TOML file at the path `id`.
     ///
     /// # Errors
-    /// An unknown id, with the nearest valid one; a file that cannot be read or is not exactly the schema.
+    /// An unknown id, with the nearest valid one; a file that cannot be read or does not match the schema.
     pub fn load(id: &str) -> Result<Self, CalibrationError> {
         if let Some(found) = T::BUILT_IN.iter().find(|built_in| built_in.id == id) {
             return Self::parse(found.id, found.file, found.text);
@@ -111,7 +114,7 @@ impl<T: Schema> Calibrated<T> {
         let path = Path::new(id);
         if !is_path(id) {
             let valid: Vec<_> = T::BUILT_IN.iter().map(|built_in| built_in.id).collect();
-            // Somebody's own file, beside them, without the ending that would make it a path.
+            // The user may have meant a file in the current folder, without writing its `.toml`.
             let own = Some(format!("{id}.toml")).filter(|file| Path::new(file).is_file());
             let nearest = own.or_else(|| nearest(id, valid.iter().copied()).map(str::to_owned));
             let (what, guess, valid) = (T::WHAT, aside(nearest.as_deref()), valid.join(", "));
@@ -135,10 +138,10 @@ impl<T: Schema> Calibrated<T> {
         T::BUILT_IN.iter().map(line).collect()
     }
 
-    /// Reads a calibration's text; `file` is how errors name it, and from whose folder a `base` is looked for.
+    /// Reads a calibration's text; `file` names it in errors, and a `base` is looked up in its folder.
     ///
     /// # Errors
-    /// Anything that is not exactly the schema, with its line and field; a base that there is not.
+    /// Any mismatch with the schema, with its line and field; a base that does not exist.
     pub fn parse(id: &str, file: &str, text: &str) -> Result<Self, CalibrationError> {
         let texts = chain::<T>(Text::new(file, text))?;
         let document = laid_over::<T>(&texts)?;
@@ -163,10 +166,10 @@ impl<T: Schema> Calibrated<T> {
         })
     }
 
-    /// The tables of the file as it writes them, laid over those of its base.
+    /// The tables of the file as written, laid over those of its base.
     ///
     /// # Errors
-    /// A file that cannot be read any more, or that has become another.
+    /// A file that can no longer be read, or that has changed since.
     pub fn tables(&self) -> Result<toml::Table, CalibrationError> {
         let text = match T::BUILT_IN.iter().find(|built_in| built_in.file == self.file) {
             Some(built_in) => Cow::Borrowed(built_in.text),
@@ -175,7 +178,7 @@ impl<T: Schema> Calibrated<T> {
         Ok(laid_over::<T>(&chain::<T>(Text::new(self.file.as_str(), text))?)?.read()?)
     }
 
-    /// Every single constant, in the order of the schema, with the file that it stands in; curves are not listed.
+    /// Every single constant, in the order of the schema, with the file that defines it; curves are not listed.
     pub fn entries(&self) -> Vec<ConstantEntry> {
         let mut entries = entries(&self.constants, &self.file);
         for entry in &mut entries {
@@ -186,13 +189,13 @@ impl<T: Schema> Calibrated<T> {
         entries
     }
 
-    /// Overrides a constant by its dotted name (`gpu.launch`, `cpu.0.power`) or an ending of it that only one has;
-    /// `value` is in the unit of the file. What [follows](Schema::follow) from it moves along; models already taken from it
-    /// keep the old value.
+    /// Overrides a constant by its dotted name (`gpu.launch`, `cpu.0.power`) or an unambiguous ending of it; `value` is
+    /// in the unit of the file. Values that [follow](Schema::follow) from it are scaled with it; models already built
+    /// from it keep the old value.
     ///
     /// # Errors
-    /// An unknown or ambiguous name; a value that is out of range or makes the calibration contradict itself, which
-    /// is then left as it was.
+    /// An unknown or ambiguous name; a value that is out of range or makes the calibration contradict itself,
+    /// which then stays unchanged.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), CalibrationError> {
         let full = self.full_name(name)?;
         let mut constants = self.constants.clone();
@@ -242,14 +245,14 @@ fn read(path: &str) -> Result<String, CalibrationError> {
         .map_err(|source| CalibrationError::Refused(format!("cannot read the calibration {path}: {source}")))
 }
 
-/// The first of `texts`, each laid over the next.
+/// The first of `texts` laid over the second, that over the third, and so on.
 fn laid_over<'a, T: Schema>(texts: &'a [Text<'_>]) -> Result<TomlDocument<'a>, TomlError> {
     let documents = texts.iter().map(|text| document::<T>(&text.file, &text.text)).collect::<Result<Vec<_>, _>>()?;
     let laid = documents.into_iter().rev().reduce(|base, document| document.over(base));
     laid.ok_or_else(|| TomlError::of_program("", "", "no text".to_owned()))
 }
 
-/// `text` with the parts that it names.
+/// `text`, completed from the parts that it names.
 fn document<'a, T: Schema>(file: &'a str, text: &'a str) -> Result<TomlDocument<'a>, TomlError> {
     let document = TomlDocument::parse(file, text)?;
     T::PARTS.iter().try_fold(document, |document, (section, parts)| {
@@ -272,11 +275,10 @@ pub fn entries(table: &(impl Visit + Clone), file: &str) -> Vec<ConstantEntry> {
     entries
 }
 
-/// The first constant of `table` that something is divided by and that is not above zero; counts are rounded down to
-/// whole ones.
+/// The first constant of `table` that is used as a divisor and is not above zero; counts are rounded down first.
 ///
-/// Divisors are the constants of a dimension that is one, and those named in `divisors`: `section.name`, without the number of
-/// an array's table.
+/// Divisors are the constants whose dimension is used as a divisor (`Dimension::is_divisor`), and those named in
+/// `divisors` as `section.name`, without an array index.
 pub(crate) fn zero_divisor(table: &(impl Visit + Clone), divisors: &[&str]) -> Option<Contradiction> {
     let mut zero = None;
     table.clone().visit("", &mut |name, constant| {
@@ -305,7 +307,7 @@ pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     digest.0
 }
 
-/// FNV-1a, 64 bit, of what comes piece by piece; shown as 16 lower-case hex digits.
+/// FNV-1a, 64 bit, of data that arrives in pieces; displayed as 16 lower-case hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(pub u64);
 
@@ -316,12 +318,12 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Of `numbers`, each by its bytes from the lowest on.
+    /// The digest of `numbers`, each as little-endian bytes.
     pub fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
         Self(fnv1a(numbers.into_iter().flat_map(u64::to_le_bytes)))
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, piece: impl IntoIterator<Item = u8>) {
         self.0 = piece.into_iter().fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }

@@ -1,4 +1,4 @@
-//! What a device's calibration holds: each struct is a table, each field a key.
+//! The schema of a device's calibration: each struct is a table, each field a key.
 
 use strum::{Display, IntoStaticStr};
 
@@ -8,18 +8,18 @@ use crate::{
     Hertz, HexagonVersion, Interval, Joules, JoulesPerByte, JoulesPerKelvin, KelvinPerWatt, Nanos, Visit, Watts,
 };
 
-/// What a device is, as far as somebody would choose it by that.
+/// The kind of device, as one would choose it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, IntoStaticStr, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Form {
-    /// Carried around, with a display and a battery.
+    /// A phone, with a display and a battery.
     Phone,
     /// A computer on a module, for robots and the like.
     Board,
     /// A graphics card; its host is not modelled.
     Gpu,
-    /// A core of a machine that others share.
+    /// One core of a shared machine.
     Server,
     /// A thought experiment of a paper.
     Idealised,
@@ -52,7 +52,7 @@ impl ClusterClass {
 
 impl Visit for ClusterClass {}
 
-/// Who makes a GPU, and so which software runs on it.
+/// The maker of a GPU, which decides the software that runs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Display, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuVendor {
@@ -64,7 +64,7 @@ pub enum GpuVendor {
     Qualcomm,
     /// Arm's Mali.
     Arm,
-    /// Nobody: a thought experiment.
+    /// A thought experiment without a maker.
     #[strum(to_string = "nobody (an idealised one)")]
     Idealised,
 }
@@ -97,52 +97,53 @@ section! {
         pub cores: Constant<Count>,
         /// The highest operating point; points of the cluster's curve beyond it are not used.
         pub frequency: Constant<Hertz>,
-        /// The operating point that the governor falls to when there is little to do, and that `lowest` holds.
+        /// The operating point at light load; the setting `lowest` fixes this one.
         pub frequency_lowest: Constant<Hertz>,
         /// Width of a vector register.
         pub vector: Constant<Bytes>,
-        /// Pipes that multiply and add a vector in each cycle.
+        /// Pipes that execute a vector multiply-add each cycle.
         pub pipes: Option<Constant<Count>>,
-        /// FP32 operations a core and cycle: two of each pipe and lane where it is not given.
+        /// FP32 operations per core and cycle. Default: two per pipe and lane.
         #[serde(default = "Constant::unknown")]
         pub fp32_rate: Constant<FlopsPerCycle>,
-        /// The share of its floating-point rate that products of matrices reach, which multiply a vector by one element of
-        /// another: issue slots of loads, and pipes that do it every other cycle; all of it where it is not given.
+        /// The share of its floating-point rate that matrix products reach, which multiply a vector by one
+        /// element of another. It covers issue slots spent on loads, and pipes that do this every other cycle
+        /// only. Default: all of it.
         pub by_element: Option<Constant<Fraction>>,
-        /// FP16 operations a core and cycle: twice FP32 where it is not given, as ARMv8.2 has them.
+        /// FP16 operations per core and cycle. Default: twice FP32, as in ARMv8.2.
         #[serde(default = "Constant::unknown")]
         pub fp16_rate: Constant<FlopsPerCycle>,
-        /// INT8 operations a core and cycle, with dot-product instructions where it has them: then four times FP32, which it is
-        /// where it is not given.
+        /// INT8 operations per core and cycle, with dot-product instructions where the core has them (four
+        /// times FP32, the default).
         #[serde(default = "Constant::unknown")]
         pub int8_rate: Constant<FlopsPerCycle>,
-        /// The same with widening multiplications alone; as FP32 where it is not given.
+        /// The same with widening multiplications only. Default: as FP32.
         pub int8_widening_rate: Option<Constant<FlopsPerCycle>>,
         /// L1 data cache of a core.
         pub l1: Constant<Bytes>,
         /// L2 cache of a core.
         pub l2: Constant<Bytes>,
-        /// Bytes a core moves from L1.
+        /// Bytes per cycle that a core moves from L1.
         pub l1_rate: Constant<BytesPerCycle>,
-        /// Bytes a core moves from L2.
+        /// Bytes per cycle that a core moves from L2.
         pub l2_rate: Constant<BytesPerCycle>,
-        /// Bytes a core moves from L3; also its ceiling from DRAM.
+        /// Bytes per cycle that a core moves from L3; also its limit from DRAM.
         pub l3_rate: Constant<BytesPerCycle>,
         /// DRAM bandwidth that one core can draw.
         pub dram_bandwidth: Constant<BytesPerSecond>,
         /// Power of one busy core at its highest frequency, above idle.
         pub power: Constant<Watts>,
-        /// CoreMark iterations a second for each MHz: what branchy scalar code gets from the core.
+        /// CoreMark iterations per second and MHz: the core's speed on branchy scalar code.
         pub coremark: Option<Constant<Factor>>,
     }
 }
 
 section! {
-    /// `[cache]`: what the clusters share.
+    /// `[cache]`: the cache that the clusters share.
     pub struct CacheConstants {
         /// L3 (DynamIQ shared) cache.
         pub l3: Option<Constant<Bytes>>,
-        /// Cores that draw from it at once as fast as one alone; all of them where it is not given.
+        /// Cores that can use it simultaneously, each at the speed of a single one. Default: all of them.
         pub l3_ports: Option<Constant<Count>>,
     }
 }
@@ -152,37 +153,37 @@ section! {
     pub struct GpuConstants {
         /// Marketing name.
         pub name: String,
-        /// `nvidia`, `qualcomm`, `arm` or `idealised`; every stack that has kernels for a GPU runs on one without.
+        /// `nvidia`, `qualcomm`, `arm` or `idealised`. Without it, every stack with GPU kernels runs.
         pub vendor: Option<GpuVendor>,
         /// Units.
         pub units: Constant<Count>,
         /// Clock under load.
         pub clock: Constant<Hertz>,
-        /// FP32 operations a unit and cycle.
+        /// FP32 operations per unit and cycle.
         pub fp32_rate: Constant<FlopsPerCycle>,
-        /// FP16 operations of the general units of a unit, a cycle: twice FP32 where it is not given.
+        /// FP16 operations of the general units, per unit and cycle. Default: twice FP32.
         #[serde(default = "Constant::unknown")]
         pub fp16_rate: Constant<FlopsPerCycle>,
-        /// INT8 operations of the general units of a unit, a cycle: four times FP32 where it is not given.
+        /// INT8 operations of the general units, per unit and cycle. Default: four times FP32.
         #[serde(default = "Constant::unknown")]
         pub int8_rate: Constant<FlopsPerCycle>,
-        /// FP16 operations of the tensor cores of a unit, a cycle.
+        /// FP16 operations of the tensor cores, per unit and cycle.
         pub fp16_tensor_rate: Option<Constant<FlopsPerCycle>>,
-        /// The same where sums are FP32, as mixed precision trains; as fast where it is not given.
+        /// The same with FP32 sums, as in mixed-precision training. Default: the same rate.
         pub fp16_tensor_rate_fp32_sums: Option<Constant<FlopsPerCycle>>,
-        /// INT8 operations of the tensor cores of a unit, a cycle.
+        /// INT8 operations of the tensor cores, per unit and cycle.
         pub int8_tensor_rate: Option<Constant<FlopsPerCycle>>,
-        /// The peaks of all units, as a data sheet gives them: what they say follows from units, clock and rates, so that they
-        /// are held against these and forgotten; a rate that is not given is what its peak says.
+        /// The peaks of all units together, from a data sheet. They follow from units, clock and rates, so loading
+        /// checks them against these, takes missing rates from them, and then drops them.
         pub(super) fp32_peak: Option<Constant<FlopsPerSecond>>,
         pub(super) fp16_peak: Option<Constant<FlopsPerSecond>>,
         pub(super) int8_peak: Option<Constant<FlopsPerSecond>>,
         pub(super) fp16_tensor_peak: Option<Constant<FlopsPerSecond>>,
         pub(super) fp16_tensor_peak_fp32_sums: Option<Constant<FlopsPerSecond>>,
         pub(super) int8_tensor_peak: Option<Constant<FlopsPerSecond>>,
-        /// Threads that issue together (a warp or wave); 32 where it is not given.
+        /// Threads that issue together (a warp or wave). Default: 32.
         pub lanes: Option<Constant<Count>>,
-        /// Whether it adds floats to memory atomically, without a loop of compare-and-swap.
+        /// Whether it has atomic float additions to memory; without them kernels loop over compare-and-swap.
         #[serde(default)]
         pub native_float_atomics: bool,
         /// Threads resident on a unit.
@@ -191,27 +192,27 @@ section! {
         pub blocks: Constant<Count>,
         /// Shared (local) memory of a unit.
         pub shared: Constant<Bytes>,
-        /// Bytes a unit moves to and from its shared memory.
+        /// Bytes per cycle between a unit and its shared memory.
         pub shared_rate: Constant<BytesPerCycle>,
         /// The cache before DRAM.
         pub l2: Option<Constant<Bytes>>,
-        /// Its bandwidth, where it is known; without it every byte moves at DRAM bandwidth.
+        /// Its bandwidth. Without it, every byte moves at DRAM bandwidth.
         pub l2_bandwidth: Option<Constant<BytesPerSecond>>,
         /// Time from one kernel of a queue to the next.
         pub launch: Constant<Nanos>,
         /// Time of an empty kernel that the host waits for.
         pub round_trip: Constant<Nanos>,
-        /// A barrier of one block.
+        /// Duration of a barrier in one block.
         pub barrier: Constant<Interval>,
         /// Service interval of atomics to one address.
         pub atomic_interval: Constant<Interval>,
         /// Round trip of an atomic to the memory system.
         pub atomic_latency: Constant<Interval>,
-        /// Power under load; of a card its board's limit, which holds what the memory draws.
+        /// Power under load; for a card its board's limit, memory included.
         pub power: Constant<Watts>,
         /// Power while idle and awake.
         pub power_idle: Constant<Watts>,
-        /// The share of the device's memory that it can address, where a driver bounds it.
+        /// The share of the device's memory that it can address, where a driver limits it.
         pub memory_share: Option<Constant<Fraction>>,
     }
 }
@@ -237,14 +238,14 @@ section! {
         pub l2_line: Constant<Bytes>,
         /// Clock under load.
         pub clock: Constant<Hertz>,
-        /// The peak of its vector units, as a source gives it, which follows from structure and clock: held against them and
-        /// forgotten.
+        /// The peak of its vector units, from a source. It follows from structure and clock, so loading checks it
+        /// against these and drops it.
         pub(super) int8_peak: Option<Constant<FlopsPerSecond>>,
         /// Memory that a process may map on the DSP.
         pub memory: Constant<Bytes>,
-        /// A FastRPC call without buffers.
+        /// Duration of a FastRPC call without buffers.
         pub fastrpc: Constant<Nanos>,
-        /// A call through the polled queue.
+        /// Duration of a call through the polled queue.
         pub queue: Constant<Nanos>,
         /// Time that the driver polls before it sleeps.
         pub poll: Constant<Nanos>,
@@ -258,15 +259,15 @@ section! {
     pub struct ThermalConstants {
         /// Heat capacity of the die and its package.
         pub die_capacity: Constant<JoulesPerKelvin>,
-        /// Resistance from the die to the chassis.
+        /// Thermal resistance from the die to the chassis.
         pub die_resistance: Constant<KelvinPerWatt>,
         /// Heat capacity of the chassis.
         pub chassis_capacity: Constant<JoulesPerKelvin>,
-        /// Resistance from the chassis to the battery and back.
+        /// Thermal resistance between chassis and battery.
         pub chassis_resistance: Constant<KelvinPerWatt>,
-        /// Heat capacity of the battery and all else.
+        /// Heat capacity of the battery and everything else.
         pub battery_capacity: Constant<JoulesPerKelvin>,
-        /// Resistance from there to the surroundings.
+        /// Thermal resistance from there to the surroundings.
         pub battery_resistance: Constant<KelvinPerWatt>,
         /// The governor lowers frequencies while the die is hotter.
         pub trip: Constant<Celsius>,
@@ -284,9 +285,9 @@ section! {
         pub peak: Constant<BytesPerSecond>,
         /// Share of the peak that well-shaped traffic reaches.
         pub achievable: Constant<Fraction>,
-        /// Energy of a byte moved, interface included; a card's is in its `gpu.power`.
+        /// Energy per byte moved, interface included; for a card it is part of `gpu.power`.
         pub energy: Constant<JoulesPerByte>,
-        /// Power while nothing moves.
+        /// Power while idle.
         pub power_idle: Constant<Watts>,
     }
 }
@@ -296,24 +297,23 @@ section! {
     pub struct StorageConstants {
         /// `ufs21` … `ufs40`, `emmc51`.
         pub class: String,
-        /// What files reach in practice: sequential reads of all requests together.
+        /// Sequential reads of files in practice, all requests together.
         pub sequential_read: Constant<BytesPerSecond>,
-        /// The same of writes while the write cache has room.
+        /// Sequential writes of files in practice, while the write cache has room.
         pub sequential_write: Constant<BytesPerSecond>,
-        /// The same behind a full write cache.
+        /// The same once the write cache is full.
         pub sustained_write: Constant<BytesPerSecond>,
-        /// The data sheet's sequential reads: how fast a command's bytes move once they do. As in practice where none
-        /// is known.
+        /// The data sheet's sequential reads: the transfer speed of one command's bytes. Default: the rate in practice.
         pub datasheet_read: Option<Constant<BytesPerSecond>>,
-        /// The same of writes.
+        /// The data sheet's sequential writes.
         pub datasheet_write: Option<Constant<BytesPerSecond>>,
         /// Random reads of 4 KiB with the queue full.
         pub random_read: Constant<BytesPerSecond>,
         /// Random writes of 4 KiB with the queue full.
         pub random_write: Constant<BytesPerSecond>,
-        /// A read of 4 KiB alone in the device (queue depth 1); the driver's work comes on top.
+        /// Latency of a single 4 KiB read (queue depth 1), without the driver's work.
         pub latency_read: Constant<Nanos>,
-        /// A write of 4 KiB alone in the device.
+        /// Latency of a single 4 KiB write.
         pub latency_write: Constant<Nanos>,
         /// Bytes that the faster tier of the flash takes before writes fall to the sustained rate.
         pub write_cache: Constant<Bytes>,
@@ -321,30 +321,30 @@ section! {
         pub queue_depth: Constant<Count>,
         /// Slots of them kept for managing the device.
         pub reserved_slots: Constant<Count>,
-        /// The cells behind the controller; where they are not given nobody waits for a program or an erase, and a full write cache
-        /// is emptied while nothing else is to be done alone.
+        /// The cells behind the controller. Without them no command waits for a program or an erase, and a full write
+        /// cache is emptied only while the device is idle.
         pub nand: Option<NandConstants>,
     }
 }
 
 section! {
-    /// `[storage.nand]`: what the flash does within, where its write cache is full or it has none.
+    /// `[storage.nand]`: the flash's internal work, which matters when its write cache is full or it has none.
     pub struct NandConstants {
-        /// Dies that work side by side.
+        /// Dies that work in parallel.
         pub dies: Constant<Count>,
-        /// What the write cache holds in a block of all planes of a die, which is erased when it was moved.
+        /// Write-cache data per block over all planes of a die; the block is erased once its data has moved.
         pub block: Constant<Bytes>,
-        /// Erasing a block.
+        /// Duration of a block's erase.
         pub erase: Constant<Nanos>,
-        /// How long a read waits for a die that programs until that is suspended.
+        /// How long a read waits for a programming die until the program is suspended.
         pub program_wait: Constant<Nanos>,
-        /// The same of a die that erases.
+        /// The same for an erasing die.
         pub erase_wait: Constant<Nanos>,
     }
 }
 
 section! {
-    /// `[memory]`: what the device says about its memory's management.
+    /// `[memory]`: properties of the device that the management of its memory depends on.
     pub struct MemoryConstants {
         /// Pixels across the display.
         pub display_width: Constant<Count>,
@@ -354,19 +354,20 @@ section! {
 }
 
 section! {
-    /// `[power]`: what no single processor owns.
+    /// `[power]`: power of the device as a whole.
     pub struct PowerConstants {
         /// Platform power while idle, screen off.
         pub idle: Constant<Watts>,
-        /// Power of all else while training: host cores that feed a GPU, memory controller, rails.
+        /// Power of everything else while training: host cores that feed a GPU, memory controller, rails.
         pub rest_of_soc: Constant<Watts>,
-        /// What any busy core keeps awake beside itself, above the idle device, where all of it sleeps: the cluster's cache,
-        /// the interconnect, the memory controller. Nothing where it is not given.
+        /// Power, above the idle device, of shared parts that any busy core keeps awake and that sleep otherwise: the
+        /// cluster's cache, the interconnect, the memory controller. Default: zero.
         pub awake: Option<Constant<Watts>>,
-        /// Vector kernels draw this multiple of the power of the scalar benchmark behind a core's figure.
+        /// Vector kernels draw this multiple of a core's `power`, which was measured on a scalar benchmark.
         pub vector_factor: Constant<Factor>,
-        /// The voltage towards standstill, of that at the highest frequency, to which it rises evenly: where no curve is known, a
-        /// core's power is as its frequency and the square of its voltage.
+        /// Used where no curve is known: the voltage extrapolated to zero frequency, as a fraction of that at
+        /// the highest frequency, to which it rises linearly. A core's power is then proportional to
+        /// frequency times voltage squared.
         pub voltage_lowest: Constant<Fraction>,
     }
 }
@@ -386,34 +387,34 @@ section! {
 }
 
 section! {
-    /// All that a device's calibration holds; the top of the file.
+    /// All constants of a device's calibration: the top level of the file.
     pub struct DeviceConstants {
-        /// Another device of which this one overrides a few numbers: an id, or a file beside this one.
+        /// Another device of which this one overrides a few numbers: an id, or a file in the same folder.
         pub base: Option<String>,
         /// The product.
         pub name: String,
         /// Its system on a chip.
         pub soc: String,
-        /// `phone`, `board`, `gpu`, `server` or `idealised`; one without belongs to no group of devices.
+        /// `phone`, `board`, `gpu`, `server` or `idealised`. A device without a form belongs to no group of devices.
         pub form: Option<Form>,
-        /// `arm64` or `x86-64`, of all cores; every stack that has kernels for a CPU runs where it is not given.
+        /// `arm64` or `x86-64`, for all cores. Without it, every stack with CPU kernels runs.
         pub instruction_set: Option<InstructionSet>,
-        /// Choices and doubts that a reader should know.
+        /// Choices and doubts worth knowing.
         pub remark: Option<String>,
-        /// The software stack where a run names none: an id, or a `.toml` file from this file's folder.
+        /// The software stack of runs that name none: an id, or a `.toml` file relative to this file's folder.
         pub default_stack: String,
         /// Memory: of the board or phone, or of the card.
         pub ram: Constant<Bytes>,
-        /// What the operating system of a board holds of it, and what is kept for devices; a phone's system has files of its
-        /// own (`systems/`).
+        /// The part of RAM that a board's operating system uses and reserves for devices; phones have files for
+        /// their system (`systems/`).
         pub system_memory: Option<Constant<Bytes>>,
-        /// What a phone's firmware, modem and other processors keep of it from the kernel.
+        /// The part of RAM that a phone's firmware, modem and other processors keep from the kernel.
         pub carve_outs: Option<Constant<Bytes>>,
         /// Energy of a full battery.
         pub battery: Option<Constant<Joules>>,
         /// Storage.
         pub storage: Option<StorageConstants>,
-        /// What sets the reserves of its memory.
+        /// Constants that decide how much memory the system keeps in reserve.
         pub memory: Option<MemoryConstants>,
         /// CPU clusters; empty if the host is not modelled.
         #[serde(default)]

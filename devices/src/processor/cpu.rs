@@ -1,4 +1,4 @@
-//! The CPU: clusters of cores, an even split that waits for the slowest, and cache levels.
+//! The CPU: clusters of cores that share work evenly and wait for the slowest, and the levels of their caches.
 
 mod cluster;
 
@@ -21,7 +21,7 @@ pub struct Core {
     pub frequency: Hertz,
     /// Its power while busy with vector kernels.
     pub power: Watts,
-    /// The frequency that was chosen for it, which a limit lowers for a while.
+    /// The frequency chosen for it; a limit may lower `frequency` below it for a while.
     chosen: Hertz,
     cluster: Arc<Cluster>,
 }
@@ -37,28 +37,29 @@ impl Core {
         }
     }
 
-    /// The same core, chosen alike, at `frequency`.
+    /// The same core at `frequency`, with its chosen frequency unchanged.
     fn at(&self, frequency: Hertz) -> Self {
         Self { chosen: self.chosen, ..Self::of(&self.cluster, frequency) }
     }
 
-    /// The frequency of which limits are shares.
+    /// The frequency that limits are fractions of.
     fn highest(&self) -> Hertz {
         self.cluster.highest
     }
 
-    /// Operations a second in `precision`, every lane full, with the best instructions that there are.
+    /// Operations per second in `precision` with every lane full, using the best available instructions.
     pub fn peak(&self, precision: Precision) -> FlopsPerSecond {
         self.peak_with(precision, Int8Kernels::DotProduct)
     }
 
-    /// The same with a stack's way of multiplying eight-bit integers.
+    /// The same with the stack's kernels for eight-bit integers.
     pub(crate) fn peak_with(&self, precision: Precision, int8: Int8Kernels) -> FlopsPerSecond {
         self.cluster.rate(precision, int8) * self.frequency
     }
 
-    /// Seconds of the operations of `work` and of the integers that find places for it, with the share `vector` of the lanes
-    /// filled; a stack's scalar code runs as fast as the core runs branchy scalar code.
+    /// Seconds of the floating-point (or product) operations of `work`, and of the integer operations that
+    /// compute indices, with the share `vector` of the lanes filled. Scalar code of a stack runs at the core's
+    /// speed on branchy scalar code.
     fn arithmetic(&self, work: &Work, stack: &StackOnCpu, vector: f64) -> [f64; 2] {
         let indices = work.integer_ops / (self.peak(Precision::Fp32).0 / 2.0 * vector);
         let operations = match (&stack.sweep_work, self.cluster.coremark) {
@@ -73,36 +74,36 @@ impl Core {
         [operations, indices]
     }
 
-    /// The share of its rate that it reaches as it multiplies vectors by single elements, as products of floats do.
+    /// The share of its rate that it reaches in floating-point products, which multiply vectors by single elements.
     fn by_element(&self, work: &Work) -> f64 {
         let is_float = matches!(work.precision, Precision::Fp32 | Precision::Fp16);
         let share = self.cluster.constants.by_element.as_ref().filter(|_| is_float && work.kind.is_dense_product());
         share.map_or(1.0, |share| share.value.0)
     }
 
-    /// Seconds of the transforms of `work`, which run as element-wise maps do.
+    /// Seconds of the transforms of `work`, which run like element-wise maps.
     fn transforms(&self, work: &Work, stack: &StackOnCpu) -> f64 {
         let rate = self.peak_with(work.precision, stack.int8).0 * stack.efficiency.of(OperatorKind::ElementWise).0;
         work.transforms.0 / rate
     }
 
-    /// The elements of a vector in `precision`, at least one.
+    /// Elements of a vector in `precision`, at least one.
     fn lanes(&self, precision: Precision) -> u64 {
         (self.cluster.constants.vector.value.0 / precision.bytes().0.max(1)).max(1)
     }
 
-    /// What it draws by kernels of `stack` from DRAM of which `share` is its own.
+    /// Bandwidth that kernels of `stack` get on this core, if its share of DRAM's bandwidth is `share`.
     fn dram_rate(&self, share: f64, stack: &StackOnCpu) -> f64 {
         let reached = stack.bandwidth.as_ref().map_or(1.0, |share| share.value.0);
         self.drawn(share) * reached
     }
 
-    /// What it draws from DRAM of which `share` is its own, at most.
+    /// The core's DRAM bandwidth, if its share of the total is `share`.
     fn drawn(&self, share: f64) -> f64 {
         self.cluster.constants.dram_bandwidth.value.0.min(share)
     }
 
-    /// The level of its own that holds `share` of a working set, or the one `beyond`.
+    /// The core's private cache that fits `share` bytes of a working set, or else `beyond`.
     fn level(&self, share: f64, beyond: Level) -> Level {
         let own = &self.cluster.constants;
         let near = [(&own.l1, &own.l1_rate), (&own.l2, &own.l2_rate)];
@@ -123,14 +124,14 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug)]
 struct L3 {
     size: Bytes,
-    /// Cores that have their full rate of it at once.
+    /// Cores that get their full rate from it simultaneously.
     ports: f64,
 }
 
 /// A cache, or DRAM, as a core sees it.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// Bytes a second.
+    /// Bytes per second.
     rate: f64,
     in_dram: bool,
 }
@@ -160,13 +161,14 @@ impl Cpu {
 
     /// The cores that `selection` names, at `frequency`.
     ///
-    /// `big` counts the fastest cores first and goes on into the middle clusters, as papers do that run on "the four
-    /// big cores" of a 1 + 3 + 4 chip; `middle` and `little` stay in their class. A fixed frequency is that of the
-    /// fastest of them; the others run at their highest operating point that is not above it. Under a governor they
-    /// start at the highest.
+    /// `big` takes the fastest cores first and continues into the middle clusters, as papers do that run on
+    /// "the four big cores" of a 1 + 3 + 4 chip; `middle` and `little` stay in their class. A fixed frequency
+    /// applies to the fastest of them; the others run at their highest operating point up to it. Under a
+    /// governor they start at the highest.
     ///
     /// # Errors
-    /// A class that the device lacks, more cores of it than there are, a fixed frequency that is no operating point.
+    /// A class that the device lacks; more cores of the class than it has; a fixed frequency
+    /// without an operating point.
     pub fn choose(&self, selection: CoreSelection, frequency: Frequency) -> Result<CpuCores, SelectionError> {
         let chosen = self.chosen(selection)?;
         let fixed = match (frequency, chosen.first()) {
@@ -185,7 +187,7 @@ impl Cpu {
     /// Checks that some core has an operating point at `frequency`.
     ///
     /// # Errors
-    /// None has; the error names the neighbours of the first cluster.
+    /// No core has one; the error names the neighbouring points of the first cluster.
     pub fn check_point(&self, frequency: Hertz) -> Result<(), SelectionError> {
         let mut points = self.clusters.iter().map(|cluster| operating_point(cluster, frequency));
         let Some(first) = points.next() else { return Ok(()) };
@@ -216,7 +218,7 @@ impl Cpu {
     }
 }
 
-/// The operating point of `cluster` at the frequency that was asked for.
+/// The operating point of `cluster` for the requested frequency.
 fn operating_point(cluster: &Cluster, asked: Hertz) -> Result<Hertz, SelectionError> {
     cluster.point(asked).map_err(|[below, above]| SelectionError::NoOperatingPoint {
         core: cluster.constants.core.clone(),
@@ -251,9 +253,9 @@ impl CpuCores {
         })
     }
 
-    /// The same cores as a governor sets them that wants `share` of the highest frequency: each at its lowest
-    /// operating point at or above that, but never below its cluster's floor. [`limited`](Self::limited) then counts
-    /// that as chosen.
+    /// The same cores under a governor that wants `share` of the highest frequency: each at its lowest
+    /// operating point at or above that, but never below its cluster's floor. [`limited`](Self::limited) then
+    /// takes this as the chosen frequency.
     pub fn following(&self, share: Fraction) -> Self {
         let followed = self.each_at(|core| {
             let wanted = core.highest() * share.0;
@@ -273,7 +275,7 @@ impl CpuCores {
         self.of_fastest(|core| core.frequency)
     }
 
-    /// The floor that a governor keeps the fastest core above, as a share of its highest frequency.
+    /// The governor's lower bound for the fastest core, as a share of its highest frequency.
     pub fn floor(&self) -> Fraction {
         self.of_fastest(|core| core.cluster.floor)
     }
@@ -295,13 +297,14 @@ impl CpuCores {
         self.cores.iter().map(|core| core.peak(precision)).sum()
     }
 
-    /// The bandwidth at which the cores together stream through memory, at most what DRAM achieves.
+    /// The bandwidth of all cores streaming through memory together, at most DRAM's achievable bandwidth.
     pub fn streaming_bandwidth(&self) -> BytesPerSecond {
         let together = self.cores.iter().map(|core| core.cluster.constants.dram_bandwidth.value.0).sum::<f64>();
         BytesPerSecond(together.min(self.dram.bandwidth.0))
     }
 
-    /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not known.
+    /// The time that the fastest core takes for this number of CoreMark iterations; `None` if its CoreMark is not
+    /// known.
     pub fn scalar_time(&self, iterations: f64) -> Option<Nanos> {
         let core = self.cores.first()?;
         Some(Nanos::from_seconds(iterations / (core.cluster.coremark?.0 * core.frequency.0)))
@@ -312,23 +315,23 @@ impl CpuCores {
         self.cores.iter().map(|core| core.power).sum()
     }
 
-    /// The kernel's time to bring in `pages` that are touched for the first time, where `stack` maps memory anew for every
-    /// batch; nothing on cores whose CoreMark is not known.
+    /// The kernel's time to map `pages` on first touch, where `stack` gets fresh memory from the system for every
+    /// batch; zero on cores without a CoreMark.
     pub fn first_touch(&self, pages: u64, stack: &StackOnCpu) -> Nanos {
         let iterations = stack.first_touch.as_ref().map_or(0.0, |each| pages as f64 * each.value.0 * 1e-6);
         self.scalar_time(iterations).unwrap_or_default()
     }
 
-    /// What `work` costs under `stack`, alone.
+    /// The cost of `work` under `stack` with no other load.
     ///
-    /// The work is split evenly over the cores, or over as many as it has outputs, and ends with the slowest; a stack with
-    /// packed layouts hands out whole vectors of output channels, and starting threads and waiting for them costs. A
-    /// level of private cache holds a core's share of the working set, L3 the whole of it, and a set beyond a level
-    /// moves at the next level's bandwidth. What a product's tiles read again comes on top of its arithmetic, from the
-    /// one DRAM that all cores share, unless an operand is known that a cache holds: each draws its even part of what DRAM
-    /// gives, and no more than it can alone. What it lays out before it multiplies is another step, which no arithmetic
-    /// hides; a part of that may be one thread's, for which the others wait.
-    /// Shared-memory traffic and barriers are a GPU's and cost nothing here.
+    /// The work is split evenly over the cores, or over as many cores as it has outputs, and ends with the slowest. A
+    /// stack with packed layouts distributes whole vectors of output channels. Starting and joining threads costs time.
+    /// A private cache serves a core's share of the working set if that fits, L3 the whole set; a set larger than a
+    /// level moves at the next level's bandwidth. Bytes that a product's tiles read again add to its arithmetic. They
+    /// come from DRAM, unless a known operand fits in a cache; each core gets an even share of DRAM's bandwidth, and no
+    /// more than its own maximum. Laying out operands before a product is a separate step that does not overlap with
+    /// arithmetic; one thread may do part of it while the others wait. Shared-memory traffic and barriers exist only on
+    /// a GPU and cost nothing here.
     pub fn cost(&self, work: &Work, stack: &StackOnCpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
@@ -362,7 +365,7 @@ impl CpuCores {
         }
     }
 
-    /// What `core` takes for one of `parts` equal parts of `work` beside `sharers` that use DRAM.
+    /// The time and traffic of `core` for one of `parts` equal parts of `work`, while `sharers` cores use DRAM.
     fn part(&self, work: &Work, stack: &StackOnCpu, core: &Core, parts: f64, sharers: f64) -> Part {
         let lanes = core.cluster.constants.vector.value.as_f64() / work.precision.bytes().as_f64();
         let vector = (work.parallelism.max(1.0) / parts / lanes.max(1.0)).min(1.0);
@@ -397,8 +400,8 @@ impl CpuCores {
         Part { seconds: once + tiled + laying + transforming, dram: dram / sharers, filled: vector, stalls }
     }
 
-    /// What the tiles of a product read again, and from where: an operand that a core's own cache holds costs nothing beside the
-    /// arithmetic, one that is not known comes from DRAM.
+    /// The bytes that a product's tiles read again, and from where. An operand that fits in the core's own cache costs
+    /// nothing beyond the arithmetic; one of unknown size comes from DRAM.
     fn tiles(&self, work: &Work, stack: &StackOnCpu, core: &Core, sharers: f64) -> Tiles {
         let own = core.cluster.constants.l2.value;
         let winograd = stack.winograd_rows.as_ref().filter(|_| work.transforms > Flops::ZERO).zip(work.product);
@@ -420,7 +423,7 @@ impl CpuCores {
         Tiles { bytes, from: self.beyond(core, set, sharers, stack), ahead: false }
     }
 
-    /// What `core` sees beyond its own caches of a `set` that `sharers` cores stream through together.
+    /// The level beyond the core's own caches that serves a `set` which `sharers` cores stream through together.
     fn beyond(&self, core: &Core, set: Bytes, sharers: f64, stack: &StackOnCpu) -> Level {
         let widest = (core.cluster.constants.l3_rate.value * core.frequency).0;
         if set <= self.l3.size {
@@ -429,7 +432,7 @@ impl CpuCores {
         Level { rate: core.dram_rate(self.dram.bandwidth.0 / sharers, stack).min(widest), in_dram: true }
     }
 
-    /// What the fastest core lays out for all, in seconds, and what that is bound by.
+    /// Seconds that the fastest core spends laying out data for all cores, and the limit of that step.
     fn alone(&self, work: &Work, stack: &StackOnCpu) -> (f64, Limit) {
         let bytes = work.laid_out_alone;
         let Some(core) = self.cores.first().filter(|_| bytes > Bytes::ZERO) else { return (0.0, Limit::Arithmetic) };
@@ -437,16 +440,16 @@ impl CpuCores {
         (bytes.as_f64() / level.rate, if level.in_dram { Limit::Dram } else { Limit::Caches })
     }
 
-    /// What one thread takes to prepare an operator.
+    /// The time of one thread to prepare an operator.
     fn preparation(&self, stack: &StackOnCpu) -> Nanos {
         let work = stack.preparation_work.as_ref().and_then(|work| self.scalar_time(work.value.0 * 1e-6));
         work.or(stack.preparation.as_ref().map(|each| each.value)).unwrap_or_default()
     }
 
-    /// How many cores have a part in `work`, and by what it is divided on the one that has most of it.
+    /// The number of cores that take part in `work`, and the divisor of the work on the core with the largest part.
     ///
-    /// Parts are even, unless packed layouts hand out whole vectors of output channels: 24 channels in vectors of 8 are
-    /// three parts, however many threads there are, and one of two threads has two of them.
+    /// Parts are even, unless packed layouts distribute whole vectors of output channels: 24 channels in vectors of 8
+    /// are three parts for any number of threads, so with two threads one has two of them.
     fn split(&self, work: &Work, stack: &StackOnCpu) -> (usize, f64) {
         let threads = self.cores.len().max(1);
         let packed = work.product.filter(|_| stack.packed == Some(true)).zip(self.cores.first());
@@ -455,7 +458,7 @@ impl CpuCores {
             let used = vectors.min(threads as u64);
             return (used as usize, vectors as f64 / vectors.div_ceil(used) as f64);
         }
-        // A float cast saturates, and turns not-a-number into zero.
+        // A float cast saturates, and turns NaN into zero.
         let used = (work.parallelism as usize).clamp(1, threads);
         let tiles = stack.tile_rows.as_ref().zip(work.product).filter(|(_, product)| product.is_dense());
         let tiles = tiles.map_or(0, |(rows, product)| match product.matrices(work.samples).rows {
@@ -472,8 +475,8 @@ impl CpuCores {
         }
     }
 
-    /// What it costs to start an operator: its dispatch, and for each of its steps the threads. A product that lays out its
-    /// operands first has two steps. Threads are started and waited for as a tree: a level for every doubling.
+    /// The cost of starting an operator: its dispatch, and for each of its steps starting and joining the threads. A
+    /// product that lays out its operands first has two steps. Threads form a tree, with a level for every doubling.
     fn dispatch(&self, work: &Work, stack: &StackOnCpu) -> Nanos {
         let core = self.cores.iter().find_map(|core| Some(core.cluster.coremark?.0 * core.frequency.0));
         let scalar = stack.operator_work.as_ref().zip(core).map(|(work, speed)| work.value.0 * 1e-6 / speed);
@@ -487,7 +490,7 @@ impl CpuCores {
     }
 }
 
-/// What a core takes for its part of an operator.
+/// One core's part of an operator.
 #[derive(Clone, Copy, Default)]
 struct Part {
     seconds: f64,
@@ -498,40 +501,40 @@ struct Part {
     stalls: Stalls,
 }
 
-/// What the tiles of a product read again.
+/// Bytes that the tiles of a product read again.
 struct Tiles {
     bytes: f64,
-    /// What holds it.
+    /// The cache or memory that they come from.
     from: Level,
-    /// Whether they are fetched ahead of the arithmetic, and not beside it.
+    /// Whether they are prefetched, overlapping with the arithmetic.
     ahead: bool,
 }
 
-// Convolutions over maps that lie in frames, and what products spend on laying out their operands.
+// Convolutions over framed maps, and the time of laying out the operands of products.
 //
-// In a frame each row of a map is followed by the zeros that the window reads beyond it, so that every tap is one distance
-// away from every position; a kernel then computes all positions of the frame side by side, those between two rows
-// too, and keeps the others (`sim/numerics/src/dense/convolution.rs`).
+// In a frame each row of a map is followed by the zero padding that the window reads, so a tap has the same offset at
+// every position. A kernel then computes all positions of the frame in sequence, including those between two rows, and
+// drops the latter (`sim/numerics/src/dense/convolution.rs`).
 
-/// How many times the arithmetic of `work` a stack computes that lays maps in frames; 1 for other work and other stacks.
+/// The factor by which a stack with frames increases the arithmetic of `work`; 1 for other work and other stacks.
 fn computed(work: &Work, stack: &StackOnCpu) -> f64 {
     stack.frame.as_ref().map_or(1.0, |group| framed(work, group.value.0 as u64))
 }
 
-/// The same of a stack that computes `group` positions side by side.
+/// The same factor for a stack that computes `group` positions at a time.
 pub fn framed(work: &Work, group: u64) -> f64 {
     let is_convolution = matches!(work.kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution);
     let Some(product) = work.product.filter(|_| is_convolution) else { return 1.0 };
     let size = if product.role == ProductRole::InputGradient { product.input_size } else { product.output_size };
     let [rows, columns] = size.map(|side| side.max(1));
-    // The stride, from what it makes of the input.
+    // The stride, from the sizes of input and output.
     let stride = (product.input_size[1] as f64 / product.output_size[1].max(1) as f64).round().max(1.0) as u64;
     let pitch = columns + product.taps[1].saturating_sub(1) / stride;
     let positions = (rows - 1) * pitch + columns;
     positions.next_multiple_of(group.max(1)) as f64 / (rows * columns) as f64
 }
 
-/// Seconds that a core at `frequency` takes to lay out the operands and the result of `work`, alone.
+/// Seconds that a core at `frequency` takes alone to lay out the operands and the result of `work`.
 fn laying(work: &Work, frequency: Hertz, stack: &StackOnCpu) -> f64 {
     let rate = match work.kind {
         OperatorKind::Convolution => &stack.convolution_operands,
@@ -541,4 +544,4 @@ fn laying(work: &Work, frequency: Hertz, stack: &StackOnCpu) -> f64 {
     rate.as_ref().map_or(0.0, |rate| work.traffic.dram.as_f64() / (rate.value * frequency).0)
 }
 
-// How an operator is shared out over threads, one on each core, and what it costs to start it.
+// How an operator is shared out over threads, one per core, and the cost of starting it.

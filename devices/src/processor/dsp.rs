@@ -1,12 +1,13 @@
-//! The DSP: wide integer vectors, a small memory close to them, an L2 cache, and a call that is far from free.
+//! The DSP: wide integer vectors, a small memory close to them, an L2 cache, and calls from the CPU
+//! that cost considerable time.
 //!
-//! The vendor's libraries have operators of eight- and sixteen-bit integers; what works on floating-point numbers or on
-//! sums of 32 bits is the CPU's (Xu et al., MobiCom 2022, table 3). The gradient of a weight is a convolution whose
-//! depth is the batch: the output's gradient is its filter, as large as the map, and streams through the vector units
-//! for every input channel and every row of taps. While the filter fits in the tightly coupled memory only the first
-//! reading counts; from L2 the stream hides behind the arithmetic as far as that is longer; what misses L2 is waited
-//! for (table 4). How near kernels come to the peak, and whether copies are vector code, is a library's, and a generation
-//! of the DSP has its own.
+//! The vendor's libraries have operators of eight- and sixteen-bit integers; work on floating-point numbers or on sums
+//! of 32 bits stays on the CPU (Xu et al., MobiCom 2022, table 3). The gradient of a weight is a convolution whose
+//! depth is the batch: its filter is the output's gradient, as large as the map, and streams through the vector units
+//! for every input channel and every row of taps. If the filter fits in the tightly coupled memory, only the first
+//! reading counts. From L2 the stream overlaps with the arithmetic, and the longer of the two counts; the DSP waits for
+//! L2 misses (table 4). The share of the peak that kernels reach, and whether copies are vector code, depend on the
+//! library; each generation of the DSP has its own.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::{Cost, CpuCores, DspLibrary, OperatorKind, Precision, Product, Produc
 /// A DSP.
 #[derive(Clone, Debug)]
 pub struct Dsp {
-    /// Eight-bit operations a second of products, every lane full.
+    /// Eight-bit operations per second of products, every lane full.
     product_peak: FlopsPerSecond,
     vector_rate: FlopsPerSecond,
     constants: Arc<DspConstants>,
@@ -34,7 +35,7 @@ pub struct Offloader {
     library: DspLibrary,
 }
 
-/// How the operands of a weight's gradient lie in memory.
+/// The sizes of a weight gradient's operands in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Streams {
     /// The output's gradient, laid out as a filter.
@@ -66,12 +67,12 @@ impl Dsp {
         self.constants.memory.value
     }
 
-    /// A call from the CPU and back, without tensors.
+    /// Duration of a call from the CPU and back, without tensors.
     pub fn call(&self) -> Nanos {
         self.constants.fastrpc.value
     }
 
-    /// This DSP under `stack`; `None` if no library of it runs on this generation.
+    /// This DSP under `stack`; `None` if none of the stack's libraries runs on this generation.
     pub(super) fn under(self, stack: &StackOnDsp) -> Option<Offloader> {
         let library = stack.library(self.constants.version)?.clone();
         Some(Offloader { dsp: self, stack: Arc::new(stack.clone()), library })
@@ -79,8 +80,9 @@ impl Dsp {
 }
 
 impl Offloader {
-    /// What buffers of `bytes` that cross between the processors, which share no cache, cost the fastest of the host's
-    /// `cores`: it lays out every line for the other side, cleans what the DSP reads, and invalidates what it wrote.
+    /// Cache maintenance for buffers of `bytes` that cross between the processors, which share no cache: the fastest
+    /// of the host's `cores` lays out every line for the other side, cleans the lines that the DSP reads, and
+    /// invalidates those that it wrote.
     pub fn maintenance(&self, bytes: Bytes, cores: &CpuCores) -> Nanos {
         let lines = (bytes.as_f64() / self.dsp.constants.l2_line.value.as_f64()).ceil();
         let work = self.stack.line_work.as_ref().map(|each| lines * each.value.0 * 1e-6);
@@ -88,8 +90,8 @@ impl Offloader {
         time.unwrap_or_else(|| Nanos::from_seconds(lines * self.stack.line.value.0))
     }
 
-    /// Crossing with `bytes` to be copied from one processor's memory space to the other's: a call, a cache line after the
-    /// other, and the copy as fast as the host's `cores` read and write it.
+    /// Crossing with a copy of `bytes` from one processor's memory space to the other's: a call, cache maintenance line
+    /// by line, and the copy at the speed at which the host's `cores` read and write.
     pub fn crossing(&self, bytes: Bytes, cores: &CpuCores) -> Nanos {
         let copy = 2.0 * bytes.as_f64() / cores.streaming_bandwidth().0;
         self.dsp.call() + self.maintenance(bytes, cores) + Nanos::from_seconds(copy)
@@ -100,7 +102,7 @@ impl Offloader {
         matches!(work.precision, Precision::Int8 | Precision::Int16)
     }
 
-    /// What `work` costs within a subgraph, alone; only for work that it [runs](Self::runs).
+    /// The cost of `work` within a subgraph, with no other load; only for work that it [runs](Self::runs).
     pub fn cost(&self, work: &Work) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
@@ -132,7 +134,7 @@ impl Offloader {
         }
     }
 
-    /// Seconds and what they are bound by, and bytes from DRAM, of operands in another order: scalar code, or a stream.
+    /// Reordering operands, by scalar code or as a stream: seconds with their limit, and bytes from DRAM.
     fn layout(&self, work: &Work) -> ((f64, Limit), f64) {
         let Some(rate) = &self.library.irregular_rate else { return (self.streaming(work), self.dram_bytes(work)) };
         let of_thread = rate.value * self.dsp.constants.clock.value;
@@ -140,7 +142,7 @@ impl Offloader {
         ((operands / (of_thread.0 * self.dsp.constants.threads.value.0), Limit::Dram), operands)
     }
 
-    /// Seconds to read and write the operands once, and from where.
+    /// Seconds to read and write the operands once, and the limit.
     fn streaming(&self, work: &Work) -> (f64, Limit) {
         let bytes = work.traffic.dram.as_f64();
         if self.in_l2(work) { (self.l2_seconds(bytes), Limit::Caches) } else { (self.miss_seconds(bytes), Limit::Dram) }
@@ -155,24 +157,24 @@ impl Offloader {
         bytes / (self.stack.l2_rate.value * self.dsp.constants.clock.value).0
     }
 
-    /// Seconds to wait for `bytes` that miss it.
+    /// Seconds that the DSP waits for `bytes` that miss L2.
     fn miss_seconds(&self, bytes: f64) -> f64 {
         bytes / self.dsp.constants.l2_line.value.as_f64() * self.stack.miss.value.0
     }
 
-    /// Bytes that they take from DRAM.
+    /// Bytes that come from DRAM.
     fn dram_bytes(&self, work: &Work) -> f64 {
         if self.in_l2(work) { 0.0 } else { work.traffic.dram.as_f64() }
     }
 
-    /// Seconds of a product whose operands are read once, at this `efficiency`, and what they are bound by.
+    /// Seconds of a product whose operands are read once, at this `efficiency`, and the limit.
     fn product(&self, work: &Work, efficiency: Fraction) -> (f64, Limit) {
         let width = work.precision.bytes().as_f64();
         let arithmetic = work.flops.0 * width / (self.dsp.product_peak.0 * efficiency.0);
         longest([(arithmetic, Limit::Arithmetic), self.streaming(work)])
     }
 
-    /// Seconds and what they are bound by, and bytes from DRAM; what misses L2 is among `stalls`.
+    /// Seconds with their limit, and bytes from DRAM; time spent on L2 misses is added to `stalls`.
     fn weight_gradient(&self, layer: &Product, work: &Work, stalls: &mut Stalls) -> ((f64, Limit), f64) {
         let DspLibrary { gradient_efficiency, product_efficiency, .. } = &self.library;
         let efficiency = gradient_efficiency.as_ref().unwrap_or(product_efficiency).value;
@@ -196,7 +198,7 @@ fn is_product(kind: OperatorKind) -> bool {
     matches!(kind, OperatorKind::Convolution | OperatorKind::DepthwiseConvolution | OperatorKind::Gemm)
 }
 
-/// The depth that the library runs `samples` samples at.
+/// The padded depth at which the library runs `samples` samples.
 fn depth(samples: u64, stack: &StackOnDsp) -> f64 {
     let (short, padding) = (stack.short_depth.value.0, stack.depth_padding.value.0);
     let samples = samples as f64;
@@ -213,11 +215,11 @@ fn streams(layer: &Product, depth: f64, width: f64) -> Streams {
     }
 }
 
-/// The share of reads that miss a cache with random replacement through which `excess` times its size is cycled.
+/// The miss rate of a cache with random replacement when data of `excess` times its size is read cyclically.
 ///
 /// A line survives from one reading to the next with probability exp(−excess × misses): between them, that many of
-/// the cache's lines were replaced at random. The share of misses m solves 1 − m = exp(−excess m); up to the cache's
-/// size all hit.
+/// the cache's lines were replaced at random. The miss rate m solves 1 − m = exp(−excess m); data up to the
+/// cache's size always hits.
 fn miss_share(excess: f64) -> f64 {
     if excess <= 1.0 {
         return 0.0;
@@ -239,7 +241,8 @@ fn miss_share(excess: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The share of misses of a cache of 2¹⁰ lines with random replacement, `excess` of which are read in turn.
+    /// The simulated miss rate of a cache of 2¹⁰ lines with random replacement, when `excess` times as
+    /// many lines are read in turn.
     fn simulated(excess: f64) -> f64 {
         const LINES: usize = 1 << 10;
         const TURNS: usize = 60;
@@ -252,7 +255,7 @@ mod tests {
                 if place[line].is_some() {
                     continue;
                 }
-                // Half of the turns fill it.
+                // The first half of the turns warms the cache up.
                 misses += usize::from(turn >= TURNS / 2);
                 // Knuth's linear congruential generator; its upper bits are the random ones.
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,10 +1,10 @@
 //! The GPU: a roofline whose compute side falls with occupancy.
 //!
-//! Occupancy is smooth, min(1, outputs / (resident threads × outputs a thread)): a grid that half fills the machine
-//! has half its threads. Waves quantised to whole numbers would put the methods of Sage's figure 10 (MobiSys 2022) in
-//! the wrong order. With 16 outputs a thread (a 4 × 4 register tile) a Mali-G76 MP12 is full at 5.9 samples of
-//! ResNet-50's last stage, where Sage reports its MTP of 6; the tile was chosen so. Serial costs follow the law of GPU
-//! reductions: barriers a wave, and atomics that one memory cell serves in turn while resident blocks contend.
+//! Occupancy is smooth, min(1, outputs / (resident threads × outputs a thread)): a grid that half fills the machine has
+//! half its threads. Rounding waves up to whole numbers would put the methods of Sage's figure 10 (MobiSys 2022) in the
+//! wrong order. With 16 outputs a thread (a 4 × 4 register tile) a Mali-G76 MP12 is full at 5.9 samples of ResNet-50's
+//! last stage, where Sage reports its MTP of 6; the tile size was chosen to match. Serial costs follow the law of GPU
+//! reductions: barriers per wave, and atomics of contending resident blocks, which one memory cell serves in turn.
 
 mod library;
 mod time;
@@ -21,10 +21,10 @@ use crate::{
 };
 
 /// Cycles of a multiply-add: 4 on Volta and Turing (Jia et al., arXiv 1903.07486) and on Ampere (arXiv 2208.11174), and
-/// taken for the mobile GPUs, whose makers do not publish it.
+/// assumed for mobile GPUs, whose makers do not publish it.
 const PIPELINE: f64 = 4.0;
 
-/// CoreMark iterations of some seconds.
+/// CoreMark iterations that take some seconds.
 const MANY: f64 = 1e5;
 
 /// H(k) ≈ ln k + γ, the expected number of new minima in k values in random order.
@@ -35,12 +35,12 @@ const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
 pub struct Gpu {
     constants: Arc<GpuConstants>,
     resident_threads: Count,
-    /// The occupancy from which on every lane has a thread to issue from.
+    /// The smallest occupancy at which every lane has a thread to issue from.
     covering: f64,
     resident_blocks: Count,
     shared_bandwidth: BytesPerSecond,
     dram: Dram,
-    /// CoreMark iterations a second of the host's fastest core, if that is known.
+    /// CoreMark iterations per second of the host's fastest core, if known.
     host: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Gpu {
         self.constants.launch.value
     }
 
-    /// The peak that `work` could reach, and whether tensor cores give it.
+    /// The highest peak available to `work`, and whether it is that of tensor cores.
     fn peak(&self, work: &Work) -> (FlopsPerSecond, bool) {
         match self.constants.tensor_peak(work.precision) {
             Some(tensor) if work.kind.is_dense_product() => (tensor, true),
@@ -80,12 +80,12 @@ impl Gpu {
         }
     }
 
-    /// Integer operations: one a lane and cycle, where a multiply-add counts as two.
+    /// Integer operations per second: one per lane and cycle, where a multiply-add counts as two.
     fn integer_rate(&self) -> f64 {
         self.constants.general_peak(Precision::Int32).0 / 2.0
     }
 
-    /// The grids that the work would fill: below one, the share of the GPU's lanes in use.
+    /// The number of full grids in the work; below one, the share of the GPU's lanes in use.
     fn waves(&self, work: &Work, stack: &StackOnGpu) -> f64 {
         let at_once = self.resident_threads.0 * stack.outputs_per_thread.value.0.max(1.0);
         work.parallelism.max(1.0) / at_once
@@ -96,14 +96,14 @@ impl Gpu {
         self.waves(work, stack).min(1.0)
     }
 
-    /// The share of the peak that `occupancy` leaves: o (1 + h) / (o + h), where h is the occupancy at which every lane
-    /// has a thread for each stage of its pipeline. Few threads still issue from most lanes; all of them are needed to
-    /// hide the rest.
+    /// The share of the peak at `occupancy`: o (1 + h) / (o + h), where h is the occupancy at which every lane has a
+    /// thread for each stage of its pipeline. A few threads already issue from most lanes; hiding the remaining
+    /// latency needs all of them.
     fn issue_rate(&self, occupancy: f64) -> f64 {
         occupancy * (1.0 + self.covering) / (occupancy + self.covering)
     }
 
-    /// What `work` costs under `stack`, alone.
+    /// The cost of `work` under `stack` with no other load.
     pub fn cost(&self, work: &Work, stack: &StackOnGpu) -> Cost {
         if work.launches == 0 {
             return Cost { occupancy: 1.0, ..Cost::default() };
@@ -150,7 +150,7 @@ impl Gpu {
         self.waves(work, stack).max(1.0) * f64::from(work.barriers) * self.constants.barrier.value.0
     }
 
-    /// What the framework and a number of `launches` take.
+    /// Time of the framework and of `launches` launches.
     fn launching(&self, launches: u32, stack: &StackOnGpu) -> Nanos {
         let count = f64::from(launches);
         let launches = Nanos::from_seconds(count * self.constants.launch.value.seconds() * stack.launch_factor.value.0);
@@ -161,7 +161,7 @@ impl Gpu {
         launches + Nanos::from_seconds((work.value.0 + count * each) * 1e-6 / speed)
     }
 
-    /// The bandwidth that serves `bytes` of traffic within `working_set`, and how many of them DRAM moves.
+    /// The bandwidth for `bytes` of traffic within `working_set`, and the bytes of them that DRAM moves.
     fn served_by(&self, working_set: Bytes, bytes: Bytes) -> (BytesPerSecond, Bytes) {
         match (&self.constants.l2, &self.constants.l2_bandwidth) {
             (Some(size), Some(bandwidth)) if working_set <= size.value => (bandwidth.value, Bytes::ZERO),
@@ -169,7 +169,8 @@ impl Gpu {
         }
     }
 
-    /// The law of atomics: one cell serves its attempts in turn, and after a change those who contend fetch it again.
+    /// The law of atomics: one cell serves its attempts in turn, and after a change the contending threads fetch it
+    /// again.
     fn one_cell(&self, attempts: f64, refetches: f64) -> Interval {
         self.constants.atomic_interval.value * attempts + self.constants.atomic_latency.value * refetches
     }
@@ -188,7 +189,7 @@ impl Gpu {
     }
 }
 
-/// What bounds bytes of which DRAM moves `dram`.
+/// The limit of a transfer of which DRAM moves `dram`.
 fn by_dram(dram: Bytes) -> Limit {
     if dram > Bytes::ZERO { Limit::Dram } else { Limit::Caches }
 }

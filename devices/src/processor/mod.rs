@@ -1,7 +1,7 @@
-//! Processors: from the counts of a [`Work`] to time, bytes and energy.
+//! Processors: turn the counts of a [`Work`] into time, bytes and energy.
 //!
-//! A processor is costed as if it ran alone; contention for DRAM is the business of whoever runs several at once,
-//! for which every cost names the bytes that it moves.
+//! A cost assumes that the processor runs alone. Callers that run several processors simultaneously model contention
+//! for DRAM; every cost gives the bytes that it moves for this purpose.
 
 mod cpu;
 mod dsp;
@@ -20,27 +20,27 @@ pub use power::Stalls;
 pub use power::{Dram, Energy, Power, Usage};
 pub use selection::{CoreSelection, Frequency, SelectionError};
 
-/// What an operator costs on one processor.
+/// The cost of an operator on one processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Time before the processor computes: framework and launches.
     pub launch: Nanos,
-    /// What of `launch` prepares the operator, where a graph is prepared anew for every batch: its place in memory, and pages
-    /// that are mapped anew.
+    /// The part of `launch` that prepares the operator, where a graph is rebuilt for every batch: memory planning,
+    /// and mapping of fresh pages.
     pub preparation: Nanos,
-    /// What of `preparation` the system's kernel takes to bring pages in.
+    /// The part of `preparation` that the system's kernel spends on mapping pages.
     pub touching: Nanos,
-    /// Whether the host spends that time while the processor still works on what was launched before.
+    /// Whether the host spends `launch` while the processor still works on earlier kernels.
     pub ahead: bool,
     /// Time that it computes, or waits for its own bytes, when it runs alone.
     pub busy: Nanos,
-    /// What of `busy` one thread of a CPU works in while the others have no part in it.
+    /// The part of `busy` in which only one thread of a CPU works.
     pub serial: Nanos,
-    /// Bytes that a shared DRAM moves for it during `busy`; none where a cache holds the working set.
+    /// Bytes that a shared DRAM moves for it during `busy`; none if the working set fits in a cache.
     pub dram: Bytes,
     /// The share of the processor's lanes that the work can fill.
     pub occupancy: f64,
-    /// What of `busy` is not arithmetic.
+    /// The part of `busy` that is not arithmetic.
     pub stalls: Stalls,
 }
 
@@ -50,7 +50,7 @@ impl Cost {
         self.launch + self.busy
     }
 
-    /// What a `share` of the work costs, from 0 to 1.
+    /// The cost of a `share` of the work, from 0 to 1.
     pub fn part(&self, share: f64) -> Self {
         let of = |time: Nanos| Nanos((time.0 as f64 * share) as u64);
         let Stalls { dram, caches, waiting, indices } = self.stalls;
@@ -68,16 +68,16 @@ impl Cost {
 }
 
 /// A queue of kernels between an eager framework's host and its GPU: the host launches while the GPU works, and a GPU
-/// that has come to the end of the queue waits for its host.
+/// with an empty queue waits for its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// What the GPU has still to do when the host has launched the latest kernel.
+    /// The GPU's remaining work after the host has launched the latest kernel.
     left: Nanos,
 }
 
 impl Queue {
-    /// The host launches a kernel of `cost`, of whose launch only what the GPU waits for is left. A kernel that is not
-    /// launched ahead stays as it is.
+    /// The host launches a kernel of `cost`. In the result, `launch` is only the time that the GPU waits for it. A
+    /// kernel that is not launched ahead is unchanged.
     pub fn issue(&mut self, cost: &Cost) -> Cost {
         if !cost.ahead {
             return *cost;
@@ -108,7 +108,7 @@ pub enum ProcessorError {
     Absent {
         /// The device's id.
         device: String,
-        /// The processor that was asked for.
+        /// The requested processor.
         kind: ProcessorKind,
     },
     /// The stack has no kernels for it.
@@ -116,30 +116,30 @@ pub enum ProcessorError {
     NoKernels {
         /// The stack's id.
         stack: String,
-        /// The processor that was asked for.
+        /// The requested processor.
         kind: ProcessorKind,
     },
-    /// The stack runs on others of that kind.
+    /// The stack has kernels for such processors, but not for this one.
     #[error("the software stack {stack} runs on {on}; {device} has {has}")]
     Misfit {
         /// The stack's id.
         stack: String,
-        /// What it runs on.
+        /// The vendors or instruction sets that the stack supports.
         on: String,
         /// The device's id.
         device: String,
-        /// What that has.
+        /// Those of the device.
         has: String,
     },
-    /// Floating-point work is not a DSP's.
+    /// A DSP cannot train alone, since it has no floating-point operators.
     #[error("a DSP does not train alone: the CPU runs what it has no operator for")]
     NotAlone,
-    /// No such cores.
+    /// No such cores exist.
     #[error(transparent)]
     Selection(#[from] SelectionError),
 }
 
-/// A processor under a software stack.
+/// A processor with a software stack.
 #[derive(Clone, Debug)]
 pub enum Processor {
     /// CPU cores.
@@ -149,7 +149,7 @@ pub enum Processor {
 }
 
 impl Processor {
-    /// What `work` costs here, alone.
+    /// The cost of `work` on this processor with no other load.
     pub fn cost(&self, work: &Work) -> Cost {
         match self {
             Self::Cpu(cores, stack) => cores.cost(work, stack),
@@ -157,7 +157,7 @@ impl Processor {
         }
     }
 
-    /// Which kind it is.
+    /// The kind of processor.
     pub fn kind(&self) -> ProcessorKind {
         match self {
             Self::Cpu(..) => ProcessorKind::Cpu,
@@ -167,10 +167,11 @@ impl Processor {
 }
 
 impl Device {
-    /// The processor of `kind` under `stack`; `cores` and `frequency` matter to a CPU only.
+    /// The processor of `kind` under `stack`; `cores` and `frequency` apply to a CPU only.
     ///
     /// # Errors
-    /// A device without that processor, a stack without kernels for it or for those of others, cores that do not exist.
+    /// A device without that processor; a stack without kernels for it, or with kernels for other vendors or
+    /// instruction sets only; cores that do not exist.
     pub fn processor(
         &self,
         kind: ProcessorKind,
@@ -201,10 +202,10 @@ impl Device {
         }
     }
 
-    /// The DSP under `stack`, for what a policy offloads.
+    /// The DSP under `stack`, for policies that offload work.
     ///
     /// # Errors
-    /// A device without a DSP, a stack without kernels for one, or with libraries for later generations only.
+    /// A device without a DSP, a stack without kernels for one, or one with libraries for later generations only.
     pub fn offloader(&self, stack: &Stack) -> Result<Offloader, ProcessorError> {
         let kind = ProcessorKind::Dsp;
         let absent = || ProcessorError::Absent { device: self.id.clone(), kind };
@@ -222,10 +223,10 @@ impl Device {
         ProcessorError::Misfit { stack: stack.id.clone(), on, device: self.id.clone(), has }
     }
 
-    /// The core, at its frequency, on which a thread runs that has been at work for a share `load` of the time of the
-    /// fastest core at its highest frequency. `None` if no core's CoreMark is known, by which capacities are compared.
+    /// The core, at its frequency, that runs a thread which would take the share `load` of the time of the fastest core
+    /// at its highest frequency. `None` if no core's CoreMark is known, since capacities are compared by it.
     ///
-    /// Energy-aware scheduling takes the cluster of the least capacity that the load fits into, and the fastest where it
+    /// Energy-aware scheduling takes the cluster of the least capacity that the load fits into, and the fastest if it
     /// fits into none; `schedutil` sets the frequency, at least the cluster's floor.
     pub fn core_for(&self, load: Fraction) -> Option<CpuCores> {
         let cpu = self.cpu()?;
@@ -245,15 +246,15 @@ impl Device {
     }
 }
 
-// Governors: what load and heat make of the cores' frequency.
+// Governors: the cores' frequency as a function of load and heat.
 //
 // Both give shares of the highest frequency; [`CpuCores::following`] and [`CpuCores::limited`] turn these into
 // operating points.
 
-/// Follows load, as Linux's `schedutil` does: 1.25 times the utilisation that PELT has averaged.
+/// Follows load, as Linux's `schedutil` does: it wants 1.25 times the utilisation as averaged by PELT.
 ///
-/// Utilisation does not depend on frequency: time busy counts by the share of the highest frequency at which it was
-/// spent. A share becomes operating points by [`CpuCores::following`].
+/// Utilisation is independent of frequency: busy time is weighted by the share of the highest frequency at which it was
+/// spent. [`CpuCores::following`] turns a share into operating points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Schedutil {
@@ -262,7 +263,7 @@ pub struct Schedutil {
 }
 
 impl Schedutil {
-    /// After so long half of what PELT knew is forgotten.
+    /// After this time the weight of past utilisation in PELT's average has halved.
     pub(crate) const HALF_LIFE: Nanos = Nanos(32_000_000);
     /// The headroom over utilisation.
     const HEADROOM: f64 = 1.25;
@@ -272,18 +273,20 @@ impl Schedutil {
         Self { floor: cores.floor(), utilisation: Fraction(1.0) }
     }
 
-    /// `core` as it runs once its `utilisation`, a share of what it does at its highest frequency, has stayed the same for long.
+    /// `core` at the frequency that it settles at when its `utilisation`, a share of its capacity at the highest
+    /// frequency, stays constant for long.
     pub fn settled(core: &CpuCores, utilisation: Fraction) -> CpuCores {
         core.following(Self::wanted(utilisation))
     }
 
-    /// The share of the highest frequency that it wants for a `utilisation` that has stayed the same for long; a floor may be
+    /// The share of the highest frequency that it wants when `utilisation` stays constant for long; a floor may be
     /// above it.
     pub fn wanted(utilisation: Fraction) -> Fraction {
         Fraction((Self::HEADROOM * utilisation.0).min(1.0))
     }
 
-    /// After a `span` of which the cores spent the share `busy` at work, at `share` of their highest frequency.
+    /// The state after a `span` in which the cores worked for the share `busy` of the time, at `share`
+    /// of their highest frequency.
     pub fn after(self, span: Nanos, busy: Fraction, share: Fraction) -> Self {
         let remembered = (-(span.seconds() / Self::HALF_LIFE.seconds())).exp2();
         let seen = (busy.0 * share.0).clamp(0.0, 1.0);
@@ -296,8 +299,9 @@ impl Schedutil {
     }
 }
 
-/// Keeps the die cool, as Linux's `step_wise` does: once a second, one operating point down while the die is above
-/// the trip temperature and gets hotter, one up when it is below that less the hysteresis.
+/// Keeps the die cool, as Linux's `step_wise` does. Once a second it goes one operating point down if the
+/// die is above the trip temperature and heating up, and one up if the die is below the trip temperature by
+/// more than the hysteresis.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct StepWise {
@@ -307,14 +311,14 @@ pub struct StepWise {
     /// How many of them are forbidden.
     forbidden: usize,
     seen: Celsius,
-    /// Time since it last looked.
+    /// Time since it last read the temperature.
     waited: Nanos,
 }
 
 impl StepWise {
-    /// It looks at the temperature so often.
+    /// Interval between its readings of the temperature.
     pub const PERIOD: Nanos = Nanos(1_000_000_000);
-    /// As kernels usually set it for a zone of the CPU.
+    /// The usual setting of kernels for a thermal zone of the CPU.
     pub(crate) const HYSTERESIS: Celsius = Celsius(2.0);
 
     /// For `cores` in a device that heats up like `thermal`; it limits nothing yet.
@@ -333,7 +337,7 @@ impl StepWise {
         self.shares.iter().rev().nth(self.forbidden).copied().unwrap_or(Fraction(1.0))
     }
 
-    /// Looks at the die once.
+    /// Reads the die's temperature once and decides.
     pub fn poll(&mut self, die: Celsius) {
         if die.0 > self.trip.0 && die.0 > self.seen.0 {
             self.forbidden = (self.forbidden + 1).min(self.shares.len().saturating_sub(1));
@@ -343,9 +347,9 @@ impl StepWise {
         self.seen = die;
     }
 
-    /// Lets a `span` of constant `power` pass over `heat`, and looks whenever a period ends within it.
+    /// Advances `heat` by a `span` of constant `power`, and polls at the end of each period within it.
     ///
-    /// What it decides within the span lowers no power in it: spans much longer than a period overshoot.
+    /// Its decisions within the span do not lower `power` in it: spans much longer than a period overshoot.
     pub fn watch(&mut self, thermal: &Thermal, heat: &mut Heat, power: Watts, span: Nanos) {
         let mut left = span;
         while self.waited + left >= Self::PERIOD {
@@ -359,7 +363,7 @@ impl StepWise {
     }
 }
 
-// The thread of the host that drives an accelerator: on which core Linux lets it run, and how fast.
+// The host's thread that drives an accelerator: the core and frequency that Linux gives it.
 
-/// What a cluster has to have for a load of one, so that a task fits: `fits_capacity` of `kernel/sched/fair.c`.
+/// The capacity that a cluster needs for a task with a load of one: `fits_capacity` of `kernel/sched/fair.c`.
 const MARGIN: f64 = 1280.0 / 1024.0;

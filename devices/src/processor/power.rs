@@ -1,7 +1,7 @@
-//! Energy above the idle device: power over busy spans, of parts that a run keeps awake also over idle ones, and that of
-//! the DRAM, whose one bandwidth all processors share.
+//! Energy above that of the idle device: each processor's power over its busy time, that of parts that a run keeps
+//! awake over idle time too, and DRAM's, whose bandwidth all processors share.
 //!
-//! What a kernel's time is bound by: of the terms that run at once the longest counts for all of it.
+//! The cause that bounds a kernel's time: of overlapping terms, the longest counts for the whole time.
 
 use std::ops::{Add, Mul};
 
@@ -9,7 +9,7 @@ use super::CpuCores;
 use crate::device::{DramConstants, Form};
 use crate::{Bytes, BytesPerSecond, Device, Joules, JoulesPerByte, Nanos, Stack, Watts};
 
-/// How long each part of a device was at work within a span.
+/// How long each part of a device worked within a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The whole span.
@@ -18,7 +18,7 @@ pub struct Usage {
     pub gpu_busy: Nanos,
     /// Time that the chosen CPU cores were busy in it.
     pub cpu_busy: Nanos,
-    /// Time that the DSP was busy in it; the chosen CPU cores waited for it where they had nothing else to do.
+    /// Time that the DSP was busy in it; the chosen CPU cores waited for it when they were not busy themselves.
     pub dsp_busy: Nanos,
     /// Bytes that DRAM moved in it.
     pub dram: Bytes,
@@ -35,12 +35,12 @@ pub struct Energy {
     pub dsp: Joules,
     /// DRAM.
     pub dram: Joules,
-    /// All else.
+    /// Everything else.
     pub rest: Joules,
 }
 
 impl Energy {
-    /// The whole.
+    /// The sum.
     pub fn total(&self) -> Joules {
         self.gpu + self.cpu + self.dsp + self.dram + self.rest
     }
@@ -53,20 +53,21 @@ pub struct Power {
     pub gpu: Watts,
     /// The GPU while idle and awake.
     pub gpu_idle: Watts,
-    /// The chosen cores, all busy, and what they keep awake.
+    /// The chosen cores, all busy, and the shared parts that they keep awake.
     pub cpu: Watts,
-    /// The chosen cores, waiting for the DSP.
+    /// The chosen cores while they wait for the DSP.
     pub cpu_waiting: Watts,
     /// The DSP under load.
     pub dsp: Watts,
-    /// All that no processor owns, while training.
+    /// Power of everything else while training.
     pub rest: Watts,
     /// DRAM.
     pub dram: Dram,
 }
 
 impl Power {
-    /// Energy of `usage`; busy spans longer than the whole count as the whole, and cores wait only while not busy.
+    /// Energy of `usage`. Busy times longer than the span count as the span, and cores wait only while they are not
+    /// busy.
     pub fn energy(&self, usage: &Usage) -> Energy {
         let gpu_busy = usage.gpu_busy.min(usage.span);
         let gpu_idle = usage.span.saturating_sub(gpu_busy);
@@ -82,7 +83,8 @@ impl Power {
         }
     }
 
-    /// The same with `cores` that work beside the GPU that trains; what they keep awake counts as the rest of the chip.
+    /// The same for a GPU that trains while `cores` work too; the shared parts that the cores keep awake
+    /// count as the rest of the chip.
     pub fn beside(self, cores: &CpuCores) -> Self {
         Self { cpu: cores.power(), ..self }
     }
@@ -91,9 +93,9 @@ impl Power {
 impl Device {
     /// The powers of this device when a run under `stack` trains on `cores` of its CPU, or on its GPU.
     ///
-    /// All are above the idle device, whose own power (`power.idle`) holds what its parts draw while they do nothing: the
-    /// DRAM's refresh, and a GPU that sleeps while cores train. What a busy core draws was measured on the whole device,
-    /// memory controller and rails included; what a card draws under load is its board's limit, memory and all.
+    /// All powers are above the idle device. The device's own idle power (`power.idle`) includes the power of inactive
+    /// parts: DRAM refresh, and a GPU that sleeps while cores train. A busy core's power was measured on the whole
+    /// device, memory controller and rails included; a card's power under load is its board's limit, memory included.
     pub fn power(&self, cores: Option<&CpuCores>, stack: &Stack) -> Power {
         let gpu = self.constants.gpu.as_ref().filter(|_| cores.is_none());
         let rest = if cores.is_none() { self.constants.power.rest_of_soc.value } else { Watts::ZERO };
@@ -125,9 +127,9 @@ impl Device {
 /// The DRAM of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dram {
-    /// Bandwidth that well-shaped traffic reaches; what a shared resource divides.
+    /// Bandwidth that well-shaped traffic reaches; processors share it.
     pub bandwidth: BytesPerSecond,
-    /// Energy of a byte moved.
+    /// Energy per byte moved.
     pub energy_per_byte: JoulesPerByte,
 }
 
@@ -142,22 +144,22 @@ impl Dram {
     }
 }
 
-/// What a processor waits for while it is busy; the rest of that time it computes.
+/// The causes for which a processor waits while it is busy; the rest of that time it computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Stalls {
-    /// Bytes that DRAM moves.
+    /// Transfers limited by DRAM.
     pub dram: Nanos,
-    /// Bytes that a cache, shared memory or a core's own path to memory moves.
+    /// Transfers limited by a cache, shared memory or a core's own path to memory.
     pub caches: Nanos,
-    /// Barriers, contended atomics, and whatever works in the processor's place.
+    /// Barriers, contended atomics, and time in which something else works instead of the processor.
     pub waiting: Nanos,
-    /// Integers that find the places of elements, in generic kernels.
+    /// Integer arithmetic that computes elements' indices, in generic kernels.
     pub indices: Nanos,
 }
 
 impl Stalls {
-    /// `seconds` more are bound by `limit`.
+    /// Adds `seconds` that are bound by `limit`.
     pub(crate) fn add(&mut self, limit: Limit, seconds: f64) {
         let part = match limit {
             Limit::Arithmetic => return,
@@ -194,7 +196,7 @@ impl Mul<u64> for Stalls {
     }
 }
 
-/// What one term of a kernel's time is.
+/// The kind of a term of a kernel's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Arithmetic,
@@ -204,7 +206,7 @@ pub(crate) enum Limit {
     Indices,
 }
 
-/// The longest of terms that run at once; of equal ones the first.
+/// The longest of overlapping terms; the first if several are equal.
 pub(crate) fn longest(terms: impl IntoIterator<Item = (f64, Limit)>) -> (f64, Limit) {
     let none = (0.0, Limit::Arithmetic);
     terms.into_iter().fold(none, |longest, term| if term.0 > longest.0 { term } else { longest })

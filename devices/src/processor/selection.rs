@@ -1,4 +1,4 @@
-//! Which cores a run uses, and at which frequency.
+//! The cores that a run uses, and their frequency.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,18 +16,18 @@ pub enum CoreSelection {
     #[default]
     #[strum(to_string = "all")]
     All,
-    /// The fastest cores of a class; `big` goes on into the middle clusters.
+    /// The fastest cores of a class; `big` continues into the middle clusters.
     #[strum(to_string = "{class}:{count}")]
     Some {
         /// The class.
         class: ClusterClass,
-        /// How many.
+        /// The number of cores.
         count: usize,
     },
 }
 
 impl CoreSelection {
-    /// The same, or as many cores of the class as there are where `chosen` says that it asks for more.
+    /// The same, or all cores of the class if `chosen` failed because it has too few.
     #[must_use]
     pub fn or_all_of_class<T>(self, chosen: Result<T, SelectionError>) -> Self {
         match (self, chosen) {
@@ -48,33 +48,33 @@ impl CoreSelection {
     }
 }
 
-/// Why no such cores can be had.
+/// Why a selection of cores or a frequency is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SelectionError {
     /// Neither `all` nor `class:count`.
     #[error("cores `{found}` are not understood{hint}; expected `all`, `big:N`, `middle:N` or `little:N`")]
     Syntax {
-        /// What was written.
+        /// The text.
         found: String,
-        /// A guess at what was meant, or nothing.
+        /// A guess at the intended text, or nothing.
         hint: String,
     },
     /// The device has no cluster of that class.
     #[error("the device has no {class} cores; it has {}", names(classes))]
     NoSuchClass {
-        /// The class that was asked for.
+        /// The requested class.
         class: ClusterClass,
-        /// The classes that it has.
+        /// The device's classes.
         classes: Vec<ClusterClass>,
     },
-    /// Fewer cores than were asked for.
+    /// The device has fewer cores than requested.
     #[error("{count} {class} cores were asked for; the device has {available}")]
     TooMany {
-        /// The class that was asked for.
+        /// The requested class.
         class: ClusterClass,
-        /// How many were asked for.
+        /// The requested number.
         count: usize,
-        /// How many can be had.
+        /// The number of such cores in the device.
         available: usize,
     },
     /// Neither a frequency policy nor a frequency.
@@ -83,9 +83,9 @@ pub enum SelectionError {
          such as `1.8GHz` or `1804.8MHz`"
     )]
     Frequency {
-        /// What was written.
+        /// The text.
         found: String,
-        /// A guess at what was meant, or nothing.
+        /// A guess at the intended text, or nothing.
         hint: String,
     },
     /// The core cannot run at a fixed frequency.
@@ -94,9 +94,9 @@ pub enum SelectionError {
         written(*asked), neighbours(*below, *above), written(range[0]), written(range[1])
     )]
     NoOperatingPoint {
-        /// The fastest core that was chosen.
+        /// The fastest of the chosen cores.
         core: String,
-        /// The frequency that was asked for.
+        /// The requested frequency.
         asked: Hertz,
         /// Its nearest operating point below.
         below: Option<Hertz>,
@@ -115,7 +115,7 @@ fn neighbours(below: Option<Hertz>, above: Option<Hertz>) -> String {
     }
 }
 
-/// A frequency as people write it: in the unit that takes fewer characters.
+/// A frequency in text, in the unit that gives fewer characters.
 fn written(frequency: Hertz) -> String {
     let hertz = frequency.0.round();
     let [mega, giga] = [(1e6, "MHz"), (1e9, "GHz")].map(|(scale, unit)| format!("{}{unit}", hertz / scale));
@@ -159,9 +159,9 @@ pub enum Frequency {
     /// The highest operating point.
     #[default]
     Highest,
-    /// The floor that the device's file declares.
+    /// The lowest frequency of the governor, from the device's file.
     Lowest,
-    /// The highest at first, then as load and heat have it ([`Schedutil`](super::Schedutil),
+    /// The highest at first, then set by load and heat ([`Schedutil`](super::Schedutil),
     /// [`StepWise`](super::StepWise)).
     Governor,
     /// An operating point of the fastest of the cores.

@@ -1,4 +1,4 @@
-//! The flash itself: what one command asks of it, and the faster tier that writes go to while it has room (SLC,
+//! The flash itself: the cost of a command, and the faster tier that takes writes while it has room (SLC,
 //! TurboWrite, WriteBooster).
 
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use crate::{Bytes, BytesPerSecond, Device, Direction, Interval, Nanos};
 /// One direction of the flash.
 #[derive(Clone, Copy, Debug)]
 struct Way {
-    /// What all commands together reach.
+    /// Rate of large commands, all together.
     sequential: BytesPerSecond,
-    /// The same by pages, all over the device.
+    /// Rate of single pages all over the device, all together.
     random: BytesPerSecond,
-    /// How fast a command's bytes move once they do.
+    /// Transfer rate of a single command's bytes.
     link: BytesPerSecond,
-    /// A page alone.
+    /// Latency of a single page.
     latency: Nanos,
 }
 
 /// A flash storage: rates, latencies and its write cache.
 ///
-/// A command takes up the device for the longer of its share of the random rate, counted by commands, and of the
-/// sequential rate, counted by bytes: its *occupation*. Alone it takes the latency of a page and its other bytes at the
-/// data sheet's rate, which is longer: dies and channels work side by side, so that many commands at once reach the
-/// rates and one does not (UFS 3.1 reads 4 KiB in about 0.1 ms, yet 50,000 of them a second). How several commands get
-/// on beside each other is said in [`crate::storage`].
+/// A command takes up the device for the longer of two times: its share of the random rate, counted in commands, and of
+/// the sequential rate, counted in bytes. This time is its *occupation*. A single command takes longer: the latency of
+/// a page, plus its other bytes at the data sheet's rate. Dies and channels work in parallel, so only many concurrent
+/// commands reach the rates (UFS 3.1 reads 4 KiB in about 0.1 ms, yet 50,000 of them a second). [`crate::storage`]
+/// describes how concurrent commands slow each other down.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Flash {
@@ -39,10 +39,10 @@ pub struct Flash {
     cells: Option<Arc<NandConstants>>,
 }
 
-/// What keeps a die from being read.
+/// The reason for which a die cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// Nothing that is not shared.
+    /// None.
     Nothing,
     /// A program of the slower tier.
     Program,
@@ -50,17 +50,18 @@ pub(crate) enum Holds {
     Erase,
 }
 
-/// What the flash moves out of its write cache at once: three pages of 8 KiB, one for each bit of a cell, in four planes of four dies.
+/// The amount that the flash moves out of its write cache in one step: three pages of 8 KiB, one for each bit of a
+/// cell, in four planes of four dies.
 pub(super) const MOVED: Bytes = Bytes(384 << 10);
 
-/// What a command asks of the device.
+/// The demand of a command on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Demand {
-    /// All of the device for so long, in nanoseconds.
+    /// Time of the whole device, in nanoseconds.
     pub(crate) occupation: f64,
-    /// It ends after so long at the earliest, in nanoseconds; not less.
+    /// Its shortest duration, in nanoseconds; at least the occupation.
     pub(crate) alone: f64,
-    /// What it keeps dies from reading by.
+    /// The reason for which its dies cannot be read meanwhile.
     pub(crate) holds: Holds,
 }
 
@@ -77,7 +78,7 @@ impl Flash {
         let way = |sequential: BytesPerSecond, datasheet: Option<BytesPerSecond>, random, latency| Way {
             sequential,
             random,
-            // Where files reach more than the class's data sheet says, this device is better than the sheet.
+            // If files are faster than the class's data sheet, this device is better than the sheet.
             link: datasheet.filter(|sheet| sheet.0 > sequential.0).unwrap_or(sequential),
             latency,
         };
@@ -94,7 +95,7 @@ impl Flash {
             constants.latency_write.value,
         );
         Self {
-            // A float cast saturates, and turns not-a-number into zero.
+            // A float cast saturates, and turns NaN into zero.
             slots: ((constants.queue_depth.value.0.floor() - constants.reserved_slots.value.0.floor()) as usize).max(1),
             read,
             write,
@@ -104,43 +105,43 @@ impl Flash {
         }
     }
 
-    /// Commands that the device works on at once.
+    /// Commands that the device works on concurrently.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// What all requests together reach in practice with large commands, the write cache having room.
+    /// Rate in practice of large commands, all requests together, while the write cache has room.
     pub fn sequential(&self, direction: Direction) -> BytesPerSecond {
         self.way(direction).sequential
     }
 
-    /// What writes reach behind a full write cache.
+    /// Rate of writes once the write cache is full.
     pub fn sustained_write(&self) -> BytesPerSecond {
         self.sustained_write
     }
 
-    /// What the write cache holds.
+    /// Size of the write cache.
     pub fn write_cache(&self) -> Bytes {
         self.write_cache
     }
 
-    /// How long a command of `bytes` takes in the device when it is alone there, the write cache having room.
+    /// Duration of a single command of `bytes` in the device, while the write cache has room.
     pub fn alone(&self, direction: Direction, bytes: Bytes) -> Nanos {
         Nanos::from_seconds(self.demand(direction, bytes, true).alone * 1e-9)
     }
 
-    /// For how long a command of `bytes` takes up the device, however many share it.
+    /// The occupation of a command of `bytes`, which is the same for any number of commands.
     pub fn occupation(&self, direction: Direction, bytes: Bytes) -> Interval {
         Interval(self.demand(direction, bytes, true).occupation * 1e-9)
     }
 
-    /// What a command of `bytes` asks; a write that is not `cached` goes to the slower tier.
+    /// The demand of a command of `bytes`; a write that is not `cached` goes to the slower tier.
     pub(crate) fn demand(&self, direction: Direction, bytes: Bytes, cached: bool) -> Demand {
         let way = self.way(direction);
         let rate = if cached || direction == Direction::Read { way.sequential } else { self.sustained_write };
         let occupation = (PAGE.as_f64() / way.random.0).max(bytes.as_f64() / rate.0) * 1e9;
         let rest = bytes.saturating_sub(PAGE).as_f64() / way.link.0 * 1e9;
-        // Never zero: the pace is divided by it.
+        // Never zero, since the pace divides by it.
         let occupation = occupation.max(1.0);
         let holds = if cached || direction == Direction::Read || self.cells.is_none() {
             Holds::Nothing
@@ -169,7 +170,7 @@ impl Flash {
         Some((Demand { occupation, alone, holds: Holds::Erase }, cells.block.value))
     }
 
-    /// How long a read waits where a die programs, and where one erases, with these probabilities; in nanoseconds.
+    /// The expected wait of a read in nanoseconds, given the probabilities that its die programs or erases.
     pub(super) fn wait(&self, programs: f64, erases: f64) -> f64 {
         self.cells.as_ref().map_or(0.0, |cells| {
             programs * cells.program_wait.value.0 as f64 + erases * cells.erase_wait.value.0 as f64
@@ -184,8 +185,8 @@ impl Flash {
     }
 }
 
-/// A tier that takes writes at once and is emptied into the rest of the flash while the device is idle, or by work of its own
-/// where it has run full.
+/// A tier that takes writes immediately. It is emptied into the rest of the flash while the device is idle, or by the
+/// flash's own commands once it has run full.
 #[derive(Clone, Debug)]
 pub(super) struct WriteCache {
     size: Bytes,
@@ -194,12 +195,12 @@ pub(super) struct WriteCache {
 }
 
 impl WriteCache {
-    /// Empty. It drains as fast as the flash behind it takes writes.
+    /// An empty cache. It drains as fast as the flash behind it takes writes.
     pub(super) fn new(flash: &Flash) -> Self {
         Self { size: flash.write_cache(), level: Bytes::ZERO, drain: flash.sustained_write() }
     }
 
-    /// Takes a write where it has room for all of it.
+    /// Takes a write if it has room for all of it.
     pub(super) fn take(&mut self, bytes: Bytes) -> bool {
         let room = bytes <= self.size.saturating_sub(self.level);
         if room {
@@ -208,12 +209,13 @@ impl WriteCache {
         room
     }
 
-    /// So much of it was moved on.
+    /// Frees `bytes` that were moved on.
     pub(super) fn give_back(&mut self, bytes: Bytes) {
         self.level = self.level.saturating_sub(bytes);
     }
 
-    /// Whether less than a tenth of it is free: UFS tells its host of the room in tenths (`dAvailableWriteBoosterBufferSize`).
+    /// Whether less than a tenth of it is free: UFS reports the free room to its host in tenths
+    /// (`dAvailableWriteBoosterBufferSize`).
     pub(super) fn is_full(&self) -> bool {
         self.size.saturating_sub(self.level).0 < self.size.0 / 10
     }
@@ -221,7 +223,7 @@ impl WriteCache {
     /// The device was idle for `span`.
     pub(super) fn drain(&mut self, span: Nanos) {
         if self.level > Bytes::ZERO {
-            // A float cast saturates; signed, which processors do at once.
+            // A float cast saturates; conversion to a signed integer is a single instruction.
             let drained = (self.drain.0 * span.seconds()) as i64;
             self.level = self.level.saturating_sub(Bytes(drained.unsigned_abs()));
         }

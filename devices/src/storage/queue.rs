@@ -1,4 +1,4 @@
-//! The command queue: drivers put commands in, the device takes them out of its slots in whatever order they end.
+//! The command queue: drivers put commands in, the device takes them into its slots and completes them in any order.
 
 mod collection;
 
@@ -10,7 +10,7 @@ use crate::storage::sharing::Sharing;
 use crate::storage::{PAGE, Stream};
 use crate::{Bytes, Direction, Driver, Flash, Nanos, Request};
 
-/// Names a request of one queue.
+/// Identifies a request of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(u64);
 
@@ -26,18 +26,18 @@ impl RequestId {
 pub struct Completed {
     /// When its last command ended.
     pub time: Nanos,
-    /// Which it was.
+    /// The request.
     pub request: RequestId,
 }
 
-/// Whose a command is.
+/// The origin of a command.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
-    /// The request at this place.
+    /// The request at this index.
     Request(usize),
-    /// The stream with this number among those set in this generation.
+    /// The stream at this index of the streams set in this generation.
     Stream(u64, usize),
-    /// The flash's own: moving [`MOVED`] out of the write cache, or erasing a block that it was moved out of.
+    /// The flash itself: moving [`MOVED`] out of the write cache, or erasing a block that was moved.
     Own(Collection),
 }
 
@@ -46,7 +46,7 @@ struct Command {
     owner: Owner,
     direction: Direction,
     bytes: Bytes,
-    /// It stands for so many that follow one another, with so much of the driver's time between two of them.
+    /// Number of consecutive commands that it represents; `between` is the driver's time between two of them.
     turns: u64,
     between: Nanos,
 }
@@ -57,29 +57,29 @@ impl Command {
     }
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Clone, Debug)]
 struct Active {
     id: RequestId,
     request: Request,
     driver: Driver,
-    /// Bytes of commands that the driver has not begun with.
+    /// Bytes of commands that the driver has not started on.
     unprepared: Bytes,
-    /// Commands under way, the one in the driver included.
+    /// Commands in progress, the one in the driver included.
     under_way: u32,
     /// The command in the driver.
     prepared: Option<Bytes>,
-    /// Whether that has waited for the lock.
+    /// Whether that command has waited for the lock.
     has_waited: bool,
-    /// Commands one after another, which pass as one; of others one.
+    /// Number of sequential commands that are simulated as one; 1 for other requests.
     turns: u64,
-    /// The driver's time of a full command, of which most are.
+    /// The driver's time for a full command, the usual size.
     full: Nanos,
 }
 
 impl Active {
-    /// The driver begins with the next command at `now`, if there is one, it may, and nothing else is in hand; when that
-    /// is ready.
+    /// Starts the driver on the next command at `now`, if there is one, the depth allows it, and the driver is free.
+    /// Returns the time at which the command is ready.
     fn prepare(&mut self, now: Nanos) -> Option<Nanos> {
         if self.prepared.is_some() || self.unprepared == Bytes::ZERO || self.under_way >= self.request.depth {
             return None;
@@ -93,15 +93,15 @@ impl Active {
     }
 }
 
-/// A driver that has a command ready: when, of which request, and the place of that.
+/// A driver with a finished command: the time, the request, and the index of the request.
 type Ready = (Nanos, RequestId, usize);
 
-/// When the first of the streams issues a command; the end of time if there is none.
+/// The time at which the first of the streams issues a command; the end of time without streams.
 fn first_issue(streams: &[Flow]) -> Nanos {
     streams.iter().fold(Nanos::MAX, |first, flow| first.min(flow.next))
 }
 
-/// A stream under way.
+/// A stream in progress.
 #[derive(Clone, Debug)]
 struct Flow {
     stream: Stream,
@@ -112,16 +112,17 @@ struct Flow {
 
 /// A flash storage with its one command queue.
 ///
-/// The commands of a request pass one after another through its driver, on a core of its own, and then wait in order
-/// for one of the slots. In the slots the device works on all of them (see [`crate::storage`]); beyond, first come is
-/// first served. Where the write cache runs full the flash empties it beside them, in no slot, until a tenth is free: part by part is
-/// moved on, and a block that was moved is erased. A read then may meet a die that programs or erases, and waits until that is
-/// suspended: as likely as dies do, in the mean. Drivers of deep requests hand commands in one after the other, with a
-/// handover of the lock between two cores. Writes into the cache are shared dies alone. Depth 1 thus takes the driver and the device in turn; with more the two overlap, and a long
-/// transfer takes the longer of both. Streams take slots and time as requests do.
+/// A request's commands pass one after another through its driver, which has a core of its own, and then wait in order
+/// for a slot. The device works on all commands in slots concurrently (see [`crate::storage`]); the others wait first
+/// come, first served. When the write cache is full, the flash empties it until a tenth is free, concurrently with
+/// commands and without using slots: it moves one piece after another, and erases a block once that was moved. A read
+/// may then meet a die that programs or erases, and waits until that is suspended; the model charges the expected wait.
+/// Drivers of deep requests submit commands one at a time, and the lock takes a handover between two cores. Writes into
+/// the cache share only dies. A request of depth 1 thus uses the driver and the device alternately; with more depth the
+/// two overlap, and a long transfer takes the longer of both times. Streams take slots and time as requests do.
 ///
-/// Time never goes back: a call for a time before the clock, which [`read`](Self::read) and
-/// [`write`](Self::write) carry ahead, counts as made at the clock.
+/// Time never goes back: [`read`](Self::read) and [`write`](Self::write) move the clock ahead, and a call for an
+/// earlier time counts as made at the clock.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct FlashQueue {
@@ -129,27 +130,27 @@ pub struct FlashQueue {
     clock: Nanos,
     device: Sharing<Command>,
     waiting: VecDeque<Command>,
-    /// Requests under way, and places that are free.
+    /// Requests in progress, and free entries.
     requests: Vec<Active>,
     free: Vec<usize>,
-    /// Of each request that has a command in the driver, the first first.
+    /// The finished commands in drivers, at most one per request, earliest first.
     ready: VecDeque<Ready>,
-    /// Whose command is the last to have had the lock, or to have it, and when.
+    /// The request whose command took the lock last, and the time at which it did.
     lock: Option<(RequestId, Nanos)>,
     streams: Vec<Flow>,
-    /// When the first of them issues its next command; the end of time if there is none.
+    /// The time at which the first of them issues its next command; the end of time if there are none.
     issue: Nanos,
     generation: u64,
     cache: WriteCache,
-    /// Empties the cache beside others.
+    /// Empties the cache concurrently with commands.
     collector: Collector,
-    /// What a read, a write and a write into the cache asked last.
+    /// The latest demands of a read, a write and a write into the cache, with their sizes.
     asked: [Option<(Bytes, Demand)>; 3],
     submitted: u64,
-    /// Ended and not yet told, by time.
+    /// Completed and not yet returned, by time.
     completed: VecDeque<Completed>,
-    /// When the device last became idle while nobody but streams of one period had asked anything of it, with the level of the
-    /// write cache then.
+    /// The time at which the device last became idle with no other commands than those of streams with a common period,
+    /// and the level of the write cache then.
     idle: Option<(Nanos, Bytes)>,
 }
 
@@ -177,17 +178,17 @@ impl FlashQueue {
         }
     }
 
-    /// The time up to which it has run.
+    /// The simulated time.
     pub fn clock(&self) -> Nanos {
         self.clock
     }
 
-    /// Commands in the device's slots and, behind them, in the queue.
+    /// The numbers of commands in the device's slots and in the queue behind them.
     pub fn commands(&self) -> (usize, usize) {
         (self.in_slots(), self.waiting.len())
     }
 
-    /// What the device does of its own accord takes no slot.
+    /// Commands in slots; the flash's own work takes none.
     fn in_slots(&self) -> usize {
         self.device.len() - usize::from(self.collector.is_at_work)
     }
@@ -197,9 +198,10 @@ impl FlashQueue {
         self.cache.level
     }
 
-    /// Replaces what others do in the background from `now` on; their commands already in the queue stay there.
+    /// Replaces the background streams from `now` on; their commands already in the queue stay there.
     ///
-    /// Streams are staggered over the period of the first command, so that equal ones do not come together.
+    /// Streams are staggered over the period of the first stream's commands, so that equal streams do
+    /// not issue simultaneously.
     pub fn set_streams(&mut self, now: Nanos, streams: &[Stream]) {
         self.run_to(now);
         self.generation += 1;
@@ -217,13 +219,13 @@ impl FlashQueue {
         self.issue = first_issue(&self.streams);
     }
 
-    /// Starts a request at `now`, with a driver on a core of its own.
+    /// Starts a request at `now`, with a driver on its own core.
     pub fn submit(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
         self.begin(now, request, driver, 1)
     }
 
-    /// The same of commands of which each waits for the one before: they pass as one that takes as long as all, and wait for
-    /// the lock and for a slot together.
+    /// The same for sequential commands, each of which waits for the one before. They are simulated as one command that
+    /// takes as long as all of them, and waits for the lock and for a slot once.
     pub fn submit_in_turn(&mut self, now: Nanos, request: Request, driver: Driver) -> RequestId {
         let command = request.command.max(PAGE);
         self.begin(now, Request { depth: 1, ..request }, driver, request.bytes.0.div_ceil(command.0).max(1))
@@ -256,7 +258,7 @@ impl FlashQueue {
         id
     }
 
-    /// The driver of the request at `place` begins with its next command, if it may.
+    /// Starts the driver of the request at `place` on its next command, if allowed.
     fn prepare(&mut self, place: usize) {
         let active = &mut self.requests[place];
         let Some(time) = active.prepare(self.clock) else { return };
@@ -264,9 +266,9 @@ impl FlashQueue {
         self.await_lock((time, id, place));
     }
 
-    /// A driver puts its command into the queue at that time, if nobody has the lock then.
+    /// At the given time, the driver puts its command into the queue if the lock is free then.
     fn await_lock(&mut self, ready: Ready) {
-        // Most drivers take as long as the others, so that who began last is last.
+        // Most drivers take equally long, so the latest to start is usually the last to finish.
         let later = self.ready.iter().rev().take_while(|other| **other > ready).count();
         if later == 0 {
             self.ready.push_back(ready);
@@ -275,7 +277,8 @@ impl FlashQueue {
         }
     }
 
-    /// Moves the clock to the next end of a request or to `now`, whichever is first; called until it answers `None`.
+    /// Advances the clock to the next completion of a request or to `now`, whichever is first. Call
+    /// it until it returns `None`.
     pub fn advance(&mut self, now: Nanos) -> Option<Completed> {
         while self.completed.is_empty() {
             if !self.step(now) {
@@ -287,12 +290,13 @@ impl FlashQueue {
         if told { self.completed.pop_front() } else { None }
     }
 
-    /// How long a thread takes that reads at `now`, `depth` commands at once, and waits for all of it.
+    /// The time of a thread that starts to read `bytes` at `now`, with `depth` commands in flight,
+    /// and waits for all of them.
     pub fn read(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
         self.wait(now, Request { direction: Direction::Read, bytes, command, depth }, driver)
     }
 
-    /// The same of a thread that writes.
+    /// The same for a thread that writes.
     pub fn write(&mut self, now: Nanos, bytes: Bytes, command: Bytes, depth: u32, driver: Driver) -> Nanos {
         self.wait(now, Request { direction: Direction::Write, bytes, command, depth }, driver)
     }
@@ -301,7 +305,7 @@ impl FlashQueue {
         let before = self.completed.len();
         let id = self.submit(now, request, driver);
         loop {
-            // What had ended before is not it.
+            // Skips requests that had completed before.
             let ended = self.completed.iter().skip(before).position(|done| done.request == id);
             if let Some(index) = ended.map(|index| before + index) {
                 let time = self.completed.remove(index).map_or(self.clock, |done| done.time);
@@ -313,13 +317,14 @@ impl FlashQueue {
         }
     }
 
-    /// Runs to `now`; what ends on the way is told later.
+    /// Runs to `now`; later calls return the requests that complete on the way.
     fn run_to(&mut self, now: Nanos) {
         while self.step(now) {}
         self.stop_at(now);
     }
 
-    /// Nothing happens any more until `now`. What the cache is emptied of in two spans may be a byte less than in one.
+    /// Advances to `now`, without any event in between. Rounding may drain a byte less from the cache
+    /// in two spans than in one.
     fn stop_at(&mut self, now: Nanos) {
         if now > self.clock && self.cache.level > Bytes::ZERO {
             self.idle = None;
@@ -327,13 +332,13 @@ impl FlashQueue {
         self.pass(now);
     }
 
-    /// The device has become idle. Where nobody but streams of one period asks anything of it and it stands as it did a period
-    /// ago, each further period before `until` goes as the one before, and is not run through.
+    /// Called when the device has become idle. If only streams with a common period use it, and its state is the same
+    /// as one period ago, all further periods before `until` are identical and are skipped.
     fn note_idle(&mut self, until: Nanos) {
         let Some(period) = self.common_period() else { return };
         let level = self.cache.level;
         if self.idle == Some((self.clock.saturating_sub(period), level)) {
-            // Not beyond what `until` allows; a clock near the end of time has no whole period left.
+            // At most until `until`; a clock near the end of time has no whole period left.
             let span = Nanos(until.saturating_sub(self.clock).0 / period.0 * period.0);
             self.clock += span;
             self.streams.iter_mut().for_each(|flow| flow.next = Nanos(flow.next.0.saturating_add(span.0)));
@@ -345,7 +350,7 @@ impl FlashQueue {
         }
     }
 
-    /// The period of all streams, where they share one and each issues once within it, and nobody has anything in the queue.
+    /// The common period of all streams, if they have one, each issues once within it, and the queue is empty.
     fn common_period(&self) -> Option<Nanos> {
         let is_idle = self.device.len() == 0 && self.waiting.is_empty() && self.requests.len() == self.free.len();
         let period = self.streams.first().filter(|_| is_idle)?.period;
@@ -353,12 +358,12 @@ impl FlashQueue {
         self.streams.iter().all(within).then_some(period)
     }
 
-    /// What happens next at or before `until`: a command ends, or leaves a driver, or a stream issues one, in that
-    /// order where times are equal. Whether something did.
+    /// Processes the next event at or before `until`: a command completes, leaves a driver, or is issued by a stream,
+    /// in this order at equal times. Returns whether there was one.
     fn step(&mut self, until: Nanos) -> bool {
-        // What saturates at the end of time never happens.
+        // Times that saturate at the end of time never arrive.
         let never = Nanos::MAX;
-        // When the first of the drivers has a command ready.
+        // The time at which the first driver finishes a command.
         let driver = self.ready.front().map_or(never, |(ready, ..)| *ready);
         let device = self.device.due();
         let at = device.min(driver).min(self.issue);
@@ -379,7 +384,7 @@ impl FlashQueue {
         true
     }
 
-    /// Moves the clock on to `time`, in which nothing happens.
+    /// Advances the clock to `time`, without any event in between.
     fn pass(&mut self, time: Nanos) {
         let span = time.saturating_sub(self.clock);
         if self.device.len() == 0 {
@@ -422,11 +427,12 @@ impl FlashQueue {
         self.device.insert(self.clock, command, demand);
     }
 
-    /// Of the drivers that have a command ready first that of the oldest request puts it into the queue.
+    /// The first driver that has finished a command puts it into the queue; among several at the same time,
+    /// that of the oldest request.
     fn hand_over(&mut self) {
         let Some((_, id, place)) = self.ready.pop_front() else { return };
         let active = &mut self.requests[place];
-        // Who sleeps while its one command is under way meets nobody.
+        // A thread that sleeps during its only command has no contention for the lock.
         if active.request.depth > 1 && !std::mem::take(&mut active.has_waited) {
             let others = self.lock.filter(|(holder, _)| *holder != id);
             let free = others.map_or(self.clock, |(_, last)| Nanos(last.0.saturating_add(active.driver.handover.0)));
@@ -440,7 +446,7 @@ impl FlashQueue {
             let (turns, between) = (active.turns, active.full);
             let direction = active.request.direction;
             let command = Command { turns, between, ..Command::new(Owner::Request(place), direction, bytes) };
-            // Where there is a slot nobody waits.
+            // If a slot is free, the queue is empty.
             if self.has_slot() {
                 self.start(command);
             } else {
@@ -466,7 +472,7 @@ impl FlashQueue {
         self.issue = first_issue(&self.streams);
     }
 
-    /// What a command asks of the device; most ask what the one before of their way did.
+    /// The demand of a command; usually the same as that of the previous command of its direction.
     fn demand(&mut self, command: Command, cached: bool) -> Demand {
         let Command { direction, bytes, .. } = command;
         let way = match direction {
@@ -493,7 +499,7 @@ impl FlashQueue {
         }
     }
 
-    /// The device begins with a command.
+    /// Starts a command in the device.
     fn start(&mut self, command: Command) {
         let reads = command.direction == Direction::Read;
         let cached = reads || self.cache.take(command.bytes);

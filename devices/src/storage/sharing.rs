@@ -1,6 +1,6 @@
-//! The device at work on the commands in its slots.
+//! The device's concurrent work on the commands in its slots.
 //!
-//! How fast commands run side by side, by how many of each kind there are.
+//! The speed of concurrent commands depends on how many there are of each kind.
 
 use std::collections::VecDeque;
 
@@ -12,43 +12,45 @@ use crate::Nanos;
 struct Served<T> {
     item: T,
     sequence: u64,
-    /// It ends when the device has done so much on each command, in nanoseconds of one alone.
+    /// It completes when the device has done this much work on each command, in nanoseconds of a command that runs
+    /// alone.
     end: f64,
     /// Its kind.
     kind: usize,
 }
 
-/// Commands that run side by side until they meet on a die.
+/// Commands that run in parallel unless they meet on a die.
 ///
-/// A command alone keeps the share `b` of the device busy: its occupation over its time. Commands fall on dies at
-/// random, so that several keep 1 − Π(1 − b) of it busy, where side by side they would ask for Σ b; all run at the
-/// quotient of the two, their *pace*. A command that keeps all of it busy shares it evenly with its like, which is
-/// processor sharing; pages that keep little of it busy fill it by and by with depth; and nobody is beside others
-/// without slowing them.
+/// A command that runs alone keeps the share `b` of the device busy: its occupation over its time. Commands fall
+/// on dies at random, so several keep 1 − Π(1 − b) of it busy, where without conflicts they would need Σ b; all
+/// run at the quotient of the two, their *pace*. Commands that each keep all of the device busy share it evenly,
+/// which is processor sharing. Pages that keep little of it busy fill it gradually with depth. Every concurrent
+/// command slows the others.
 ///
-/// As all run at one pace, what has been *done* on each is one number that grows, and commands end in the order of what
-/// it must have come to: time that passes touches no command. The [`Paces`] follow from kinds of commands, and are looked up
-/// once for all changes of a moment, when it is next asked what ends first: a command that ends usually makes room for
-/// another.
+/// Since all run at one pace, the work *done* on each is a single growing number. Commands complete in the order of
+/// the value that it must reach, so passing time updates no command. The [`Paces`] follow from the kinds of commands.
+/// They are looked up once for all changes at one moment, when the next completion is needed: a completed command
+/// usually makes room for another.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing<T> {
-    /// In the order in which they end.
+    /// In the order of completion.
     served: VecDeque<Served<T>>,
     paces: Paces,
     sequence: u64,
     done: f64,
     pace: Pace,
-    /// When commands came or went since the pace was worked out, if any did.
+    /// The time at which commands came or went since the pace was computed, if any did.
     changed: Option<Nanos>,
-    /// Which command ends first if nothing changes.
+    /// The index of the next command to complete if nothing changes.
     first: usize,
-    /// When it does; the end of time where there is none.
+    /// The time at which it completes; the end of time if there is none.
     due: Nanos,
 }
 
-/// Time that counts as none, in nanoseconds: what sums of floats leave over.
+/// Time that counts as zero, in nanoseconds: rounding errors of float sums.
 const NOTHING: f64 = 1e-6;
-/// What is done is counted anew from here, in nanoseconds, so that floats keep a fraction of [`NOTHING`] apart.
+/// From this value on, the work done is counted from zero again, in nanoseconds, so that floats still resolve
+/// a fraction of [`NOTHING`].
 const ANEW: f64 = 1e6;
 
 impl<T> Sharing<T> {
@@ -71,12 +73,12 @@ impl<T> Sharing<T> {
         self.served.len()
     }
 
-    /// The shares of dies that program and that erase; `None` if none does.
+    /// The shares of dies that program and that erase; `None` if no die does.
     pub(super) fn held(&self) -> Option<[f64; 2]> {
         self.paces.held()
     }
 
-    /// When the next command ends if nothing changes; the end of time if there is none.
+    /// The time of the next completion if nothing changes; the end of time if there is none.
     pub(super) fn due(&mut self) -> Nanos {
         self.settle();
         self.due
@@ -87,7 +89,7 @@ impl<T> Sharing<T> {
         let kind = self.paces.enter(demand);
         let end = self.done + demand.alone;
         let served = Served { item, sequence: self.sequence, end, kind };
-        // Behind all that end no later: it came last, and most that come end last.
+        // Behind all that end no later: among equal ends it came last, and usually its end is the last.
         if self.served.back().is_none_or(|other| other.end <= end) {
             self.served.push_back(served);
         } else {
@@ -101,11 +103,11 @@ impl<T> Sharing<T> {
     /// Works for `span`, in which no command ends.
     pub(super) fn progress(&mut self, span: Nanos) {
         self.settle();
-        // Signed, which processors turn into floats at once; no span takes centuries.
+        // Conversion from a signed integer is a single instruction; no span takes centuries.
         self.done += self.pace.forward * span.0 as i64 as f64;
     }
 
-    /// Takes the command that is due at `now`, the one that came first if there are several.
+    /// Removes the command that is due at `now`; the one that started first if there are several.
     pub(super) fn take(&mut self, now: Nanos) -> Option<T> {
         self.settle();
         if self.due > now {
@@ -118,7 +120,7 @@ impl<T> Sharing<T> {
         Some(item)
     }
 
-    /// Works out the pace and what ends first, if commands came or went.
+    /// Computes the pace and the next completion, if commands came or went.
     fn settle(&mut self) {
         let Some(now) = self.changed.take() else { return };
         self.count_anew();
@@ -128,7 +130,7 @@ impl<T> Sharing<T> {
         };
         self.pace = self.paces.now();
         let shortest = self.span(end);
-        // Only what has hardly more left than the least can end in the same nanosecond.
+        // Only commands with nearly the least work left can end in the same nanosecond.
         let near = end + 2.0 * self.pace.forward;
         let mut first = 0;
         let mut index = 1;
@@ -141,17 +143,18 @@ impl<T> Sharing<T> {
         (self.first, self.due) = (first, Nanos(now.0.saturating_add(shortest)));
     }
 
-    /// How long it is at this pace until what is done comes to `end`, in whole nanoseconds.
+    /// The time at this pace until the work done reaches `end`, in whole nanoseconds.
     fn span(&self, end: f64) -> u64 {
         let span = (end - self.done).max(0.0) * self.pace.back - NOTHING;
-        // Rounds up. A float cast saturates, and what is just below zero becomes zero; signed, which processors do at once.
+        // Rounds up. A float cast saturates, and values just below zero become zero; conversion to a signed
+        // integer is a single instruction.
         match span as i64 {
             i64::MAX => u64::MAX,
             whole => whole as u64 + u64::from(whole as f64 != span && span > 0.0),
         }
     }
 
-    /// Keeps what is done small.
+    /// Resets the work done to zero before it gets large.
     fn count_anew(&mut self) {
         if self.served.is_empty() {
             self.done = 0.0;
@@ -164,17 +167,17 @@ impl<T> Sharing<T> {
     }
 }
 
-/// How fast commands run beside each other.
+/// The speed of concurrent commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Of the time that a command takes alone, what is done in a time.
+    /// Work done per time, relative to a command that runs alone.
     pub(super) forward: f64,
-    /// The time that it takes to do what alone takes a time.
+    /// Time per work: the inverse of `forward`.
     pub(super) back: f64,
 }
 
 impl Pace {
-    /// As fast as alone.
+    /// The pace of a command that runs alone.
     pub(super) const ALONE: Self = Self { forward: 1.0, back: 1.0 };
 }
 
@@ -188,33 +191,33 @@ struct Kind {
 
 /// The pace of commands that each keep a share `b` of the device busy: (1 − Π(1 − b)) / Σ b.
 ///
-/// There are few kinds of commands, and the same numbers of each come again and again: a pace that was worked out is kept.
+/// There are few kinds of commands, and the same counts recur, so computed paces are cached.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paces {
     kinds: Vec<Kind>,
-    /// That of the command that came last: most that come are of it, too.
+    /// The kind of the latest command, which is usually that of the next, too.
     last: usize,
-    /// Commands that keep dies from reading.
+    /// Number of commands that keep dies from being read.
     holding: u32,
-    /// Kinds with more commands than `counts` tells apart.
+    /// Number of kinds with more commands than `counts` can count.
     crowded: u32,
-    /// How many there are of each kind: a byte each, the first kind's the lowest.
+    /// The number of commands of each kind: one byte per kind, the first kind's the lowest.
     counts: u64,
-    /// Paces that were worked out, with the counts that they are of; empty until the first.
+    /// Cached paces with the counts that they belong to; empty until the first.
     known: Vec<(u64, Pace)>,
 }
 
-/// Kinds whose numbers `counts` holds; of more the paces are not kept.
+/// Number of kinds in `counts`; with more kinds, paces are not cached.
 const COUNTED: usize = 8;
-/// The most of a kind that `counts` tells apart.
+/// The largest number of a kind in `counts`.
 const MOST: u32 = 255;
-/// Paces that are kept, a power of two.
+/// Number of cached paces, a power of two.
 const KEPT: usize = 256;
-/// Kinds that are kept while no command is of them.
+/// Number of kinds that are kept without commands.
 const IDLE_KINDS: usize = 4;
 
 impl Paces {
-    /// Another command; its kind.
+    /// Adds a command; returns its kind.
     pub(super) fn enter(&mut self, demand: Demand) -> usize {
         let again = self.kinds.get(self.last).is_some_and(|kind| kind.demand == demand);
         if !again {
@@ -229,7 +232,7 @@ impl Paces {
         kind
     }
 
-    /// A command of this kind has ended.
+    /// Removes a command of this kind.
     pub(super) fn leave(&mut self, kind: usize) {
         self.kinds[kind].count -= 1;
         self.crowded -= u32::from(self.kinds[kind].count == MOST);
@@ -237,7 +240,7 @@ impl Paces {
         self.counts = self.counts.wrapping_sub(one(kind));
     }
 
-    /// A new kind, in the place of one that is not there any more where kinds are many.
+    /// Adds a kind. It replaces one without commands once there are many kinds.
     fn add(&mut self, demand: Demand) -> usize {
         let busy = (demand.occupation / demand.alone).min(1.0);
         let kind = Kind { demand, busy, count: 0 };
@@ -255,7 +258,8 @@ impl Paces {
         }
     }
 
-    /// The shares of dies that program and that erase, which is how likely a read is to meet one; `None` if none does.
+    /// The shares of dies that program and that erase, which are the probabilities that a read meets
+    /// one; `None` if both are zero.
     pub(super) fn held(&self) -> Option<[f64; 2]> {
         (self.holding > 0).then(|| {
             [Holds::Program, Holds::Erase].map(|holds| {
@@ -265,16 +269,16 @@ impl Paces {
         })
     }
 
-    /// The pace of those that are there.
+    /// The current pace.
     pub(super) fn now(&mut self) -> Pace {
         if self.kinds.len() > COUNTED || self.crowded > 0 {
             return self.work_out();
         }
         if self.known.is_empty() {
-            // No command has no pace.
+            // An entry without commands has no pace.
             self.known.resize(KEPT, (0, Pace::ALONE));
         }
-        // Multiplied, so that the counts of all kinds stir the upper bits.
+        // Multiplied, so that the counts of all kinds affect the upper bits.
         let place = (self.counts.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % KEPT;
         if self.known[place].0 != self.counts {
             self.known[place] = (self.counts, self.work_out());
@@ -339,12 +343,12 @@ mod tests {
     #[test]
     fn a_kept_pace_is_that_of_the_commands_that_are_there() {
         let mut paces = Paces::default();
-        // One alone runs at its own pace; of two halves together 3/4 are kept busy where 1 is asked for.
+        // One alone runs at its own pace; two halves together keep 3/4 busy where 1 is needed.
         let half = paces.enter(command(0.5));
         assert_eq!(paces.now().forward, 1.0);
         paces.enter(command(0.5));
         assert_eq!((paces.now().forward, paces.now().back), (0.75, 4.0 / 3.0));
-        // With one that asks for all: 1 of 2.
+        // With one that needs all: 1 of 2.
         let whole = paces.enter(command(1.0));
         assert_eq!(paces.now().forward, 0.5);
         paces.leave(whole);
@@ -367,7 +371,7 @@ mod tests {
         }
         assert!(paces.kinds.len() <= IDLE_KINDS + 1, "{}", paces.kinds.len());
         paces.leave(quarter);
-        // More kinds at once than are counted: ten shares of a hundredth to a tenth.
+        // More simultaneous kinds than are counted: ten shares of a hundredth to a tenth.
         let kinds: Vec<usize> = (1..=10).map(|step| paces.enter(command(f64::from(step) / 100.0))).collect();
         let idle: f64 = (1..=10).map(|step| 1.0 - f64::from(step) / 100.0).product();
         assert!((paces.now().forward - (1.0 - idle) / 0.55).abs() < 1e-12);

@@ -1,12 +1,12 @@
-//! What a system's constants come to on a device: reserves, sizes, costs of a page on a core.
+//! A system's values on a given device: reserves, sizes, and costs per page on a core.
 
 use crate::system::{Compressor, ExtraFree, PageMix, SystemConstants, TrainerConstants, ZramConstants, ZstdConstants};
 use crate::{Bytes, Constant, Device, Driver, Factor, Fraction, Nanos, ScalarSpeed, System};
 
-/// Free memory at which reclaim starts, hurries and stops.
+/// The amounts of free memory at which reclaim starts, becomes urgent and stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Below it whoever allocates reclaims itself (direct reclaim).
+    /// Below it, an allocating task reclaims memory itself (direct reclaim).
     pub min: Bytes,
     /// Below it kswapd wakes.
     pub low: Bytes,
@@ -14,7 +14,7 @@ pub struct Watermarks {
     pub high: Bytes,
 }
 
-/// The kernel's work on a page of 4 KiB, as time on one core.
+/// The kernel's work per page of 4 KiB, as time on one core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCosts {
     /// A fault that finds its page in memory or gets a new one, and maps it.
@@ -25,21 +25,21 @@ pub struct PageCosts {
     pub walk: Nanos,
     /// Looking at a page of a list.
     pub scan: Nanos,
-    /// Taking a page out of its process's tables, and freeing it.
+    /// Unmapping a page from its process, and freeing it.
     pub unmap: Nanos,
     /// Compressing a page into ZRAM.
     pub compress: Nanos,
     /// Bringing a page back from ZRAM.
     pub decompress: Nanos,
-    /// The same of a page that is kept as it is.
+    /// The same for a page that is stored uncompressed.
     pub copy: Nanos,
     /// Handing a page to the block layer.
     pub submit: Nanos,
-    /// From the end of what a thread waits for until it runs; the same on every core.
+    /// From the end of a thread's wait until it runs; the same on every core.
     pub wake_up: Nanos,
 }
 
-/// What the system itself holds on an idle phone.
+/// Memory that the system itself uses on an idle phone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resident {
     /// Never reclaimed.
@@ -48,44 +48,44 @@ pub struct Resident {
     pub anonymous: Bytes,
     /// Mapped files.
     pub file: Bytes,
-    /// The share of both that is used all the time.
+    /// The share of both that is in constant use.
     pub hot: Fraction,
-    /// Files that nobody uses.
+    /// Cached files that are not in use.
     pub cache: Bytes,
-    /// What each of the apps holds that wait, and how many these are.
+    /// Memory of each cached app, and the number of these apps.
     pub cached: (Bytes, u64),
 }
 
 impl Resident {
-    /// What kernel and processes hold.
+    /// Memory of the kernel and the processes.
     pub fn total(&self) -> Bytes {
         self.kernel + self.anonymous + self.file
     }
 }
 
-/// What of the low-memory killer's properties depends on the device.
+/// The low-memory killer's properties that depend on the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Killer {
-    /// Stall of some tasks in the window of pressure that wakes it.
+    /// Stall time of some tasks within the pressure window that wakes it.
     pub psi_partial_stall: Nanos,
-    /// It thrashes where more than this many times the files' pages came back in an interval.
+    /// It detects thrashing when refaults of file pages in an interval exceed this multiple of the files' pages.
     pub thrashing_limit: Factor,
     /// The limit falls by this share with each kill for thrashing.
     pub thrashing_limit_decay: Fraction,
 }
 
-/// A page of the kernel, in bytes.
+/// Size of a page in bytes.
 const PAGE: u64 = 4096;
 
-/// So much of `bytes`, rounded down.
+/// The `share` of `bytes`, rounded down.
 fn share(bytes: Bytes, share: Fraction) -> Bytes {
     // A float cast saturates.
     Bytes((bytes.as_f64() * share.0) as u64)
 }
 
 impl System {
-    /// The memory of `device` that the kernel manages (`MemTotal`): all but what is kept from the kernel, and what it keeps for
-    /// itself at boot.
+    /// The memory of `device` that the kernel manages (`MemTotal`): all but the carve-outs, and the
+    /// kernel's own memory at boot.
     pub fn managed(&self, device: &Device) -> Bytes {
         let reclaim = &self.constants.reclaim;
         let (ram, carve_outs) = (device.ram(), device.carve_outs().unwrap_or(reclaim.carve_outs.value));
@@ -93,9 +93,9 @@ impl System {
         ram.saturating_sub(carve_outs).saturating_sub(pages).saturating_sub(reclaim.image.value)
     }
 
-    /// The watermarks on `device`, as the kernel computes them in whole KiB (`mm/page_alloc.c`; one zone):
-    /// min = √(16 · managed), within its bounds; a step = max(min / 4, managed · scale factor / 10,000);
-    /// low = min + step, high = min + 2 steps. Android's screens (`extra_free_kbytes`) lie on top of low and high, or are a
+    /// The watermarks on `device`, as the kernel computes them in whole KiB (`mm/page_alloc.c`; one zone): min = √(16 ·
+    /// managed), within its bounds; a step = max(min / 4, managed · scale factor / 10,000); low = min + step, high =
+    /// min + 2 steps. Android's `extra_free_kbytes`, some screens' worth of memory, is added to low and high, or is
     /// part of each step (`extra_free_kbytes.sh`).
     pub fn watermarks(&self, device: &Device) -> Watermarks {
         let reclaim = &self.constants.reclaim;
@@ -114,7 +114,7 @@ impl System {
         Watermarks { min: at(0), low: at(1), high: at(2) }
     }
 
-    /// Bytes of whole screens that are kept free (`ro.sys.extra_free_kbytes`).
+    /// Bytes of the screens' worth of memory that is kept free (`ro.sys.extra_free_kbytes`).
     fn screens(&self, device: &Device) -> Bytes {
         let reclaim = &self.constants.reclaim;
         let [width, height] = device.display().unwrap_or([reclaim.display_width.value, reclaim.display_height.value]);
@@ -122,7 +122,8 @@ impl System {
         Bytes(bytes as u64)
     }
 
-    /// What the low zone keeps on `device` from those who may use the zone above it, and so what lmkd adds to each watermark.
+    /// Memory of the low zone on `device` that is reserved from allocations which may use the zone above it; lmkd
+    /// adds it to each watermark.
     pub fn protection(&self, device: &Device) -> Bytes {
         let reclaim = &self.constants.reclaim;
         let above = self.managed(device).saturating_sub(reclaim.low_zone.value);
@@ -130,7 +131,7 @@ impl System {
         Bytes((above.as_f64() / reclaim.lowmem_reserve_ratio.value.0.max(1.0)) as u64)
     }
 
-    /// What ZRAM takes on `device` before compression; zero if there is none.
+    /// Size of ZRAM on `device` before compression; zero if there is none.
     pub fn zram(&self, device: &Device) -> Bytes {
         let Some(zram) = &self.constants.zram else { return Bytes::ZERO };
         if let Some(size) = &zram.size {
@@ -140,14 +141,14 @@ impl System {
         zram.cap.as_ref().map_or(part, |cap| part.min(cap.value))
     }
 
-    /// What pages of apps are to ZRAM; all whole if there is none.
+    /// Compressibility of apps' pages in ZRAM; all are stored whole if there is none.
     pub fn app_pages(&self) -> PageMix {
         let whole = PageMix { same_filled: Fraction(0.0), incompressible: Fraction(1.0), ratio: Factor(1.0) };
         let mix = self.constants.zram.as_ref().map_or(whole, ZramConstants::mix);
         self.constants.zstd().map_or(mix, |zstd| zstd.apps(mix))
     }
 
-    /// What pages of the process that trains are to ZRAM.
+    /// Compressibility of the training process's pages in ZRAM.
     pub fn trainer_pages(&self) -> PageMix {
         let mix = self.constants.trainer.mix();
         self.constants.zstd().map_or(mix, |zstd| zstd.trainer(mix))
@@ -163,7 +164,7 @@ impl System {
         1_u64 << (self.constants.reclaim.page_cluster.value.0 as u32).min(31)
     }
 
-    /// The kernel's work on a page on a core of this speed.
+    /// The kernel's work per page on a core of this speed.
     pub fn page_costs(&self, speed: ScalarSpeed) -> PageCosts {
         let costs = &self.constants.costs;
         let [slower_in, slower_out] =
@@ -192,7 +193,7 @@ impl System {
         }
     }
 
-    /// What the system itself holds on `device` while that is idle: on a phone of little memory less.
+    /// Memory that the system itself uses on `device` while it is idle; less on a phone with little memory.
     pub fn resident(&self, device: &Device) -> Resident {
         let resident = &self.constants.resident;
         let part = Fraction((device.ram().as_f64() / resident.of.value.as_f64().max(1.0)).min(1.0));
@@ -208,7 +209,7 @@ impl System {
         }
     }
 
-    /// The low-memory killer's properties that differ on a device of little memory.
+    /// The low-memory killer's properties on `device`, which differ if it has little memory.
     pub fn killer(&self, device: &Device) -> Killer {
         let killer = &self.constants.killer;
         if device.ram() <= killer.low_ram.value {
@@ -228,7 +229,7 @@ impl System {
 }
 
 impl SystemConstants {
-    /// What is otherwise than under LZ4, where ZRAM compresses with Zstandard.
+    /// The constants that replace those of LZ4, if ZRAM compresses with Zstandard.
     fn zstd(&self) -> Option<&ZstdConstants> {
         let chosen = self.zram.as_ref().is_some_and(|zram| zram.algorithm == Compressor::Zstd);
         self.zstd.as_ref().filter(|_| chosen)

@@ -1,4 +1,4 @@
-//! What an operating system's calibration holds: each struct is a table, each field a key.
+//! The schema of an operating system's calibration: each struct is a table, each field a key.
 
 use crate::calibration::{Dimension, Quantity, Unit, section, words};
 use crate::{Bytes, BytesPerSecond, Constant, Count, Factor, Fraction, Nanos};
@@ -12,7 +12,7 @@ words! {
         Generations,
     }
 
-    /// Which process of equal `oom_score_adj` dies.
+    /// Which process of equal `oom_score_adj` is killed.
     pub enum Victim {
         /// The one that was used least recently.
         LeastRecent,
@@ -20,114 +20,116 @@ words! {
         Heaviest,
     }
 
-    /// Where Android's `extra_free_kbytes` goes.
+    /// The effect of Android's `extra_free_kbytes`.
     pub enum ExtraFree {
-        /// On top of the watermarks: a kernel that knows the setting.
+        /// Added to the watermarks, by a kernel that supports the setting.
         OnTop,
-        /// Into the watermarks' distance, as `watermark_scale_factor`: Android's generic kernels, which do not.
+        /// Increases the watermarks' distance through `watermark_scale_factor`, as on Android's generic
+        /// kernels, which lack the setting.
         Scale,
     }
 
-    /// Which lists are scanned while file pages abound that nobody misses.
+    /// Which lists are scanned while there are many file pages that are not refaulted.
     pub enum Balance {
-        /// Those of files alone (`cache_trim_mode`).
+        /// Only those of files (`cache_trim_mode`).
         FilesFirst,
         /// All, by swappiness: vendors' `balance_anon_file_reclaim`.
         Both,
     }
 
-    /// What ZRAM compresses with (`comp_algorithm`).
+    /// ZRAM's compressor (`comp_algorithm`).
     pub enum Compressor {
         /// LZ4: fast.
         Lz4,
-        /// Zstandard: slower, and pages become smaller.
+        /// Zstandard: slower, with smaller pages.
         Zstd,
     }
 }
 
 section! {
-    /// `[reclaim]`: the kernel's reserves, and what it takes back first.
+    /// `[reclaim]`: the kernel's reserves, and the order of reclaim.
     pub struct ReclaimConstants {
-        /// Memory that firmware, the modem and other processors keep from the kernel, on a device that does not say.
+        /// Default carve-outs, for devices without their own: memory that firmware, the modem and other
+        /// processors keep from the kernel.
         pub carve_outs: Constant<Bytes>,
-        /// What the kernel keeps for each page of memory (`struct page`).
+        /// The kernel's bookkeeping per page of memory (`struct page`).
         pub page_struct: Constant<Bytes>,
-        /// The kernel's image and what it reserves at boot beside.
+        /// The kernel's image and its other reservations at boot.
         pub image: Constant<Bytes>,
-        /// `min_free_kbytes` is not below it.
+        /// Lower bound of `min_free_kbytes`.
         pub min_free_lowest: Constant<Bytes>,
-        /// `min_free_kbytes` is not above it.
+        /// Upper bound of `min_free_kbytes`.
         pub min_free_highest: Constant<Bytes>,
         /// Distance of the watermarks, in ten-thousandths of managed memory.
         pub watermark_scale_factor: Constant<Count>,
-        /// Whole screens that are kept free beside them.
+        /// Additional memory that is kept free, in full screens of pixels.
         pub frame_buffers: Constant<Count>,
-        /// Bytes of a pixel of them.
+        /// Bytes per pixel of these screens.
         pub pixel: Constant<Bytes>,
-        /// Pixels across the display of a device that does not say.
+        /// Default width of the display in pixels.
         pub display_width: Constant<Count>,
-        /// Pixels down it.
+        /// Default height of the display in pixels.
         pub display_height: Constant<Count>,
-        /// `on-top` or `scale`: where they go.
+        /// `on-top` or `scale`: the effect of these screens on the watermarks.
         pub extra_free: ExtraFree,
-        /// Each zone keeps one page of so many of the zones above it from those who may use these
-        /// (`lowmem_reserve_ratio`).
+        /// Each zone reserves one page for every `lowmem_reserve_ratio` pages of the zones above it, from
+        /// allocations that may use these.
         pub lowmem_reserve_ratio: Constant<Count>,
-        /// The managed memory of the zone that devices of 32 bits reach.
+        /// Managed memory of the zone that 32-bit devices can address.
         pub low_zone: Constant<Bytes>,
-        /// Memory set aside for the drivers' contiguous buffers (CMA), lent to pages that can move meanwhile.
+        /// Memory set aside for the drivers' contiguous buffers (CMA), used for movable pages meanwhile.
         pub contiguous: Constant<Bytes>,
-        /// How much anonymous pages are preferred over those of files: 0 to 200, 100 is even.
+        /// How strongly reclaim prefers anonymous pages to those of files: 0 to 200, where 100 is even.
         pub swappiness: Constant<Count>,
         /// `files-first` or `both`.
         pub balance: Balance,
         /// `two` or `generations`.
         pub lists: PageLists,
-        /// How many generations there are at most.
+        /// The largest number of generations.
         pub generations: Option<Constant<Count>>,
-        /// Pages younger than this are not taken, with generations.
+        /// With generations, pages younger than this are not reclaimed.
         pub min_ttl: Option<Constant<Nanos>>,
-        /// A fault brings in 2 to this power pages from swap.
+        /// A fault reads 2 to the power of this many pages from swap.
         pub page_cluster: Constant<Count>,
-        /// Pages are simulated in pieces of this size: a choice of the simulation, from 4 KiB to 1 MiB.
+        /// Granularity of the simulation: pages are simulated in extents of this size, from 4 KiB to 1 MiB.
         pub extent: Constant<Bytes>,
     }
 }
 
 section! {
-    /// `[zstd]`: what is otherwise where ZRAM compresses with Zstandard in place of LZ4.
+    /// `[zstd]`: constants that replace those of LZ4 if ZRAM compresses with Zstandard.
     pub struct ZstdConstants {
-        /// The time of compressing a page, in that of LZ4.
+        /// The time to compress a page, as a multiple of LZ4's.
         pub compress: Constant<Factor>,
-        /// The time of decompressing one, likewise.
+        /// The time to decompress a page, as a multiple of LZ4's.
         pub decompress: Constant<Factor>,
-        /// The share of apps' pages that it cannot shrink to what ZRAM keeps compressed.
+        /// The share of apps' pages that it cannot shrink enough for ZRAM to store them compressed.
         pub incompressible: Constant<Fraction>,
-        /// Bytes of the others for each byte that they compress to.
+        /// Compression ratio of the other pages.
         pub ratio: Constant<Factor>,
-        /// The share of the trainer's pages that it cannot shrink.
+        /// The share of the training process's pages that it cannot shrink enough.
         pub trainer_incompressible: Constant<Fraction>,
-        /// Bytes of the others of the trainer's for each byte that they compress to.
+        /// Compression ratio of the other pages of the training process.
         pub trainer_ratio: Constant<Factor>,
     }
 }
 
 section! {
-    /// `[zram]`: swap in compressed memory; its numbers are those of LZ4.
+    /// `[zram]`: swap in compressed memory; the constants are for LZ4.
     pub struct ZramConstants {
-        /// The compressor: `lz4`, or `zstd` with the numbers of `[zstd]`.
+        /// The compressor: `lz4`, or `zstd` with the constants of `[zstd]`.
         pub algorithm: Compressor,
-        /// Size before compression, as a share of memory; `size` goes before.
+        /// Size before compression, as a share of memory; `size` takes precedence.
         pub share: Option<Constant<Fraction>>,
-        /// The most that a share may be.
+        /// Upper bound of the size that follows from `share`.
         pub cap: Option<Constant<Bytes>>,
         /// Size before compression.
         pub size: Option<Constant<Bytes>>,
-        /// The share of the pages of apps that one word fills.
+        /// The share of apps' pages filled with one repeated word.
         pub same_filled: Constant<Fraction>,
-        /// The share of them that the compressor cannot shrink to what ZRAM keeps compressed.
+        /// The share of them that the compressor cannot shrink enough for ZRAM to store them compressed.
         pub incompressible: Constant<Fraction>,
-        /// Bytes of the others for each byte that they compress to.
+        /// Compression ratio of the other pages.
         pub ratio: Constant<Factor>,
     }
 }
@@ -141,7 +143,7 @@ section! {
 }
 
 section! {
-    /// `[costs]`: the kernel's work on a page of 4 KiB, in millionths of a CoreMark iteration, and a wait.
+    /// `[costs]`: the kernel's work per page of 4 KiB, in millionths of a CoreMark iteration, and durations.
     pub struct CostConstants {
         /// A fault that finds its page in memory or gets a new one, and maps it.
         pub fault: Constant<Factor>,
@@ -149,37 +151,38 @@ section! {
         pub zero: Constant<Factor>,
         /// Reading one entry in the walk of page tables that ages generations.
         pub walk: Constant<Factor>,
-        /// Looking at a page of a list: taking it off, asking whether it was used, putting it back.
+        /// Scanning a page of a list: taking it off, checking whether it was used, putting it back.
         pub scan: Constant<Factor>,
-        /// Taking a page out of its process's tables, and freeing it.
+        /// Unmapping a page from its process, and freeing it.
         pub unmap: Constant<Factor>,
         /// Compressing a page into ZRAM.
         pub compress: Constant<Factor>,
         /// Bringing a page back from ZRAM.
         pub decompress: Constant<Factor>,
-        /// The same of a page that is kept as it is.
+        /// The same for a page that is stored uncompressed.
         pub copy: Constant<Factor>,
-        /// Handing a page to be written to the block layer, beside its command's work.
+        /// Submitting a page for writing to the block layer, without the work per command.
         pub submit: Constant<Factor>,
-        /// Work of the file system, the block layer, the driver and the interrupt for a command.
+        /// Work of the file system, the block layer, the driver and the interrupt per command.
         pub command: Constant<Factor>,
-        /// Bringing a page into or out of the page cache.
+        /// Moving a page into or out of the page cache.
         pub page: Constant<Factor>,
-        /// From one core's command to another's: the lock of the queue goes from core to core.
+        /// The time between commands of two cores, in which the queue's lock moves from one core to the other.
         pub handover: Constant<Nanos>,
-        /// What a task that reclaims for itself takes of what kswapd takes for the same pages.
+        /// The work of direct reclaim, as a multiple of kswapd's for the same pages.
         pub direct: Constant<Factor>,
-        /// From the end of what a thread waits for until it runs.
+        /// From the end of a thread's wait until it runs.
         pub wake_up: Constant<Nanos>,
     }
 }
 
 section! {
-    /// `[clocks]`: what clocks come to while memory is short, as shares of what the fastest core does at its highest.
+    /// `[clocks]`: effective speeds of cores while memory is short, as shares of the fastest core's
+    /// at its highest frequency.
     pub struct ClockConstants {
-        /// Of kswapd, and of a task that sleeps again and again, for a page or for a command.
+        /// Speed of kswapd, and of a task that sleeps often, for a page or for a command.
         pub waiting: Constant<Fraction>,
-        /// The part of the time in which a core has something to do that does not wait for memory.
+        /// The share of the time that a core is busy with work that does not wait for memory.
         pub others: Constant<Fraction>,
     }
 }
@@ -187,79 +190,79 @@ section! {
 section! {
     /// `[files]`: how files are read and written through the page cache.
     pub struct FileConstants {
-        /// A command of a sequential read.
+        /// Size of a command in a sequential read.
         pub read_ahead: Constant<Bytes>,
-        /// Such commands under way: the one that the reader waits for and those ahead of it.
+        /// Such commands in flight: the one that the reader waits for and those ahead of it.
         pub read_ahead_windows: Constant<Count>,
-        /// A command of the write-back of dirty pages.
+        /// Size of a command in the write-back of dirty pages.
         pub write_back: Constant<Bytes>,
     }
 }
 
 section! {
-    /// `[foreground]`: files that the app in front reads, beside what it faults in.
+    /// `[foreground]`: files that the foreground app reads, other than by faults.
     pub struct ForegroundConstants {
-        /// How much in the mean.
+        /// The mean rate.
         pub read_rate: Constant<BytesPerSecond>,
-        /// Bytes of a command.
+        /// Size of a command.
         pub read_command: Constant<Bytes>,
-        /// Commands that may wait at once.
+        /// Commands that may wait simultaneously.
         pub read_depth: Constant<Count>,
     }
 }
 
 section! {
-    /// `[background]`: what one app in the background writes to its cache.
+    /// `[background]`: cache writes of one app in the background.
     pub struct BackgroundConstants {
-        /// How much in the mean.
+        /// The mean rate.
         pub rate: Constant<BytesPerSecond>,
-        /// Bytes of a command.
+        /// Size of a command.
         pub command: Constant<Bytes>,
-        /// Commands of an app that may wait at once.
+        /// Commands of an app that may wait simultaneously.
         pub depth: Constant<Count>,
     }
 }
 
 section! {
-    /// `[killer]`: the low-memory killer (lmkd); its properties carry its own names.
+    /// `[killer]`: the low-memory killer (lmkd), with lmkd's own names of its properties.
     pub struct KillerConstants {
-        /// Stall of some tasks in the window of pressure that wakes it.
+        /// Stall time of some tasks within the pressure window that wakes it.
         pub psi_partial_stall: Constant<Nanos>,
-        /// The same on a device of little memory.
+        /// The same on a device with little memory.
         pub psi_partial_stall_low_ram: Constant<Nanos>,
-        /// Stall of all tasks in the window that wakes it.
+        /// Stall time of all tasks within the pressure window that wakes it.
         pub psi_complete_stall: Constant<Nanos>,
-        /// The window of both.
+        /// The window for both.
         pub psi_window: Constant<Nanos>,
-        /// It looks again after so long where pressure is high.
+        /// Its polling interval while pressure is high.
         pub poll_short: Constant<Nanos>,
-        /// It looks again after so long where it is not.
+        /// Its polling interval otherwise.
         pub poll_long: Constant<Nanos>,
-        /// Swap counts as low while less than this share of it is free.
+        /// Swap counts as low if less than this share of it is free.
         pub swap_free_low: Constant<Fraction>,
-        /// Free swap counts as no more than this many times the memory that is easily had; zero: as it is.
+        /// Free swap counts at most as this many times the easily available memory; zero disables this limit.
         pub swap_compression_ratio: Constant<Factor>,
-        /// It thrashes where more than this many times the files' pages came back in an interval.
+        /// It detects thrashing when refaults of file pages in an interval exceed this multiple of the files' pages.
         pub thrashing_limit: Constant<Factor>,
-        /// The same on a device of little memory.
+        /// The same on a device with little memory.
         pub thrashing_limit_low_ram: Constant<Factor>,
-        /// The limit falls by this share with each kill for thrashing.
+        /// Each kill for thrashing lowers the limit by this share.
         pub thrashing_limit_decay: Constant<Fraction>,
-        /// The same on a device of little memory.
+        /// The same on a device with little memory.
         pub thrashing_limit_decay_low_ram: Constant<Fraction>,
-        /// Times the limit: beyond it perceptible apps may die.
+        /// A multiple of the limit, beyond which perceptible apps may be killed.
         pub thrashing_limit_critical: Constant<Factor>,
-        /// The interval over which returns are counted; what is older counts half for each interval gone by.
+        /// The interval over which refaults are counted; older ones are halved with each further interval.
         pub thrashing_reset: Constant<Nanos>,
-        /// Kills where memory is low and more of what can be swapped is swapped; all of it: never.
+        /// If memory is low, it kills when more than this share of the swappable memory is swapped; 1 disables this.
         pub swap_util_max: Constant<Fraction>,
-        /// Kills where files hold less after thrashing; zero: never.
+        /// After thrashing, it kills when the page cache is smaller than this; zero disables this.
         pub filecache_min: Constant<Bytes>,
-        /// Share of time in which all tasks stall, beyond which anybody may die.
+        /// Share of time in which all tasks stall, beyond which every process may be killed.
         pub stall_limit_critical: Constant<Fraction>,
-        /// It waits so long for a victim to be gone.
+        /// How long it waits for a victim to exit.
         pub kill_timeout: Constant<Nanos>,
-        /// Lowest score that may die at low pressure; above all scores: nobody.
+        /// The lowest score that may be killed at low pressure; a value above all scores means none.
         pub low: Constant<OomScore>,
         /// The same at medium pressure.
         pub medium: Constant<OomScore>,
@@ -267,35 +270,35 @@ section! {
         pub critical: Constant<OomScore>,
         /// `least-recent` or `heaviest`.
         pub victim: Victim,
-        /// Apps below this score die only where memory is all but gone or thrashing is critical.
+        /// Apps below this score are killed only if memory is nearly exhausted or thrashing is critical.
         pub perceptible: Constant<OomScore>,
-        /// A device of at most this much memory is one of little memory.
+        /// Devices of up to this much memory have "little memory".
         pub low_ram: Constant<Bytes>,
     }
 }
 
 section! {
-    /// `[scores]`: `oom_score_adj` by what an app is to its user.
+    /// `[scores]`: `oom_score_adj` by an app's importance to its user.
     pub struct ScoreConstants {
-        /// A native process, which nobody may kill.
+        /// A native process, which is never killed.
         pub native: Constant<OomScore>,
         /// The system server.
         pub system: Constant<OomScore>,
         /// A persistent process, such as telephony.
         pub persistent: Constant<OomScore>,
-        /// What a persistent process depends on.
+        /// A process that a persistent process depends on.
         pub persistent_service: Constant<OomScore>,
-        /// The app in front.
+        /// The foreground app.
         pub foreground: Constant<OomScore>,
-        /// A foreground service whose app was in front just now.
+        /// A foreground service whose app was in the foreground until recently.
         pub recent_foreground: Constant<OomScore>,
-        /// An app that can be seen.
+        /// A visible app.
         pub visible: Constant<OomScore>,
         /// An app whose end would be noticed, such as a foreground service.
         pub perceptible: Constant<OomScore>,
-        /// The same, less so.
+        /// A less perceptible app.
         pub perceptible_medium: Constant<OomScore>,
-        /// The same, least so.
+        /// The least perceptible app.
         pub perceptible_low: Constant<OomScore>,
         /// An app that is being backed up.
         pub backup: Constant<OomScore>,
@@ -305,42 +308,42 @@ section! {
         pub service: Constant<OomScore>,
         /// The home screen.
         pub home: Constant<OomScore>,
-        /// The app that was in front before.
+        /// The previous foreground app.
         pub previous: Constant<OomScore>,
         /// An old service.
         pub service_old: Constant<OomScore>,
-        /// A cached app, the most recent.
+        /// The most recent cached app.
         pub cached: Constant<OomScore>,
-        /// Cached apps from here on die first.
+        /// Cached apps from this score on are killed first.
         pub cached_first_to_die: Constant<OomScore>,
-        /// A cached app, the oldest.
+        /// The oldest cached app.
         pub cached_last: Constant<OomScore>,
-        /// Not known.
+        /// An unknown state.
         pub unknown: Constant<OomScore>,
     }
 }
 
 section! {
-    /// `[resident]`: what the system itself holds on an idle phone.
+    /// `[resident]`: memory that the system itself uses on an idle phone.
     pub struct ResidentConstants {
-        /// The memory of the phones that these are of; on smaller ones all of it is less in proportion.
+        /// RAM of the phones that these values are from; on phones with less, all of them are reduced in proportion.
         pub of: Constant<Bytes>,
-        /// The kernel's own and its drivers': never reclaimed.
+        /// Memory of the kernel and its drivers: never reclaimed.
         pub kernel: Constant<Bytes>,
         /// Anonymous memory of the system's processes.
         pub anonymous: Constant<Bytes>,
         /// Files that the system's processes have mapped.
         pub file: Constant<Bytes>,
-        /// The share of both that is used all the time.
+        /// The share of both that is in constant use.
         pub hot: Constant<Fraction>,
-        /// Files that were read and that nobody uses.
+        /// Cached files that are not in use.
         pub cache: Constant<Bytes>,
-        /// Apps that were used before and wait, frozen: all of them together.
+        /// Memory of all cached, frozen apps together.
         pub cached: Constant<Bytes>,
-        /// How many these are.
+        /// The number of these apps.
         pub cached_apps: Constant<Count>,
-        /// The least and the most that kernel and processes hold together on idle phones, of which `kernel`, `anonymous` and
-        /// `file` are the middle.
+        /// The smallest and the largest memory of kernel and processes together on idle phones, of which `kernel`,
+        /// `anonymous` and `file` are the middle.
         pub least: Constant<Bytes>,
         /// See `least`.
         pub most: Constant<Bytes>,
@@ -348,53 +351,53 @@ section! {
 }
 
 section! {
-    /// `[trainer]`: the process that trains, as the system sees it.
+    /// `[trainer]`: the training process.
     pub struct TrainerConstants {
-        /// From a kill until the first instruction of the process that takes its place.
+        /// From a kill until the first instruction of the replacement process.
         pub start: Constant<Nanos>,
-        /// The share of its tensors' pages that one word fills.
+        /// The share of its tensors' pages filled with one repeated word.
         pub same_filled: Constant<Fraction>,
-        /// The share of them that the compressor cannot shrink to what ZRAM keeps compressed.
+        /// The share of them that the compressor cannot shrink enough for ZRAM to store them compressed.
         pub incompressible: Constant<Fraction>,
-        /// Bytes of the others for each byte that they compress to.
+        /// Compression ratio of the other pages.
         pub ratio: Constant<Factor>,
     }
 }
 
 section! {
-    /// `[services]`: what asking the system costs a service in the background.
+    /// `[services]`: the cost of system calls for a background service.
     pub struct ServiceConstants {
         /// Work of reading `/proc/meminfo` once, in millionths of a CoreMark iteration.
         pub meminfo_read: Constant<Factor>,
-        /// One call over binder and its answer, both ends together.
+        /// A binder call with its reply, both ends together.
         pub binder_call: Constant<Nanos>,
     }
 }
 
 section! {
-    /// All that an operating system's calibration holds; the top of the file.
+    /// All constants of an operating system's calibration: the top level of the file.
     pub struct SystemConstants {
-        /// Another system of which this one overrides a few numbers: an id, or a file beside this one.
+        /// Another system of which this one overrides a few numbers: an id, or a file in the same folder.
         pub base: Option<String>,
         /// The system.
         pub name: String,
-        /// Choices and doubts that a reader should know.
+        /// Choices and doubts worth knowing.
         pub remark: Option<String>,
         /// Reclaim.
         pub reclaim: ReclaimConstants,
-        /// ZRAM; none where it is not given.
+        /// ZRAM. Default: none.
         pub zram: Option<ZramConstants>,
-        /// ZRAM with Zstandard; needed where that is its algorithm.
+        /// ZRAM with Zstandard; required if that is its algorithm.
         pub zstd: Option<ZstdConstants>,
-        /// Swap on flash; none where it is not given.
+        /// Swap on flash. Default: none.
         pub swap: Option<SwapConstants>,
-        /// Work on a page.
+        /// Work per page.
         pub costs: CostConstants,
         /// Clocks.
         pub clocks: ClockConstants,
         /// Files.
         pub files: FileConstants,
-        /// The app in front; it reads nothing beside its faults where this is not given.
+        /// The foreground app. Default: it reads nothing except by faults.
         pub foreground: Option<ForegroundConstants>,
         /// Apps in the background.
         pub background: BackgroundConstants,
@@ -411,14 +414,14 @@ section! {
     }
 }
 
-/// How readily a process is killed under memory pressure: the higher, the sooner.
+/// How readily a process is killed under memory pressure: higher scores first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OomScore(pub i32);
 
 impl OomScore {
     /// A process that is never killed.
     pub(crate) const LOWEST: Self = Self(-1000);
-    /// Above every process.
+    /// Higher than the score of any process.
     pub(crate) const HIGHEST: Self = Self(1001);
 }
 

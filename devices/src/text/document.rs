@@ -1,6 +1,6 @@
-//! A TOML text beside what is read from it, with the texts that it overrides below it.
+//! A TOML text, kept after it was parsed, and the texts that it overrides.
 //!
-//! TOML tables laid over each other.
+//! Merging of TOML tables.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,10 +12,10 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::strict_toml::{Fault, Node, Place};
 use super::strict_toml::{Location, TomlError, TomlProblem};
 
-/// Reads `text` as a `T`; `file` is how errors name it.
+/// Reads `text` as a `T`; `file` names it in errors.
 ///
 /// # Errors
-/// Text that is not TOML, or not exactly a `T`.
+/// Text that is not TOML, or does not match `T` exactly.
 ///
 /// ```
 /// use haversack_devices::text::read_toml;
@@ -38,12 +38,12 @@ pub fn read_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlE
     TomlDocument::parse(file, text)?.read()
 }
 
-/// The line of the byte at `offset` in `text`, from one.
+/// The line of the byte at `offset` in `text`, counted from one.
 pub fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// A text, and at which byte of all texts it begins.
+/// A text, and its offset in the sequence of all texts.
 #[derive(Clone, Copy, Debug)]
 struct Source<'a> {
     file: &'a str,
@@ -51,17 +51,18 @@ struct Source<'a> {
     start: usize,
 }
 
-/// A TOML text, kept beside what was read from it, so that what serde cannot check can be refused at its line.
+/// A TOML text, kept after it was parsed, so that callers can reject values that serde cannot check
+/// and still report the line.
 #[derive(Clone, Debug)]
 pub struct TomlDocument<'a> {
-    /// The text, and those below it; never none.
+    /// The text, followed by those that it overrides; never empty.
     sources: Vec<Source<'a>>,
-    /// Its offsets count through all texts.
+    /// The merged tables; their offsets count through all texts.
     top: DeTable<'a>,
 }
 
 impl<'a> TomlDocument<'a> {
-    /// Parses `text`; `file` is how errors name it.
+    /// Parses `text`; `file` names it in errors.
     ///
     /// # Errors
     /// Text that is not TOML.
@@ -76,12 +77,12 @@ impl<'a> TomlDocument<'a> {
         }
     }
 
-    /// The document with `base` below it: what it does not say, `base` does.
+    /// The document laid over `base`, which supplies the missing keys.
     ///
-    /// Tables are laid over each other key by key; so are the tables of an array (`[[cpu]]`) that agree in `id`, `name`,
-    /// `core` or `class`, the first of these in which exactly one of the base's does; others are added. Any other
-    /// array takes the place of the base's. A constant of which only the value is given keeps its unit; it is
-    /// `estimated`, and its source is the file.
+    /// Tables are merged key by key. A table of an array (`[[cpu]]`) is merged with the base's table of the same `id`,
+    /// `name`, `core` or `class`, using the first of these that matches exactly one table of the base; without a match
+    /// it is added. Any other array replaces the base's. A constant with only a value keeps its unit; it counts as
+    /// `estimated`, with the file as its source.
     #[must_use]
     pub fn over(mut self, base: Self) -> Self {
         let file = self.file();
@@ -90,11 +91,11 @@ impl<'a> TomlDocument<'a> {
         self
     }
 
-    /// The document with, below each table `field` that names a part by the key `from`, what `find` knows by that name:
-    /// what the table does not say, the part does. `field` may be an array of tables.
+    /// The document with every table `field` completed: if it names a part by the key `from`, the part that `find`
+    /// returns supplies its missing keys. `field` may be an array of tables.
     ///
     /// # Errors
-    /// A name that `find` refuses, in its words; a part that is not TOML.
+    /// A name that `find` rejects, with its message; a part that is not TOML.
     pub(crate) fn with_parts(
         mut self,
         field: &str,
@@ -125,30 +126,30 @@ impl<'a> TomlDocument<'a> {
         Ok(self)
     }
 
-    /// Puts `sources` behind the document's own: by how much their offsets are later there.
+    /// Appends `sources` to the document's own. Returns the shift of their offsets.
     fn append(&mut self, sources: Vec<Source<'a>>) -> usize {
         let start = self.sources.last().map_or(0, |last| last.start + last.text.len() + 1);
         self.sources.extend(sources.into_iter().map(|source| Source { start: source.start + start, ..source }));
         start
     }
 
-    /// The texts that the document was read from, its own first.
+    /// The texts that the document consists of, its own first.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
         self.sources.iter().map(|source| source.text)
     }
 
-    /// The text of the top's key `name`, if there is one.
+    /// The text value of the top-level key `name`, if there is one.
     pub(crate) fn top_text(&self, name: &str) -> Option<&str> {
         self.top.get(name)?.get_ref().as_str()
     }
 
-    /// The document as a `T`.
+    /// Deserialises the document as a `T`.
     ///
-    /// An error that a `Deserialize` of the caller makes with [`serde::de::Error::custom`] is located at the value it was
-    /// reading; a message that begins with `.key: ` is located at that key of the value.
+    /// An error that a `Deserialize` of the caller makes with [`serde::de::Error::custom`] is located at the value it
+    /// was reading; a message that begins with `.key: ` is located at that key of the value.
     ///
     /// # Errors
-    /// Anything that is not exactly a `T`: every unknown key, and the first value that is wrong or missing.
+    /// Any mismatch with `T`: every unknown key, and the first value that is wrong or missing.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, TomlError> {
         let unknown = RefCell::default();
         let wrong = match self.attempt(&unknown) {
@@ -158,7 +159,7 @@ impl<'a> TomlDocument<'a> {
         Err(self.error(wrong.into_iter().chain(unknown.take()).collect()))
     }
 
-    /// Reads the document once: the first fault that is no unknown key, of which `unknown` takes all.
+    /// Reads the document once. Returns the first fault other than unknown keys, which are added to `unknown`.
     fn attempt<T: DeserializeOwned>(&self, unknown: &RefCell<Vec<Fault>>) -> Result<T, Fault> {
         let read = |absent: &str| {
             unknown.take();
@@ -166,16 +167,17 @@ impl<'a> TomlDocument<'a> {
             T::deserialize(top.clone()).map_err(|fault| fault.at(&top))
         };
         match read("") {
-            // serde only says that a key is missing: ask again with a value there that tells what it is asked for.
+            // serde only reports that a key is missing: read again with a placeholder there, to learn the expected
+            // type.
             Err(Fault { at: Some((_, field)), problem: TomlProblem::MissingKey(_) }) => read(&field),
             other => other,
         }
     }
 
-    /// All faults as one error, in the order of the file.
+    /// All faults as one error, in file order.
     fn error(&self, mut faults: Vec<Fault>) -> TomlError {
         let parent = |field: &str| field.rsplit_once('.').map_or(String::new(), |(parent, _)| parent.to_owned());
-        // Of a mistyped key it goes without saying that the right one is missing.
+        // If a key is mistyped, do not report the intended one as missing too.
         let meant = faults.iter().filter_map(|fault| match (&fault.at, &fault.problem) {
             (Some((_, field)), TomlProblem::UnknownKey { nearest: Some(nearest), .. }) => {
                 Some(format!("{}.{nearest}", parent(field)))
@@ -199,14 +201,15 @@ impl<'a> TomlDocument<'a> {
         TomlError::of(errors.into_iter().map(|(_, error)| error))
     }
 
-    /// Where the field with this dotted name stands; if it does not, the innermost table around it that does.
+    /// The location of the field with this dotted name; if it does not exist, that of the innermost
+    /// table around it that does.
     pub(crate) fn locate(&self, field: &str) -> Location {
         let unknown = RefCell::default();
         let found = self.place("", &unknown).find(field);
         self.location(found.offset, found.field)
     }
 
-    /// An error about the field with this dotted name, in the caller's words.
+    /// An error with the message `message` at the field with this dotted name.
     pub fn refuse(&self, field: &str, message: impl Into<String>) -> TomlError {
         TomlError::new(self.locate(field), TomlProblem::Refused(message.into()))
     }
@@ -226,17 +229,17 @@ impl<'a> TomlDocument<'a> {
     }
 }
 
-/// By what the tables of an array know each other, in this order.
+/// The keys that identify a table within an array, in order of precedence.
 const IDENTITIES: [&str; 4] = ["id", "name", "core", "class"];
 
-/// Lays `over`, of the file `file`, over `under`: what `over` does not say, `under` does.
+/// Merges `over`, of the file `file`, with `under`, which supplies the missing keys.
 pub(super) fn lay_over<'a>(over: &mut DeTable<'a>, under: DeTable<'a>, file: &'a str) {
     for (key, value) in under {
         let Some(own) = over.get_mut(&key) else {
             over.insert(key, value);
             continue;
         };
-        // An empty array drops what stands there: tables of an array, a section, a constant.
+        // An empty array removes the base's value: tables of an array, a section, a constant.
         if value.get_ref().is_table() && own.get_ref().as_array().is_some_and(|items| items.is_empty()) {
             over.remove(&key);
         } else {
@@ -249,7 +252,7 @@ fn lay_value_over<'a>(over: &mut DeValue<'a>, under: DeValue<'a>, file: &'a str)
     match (over, under) {
         (DeValue::Table(over), DeValue::Table(mut under)) => {
             if over.contains_key("value") && under.contains_key("value") {
-                // Another's number never lends its source to this one.
+                // The source of the base's value does not apply to the new value.
                 let unit = under.remove_entry("unit");
                 under = unit.into_iter().collect();
                 own_provenance(over, file);
@@ -269,7 +272,7 @@ fn lay_value_over<'a>(over: &mut DeValue<'a>, under: DeValue<'a>, file: &'a str)
     }
 }
 
-/// Says how the constant `table` is known where it does not: somebody wrote it into `file`.
+/// Sets the missing kind and source of the constant `table`: an estimate of the file `file`.
 fn own_provenance<'a>(table: &mut DeTable<'a>, file: &'a str) {
     let span = table.get("value").map_or(0..0, Spanned::span);
     for (key, value) in [("kind", "estimated"), ("source", file)] {
@@ -280,7 +283,7 @@ fn own_provenance<'a>(table: &mut DeTable<'a>, file: &'a str) {
     }
 }
 
-/// The base's tables in their order, each below the one that overrides it, then those of none of the base's.
+/// The base's tables in their order, each merged with the one that overrides it, then the tables that override none.
 fn joined<'a>(
     over: Vec<Spanned<DeValue<'a>>>,
     mut under: Vec<Spanned<DeValue<'a>>>,
@@ -301,7 +304,7 @@ fn joined<'a>(
     under
 }
 
-/// The place of the one table among `under` that `table` overrides.
+/// The index of the one table in `under` that `table` overrides.
 fn overridden(table: &Spanned<DeValue<'_>>, under: &[Spanned<DeValue<'_>>]) -> Option<usize> {
     fn identity<'t>(table: &'t Spanned<DeValue<'_>>, key: &str) -> Option<&'t str> {
         table.get_ref().as_table()?.get(key)?.get_ref().as_str()
@@ -314,7 +317,7 @@ fn overridden(table: &Spanned<DeValue<'_>>, under: &[Spanned<DeValue<'_>>]) -> O
     })
 }
 
-/// `table` with every offset later by `by`.
+/// `table` with all offsets increased by `by`.
 pub(super) fn shifted(table: DeTable<'_>, by: usize) -> DeTable<'_> {
     table.into_iter().map(|(key, value)| (moved(key, by), shifted_value(value, by))).collect()
 }

@@ -1,11 +1,11 @@
 //! TOML read strictly through serde.
 //!
-//! A struct that derives `Deserialize` is the whole schema. Unlike the reader of the `toml` crate this one keeps where it
-//! is, so that a fault has its line and dotted field, and it hands over what serde knows (valid keys, valid words, the
-//! expected type) as data instead of as a sentence. A struct refuses keys that it does not have with or without
-//! `deny_unknown_fields`.
+//! A struct that derives `Deserialize` is the whole schema. Unlike the `toml` crate's deserialiser, this one keeps
+//! track of its position, so every fault has a line and a dotted field. It also passes on serde's information (valid
+//! keys, valid words, the expected type) as data instead of as a sentence. Unknown keys of a struct are rejected with
+//! or without `deny_unknown_fields`.
 //!
-//! What can be wrong with a TOML file, and where.
+//! Errors in a TOML file, and their locations.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{aside, nearest};
 
-/// What is wrong, and at which byte and field, as soon as that is known.
+/// An error, with its byte and its field as soon as they are known.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: Option<(usize, String)>,
@@ -62,10 +62,10 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// More unknown keys of a table than anybody mends at once.
+/// More unknown keys in a table than it is useful to report.
 const MOST_FAULTS: usize = 100;
 
-/// What whole numbers of a type can be.
+/// Descriptions of the ranges of whole-number types.
 const WHOLE: [(&str, &str); 4] =
     [("u8", "from 0 to 255"), ("u32", "from 0 to 4294967295"), ("u64", "of at least 0"), ("i32", "of 32 bits")];
 
@@ -91,7 +91,7 @@ impl de::Error for Fault {
         TomlProblem::UnknownKey { nearest, valid }.into()
     }
     fn missing_field(name: &'static str) -> Self {
-        // The name is moved into the location as soon as that is known.
+        // The caller moves the name into the location once that is known.
         TomlProblem::MissingKey(name.to_owned()).into()
     }
 }
@@ -100,28 +100,28 @@ impl de::Error for Fault {
 pub(super) enum Node<'a> {
     Table(&'a DeTable<'a>),
     Value(&'a DeValue<'a>),
-    /// Stands for a missing key, to learn what it should hold.
+    /// A placeholder for a missing key, to learn the expected type.
     Absent,
 }
 
-/// One value of a document, with its byte and its dotted name.
+/// A value of a document, with its byte and its dotted name.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
     pub(super) node: Node<'a>,
     pub(super) offset: usize,
     pub(super) field: String,
-    /// The dotted name of the key that is missing, if one is known to be.
+    /// The dotted name of the missing key, if one is known.
     pub(super) absent: &'a str,
-    /// Where unknown keys are put, so that reading goes on behind them.
+    /// Collects unknown keys, so that reading continues after them.
     pub(super) unknown: &'a RefCell<Vec<Fault>>,
 }
 
-/// `name` below `parent`, which is empty at the top of the file.
+/// `name` appended to `parent`, which is empty at the top of the file.
 fn join(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") }
 }
 
-/// A key as it stands in a file: in quotation marks unless it is a bare word.
+/// A key as written in a file: in quotation marks unless it is a bare word.
 fn written(key: &str) -> Cow<'_, str> {
     let bare = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if bare { key.into() } else { format!("\"{key}\"").into() }
@@ -140,7 +140,7 @@ impl<'a> Place<'a> {
         if let Node::Value(value) = self.node { Some(value) } else { None }
     }
 
-    /// The keys of the table or the items of the array that stands here, in the order of the file.
+    /// The keys of the table or the items of the array at this place, in file order.
     fn children(&self) -> Children<'a> {
         let child = |node, offset, key: &str| {
             let field = join(&self.field, &written(key));
@@ -164,7 +164,7 @@ impl<'a> Place<'a> {
         Children { rest: children.into_iter(), value: None }
     }
 
-    /// The field below with this dotted name, or the innermost place around it that there is.
+    /// The field below with this dotted name, or the innermost existing place around it.
     pub(super) fn find(&self, field: &str) -> Place<'a> {
         let around = |place: &Place<'_>| {
             field.strip_prefix(&place.field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -173,7 +173,7 @@ impl<'a> Place<'a> {
         child.map_or_else(|| self.clone(), |child| child.find(field))
     }
 
-    /// What stands here is not `expected`.
+    /// The fault that the value at this place is not `expected`.
     fn wrong(&self, expected: &str) -> Fault {
         let expected = expected.to_owned();
         let found = match self.node {
@@ -199,7 +199,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Methods that read a whole number alike.
+/// Deserialiser methods for whole numbers.
 macro_rules! integers {
     ($($method:ident)+) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -279,7 +279,7 @@ impl<'de> Deserializer<'de> for Place<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        // A struct that is written in one line is called by its form: `{ value, unit }`.
+        // Structs written on one line are named after their form: `{ value, unit }`.
         let expected = if name.starts_with('{') { name } else { "a table" };
         self.table().ok_or_else(|| self.wrong(expected))?;
         let is_known = |(key, _): &(String, Place<'_>)| fields.contains(&key.as_str());
@@ -310,7 +310,7 @@ impl<'de> Deserializer<'de> for Place<'_> {
     }
 }
 
-/// What is inside a table or an array, while serde goes through it.
+/// The remaining content of a table or an array, while serde iterates over it.
 struct Children<'a> {
     rest: std::vec::IntoIter<(String, Place<'a>)>,
     value: Option<Place<'a>>,
@@ -342,12 +342,12 @@ impl<'de> de::SeqAccess<'de> for Children<'_> {
     }
 }
 
-/// Where in a file something was found.
+/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The file, as shown to people.
+    /// The file's name in messages.
     pub file: String,
-    /// The line, from one; zero for a value that a program gave.
+    /// The line, from one; zero for a value set by the program.
     pub line: usize,
     /// The dotted name of the field (`gpu.launch`, `cpu.1.core`); empty at the top of the file.
     pub field: String,
@@ -366,25 +366,25 @@ impl fmt::Display for Location {
     }
 }
 
-/// Why a TOML file was refused: the first mistake, and all others, a line each.
+/// Why a TOML file was rejected: the first mistake, and all others, one per line.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{at}: {problem}{}", on_lines(others))]
 pub struct TomlError {
-    /// Where.
+    /// The location of the first mistake.
     pub at: Box<Location>,
-    /// What is wrong there.
+    /// The first mistake.
     pub problem: TomlProblem,
-    /// What else is wrong, in the order of the file.
+    /// All other mistakes, in file order.
     pub others: Vec<TomlError>,
 }
 
-/// Each of `errors` on a line of its own, after a line.
+/// Each of `errors` on its own line, starting with a line break.
 pub fn on_lines<E: fmt::Display>(errors: &[E]) -> String {
     errors.iter().map(|error| format!("\n{error}")).collect()
 }
 
 impl TomlError {
-    /// That there is a problem at a place.
+    /// A problem at a place.
     pub(crate) fn new(at: Location, problem: TomlProblem) -> Self {
         Self { at: Box::new(at), problem, others: Vec::new() }
     }
@@ -397,50 +397,50 @@ impl TomlError {
         Self { others: errors.collect(), ..first }
     }
 
-    /// Refuses a value that a program gave to `field`, which therefore has no line.
+    /// Rejects a value that the program set for `field` and that has no line therefore.
     pub(crate) fn of_program(file: &str, field: &str, message: String) -> Self {
         let at = Location { file: file.to_owned(), line: 0, field: field.to_owned() };
         Self::new(at, TomlProblem::Refused(message))
     }
 }
 
-/// What can be wrong at a place of a TOML file.
+/// A mistake at a place of a TOML file.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TomlProblem {
-    /// Not TOML, in the parser's words.
+    /// Not TOML, with the parser's message.
     #[error("not valid TOML: {0}")]
     Syntax(String),
-    /// A key that no field has.
+    /// A key that is not in the schema.
     #[error("unknown key{}; valid keys: {}", aside(nearest.as_deref()), valid.join(", "))]
     UnknownKey {
-        /// The valid key most like it.
+        /// The most similar valid key.
         nearest: Option<String>,
         /// All valid keys.
         valid: &'static [&'static str],
     },
-    /// A required key that is not there, and what it holds; the line is that of its table.
+    /// A missing required key, with its expected type; the line is that of its table.
     #[error("missing key; expected {0}")]
     MissingKey(String),
     /// A value of another type.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What the field holds.
+        /// The expected type.
         expected: String,
-        /// What stands there.
+        /// The value or type in the file.
         found: String,
     },
     /// A word that is not among the choices.
     #[error("unknown value `{found}`{}; expected one of {}", aside(nearest.as_deref()), expected.join(", "))]
     UnknownChoice {
-        /// The word that stands there.
+        /// The word in the file.
         found: String,
-        /// The valid word most like it.
+        /// The most similar valid word.
         nearest: Option<String>,
         /// The valid words.
         expected: &'static [&'static str],
     },
-    /// Whatever the type that reads the value finds wrong with it, in its own words.
+    /// Rejected by the type that reads the value, with its message.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,54 +1,54 @@
-//! The units that a calibration may be written in, and their conversion on load.
+//! The units of constants in a calibration, and their conversion on load.
 
 use std::fmt::Debug;
 
 use super::{Bytes, Nanos};
 
-/// What a number measures.
+/// The dimension of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
     /// A span of time; base second.
     Time,
     /// A size; base byte.
     Size,
-    /// Bytes a second.
+    /// Bytes per second.
     Bandwidth,
-    /// Arithmetic operations a second.
+    /// Arithmetic operations per second.
     Throughput,
-    /// Cycles a second.
+    /// Cycles per second.
     Frequency,
     /// Base watt.
     Power,
     /// Base joule.
     Energy,
-    /// Joules a byte.
+    /// Joules per byte.
     EnergyPerByte,
-    /// Arithmetic operations a clock cycle.
+    /// Arithmetic operations per clock cycle.
     FlopsPerCycle,
-    /// Bytes a clock cycle.
+    /// Bytes per clock cycle.
     BytesPerCycle,
-    /// Bytes an arithmetic operation.
+    /// Bytes per arithmetic operation.
     BytesPerFlop,
     /// Degrees Celsius.
     Temperature,
-    /// Kelvin a watt.
+    /// Kelvin per watt.
     ThermalResistance,
-    /// Joules a kelvin.
+    /// Joules per kelvin.
     HeatCapacity,
     /// A number of things.
     Count,
     /// A share between zero and one.
     Fraction,
-    /// A dimensionless multiplier or exponent, of two where it is in bits.
+    /// A dimensionless multiplier, or an exponent (of two, if it is in bits).
     Factor,
 }
 
-/// A unit's symbol, what it measures, and its size in base units.
+/// A unit's symbol, its dimension, and its size in base units.
 #[derive(Debug, PartialEq)]
 pub struct Unit {
     /// As written in a calibration.
     pub symbol: &'static str,
-    /// What it measures.
+    /// Its dimension.
     pub dimension: Dimension,
     /// Base units in one of it.
     pub scale: f64,
@@ -61,8 +61,8 @@ macro_rules! units {
             &[$($(Unit { symbol: $symbol, dimension: Dimension::$dimension, scale: $scale }),+),+];
 
         impl Dimension {
-            /// The least beside zero and the most, in base units, that a constant can be: far beyond every machine and every
-            /// idealised one, so that no time is lost between them.
+            /// The smallest value other than zero and the largest value of a constant, in base units. Both are far
+            /// beyond any machine, real or idealised, and times computed from values between them stay representable.
             const fn range(self) -> [f64; 2] {
                 match self {
                     $(Self::$dimension => [$least, $most],)+
@@ -109,15 +109,15 @@ impl Dimension {
         UNITS.iter().find(|unit| unit.dimension == self).unwrap_or(&UNITS[0])
     }
 
-    /// Whether something is divided by quantities of this dimension: work by a rate, heat by a capacity.
+    /// Whether the models divide by quantities of this dimension: work by a rate, heat by a capacity.
     pub(crate) const fn is_divisor(self) -> bool {
         self.range()[0] > 0.0
     }
 }
 
-/// A typed quantity that a calibration can hold.
+/// A typed quantity of a constant in a calibration.
 pub trait Quantity: Copy + Debug + 'static {
-    /// What it measures.
+    /// Its dimension.
     const DIMENSION: Dimension;
     /// From base units (seconds, bytes, joules …).
     fn from_base(value: f64) -> Self;
@@ -126,7 +126,7 @@ pub trait Quantity: Copy + Debug + 'static {
     /// `value` in `unit` as this quantity.
     ///
     /// # Errors
-    /// The valid range in `unit`, if `value` lies outside.
+    /// The valid range in `unit`, if `value` is outside it.
     fn convert(value: f64, unit: &Unit) -> Result<Self, String> {
         let (base, [least, most]) = (value * unit.scale, unit.dimension.range());
         if base == 0.0 || (least..=most).contains(&base) {
@@ -153,7 +153,7 @@ impl Quantity for Nanos {
 impl Quantity for Bytes {
     const DIMENSION: Dimension = Dimension::Size;
     fn from_base(value: f64) -> Self {
-        // A float cast saturates, and turns not-a-number into zero.
+        // A float cast saturates, and turns NaN into zero.
         Self(value.round() as u64)
     }
     fn base(self) -> f64 {

@@ -51,16 +51,16 @@ fn what_a_file_does_not_say_its_base_does() {
     assert_eq!((mine.id.as_str(), mine.constants.name.as_str()), ("mine", "Mine"));
     assert_eq!(mine.constants.soc, base.constants.soc);
     assert_eq!(mine.ram(), Bytes(12 << 30));
-    // A value alone keeps its unit, and is a guess of the file: the base's source is not its own.
+    // A bare value keeps its unit and counts as estimated: the base's source does not apply to it.
     let launch = &mine.constants.gpu.as_ref().unwrap().launch;
     assert_eq!((launch.value, launch.kind, &launch.note), (Nanos(40_000), Kind::Estimated, &None));
     assert_eq!(launch.source, path);
-    // Of the clusters the one of its class, in its place; all else of it and all others stay.
+    // It overrides the cluster of its class; the rest of this cluster and the other clusters are unchanged.
     let (cpu, base_cpu) = (&mine.constants.cpu, &base.constants.cpu);
     assert_eq!(cpu.len(), base_cpu.len());
     assert_eq!((cpu[0].frequency.value, cpu[0].core.as_str()), (Hertz(2.8e9), "Cortex-X2"));
     assert_eq!((cpu[0].l2.value, cpu[1].frequency.value), (base_cpu[0].l2.value, base_cpu[1].frequency.value));
-    // A listing says in which file each constant stands.
+    // A listing gives the file of each constant.
     let of = |name: &str| mine.entries().into_iter().find(|entry| entry.name == name).unwrap().file;
     assert_eq!((of("ram"), of("gpu.launch"), of("cpu.0.frequency")), (path.clone(), path.clone(), path));
     assert_eq!(of("gpu.round_trip"), base.file);
@@ -77,7 +77,7 @@ fn a_base_has_a_base_and_both_are_in_the_digest() {
     let path = folder.put("second.toml", second);
     let read = load(&path).unwrap();
     assert_eq!((read.ram(), read.bases.len()), (Bytes(12 << 30), 2));
-    // The digest is of the three texts in a row, and of the parts that the last one names.
+    // The digest covers the three texts in order, and the parts that the last one names.
     let built_in = [
         include_str!("../../calibrations/galaxy-s22.toml"),
         include_str!("../../calibrations/cores/cortex-x2.toml"),
@@ -112,14 +112,14 @@ fn a_stack_and_a_system_have_bases_too() {
     let stack = folder.put("my-stack.toml", "base = \"mnn\"\nname = \"Mine\"\ncpu.operator_overhead.value = 7\n");
     let overhead = load_stack(&stack).unwrap().constants.cpu.unwrap().operator_overhead;
     assert_eq!(overhead.value, Nanos(7_000));
-    // An empty array drops a section and a constant, each of which another file may do without.
+    // An empty array removes an optional section or constant.
     let less = "base = \"mnn\"\nname = \"Less\"\ngpu = []\n[cpu]\npreparation_work = []\n";
     let less = load_stack(&folder.put("less.toml", less)).unwrap();
     let whole = load_stack("mnn").unwrap();
     assert!(whole.gpu().is_some() && whole.cpu().unwrap().preparation_work.is_some());
     assert!(less.gpu().is_none() && less.cpu().unwrap().preparation_work.is_none());
     assert!(less.cpu().unwrap().first_touch.is_some());
-    // What cannot be done without is missed.
+    // Removing a required constant is an error.
     let none = folder.put("none.toml", "base = \"mnn\"\nname = \"None\"\ncpu.operator_overhead = []\n");
     let message = load_stack(&none).unwrap_err().to_string();
     assert!(message.contains("operator_overhead"), "{message}");
@@ -188,7 +188,7 @@ fn a_cluster_and_the_flash_take_what_they_do_not_say_from_the_parts_that_they_na
     let text = text.replacen("from = \"cortex-x1\"", "from = \"cortex-x1\"\nl1_rate.value = 16", 1);
     let rate = of(&Device::parse("pixel-6", file, &text).unwrap(), "cpu.0.l1_rate");
     assert_eq!((rate.value, rate.unit, rate.kind, rate.file.as_str()), (16.0, "B/cycle", Kind::Estimated, file));
-    // A part that there is not.
+    // A part that does not exist.
     let line = 1 + text.lines().position(|line| line == "from = \"cortex-x1\"").unwrap();
     let wrong = text.replacen("cortex-x1", "cortex-x9", 1);
     let message = Device::parse("pixel-6", file, &wrong).unwrap_err().to_string();

@@ -132,9 +132,9 @@ power = { value = [200, 600, 1000], unit = "mW", kind = "measured", source = "te
     )
 }
 
-/// 8 slots. A page that is read takes up the device for 10 us, 64 KiB for 65.536 us at 1 GB/s; alone they take 100 us
-/// and 100 + 61,440 / 2,000 = 130.72 us; writes take 20 us and 500 MB/s, 250 behind 1 MiB. At 1,000 CoreMark
-/// iterations a second a command takes the core 5 us and 1 us a page.
+/// 8 slots. Reading a page occupies the device for 10 us, 64 KiB for 65.536 us at 1 GB/s; alone they take 100 us and
+/// 100 + 61,440 / 2,000 = 130.72 us; writes take 20 us and 500 MB/s, 250 beyond 1 MiB. At 1,000 CoreMark iterations per
+/// second, a command takes 5 us on the core and 1 us per page.
 pub(crate) const STORAGE: &str = r#"
 [storage]
 class = "test"

@@ -181,7 +181,7 @@ fn copies_that_move_elements_one_by_one_go_at_their_own_rate() {
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
     assert_eq!(busy(Frequency::Lowest, OperatorKind::Layout, 64 << 20), Nanos(64_000_000));
     assert_eq!(busy(Frequency::Highest, OperatorKind::ElementWise, 64 << 20), Nanos(16_000_000));
-    // Lines stay in a cache until all of their elements were asked for.
+    // Lines stay in a cache until all of their elements have been used.
     assert_eq!(busy(Frequency::Highest, OperatorKind::Layout, 32 << 10), Nanos(1_000_000));
     // Without the key copies stream.
     let plain = Work { kind: OperatorKind::Layout, ..bytes(64_000_000, 64 << 20) };
@@ -204,8 +204,8 @@ fn an_l3_serves_as_many_cores_at_once_as_it_has_ports() {
 
 #[test]
 fn winograds_tiles_are_read_again_for_each_group_of_channels() {
-    // 64e6 operations of 64 outputs and 8 a group: tiles of 64e6 / 2 / 64 × 4 B = 2 MB, read eight times, 16 MB at the 4 GB/s
-    // of DRAM in 4 ms, ahead of 8 ms of arithmetic; of 1 a group 128 MB in 32 ms.
+    // 64e6 operations of 64 outputs and 8 a group: tiles of 64e6 / 2 / 64 × 4 B = 2 MB, read eight times, 16 MB at the
+    // 4 GB/s of DRAM in 4 ms, ahead of 8 ms of arithmetic; of 1 a group 128 MB in 32 ms.
     let work = Work { product: Some(layer(64)), transforms: Flops(1.0), ..arithmetic() };
     let busy = |rows: u64, work: Work| {
         let stack = common::stack_with("int8", &format!("winograd_rows = {rows} count"));
@@ -215,8 +215,8 @@ fn winograds_tiles_are_read_again_for_each_group_of_channels() {
     };
     assert_eq!(busy(8, work), (8_000, Bytes(16_000_000)));
     assert_eq!(busy(1, work), (32_000, Bytes(128_000_000)));
-    // 250 KB lie in an L2 and are not read again: two cores take half of 1 ms, where 64 times as much from one port of L3, at
-    // 8 GB/s for each, would take 1 ms.
+    // 250 KB fit in an L2 and are not read again: two cores take half of 1 ms, whereas 64 times as much from one port
+    // of L3, at 8 GB/s for each, would take 1 ms.
     let (device, stack) =
         (common::device_with("l3 =", "l3_ports = 1 count"), common::stack_with("int8", "winograd_rows = 1 count"));
     let two = device.cpu().unwrap().choose("big:2".parse().unwrap(), Frequency::Highest).unwrap();
@@ -267,15 +267,15 @@ fn a_stack_multiplies_bytes_by_dot_products_or_by_widening() {
         let cores = device.cpu().unwrap().choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();
         cores.cost(&Work { precision, ..arithmetic() }, stack.cpu().unwrap()).busy
     };
-    // 2 GHz × 32 at a half: 2 ms by dot products. Widening is as FP32 where the device does not say, 8 ms, and by its
-    // own rate of 16, 4 ms, where it does.
+    // 2 GHz × 32 at a half: 2 ms by dot products. Widening runs at the FP32 rate by default, 8 ms, and at the device's
+    // own rate of 16, if it gives one, 4 ms.
     let (round, wide) = (common::device(), common::device_with("l1 =", "int8_widening_rate = 16 OP/cycle"));
     assert_eq!(busy(&round, &common::stack(), Precision::Int8), Nanos(2_000_000));
     assert_eq!(busy(&round, &widening, Precision::Int8), Nanos(8_000_000));
     assert_eq!(busy(&wide, &common::stack(), Precision::Int8), Nanos(2_000_000));
     assert_eq!(busy(&wide, &widening, Precision::Int8), Nanos(4_000_000));
-    // Sixteen bits are half as many lanes of the widening rate, 8 a cycle, whatever is done with eight; sums of 32
-    // bits are as FP32.
+    // Sixteen bits have half the lanes of the widening rate, 8 per cycle, independently of the rate for eight;
+    // sums of 32 bits are as FP32.
     assert_eq!(busy(&wide, &common::stack(), Precision::Int16), Nanos(8_000_000));
     assert_eq!(busy(&wide, &widening, Precision::Int32), Nanos(8_000_000));
 }
@@ -305,7 +305,7 @@ fn each_precision_has_its_rate() {
     let at = |precision| cost("big:1", Work { precision, ..arithmetic() }).busy;
     assert_eq!(at(Precision::Fp16), Nanos(4_000_000));
     assert_eq!(at(Precision::Int8), Nanos(2_000_000));
-    // Integer work beside it, at half of 16 GFLOP/s: 8e6 / 8e9 = 1 ms more.
+    // With integer work at half of 16 GFLOP/s: 8e6 / 8e9 = 1 ms more.
     assert_eq!(cost("big:1", Work { integer_ops: 8e6, ..arithmetic() }).busy, Nanos(9_000_000));
 }
 
@@ -325,13 +325,13 @@ fn a_working_set_beyond_a_level_moves_at_the_next_levels_bandwidth() {
         let cost = cost("big:1", bytes(moved, working_set));
         assert_eq!((cost.busy, cost.dram), (Nanos(busy), Bytes(dram)), "{working_set} bytes");
     }
-    // Two cores hold half each: 512 KiB fit in two L2 of 256 KiB. 32 MB each at 32 GB/s: 1 ms.
+    // Each of two cores works on half of the set: 512 KiB fit in two L2 of 256 KiB. 32 MB each at 32 GB/s: 1 ms.
     assert_eq!(cost("big:2", bytes(moved, 512 << 10)).busy, Nanos(1_000_000));
 }
 
 #[test]
 fn cores_share_what_dram_gives() {
-    // Two big cores could draw 4 GB/s each; 5 GB/s in all leaves 2.5 each: 50e6 / 2.5e9 = 20 ms.
+    // Two big cores could draw 4 GB/s each; 5 GB/s in total leaves 2.5 each: 50e6 / 2.5e9 = 20 ms.
     assert_eq!(cost("big:2", bytes(100_000_000, 1 << 30)).busy, Nanos(20_000_000));
     // All four: 25 MB each; a little core draws 1 GB/s: 25 ms, and DRAM moves every byte.
     let all = cost("all", bytes(100_000_000, 1 << 30));

@@ -1,4 +1,4 @@
-//! The DSP by hand: products, the three regimes of a weight's gradient, padding, what it refuses, crossings.
+//! The DSP by hand: products, the three regimes of a weight's gradient, padding, rejected work, crossings.
 
 use crate::common;
 use crate::common::assert_close;
@@ -31,7 +31,7 @@ fn convolution() -> Work {
     }
 }
 
-/// The weight's gradient of a 3×3 convolution of 64 channels to 64 over a square map.
+/// The weight's gradient of a 3×3 convolution from 64 to 64 channels over a square map.
 fn gradient(side: u64, samples: u64) -> Work {
     let layer = Product {
         role: ProductRole::WeightGradient,
@@ -55,9 +55,9 @@ fn a_product_takes_the_longer_of_arithmetic_and_stream() {
     assert_eq!(cost(Work { traffic, ..convolution() }).busy, Nanos(2_000_000));
     let beyond = cost(Work { traffic, working_set: Bytes((1 << 20) + 1), ..convolution() });
     assert_eq!((beyond.busy, beyond.dram), (Nanos(8_000_000), Bytes(40_000_000)));
-    // Sixteen bits have half the lanes.
+    // Sixteen-bit elements: half as many lanes.
     assert_eq!(cost(Work { precision: Precision::Int16, ..convolution() }).busy, Nanos(2_000_000));
-    // Whatever it reads, a view costs nothing.
+    // A view costs nothing, regardless of its traffic.
     assert_eq!(cost(Work { launches: 0, ..convolution() }).alone(), Nanos::ZERO);
 }
 
@@ -82,7 +82,7 @@ fn rates_follow_from_structure_and_clock() {
     let [product, crawl, hit, miss] = [convolution(), copy, stream, missed].map(|work| busy(&device, work).0);
     device.set("dsp.clock", 2.0).unwrap();
     assert_eq!([convolution(), copy, stream].map(|work| busy(&device, work).0), [product, crawl, hit].map(|t| t / 2));
-    // What misses waits for DRAM, whatever the clock: 8192 lines of 25.6 ns.
+    // Misses wait for DRAM, which does not depend on the clock: 8192 lines of 25.6 ns.
     assert_eq!((busy(&device, missed).0, miss), (209_715, 209_715));
     device.set("dsp.contexts", 4.0).unwrap();
     assert_eq!(busy(&device, convolution()).0, product / 4);
@@ -104,11 +104,12 @@ fn the_hosts_core_cleans_lines_as_fast_as_it_runs_scalar_code() {
     let of = |device, frequency| offloader.maintenance(Bytes(1000), &cores(device, frequency));
     assert_eq!(of(&device, Frequency::Highest), Nanos(800));
     assert_eq!(of(&device, Frequency::Lowest), Nanos(1600));
-    // A core whose CoreMark is not known takes the time of a line.
+    // A core of unknown CoreMark takes the time `line`.
     assert_eq!(of(&common::device(), Frequency::Lowest), Nanos(400));
 }
 
-/// The stack with another library, for V68 and later, whose products reach twice as much and that says no more.
+/// The stack with a second library for V68 and later, whose products reach twice as much; it leaves out all optional
+/// keys.
 fn two_libraries() -> Stack {
     let product =
         "product_efficiency = { value = 0.1953125, unit = \"fraction\", kind = \"estimated\", source = \"t\" }";
@@ -137,7 +138,7 @@ fn a_generation_runs_the_latest_library_that_is_not_newer() {
     for version in ["V68", "V73"] {
         assert_eq!(busy(version), [500_000, 500_000, 50_000].map(Nanos), "{version}");
     }
-    // Beyond L2 it waits at 5 GB/s.
+    // Beyond L2, 5 GB/s.
     let beyond = Work { working_set: Bytes((1 << 20) + 1), ..copy };
     let missed = device_of("V68").offloader(&stack).unwrap().cost(&beyond);
     assert_eq!((missed.busy, missed.dram), (Nanos(200_000), Bytes(1_000_000)));
@@ -207,19 +208,19 @@ fn a_filter_in_l2_is_read_for_every_input_channel_and_row_of_taps() {
     let taps = |taps| Work { product: Some(Product { taps, ..gradient(16, 32).product.unwrap() }), ..gradient(16, 32) };
     assert_eq!(cost(taps([3, 2])).busy, Nanos(5_033_165));
     assert_eq!(cost(taps([2, 3])).busy, Nanos(3_355_443));
-    // Operands that come from DRAM do so at the same time: 40 MB at 5 GB/s.
+    // Operands from DRAM are read concurrently: 40 MB at 5 GB/s.
     let traffic = Traffic { dram: Bytes(40_000_000), shared: Bytes::ZERO };
     let first = cost(Work { traffic, working_set: Bytes(40_000_000), ..gradient(16, 32) });
     assert_eq!((first.busy, first.dram), (Nanos(8_000_000), Bytes(40_000_000)));
-    // Behind 10 ms of arithmetic it is hidden.
+    // Hidden behind 10 ms of arithmetic.
     assert_eq!(cost(Work { flops: Flops(1e9), ..gradient(16, 32) }).busy, Nanos(10_000_000));
 }
 
 #[test]
 fn what_misses_l2_is_waited_for() {
-    // 32 × 32 × 32 × 64 = 2 MiB and 34 × 34 × 32 B: 2,134,144 B through 1,048,576 B. Misses m = 0.8062 solve
-    // 1 − m = e^(−2.03528 m). Of 192 × 2 MiB = 402,653,184 B so many come at 5 GB/s: 64.92 ms; the rest at 20 GB/s
-    // takes 3.90 ms, longer than the arithmetic.
+    // 32 × 32 × 32 × 64 = 2 MiB and 34 × 34 × 32 B: 2,134,144 B through 1,048,576 B. Misses m = 0.8062 solve 1 − m =
+    // e^(−2.03528 m). This share of 192 × 2 MiB = 402,653,184 B comes at 5 GB/s: 64.92 ms; the rest at 20 GB/s takes
+    // 3.90 ms, longer than the arithmetic.
     let excess = 2_134_144.0 / 1_048_576.0;
     let missed: f64 = 0.806_172;
     assert_close(1.0 - missed, (-excess * missed).exp(), 1e-5);
@@ -229,7 +230,7 @@ fn what_misses_l2_is_waited_for() {
     assert_close(cost_of(1e8).dram.as_f64(), moved * missed, 400.0);
     // 10 ms of arithmetic hide the hits and none of the misses.
     assert_close(cost_of(1e9).busy.seconds(), moved * missed / 5e9 + 10e-3, 1e-6);
-    // Of the first the hits are bound by L2, of the second by arithmetic.
+    // In the first, L2 limits the hits; in the second, the arithmetic does.
     let [hits, hidden] = [1e8, 1e9].map(|flops| cost_of(flops).stalls);
     assert_close(hits.dram.seconds(), moved * missed / 5e9, 1e-6);
     assert_close(hits.caches.seconds(), moved * (1.0 - missed) / 20e9, 1e-6);
@@ -240,7 +241,7 @@ fn what_misses_l2_is_waited_for() {
 fn depths_beyond_four_are_padded_to_32_in_bytes_and_not_in_arithmetic() {
     // A map of 32 × 32 × 64 B a sample: 4 samples are 256 KiB and fit in the tightly coupled memory.
     assert_eq!(cost(gradient(32, 4)).busy, Nanos(1_000_000));
-    // 5 to 32 samples stream as 32, 33 to 64 as 64; the arithmetic that was given stays 1 ms.
+    // 5 to 32 samples stream as 32, 33 to 64 as 64; the given arithmetic stays 1 ms.
     let of = |samples| cost(gradient(16, samples));
     assert_eq!(of(5), of(32));
     assert_eq!(of(33), of(64));
@@ -252,7 +253,7 @@ fn depths_beyond_four_are_padded_to_32_in_bytes_and_not_in_arithmetic() {
 #[test]
 fn time_has_no_step_where_a_filter_outgrows_l2() {
     // 1 × w positions of 32 samples × 64 channels: 2080 B each with the image's row, so that 504 fit and 505 do not.
-    // A position more is 0.2 % more of everything, and the 0.35 % that miss take four times as long: 1.3 % in all.
+    // One more position is 0.2 % more of everything, and the 0.35 % that miss take four times as long: 1.3 % in total.
     let of = |width| {
         let mut work = gradient(1, 32);
         let layer = Product { input_size: [1, width], output_size: [1, width], taps: [1, 1], ..work.product.unwrap() };
@@ -292,7 +293,7 @@ fn a_dsp_helps_a_cpu_and_trains_nothing_alone() {
 
 #[test]
 fn crossing_is_a_call_lines_and_a_copy() {
-    // 300 us; 1 MB lies in 7813 lines of 50 ns; the core reads and writes it at 4 GB/s: 500 us.
+    // 300 us; 1 MB is 7813 lines of 50 ns each; the core reads and writes it at 4 GB/s: 500 us.
     let host = cores(&common::device(), Frequency::Highest);
     assert_eq!(dsp().crossing(Bytes::ZERO, &host), Nanos(300_000));
     assert_eq!(dsp().crossing(Bytes(1_000_000), &host), Nanos(300_000 + 390_650 + 500_000));

@@ -60,7 +60,7 @@ fn busy_cores_keep_what_they_share_awake() {
         let usage = Usage { span: Nanos(2_000_000_000), cpu_busy, dsp_busy, ..Usage::default() };
         device.power(cores.as_ref(), &common::stack()).energy(&usage)
     };
-    // Once, however many cores: 1 s of 1.5 W a core and 0.3 W.
+    // Once for any number of cores: 1 s of 1.5 W per core and 0.3 W.
     let second = Nanos(1_000_000_000);
     assert!(close(energy(Some("big:1"), second, Nanos::ZERO).total().0, 1.8));
     assert!(close(energy(Some("big:2"), second, Nanos::ZERO).total().0, 3.3));

@@ -1,4 +1,4 @@
-//! What is said of a calibration that is wrong: file, line, field, what was expected, the nearest name.
+//! Errors of wrong calibrations give file, line, field, the expected type, and the nearest name.
 
 use crate::common;
 use haversack_devices::{Device, Stack, load, load_stack, load_system};
@@ -77,7 +77,7 @@ fn unknown_keys_and_what_is_wrong_first_are_named_in_the_order_of_the_file() {
     let text = text.replacen("soc =", "sok =", 1).replacen("class = \"little\"", "class = \"tiny\"", 1);
     let message = Device::parse("round", "round.toml", &text).unwrap_err().to_string();
     let fields: Vec<&str> = message.lines().map(|line| line.split('`').nth(1).unwrap()).collect();
-    // That `soc` is missing goes without saying: `sok` is meant to be it.
+    // The missing `soc` is not reported: `sok` is a misspelling of it.
     assert_eq!(fields, ["sok", "cpu.1.class"], "{message}");
 }
 

@@ -1,4 +1,4 @@
-//! Operating points: fixed frequencies, limits, and what governors make of them.
+//! Operating points: fixed frequencies, limits, and the effect of governors.
 
 use crate::common;
 use haversack_devices::processor::Core;
@@ -99,7 +99,7 @@ fn a_limit_is_a_share_of_the_highest_and_lets_go() {
     assert_eq!(limited(0.8).peak(haversack_devices::Precision::Fp32).0, 28e9);
     // Big 0.6 W on the curve, little 0.1 W × 0.5 at 0.8 of its voltage, × 1.5: 2 × (0.9 + 0.048) W.
     common::assert_close(limited(0.8).power().0, 1.896, 1e-12);
-    // A limit that is lifted gives back what was chosen, and no more.
+    // Lifting a limit restores the chosen frequencies, and nothing above them.
     assert_eq!(megahertz(&limited(0.1).limited(Fraction(1.0))), megahertz(&highest));
     let lowest = choose(&round, "all", "lowest").unwrap();
     assert_eq!(megahertz(&lowest.limited(Fraction(1.0))), [1000.0, 1000.0, 500.0, 500.0]);
@@ -116,7 +116,7 @@ fn following_a_governor_rounds_up_and_stays_above_the_floor() {
     assert_eq!(megahertz(&following(0.75)), [1500.0, 1500.0, 1000.0, 1000.0]);
     assert_eq!(megahertz(&following(0.752)), megahertz(&highest));
     assert_eq!(megahertz(&following(1.0)), megahertz(&highest));
-    // The floors are what `lowest` holds: 1000 and 500 MHz.
+    // The floors are the frequencies of `lowest`: 1000 and 500 MHz.
     assert_eq!(megahertz(&following(0.1)), megahertz(&choose(&round, "all", "lowest").unwrap()));
     // Heat comes on top of load, and is lifted to what load wanted.
     assert_eq!(megahertz(&following(0.6).limited(Fraction(0.5))), [500.0; 4]);

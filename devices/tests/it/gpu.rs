@@ -9,7 +9,7 @@ fn cost(work: Work) -> Cost {
     common::device().gpu().unwrap().cost(&work, common::stack().gpu().unwrap())
 }
 
-/// A product of 1 GFLOP that fills the GPU and touches more than its L2 holds.
+/// A product of 1 GFLOP that fills the GPU and touches more bytes than fit in its L2.
 fn product() -> Work {
     Work {
         flops: Flops(1e9),
@@ -44,9 +44,9 @@ fn half_a_grid_issues_from_more_than_half_the_lanes_and_moves_bytes_as_fast() {
     // 0.5 × (1 + 4) / (0.5 + 4) = 5/9 of the rate, 10 ms × 9/5 = 18 ms.
     let half = cost(Work { parallelism: 200.0, ..product() });
     assert_eq!((half.occupancy, half.busy), (0.5, Nanos(18_000_000)));
-    // One and a half grids take no longer than the rate says: no whole waves.
+    // One and a half grids take the time of their rate: no rounding to whole waves.
     assert_eq!(cost(Work { parallelism: 600.0, ..product() }).busy, Nanos(10_000_000));
-    // Bytes alone (no arithmetic) do not feel it: 0.8 ms.
+    // Bytes without arithmetic do not depend on occupancy: 0.8 ms.
     let bytes = cost(Work { parallelism: 1.0, flops: Flops(0.0), ..product() });
     assert_eq!(bytes.busy, Nanos(800_000));
 }
@@ -59,7 +59,7 @@ fn integer_work_runs_at_half_the_fp32_peak() {
 
 #[test]
 fn a_working_set_in_the_l2_moves_no_dram_bytes() {
-    // 1 MB in an L2 of 1 MiB: 1e6 / 20e9 = 50 us; a byte too many: 1e6 / 5e9 = 200 us, and DRAM moves it.
+    // 1 MB in an L2 of 1 MiB: 1e6 / 20e9 = 50 us; one byte more than the L2: 1e6 / 5e9 = 200 us from DRAM.
     let small = Work {
         flops: Flops(0.0),
         traffic: Traffic { dram: Bytes(1_000_000), shared: Bytes::ZERO },
@@ -152,7 +152,7 @@ fn a_single_core_is_linear_in_samples_and_infinite_cores_take_a_step_a_kernel() 
     let (one, eight) = (time("single-core", 1.0), time("single-core", 8.0));
     assert!(eight.0.abs_diff(one.0 * 8) <= 8, "{one} and {eight}");
     assert!(one > Nanos(10_000_000));
-    // A step of 100 us, whatever the batch: 128 MB at 4e15 B/s are 32 ns.
+    // A step of 100 us for any batch: 128 MB at 4e15 B/s are 32 ns.
     assert_eq!(time("infinite-cores", 1.0), Nanos(100_001));
     assert_eq!(time("infinite-cores", 32.0), Nanos(100_032));
 }

@@ -75,11 +75,12 @@ fn a_gradient_of_a_weight_has_few_outputs_and_a_long_sum() {
 
 #[test]
 fn tiles_run_in_whole_waves() {
-    // fp32 at 200 GFLOP/s × 0.5. One tile of 32 × 32 outputs and 320 terms is 2 · 1024 · 320 = 655,360 operations; one of
-    // the two units takes 655,360 / 50e9 = 13.1 us. Splitting the sum in two halves that, but the partial sums are too
-    // few to matter: 2 · 2 · 1024 · 4 B.
+    // fp32 at 200 GFLOP/s × 0.5. One tile of 32 × 32 outputs and 320 terms is 2 · 1024 · 320 = 655,360 operations; one
+    // of the two units takes 655,360 / 50e9 = 13.1 us. Splitting the sum in two halves that, but the partial sums are
+    // too few to matter: 2 · 2 · 1024 · 4 B.
     let small = |rows, inputs| cost(work(OperatorKind::Gemm, linear(rows, inputs, 32), 1)).busy.0 as f64;
-    // Depth 32 cannot be split: one tile of 65,536 operations on one of two units, 1.31 us; two take as long, three twice.
+    // Depth 32 cannot be split: one tile of 65,536 operations on one of two units, 1.31 us; two
+    // take as long, three twice.
     common::assert_close(small(32, 32), 1_311.0, 2.0);
     common::assert_close(small(64, 32), 1_311.0, 2.0);
     common::assert_close(small(96, 32), 2_621.0, 2.0);
@@ -95,8 +96,8 @@ fn a_long_sum_is_split_until_the_units_are_full() {
 
 #[test]
 fn a_depthwise_gradient_of_a_weight_takes_some_times_what_forward_takes() {
-    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. An output takes so many operations to find, and nine
-    // taps; 100 + 9 · 10 = 190 forward, 1066 + 9 · 10 = 1156 backward: 6.08 times.
+    // mnasnet's first: 32 channels of 112 × 112 in fp16, 512 samples. Operations per output are those for its index
+    // plus those for nine taps: 100 + 9 · 10 = 190 forward, 1066 + 9 · 10 = 1156 backward: 6.08 times.
     let size = [112, 112];
     let layer = Product { input_size: size, output_size: size, taps: [3, 3], groups: 32, ..linear(0, 32, 32) };
     let time = |role| {
@@ -117,7 +118,8 @@ fn a_depthwise_gradient_of_a_weight_takes_some_times_what_forward_takes() {
 
 #[test]
 fn channels_last_saves_the_conversions_of_tensor_cores() {
-    // 256 channels of 14 × 14 in fp16, 256 samples: both maps are 25.7 MB, read and written once more at 833 GB/s: 123 us.
+    // 256 channels of 14 × 14 in fp16, 256 samples: both maps are 25.7 MB, read and written once
+    // more at 833 GB/s: 123 us.
     let size = [14, 14];
     let layer = Product { input_size: size, output_size: size, taps: [3, 3], ..linear(0, 256, 256) };
     let time = |memory_format| {

@@ -109,7 +109,7 @@ fn of_several_cells_the_slowest_counts_whatever_makes_it_slow() {
 fn a_kernel_takes_the_longest_of_what_runs_at_once_and_kernels_follow_each_other() {
     let bytes = KernelCounts { read: Bytes(5_000), ..kernel() };
     let waits = KernelCounts { barriers: 7, ..kernel() };
-    // 1000 ns and 700 ns at once; then one after the other.
+    // 1000 ns and 700 ns overlapping; then one after the other.
     assert_ns(time(KernelCounts { barriers: 7, ..bytes.clone() }).busy, 1000.0);
     let program = ProgramCounts { kernels: vec![bytes, waits], ..ProgramCounts::default() };
     let both = gpu().time_of(&program, None);

@@ -1,4 +1,4 @@
-//! The calibrations that ship: all load, peaks are what their parts say, constants can be listed and overridden.
+//! The calibrations that ship: all load, peaks follow from their parts, constants can be listed and overridden.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ fn every_source_is_explained() {
 
 #[test]
 fn gpu_peaks_are_those_of_the_data_sheets() {
-    // GFLOP/s of the general units in FP32 and in FP16, of the tensor cores in FP16; 0 where there is no such figure.
+    // GFLOP/s of the general units in FP32 and in FP16, and of the tensor cores in FP16; 0 means unknown.
     for (id, fp32, fp16, tensor) in [
         ("rtx-3090", 35_580.0, 35_580.0, 142_000.0),
         ("rtx-4090", 82_580.0, 82_580.0, 330_300.0),
@@ -254,7 +254,7 @@ fn units_are_converted_on_load() {
     assert_eq!(gpu.tensor_peak(Precision::Fp16).unwrap(), FlopsPerSecond(1.6e12));
     let Joules(moved) = constants.dram.energy.value * Bytes(1_000_000_000);
     assert!((moved - 0.1).abs() < 1e-12);
-    // 50 % is 0.5; a battery of 13.16 Wh holds 13.16 × 3600 = 47,376 J.
+    // 50 % is 0.5; a battery of 13.16 Wh is 13.16 × 3600 = 47,376 J.
     assert_eq!(common::stack().gpu().unwrap().efficiency.of(OperatorKind::Convolution).0, 0.5);
     let battery = load("galaxy-s10").unwrap().constants.battery.unwrap();
     assert!((battery.value.0 - 47_376.0).abs() < 1e-6);

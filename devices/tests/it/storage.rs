@@ -8,7 +8,7 @@ use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Fraction, Nanos};
 /// 64 KiB.
 const BLOCK: Bytes = Bytes(65_536);
 const FREE: Driver = Driver { command: Nanos::ZERO, page: Nanos::ZERO, handover: Nanos::ZERO };
-/// 5 µs a command and 1 µs a page.
+/// 5 µs per command and 1 µs per page.
 const BUSY: Driver = Driver { command: Nanos(5_000), page: Nanos(1_000), handover: Nanos::ZERO };
 
 fn flash(constants: &[(&str, f64)]) -> Flash {
@@ -61,8 +61,8 @@ fn a_drivers_work_is_counted_by_commands_and_pages() {
 
 #[test]
 fn drivers_on_several_cores_hand_one_lock_to_each_other() {
-    // Two threads of four pages, as deep. Each driver needs 6 us for a command, but between commands of different threads lie
-    // 20 us: the last of the eight are handed in at 6 + 6 × 20 and 6 + 7 × 20 us, and take 10 us.
+    // Two threads of four pages, as deep. Each driver needs 6 us for a command, but between commands of different
+    // threads lie 20 us: the last of the eight are handed in at 6 + 6 × 20 and 6 + 7 × 20 us, and take 10 us.
     let driver = Driver { handover: us(20.0), ..BUSY };
     let mut queue = queue(plain());
     let request = Request { command: PAGE, depth: 4, ..reading(Bytes(4 * 4096)) };
@@ -76,7 +76,7 @@ fn drivers_on_several_cores_hand_one_lock_to_each_other() {
 
 #[test]
 fn depth_one_takes_the_driver_and_the_device_in_turn() {
-    // Four pages, each 5 + 1 us of the driver and 100 us of the device: 424 us.
+    // Four pages, each takes 5 + 1 us in the driver and 100 us in the device: 424 us.
     let flash = flash(&[]);
     let mut queue = queue(flash);
     assert_eq!(queue.read(us(7.0), Bytes(4 * 4096), PAGE, 1, BUSY), us(424.0));
@@ -86,8 +86,8 @@ fn depth_one_takes_the_driver_and_the_device_in_turn() {
 #[test]
 fn driver_and_device_overlap_with_more_depth() {
     // 1 MiB are 16 commands. The core needs 21 us for each, the device 65.536 us: after the first 21 us it is never
-    // idle, 21 + 16 × 65.536 = 1,069.576 us. A driver that takes 105 us never waits; the device's last command ends 65.536 us
-    // after it: 16 × 105 + 65.536 = 1,745.536 us.
+    // idle, 21 + 16 × 65.536 = 1,069.576 us. A driver that takes 105 us never waits; the device's last command ends
+    // 65.536 us after it: 16 × 105 + 65.536 = 1,745.536 us.
     let slow = Driver { command: us(25.0), page: us(5.0), ..FREE };
     for (driver, expected) in [(BUSY, 1069.576), (slow, 1745.536)] {
         let taken = queue(plain()).read(Nanos::ZERO, Bytes(1 << 20), BLOCK, 8, driver);
@@ -101,8 +101,9 @@ fn random_reads_reach_their_rate_with_depth_and_their_latency_without() {
         let mut queue = queue(flash(&[("latency_read", latency)]));
         queue.read(Nanos::ZERO, Bytes(1000 * 4096), PAGE, depth, FREE)
     };
-    // 1,000 pages of 10 us of the device and 40 us alone, which keep a quarter of it busy. One at a time: 40 ms. Two at a
-    // time keep 1 − 0.75² = 0.4375 of it busy: 10 / 0.4375 = 22.857 ms. Eight at a time 1 − 0.75⁸ = 0.8999: 11.112 ms.
+    // 1,000 pages of 10 us of the device and 40 us alone, which keep a quarter of it busy. One at a time: 40
+    // ms. Two at a time keep 1 − 0.75² = 0.4375 of it busy: 10 / 0.4375 = 22.857 ms. Eight at a time 1 −
+    // 0.75⁸ = 0.8999: 11.112 ms.
     assert_close(read(40.0, 1).seconds(), 40e-3, 1e-9);
     assert_close(read(40.0, 2).seconds(), 22.857e-3, 2e-6);
     assert_close(read(40.0, 8).seconds(), 11.112e-3, 2e-6);
@@ -113,8 +114,8 @@ fn random_reads_reach_their_rate_with_depth_and_their_latency_without() {
 
 #[test]
 fn commands_share_the_device_and_wait_beyond_its_slots() {
-    // Twelve pages at once, each of 10 us: eight share the device and end together after 80 us, the four that waited
-    // share it for 40 us.
+    // Twelve simultaneous pages, each of 10 us: eight share the device and end together after 80 us, the four that
+    // waited share it for 40 us.
     let mut queue = queue(plain());
     for _ in 0..12 {
         queue.submit(Nanos::ZERO, reading(PAGE), FREE);
@@ -123,7 +124,7 @@ fn commands_share_the_device_and_wait_beyond_its_slots() {
     let expected: Vec<Nanos> = [[us(80.0); 8].as_slice(), [us(120.0); 4].as_slice()].concat();
     assert_eq!(ends, expected);
     assert_eq!(queue.clock(), us(1000.0));
-    // A page beside a block: it gets half of the device, 20 us; the block has 55.536 us left by then.
+    // A page concurrent with a block gets half of the device, 20 us; the block then has 55.536 us left.
     let block = queue.submit(us(1000.0), reading(BLOCK), FREE);
     let page = queue.submit(us(1000.0), reading(PAGE), FREE);
     let ends = [queue.advance(us(2000.0)).unwrap(), queue.advance(us(2000.0)).unwrap()];
@@ -133,9 +134,9 @@ fn commands_share_the_device_and_wait_beyond_its_slots() {
 
 #[test]
 fn commands_that_leave_room_still_meet_on_a_die() {
-    // Two blocks keep 65.536 / 130.72 = 0.50134 of the device busy each, a page 0.1. Together they ask for 1.10268 and
-    // get 1 − 0.49866² × 0.9 = 0.77621: a pace of 0.70393. The page ends after 100 / 0.70393 = 142.06 us, when the
-    // blocks have 30.72 us left, at 0.75134 / 1.00268 = 0.74933: 41.00 us more.
+    // Two blocks keep 65.536 / 130.72 = 0.50134 of the device busy each, a page 0.1. Together they need 1.10268 and get
+    // 1 − 0.49866² × 0.9 = 0.77621: a pace of 0.70393. The page ends after 100 / 0.70393 = 142.06 us, when the blocks
+    // have 30.72 us left, at 0.75134 / 1.00268 = 0.74933: 41.00 us more.
     let mut queue = queue(flash(&[]));
     queue.submit(Nanos::ZERO, reading(BLOCK), FREE);
     queue.submit(Nanos::ZERO, reading(BLOCK), FREE);
@@ -164,8 +165,8 @@ fn writes_slow_down_behind_a_full_cache_which_drains_while_idle() {
     assert_close(queue.read(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
 }
 
-/// The same with cells: four dies, a block of 384 KiB that 4 ms erase, and reads that wait 100 us for a program and 700 us for an
-/// erase.
+/// The same with cells: four dies, a block of 384 KiB that 4 ms erase, and reads that wait 100 us for a
+/// program and 700 us for an erase.
 fn with_cells(write_cache: f64) -> Flash {
     let cells = "[storage.nand]
 dies = 4 count
@@ -191,29 +192,29 @@ fn a_full_cache_is_emptied_beside_others_and_reads_wait_for_programs_and_erases(
         assert_close(taken.seconds() * 1e6, 16.0 * 131.072, 0.1);
         queue
     };
-    // The next one goes to the cells, 262.144 us, beside the first part that is moved, 384 KiB read at 1 GB/s and written at 250 MB/s
-    // or 1,966.08 us: each gets half.
+    // The next one goes to the cells, 262.144 us, concurrently with the first piece that is moved, 384 KiB read at 1
+    // GB/s and written at 250 MB/s or 1,966.08 us: each gets half.
     let mut full = fill(with_cells(1.0));
     let start = full.clock();
     assert_close(full.write(start, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 524.288, 0.1);
     assert_eq!((full.commands(), full.write_cache_level()), ((0, 0), Bytes(1 << 20)));
-    // A read meets a die that programs for sure: 100 us, and then it shares the device: 65.536 of 165.536 us beside one that takes
-    // all of it, 165.536 + 65.536 us.
+    // A read certainly meets a programming die: it waits 100 us, and then shares the device: 65.536 of 165.536 us with
+    // a command that uses all of it, 165.536 + 65.536 us.
     let mut meets = full.clone();
     let then = meets.clock();
     assert_close(meets.read(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 231.072, 0.1);
-    // Left alone the part has been moved 1,703.936 us later, and its block is erased for 4 ms, a die of four. A read that meets it
-    // waits a quarter of 700 us: 240.536 us alone, of which it keeps the device busy 65.536, a share of 0.27246, beside a quarter:
-    // a pace of (1 − 0.75 × 0.72754) / 0.52246 = 0.86963.
+    // Without reads the piece has moved 1,703.936 us later, and its block is erased for 4 ms, on one die of four. A
+    // read that meets it waits a quarter of 700 us: 240.536 us alone, of which it keeps the device busy 65.536, a share
+    // of 0.27246, concurrently with a quarter: a pace of (1 − 0.75 × 0.72754) / 0.52246 = 0.86963.
     let mut erases = full.clone();
     assert_close(erases.read(start + us(2_500.0), BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 276.60, 0.1);
     assert_eq!(erases.write_cache_level(), Bytes((1 << 20) - (384 << 10)));
-    // Then it rests, and reads are as fast as ever; there is room for a write.
+    // Afterwards the flash is idle, and reads are as fast as before; there is room for a write.
     let later = start + us(8_000.0);
     assert_close(erases.read(later, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
     let then = erases.clock();
     assert_close(erases.write(then, BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 131.072, 0.01);
-    // While the cache has room reads beside writes share dies, and wait for nobody.
+    // While the cache has room, reads only share dies with concurrent writes, and wait for none of them.
     let beside = |flash: Flash| {
         let mut queue = queue(flash);
         queue.submit(Nanos::ZERO, Request { direction: Direction::Write, ..reading(BLOCK) }, FREE);
@@ -230,15 +231,15 @@ fn a_call_for_the_past_counts_as_made_at_the_clock() {
     assert_eq!(queue.read(Nanos::ZERO, PAGE, PAGE, 1, FREE), us(100.0));
     // The first read ran ahead to 100 us: the second waits 50 us for it and takes 100 us.
     assert_eq!(queue.read(us(50.0), PAGE, PAGE, 1, FREE), us(150.0));
-    // What ended while somebody waited is told at its own time. A page written keeps half of the device busy, one read a
-    // tenth: a pace of (1 − 0.5 × 0.9) / 0.6 = 0.9167 until the write ends after 40 / 0.9167 = 43.636 us; the read has
-    // 60 us left.
+    // Requests that complete during another wait are returned with their own times. A page write keeps half of the
+    // device busy, a page read a tenth: a pace of (1 − 0.5 × 0.9) / 0.6 = 0.9167 until the write ends after 40 / 0.9167
+    // = 43.636 us; the read has 60 us left.
     let write = queue.submit(us(200.0), Request { direction: Direction::Write, ..reading(PAGE) }, FREE);
     assert_eq!(queue.read(us(200.0), PAGE, PAGE, 1, FREE), us(103.637));
     assert_eq!(queue.advance(us(243.0)), None);
     assert_eq!(queue.advance(us(250.0)).map(|done| (done.request, done.time)), Some((write, us(243.637))));
     assert_eq!(queue.clock(), us(303.637));
-    // Nothing takes no time.
+    // An empty read takes no time.
     assert_eq!(queue.read(us(400.0), Bytes::ZERO, PAGE, 1, FREE), Nanos::ZERO);
 }
 
@@ -263,8 +264,8 @@ fn a_long_transfer_beside_streams_gets_what_they_leave() {
 
 #[test]
 fn streams_that_ask_too_much_hold_themselves_back() {
-    // Four times what there is: each stream has at most 4 pages in the queue, 8 in all, which fill the slots. A block
-    // alone among the 8 waits its turn and then has an eighth at worst: it does end, and no backlog grows.
+    // Four times the device's capacity: each stream has at most 4 pages in the queue, 8 in all, which fill the slots. A
+    // block alone among the 8 waits its turn and then has an eighth at worst: it does end, and no backlog grows.
     let mut queue = queue(plain());
     queue.set_streams(Nanos::ZERO, &streams(4.0, 2));
     for start in [1e3, 1e5] {
@@ -273,7 +274,7 @@ fn streams_that_ask_too_much_hold_themselves_back() {
         let (at_work, behind) = queue.commands();
         assert!(at_work + behind <= 9, "{at_work} + {behind}");
     }
-    // They stop when they are taken away.
+    // They stop once they are removed.
     let now = queue.clock();
     queue.set_streams(now, &[]);
     assert_close(queue.read(now + us(100.0), BLOCK, BLOCK, 1, FREE).seconds() * 1e6, 65.536, 0.01);
@@ -282,7 +283,7 @@ fn streams_that_ask_too_much_hold_themselves_back() {
 #[test]
 fn sojourn_times_are_those_of_m_g_1_processor_sharing() {
     // Poisson arrivals of pages (10 us) and blocks (65.536 us), half of each, at a load of 0.6: by Kleinrock's result
-    // for M/G/1-PS a command of length x takes x / (1 − 0.6) in the mean, whatever the distribution.
+    // for M/G/1-PS a command of length x takes x / (1 − 0.6) in the mean, for any distribution.
     let mut queue = queue(flash(&[("latency_read", 0.0), ("queue_depth", 1000.0)]));
     let mut random = common::Lcg(7);
     let mean = f64::midpoint(10e-6, 65.536e-6);
@@ -313,8 +314,8 @@ fn sojourn_times_are_those_of_m_g_1_processor_sharing() {
 
 #[test]
 fn streams_that_nobody_waits_for_are_skipped_to_where_they_would_be() {
-    // Equal streams of a fault's flash: 1 ms a command, in a cache that is emptied in between, and a device that is hardly fast
-    // enough. Steps that are shorter than a period skip nothing.
+    // Equal streams of a fault's flash: 1 ms a command, in a cache that is emptied in between, and a device that is
+    // hardly fast enough. Steps that are shorter than a period skip nothing.
     for load in [0.03, 0.6] {
         let flash = flash(&[("write_cache", 1e6)]);
         let streams = vec![Stream { direction: Direction::Write, ..streams(load, 3)[0] }; 3];

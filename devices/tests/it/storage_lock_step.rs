@@ -1,4 +1,4 @@
-//! The command queue against a slow model that looks at every nanosecond.
+//! The command queue against a slow model that simulates every nanosecond.
 
 use crate::common;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use crate::common::Lcg;
 use haversack_devices::storage::{Direction, Driver, Flash, FlashQueue, PAGE, Request, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 
-/// A command: whose it is, what it needs of the device, and the most of it that it keeps busy.
+/// A command: its source, its remaining work, and the largest share of the device that it keeps busy.
 #[derive(Clone)]
 struct Job {
     owner: usize,
@@ -22,7 +22,7 @@ struct Source {
     direction: Direction,
     command: Bytes,
     depth: u32,
-    /// Bytes not begun; nothing for a stream.
+    /// Bytes not yet started; `None` for a stream.
     left: Option<Bytes>,
     driver: Driver,
     period: u64,
@@ -47,8 +47,8 @@ impl Source {
     }
 }
 
-/// What a command gets of the device in a nanosecond: of all commands together, taken one after another, each keeps its
-/// part of what is still idle busy; that is split in proportion to what each would keep busy alone.
+/// Shares out the device for one nanosecond: each command in turn keeps its part of the idle rest busy, and the total
+/// is split in proportion to the shares that each would keep busy alone.
 fn share_out(jobs: &mut [Job]) {
     let mut idle = 1.0;
     for job in &*jobs {
@@ -60,7 +60,7 @@ fn share_out(jobs: &mut [Job]) {
     }
 }
 
-/// Nanosecond by nanosecond; when each source ended.
+/// Simulates nanosecond by nanosecond; returns when each source ended.
 fn slowly(flash: &Flash, mut sources: Vec<Source>, starts: &[u64]) -> Vec<Option<u64>> {
     let (mut jobs, mut waiting): (Vec<Job>, VecDeque<(usize, Bytes)>) = (Vec::new(), VecDeque::new());
     let requests = starts.len();

@@ -1,4 +1,5 @@
-//! Storage as shipped: classes agree, and a file takes longer on slower cores and beside apps (FedHybrid, figure 4).
+//! Storage as shipped: classes agree, and a file takes longer on slower cores and with apps in the
+//! background (FedHybrid, figure 4).
 
 use crate::common;
 use haversack_devices::storage::{Direction, PAGE, ScalarSpeed};
@@ -34,7 +35,7 @@ fn phones_and_boards_have_storage_and_a_class_is_the_same_in_all() {
         // A board has no display that Android would keep memory for.
         assert_eq!(device.display().is_none(), device.id.starts_with("jetson"), "{}", device.id);
         let class = &device.constants.storage.as_ref().unwrap().class;
-        // What was measured of a phone's own part is its own.
+        // Values measured on a phone's own part may differ.
         for other in devices.iter().filter(|other| ![&device.id, &other.id].contains(&&"pixel-4".to_owned())) {
             if other.constants.storage.as_ref().unwrap().class == *class {
                 let numbers = |device: &Device| -> Vec<f64> {
@@ -82,7 +83,7 @@ fn a_faster_core_reads_and_writes_a_file_sooner_and_apps_in_the_background_hold_
             let with_apps = [0, 2, 4, 8].map(|apps| both(speed, apps));
             for pair in with_apps.windows(2) {
                 for (fewer, more) in pair[0].into_iter().zip(pair[1]) {
-                    // A core that is slower than the flash does not notice; when its commands come does vary.
+                    // A core slower than the flash is hardly affected; the arrival of its commands varies.
                     let noticed = Some(speed) == fastest && more > fewer;
                     let varies = Some(speed) != fastest && more.seconds() > fewer.seconds() * 0.999;
                     assert!(noticed || varies, "{}: {speed:?}: {more} is not above {fewer}", device.id);
@@ -99,10 +100,10 @@ fn a_faster_core_reads_and_writes_a_file_sooner_and_apps_in_the_background_hold_
 #[test]
 fn reading_ahead_overlaps_core_and_flash_only_so_far() {
     // Galaxy S22, one big core at 3 GHz and 8.5 CoreMark iterations a megahertz: 25,500 a second. A command of 128 KiB
-    // takes the driver (190,000 + 32 × 29,000) millionths = 1.118 iterations = 43.84 us and the flash alone
-    // 112 + 126,976 / 2,100 = 172.46 us. Were the flash never to have two at once, one ended every
-    // (43.84 + 172.46) / 2 us: 977 of them take 105.7 ms; two at once keep 1 − (1 − 74.9 / 172.46)² = 0.68 of it busy
-    // where they ask for 0.87 and take 1.278 times as long: at most 129 ms.
+    // takes the driver (190,000 + 32 × 29,000) millionths = 1.118 iterations = 43.84 us and the flash alone 112 +
+    // 126,976 / 2,100 = 172.46 us. If the flash never had two concurrent commands, one would end every (43.84 + 172.46)
+    // / 2 us: 977 of them take 105.7 ms; two concurrent ones keep 1 − (1 − 74.9 / 172.46)² = 0.68 of it busy where they
+    // need 0.87, and take 1.278 times as long: at most 129 ms.
     let (device, android) = (load("galaxy-s22").unwrap(), load_system("android").unwrap());
     let (flash, cpu) = (device.flash().unwrap(), device.cpu().unwrap());
     let cores = cpu.choose("big:1".parse().unwrap(), Frequency::Highest).unwrap();

@@ -1,4 +1,4 @@
-//! TOML read strictly: what is right, and what is said of what is wrong.
+//! TOML read strictly: valid files, and the errors of invalid ones.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn what_is_right_is_read() {
     assert_eq!(cores, [(16, 0.25), (10, 0.01)]);
     assert_eq!(top.package["a.mail"]["kept"], NumberOrText::Number(0.5));
     assert_eq!(top.package["a.mail"]["is"], NumberOrText::Text("mail".to_owned()));
-    // What has a default, or is optional, may be left out; a variant that holds something is a table of one key.
+    // Fields with a default, or optional ones, may be left out; a variant with data is a table of one key.
     let top: Top = read_toml("t.toml", "name = ''\ntruth = false\norder = { every = 3 }\npackage = {}").unwrap();
     assert_eq!((top.order, top.core.len(), top.share.is_none()), (Order::Every(3), 0, true));
 }
@@ -109,7 +109,7 @@ fn what_is_wrong_is_named_by_line_and_field() {
         ("value = 1,", "value = 0x1,", "t.toml:10: `core.1.share.value`: expected a decimal number, found a value of type integer".to_owned()),
         ("kept = 0.5", "kept = [1]", "t.toml:12: `package.\"a.mail\".kept`: data did not match any variant of untagged enum NumberOrText".to_owned()),
         ("{ value = 50, unit = \"%\" }", "50", "t.toml:4: `share`: expected { value, unit }, found a value of type integer".to_owned()),
-        // What serde does not check says where it is itself.
+        // Errors of the caller's own checks name their location, too.
         ("value = 1,", "value = 101,", "t.toml:10: `core.1.share.value`: 101 is out of range".to_owned()),
         ("value = 50, unit = \"%\"", "value = 50, unit = \"m\"", "t.toml:4: `share`: wrong unit `m`".to_owned()),
         ("[package.", "[[package.", "t.toml:11: not valid TOML: ".to_owned()),
@@ -125,7 +125,7 @@ fn a_missing_key_says_what_was_expected() {
     assert_eq!(refusal("truth = true\n", ""), "t.toml:1: `truth`: missing key; expected a boolean");
     let order = "t.toml:1: `order`: missing key; expected one of first-come, last-come, every";
     assert_eq!(refusal("order = \"last-come\"\n", ""), order);
-    // Of an inline table and of a section the line is that of the table.
+    // The line of an inline table's or a section's error is that of the table.
     assert_eq!(refusal("value = 50, ", ""), "t.toml:4: `share.value`: missing key; expected a decimal number");
     let share = "t.toml:8: `core.1.share`: missing key; expected { value, unit }";
     assert_eq!(refusal("share = { value = 1, unit = \"%\" }\n", ""), share);
@@ -137,7 +137,7 @@ fn what_was_read_can_be_refused_at_its_line() {
     let refused = |field| document.refuse(field, "no").to_string();
     assert_eq!(refused("core.1.share"), "t.toml:10: `core.1.share`: no");
     assert_eq!(refused("package.\"a.mail\".is"), "t.toml:13: `package.\"a.mail\".is`: no");
-    // What is not there is located at what is around it.
+    // A missing field is located at the table around it.
     assert_eq!(refused("core.1.clock"), "t.toml:8: `core.1`: no");
     assert_eq!(refused(""), "t.toml:1: no");
 }

@@ -1,4 +1,4 @@
-//! Operating systems: the formulas, what ships, and what is said of a calibration that is wrong.
+//! Operating systems: the formulas, the shipped files, and the errors of wrong calibrations.
 
 use crate::common;
 use haversack_devices::storage::{Direction, ScalarSpeed, Stream};
@@ -25,15 +25,15 @@ fn watermarks_are_the_kernels() {
         system.set("watermark_scale_factor", scale).unwrap();
         system.watermarks(device)
     };
-    // 4 GiB less 255 MiB of carve-outs, 64 MiB for 1,048,576 pages and 48 MiB are 3,818,496 KiB; √(16 × 3,818,496) = 7,816;
-    // the display is the usual one, 1080 × 2400 × 4 B × 3 = 30,375 KiB. Scale 10: a step of max(1,954, 3,818 + 30,375):
-    // low = 7,816 + 34,193, high another 34,193.
+    // 4 GiB less 255 MiB of carve-outs, 64 MiB for 1,048,576 pages and 48 MiB are 3,818,496 KiB; √(16 × 3,818,496) =
+    // 7,816; the display is the usual one, 1080 × 2400 × 4 B × 3 = 30,375 KiB. Scale 10: a step of max(1,954, 3,818 +
+    // 30,375): low = 7,816 + 34,193, high another 34,193.
     let four = common::device();
     let marks = |min, low, high| Watermarks { min: kib(min), low: kib(low), high: kib(high) };
     assert_eq!(at(&four, 10.0), marks(7816, 42_009, 76_202));
     assert_eq!(at(&four, 1.0), marks(7816, 38_572, 69_328));
     assert_eq!(at(&four, 100.0), marks(7816, 76_375, 144_934));
-    // A kernel that knows the setting puts the screens on top; scale 1 asks for 381 KiB, less than a quarter of min, 1,954.
+    // A kernel with the setting adds the screens on top; scale 1 gives 381 KiB, less than a quarter of min, 1,954.
     let mut own = android();
     own.set("watermark_scale_factor", 1.0).unwrap();
     own.constants.reclaim.extra_free = ExtraFree::OnTop;
@@ -47,11 +47,11 @@ fn watermarks_are_the_kernels() {
     // Nothing is left of 1 MiB.
     let tiny = common::device_with_storage(&[("ram", 1.0 / 1024.0)]);
     assert_eq!((at(&tiny, 1.0).min, android().managed(&tiny)), (kib(128), Bytes::ZERO));
-    // A device may say what is kept from its kernel: 1 GiB of 4, beside 64 and 48 MiB.
+    // A device may define its own carve-outs: 1 GiB of 4, in addition to 64 and 48 MiB.
     let kept = common::device_with("[[cpu]]", "carve_outs = 1 GiB");
     assert_eq!(android().managed(&kept), Bytes(3 * GIB - (112 << 20)));
     assert_eq!(android().managed(&four), Bytes(3_910_139_904));
-    // Of 3,910,139,904 bytes 2 GiB are the low zone's: a 256th of the others is kept from their users.
+    // Of 3,910,139,904 bytes 2 GiB are the low zone's: a 256th of the rest is reserved from its users.
     assert_eq!(android().protection(&four), Bytes((3_910_139_904 - 2 * GIB) / 256));
     assert_eq!(android().protection(&common::device_with_storage(&[("ram", 1.0)])), Bytes::ZERO);
 }
@@ -87,7 +87,7 @@ fn zstd_is_a_choice_that_takes_longer_and_keeps_less() {
     // Of 100 pages of apps 8.56 take nothing, 5 are kept whole and the others at 1 / 3.46.
     let ratio = zstd.app_pages().mean_ratio().0;
     assert!((ratio - 100.0 / (5.0 + 86.44 / 3.46)).abs() < 0.01, "{ratio}");
-    // The trainer's pages have numbers of their own, but for what one word fills.
+    // The trainer's pages have their own constants, except for the same-filled share.
     let mut zstd = zstd;
     zstd.set("zstd.trainer_incompressible", 20.0).unwrap();
     zstd.set("zstd.trainer_ratio", 2.0).unwrap();
@@ -200,7 +200,7 @@ fn an_idle_phone_and_its_apps_are_what_the_file_says() {
     assert_eq!(reading.swap_read_ahead(), 8);
 }
 
-/// The message about `android.toml` with `old` replaced by `new` says where that is and all of `words`.
+/// The message about `android.toml` with `old` replaced by `new` contains its location and all of `words`.
 fn assert_says(old: &str, new: &str, words: &[&str]) {
     let at = ANDROID.find(old).unwrap_or_else(|| panic!("{old} is not in the text"));
     let line = 1 + ANDROID[..at].matches('\n').count();

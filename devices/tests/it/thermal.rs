@@ -131,7 +131,7 @@ fn shipped_phones_heat_up_and_boards_say_nothing_of_heat() {
         let constants = device.constants.thermal.as_ref().unwrap();
         let resistance = [&constants.die_resistance, &constants.chassis_resistance, &constants.battery_resistance];
         let resistance: f64 = resistance.iter().map(|constant| constant.value.0).sum();
-        // All three decays are found whatever the constants: two days reach the steady state.
+        // All three decays are found for any constants: two days reach the steady state.
         let heat = after(&thermal, thermal.start(Celsius(25.0)).unwrap(), 3.0, 172_800.0);
         assert_close(heat.die.0, 25.0 + 3.0 * resistance, 1e-6);
     }

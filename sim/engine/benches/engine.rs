@@ -1,6 +1,6 @@
-//! The event queue beside a plain loop, cancellation, and shared bandwidth.
+//! The event queue compared with a plain loop, cancellation, and shared bandwidth.
 //!
-//! `examples/ratio.rs` compares the loops under interleaved CPU time; these are for profiling.
+//! `examples/ratio.rs` compares the loops by interleaved CPU time; these benchmarks are for profiling.
 
 #[path = "loops/draw.rs"]
 mod draw;
@@ -46,13 +46,13 @@ fn hold_ours(bencher: Bencher<'_, '_>, pending: u32) {
     each_event(bencher, || ours::entities(pending, EVENTS));
 }
 
-/// One event scheduled and taken back, with so many pending beside it.
+/// Schedules and cancels one event, with `pending` others in the queue.
 #[divan::bench(args = [0, 1_000], sample_count = 20)]
 fn schedule_and_cancel(bencher: Bencher<'_, '_>, pending: u64) {
     each_event(bencher, || ours::cancels(pending, EVENTS).0);
 }
 
-/// One flow inserted, predicted and collected, with so many in flight.
+/// Inserts, predicts and collects one flow, with `in_flight` flows in flight.
 #[divan::bench(args = [1, 100], sample_count = 20)]
 fn shared_bandwidth(bencher: Bencher<'_, '_>, in_flight: usize) {
     each_event(bencher, || link::completions(in_flight, EVENTS));

@@ -1,8 +1,7 @@
-//! Prints the speed of the event queue as a share of a plain loop's, and what events cost in memory.
+//! Prints the speed of the event queue as a share of a plain loop's, and the memory per event.
 //!
-//! Both loops do the same work with the same random numbers, one after the other in each round, and
-//! their CPU times are compared, so that other work on the machine counts little. Linux only: CPU
-//! time and resident memory are read from `/proc`.
+//! Both loops do the same work with the same random numbers, alternating within each round. Comparing their CPU times
+//! makes other work on the machine count little. Linux only: CPU time and resident memory are read from `/proc`.
 //!
 //! ```text
 //! cargo run --release -p haversack-engine --example ratio [ROUNDS]
@@ -96,7 +95,7 @@ fn cpu_time(run: impl FnOnce() -> u64) -> Result<(f64, u64), Box<dyn Error>> {
 }
 
 fn thread_nanos() -> Result<f64, Box<dyn Error>> {
-    // The kernel brings the counter up to date when the thread yields.
+    // The kernel updates the counter when the thread yields.
     std::thread::yield_now();
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(statistics.split_whitespace().next().ok_or("no CPU time in schedstat")?.parse()?)

@@ -1,6 +1,7 @@
-//! A cancellable priority queue: the one ordered structure of this crate.
+//! A cancellable priority queue: the only ordered structure of this crate.
 //!
-//! The event queue ranks by time, shared bandwidth by virtual work and by cap. Equal ranks keep the order of insertion.
+//! The event queue ranks by time, shared bandwidth by virtual work and by cap. Entries of equal rank keep
+//! their order of insertion.
 
 mod ladder;
 
@@ -16,27 +17,27 @@ use crate::slots::{Key, Slots};
 
 /// Fewer vacated entries than this are not worth a sweep.
 const SWEEP_FROM: usize = 32;
-/// With more near nodes than this a binary heap leaves the inner caches.
+/// With more near nodes than this, a binary heap no longer fits in the inner caches.
 const LARGE: usize = 1 << 14;
 
 /// Values by (rank, order of insertion).
 ///
-/// Packed nodes refer to the values in a slab. The nodes that come next are *near*, in a binary heap; while there are no
-/// more than [`LARGE`] that is all of them. Beyond, the others wait unsorted in a [`Ladder`] and become near a few at a
-/// time, until an eighth of [`LARGE`] is left: then all are near again.
+/// Packed nodes refer to the values in a slab. The nodes that come next are *near*, in a binary heap; up to [`LARGE`]
+/// nodes, all of them are. With more, the others wait unsorted in a [`Ladder`] and become near a few at a time, until
+/// an eighth of [`LARGE`] is left: then all become near again.
 ///
-/// Cancelling empties the slot at once and leaves the node behind; when more than half of the nodes are such leftovers,
-/// one sweep removes them all. A sweep of n nodes follows at least n/2 cancellations, so cancelling costs O(1)
-/// amortised. Inserting costs O(1) on random ranks, popping O(log n) of the near nodes and a constant for each of the at
-/// most eleven moves of a far one; at worst, when everything is inserted among what is near, both are O(log n). No
-/// cancellation leaves more leftovers than live entries, unless they are fewer than [`SWEEP_FROM`].
+/// Cancelling empties the slot immediately and leaves the node behind; when more than half of the nodes are such
+/// leftovers, one sweep removes them all. A sweep of n nodes follows at least n/2 cancellations, so cancelling costs
+/// O(1) amortised. Inserting costs O(1) on random ranks, popping O(log n) of the near nodes and a constant for each of
+/// the at most eleven moves of a far one; in the worst case, when everything is inserted among the near nodes, both are
+/// O(log n). After a cancellation there are at most as many leftovers as live entries, or fewer than [`SWEEP_FROM`].
 ///
-/// The first near node is always live, so that looking at it needs no search.
+/// The first near node is always live, so peeking needs no search.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<R: Rank, T> {
     near: BinaryHeap<Reverse<R::Node>>,
     far: Ladder<R::Node>,
-    /// With more near nodes than this they are spread over the ladder.
+    /// With more near nodes than this, they are spread over the ladder.
     limit: usize,
     large: usize,
     slots: Slots<T>,
@@ -156,12 +157,12 @@ impl<R: Rank, T> Agenda<R, T> {
     /// Moves the first of the far nodes into `near`, which is empty.
     fn refill(&mut self, mut near: Vec<Reverse<R::Node>>) {
         self.far.refill(&mut near, self.large / 8, R::high);
-        // So much has to be inserted among the near nodes before they are spread again.
+        // The number of insertions among the near nodes before they are spread again.
         self.limit = self.large.max(2 * near.len()).max(self.far.len / 4);
         self.near = near.into();
     }
 
-    /// Puts all nodes on the ladder and takes the first of them back.
+    /// Moves all nodes to the ladder, and the first of them back.
     #[cold]
     #[inline(never)]
     fn spread(&mut self) {
@@ -188,8 +189,8 @@ impl<R: Rank, T> Agenda<R, T> {
         self.vacated = 0;
     }
 
-    /// Numbers the entries 0, 1, 2… in the order they would leave: nothing of their order is lost and
-    /// the sequence numbers start again. Once in about 2³² insertions.
+    /// Renumbers the entries 0, 1, 2… in the order they would leave. Their order is unchanged and the sequence numbers
+    /// start again. Needed once in about 2³² insertions.
     #[cold]
     fn renumber(&mut self) {
         self.sweep();
@@ -228,7 +229,7 @@ mod tests {
             agenda.insert(5, i);
         }
         assert!(agenda.sequence < 20, "renumbered to {}", agenda.sequence);
-        // A key from before the renumbering still names its entry.
+        // A key from before the renumbering still identifies its entry.
         assert_eq!(agenda.cancel(keys[1]), Some(1));
         assert_eq!(drain(&mut agenda), [100, 0, 2, 3, 4, 5, 6, 7, 200]);
     }
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(agenda.vacated, 5);
         agenda.sequence = u32::MAX;
         agenda.insert(7, 10);
-        // 5 live entries are numbered 0 to 4, the new one takes 5.
+        // The 5 live entries are numbered 0 to 4, the new one 5.
         assert_eq!((agenda.vacated, agenda.sequence), (0, 6));
         assert_eq!(drain(&mut agenda), [0, 6, 7, 8, 9, 10]);
     }
@@ -270,7 +271,7 @@ mod tests {
     fn cancelled_entries_never_exceed_half_of_the_heap() {
         let mut agenda = Agenda::<u128, u64>::new();
         let keys: Vec<_> = (0..1000).map(|i| agenda.insert(u128::from(i), i)).collect();
-        // Cancelled from the back, so that none is dropped as the first of the heap.
+        // Cancelled from the back, so that none is dropped from the front of the heap.
         for &key in keys[100..].iter().rev() {
             agenda.cancel(key);
             assert!(agenda.vacated < SWEEP_FROM || agenda.vacated * 2 <= agenda.nodes());
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(drain(&mut agenda), (0..100).collect::<Vec<_>>());
     }
 
-    /// An agenda that is large from 65 near nodes on.
+    /// An agenda that counts as large from 65 near nodes on.
     fn small_ladder() -> Agenda<u64, u32> {
         Agenda { limit: 64, large: 64, ..Agenda::new() }
     }
@@ -291,16 +292,16 @@ mod tests {
             agenda.insert(u64::from(i) << 40, i);
         }
         assert_eq!((agenda.near.len(), agenda.far.len, agenda.far.reach), (64, 0, u64::MAX));
-        // 0 alone has no digit in which it differs from the base, 0: it is near, and nothing above it.
+        // Only rank 0 has no digit that differs from the base, 0: it becomes near, and nothing above it.
         agenda.insert(64 << 40, 64);
         assert_eq!((agenda.near.len(), agenda.far.len, agenda.far.reach), (1, 64, 0));
-        // Among what is near, and beyond.
+        // Among the near nodes, and beyond.
         agenda.insert(0, 100);
         agenda.insert((1 << 40) + 5, 101);
         let first: Vec<_> = (0..5).filter_map(|_| agenda.pop()).map(|(_, value)| value).collect();
         assert_eq!(first, [0, 100, 1, 101, 2]);
-        // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61 lie
-        // in 15 buckets of four and one of one, and a bucket becomes near as a whole.
+        // 3 is near. The others differ from it first in bits 42 to 47, in which 4 to 7 are equal, 8 to 11 and so on: 61
+        // lie in 15 buckets of four and one of one, and a bucket becomes near as a whole.
         assert_eq!((agenda.near.len(), agenda.far.len), (1, 61));
         // After 14 buckets 61 − 56 = 5 are left, fewer than 64 / 8: they become near together.
         let before: Vec<_> = std::iter::from_fn(|| (agenda.far.len > 0).then(|| agenda.pop())?).collect();
@@ -315,7 +316,7 @@ mod tests {
         for i in 0..65 {
             agenda.insert(7, i);
         }
-        // One rank cannot be told apart: all are near again, and the next spread waits for twice as many.
+        // Equal ranks cannot be separated: all are near again, and the next spread waits for twice as many.
         assert_eq!((agenda.near.len(), agenda.limit), (65, 130));
         for i in 65..400 {
             agenda.insert(7, i);
@@ -333,7 +334,7 @@ mod tests {
         Renumber,
     }
 
-    /// Equal ranks, near ones, and such as differ in high digits; the end of all ranks.
+    /// Equal ranks, close ones, and ones that differ in high digits; and the largest rank.
     fn rank() -> impl Strategy<Value = u64> {
         prop_oneof![4 => 0..4_000_u64, 4 => 0..1_u64 << 40, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(9)]
     }
@@ -351,8 +352,8 @@ mod tests {
     proptest! {
         #![proptest_config(Config { cases: 60, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::default() })]
 
-        /// Beside a list in which the smallest (rank, number) is searched, at a threshold of 64 that scripts cross both
-        /// ways. Ranks need not rise: what is inserted may come before all that is near.
+        /// In lock step with a list that is searched for the smallest (rank, number), at a threshold of 64 that scripts
+        /// cross both ways. Ranks need not rise: an insertion may precede all near nodes.
         #[test]
         fn a_large_agenda_and_a_list_agree(script in prop::collection::vec(step(), 1..800)) {
             let mut agenda = small_ladder();

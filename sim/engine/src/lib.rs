@@ -8,11 +8,11 @@
 //!           └──────────── next_completion ──────── SharedBandwidth
 //! ```
 //!
-//! * [`EventQueue`] orders pending events by integer time and then by order of scheduling, with handles for taking events
-//!   back.
-//! * [`Stream`] gives each purpose of each component random numbers of its own.
-//! * [`SharedBandwidth`] is a resource. It knows no event queue: a simulation inserts work, asks
-//!   [`SharedBandwidth::next_completion`] when to come back, schedules one event for then, and collects what finished with
+//! * [`EventQueue`] orders pending events by integer time and then by order of scheduling, with
+//!   handles to cancel events.
+//! * [`Stream`] gives each purpose of each component its own random numbers.
+//! * [`SharedBandwidth`] is a resource. It is independent of the event queue: a simulation inserts work, schedules one
+//!   event at the time of [`SharedBandwidth::next_completion`], and then collects the completed work with
 //!   [`SharedBandwidth::advance`].
 //!
 //! A run is single-threaded and bit-for-bit repeatable: times and amounts of work are integers, and

@@ -1,4 +1,4 @@
-//! The event queue: a clock of integer nanoseconds and the events still to come.
+//! The event queue: a clock of integer nanoseconds and the pending events.
 
 use haversack_devices::{Bytes, Nanos, ensure};
 use thiserror::Error;
@@ -6,9 +6,9 @@ use thiserror::Error;
 use crate::agenda::Agenda;
 use crate::slots::Key;
 
-/// Names one scheduled event of one [`EventQueue`].
+/// Identifies a scheduled event of an [`EventQueue`].
 ///
-/// A handle dies with its event: using it after the event fired or was cancelled does nothing.
+/// A handle becomes stale with its event: using it after the event fired or was cancelled does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventHandle(Key);
 
@@ -19,7 +19,7 @@ pub enum ScheduleError {
     /// The time has passed. The queue is unchanged.
     #[error("an event at {time} cannot be scheduled: the clock stands at {now}")]
     Past {
-        /// The time asked for.
+        /// The requested time.
         time: Nanos,
         /// The clock of the queue.
         now: Nanos,
@@ -30,18 +30,18 @@ pub enum ScheduleError {
 ///
 /// # Memory
 ///
-/// A pending event takes [`Self::BYTES_PER_EVENT`]: a node of 16 bytes (time 8, sequence number 4, slot 4) and a slot (tag
-/// and padding 4, generation 4, event 8 for an `E` of 8 bytes aligned to 8): 16 + 16 = 32 bytes. Both lie in vectors that
-/// grow by doubling, so that up to as much again may be allocated and unused; [`Self::footprint`] counts that too. A
-/// cancelled event is dropped at once; its node stays until cancelled nodes outnumber live ones, when one sweep removes
-/// them all.
+/// A pending event takes [`Self::BYTES_PER_EVENT`]: a node of 16 bytes (time 8, sequence number 4, slot 4) and a slot
+/// (tag and padding 4, generation 4, event 8 for an `E` of 8 bytes aligned to 8): 16 + 16 = 32 bytes. Both are in
+/// vectors that grow by doubling, so up to the same amount again may be allocated and unused; [`Self::footprint`]
+/// includes that. A cancelled event is dropped immediately; its node stays until cancelled nodes outnumber live ones,
+/// when one sweep removes them all.
 ///
 /// # Cost
 ///
 /// Up to 16,384 events wait in a binary heap: scheduling is O(log n) at worst and O(1) on average for random times,
-/// popping O(log n). Beyond, only the events that come next do; the others lie unsorted in buckets by time (a ladder
-/// queue), from which each moves a few times before it is near. Cancelling is O(1) amortised. Sequence numbers have 32
-/// bits; when they run out, once in 2³² events, the pending events are renumbered in order.
+/// popping O(log n). With more, only the next events do; the others are unsorted in buckets by time (a ladder queue),
+/// where each moves a few times before it is near. Cancelling is O(1) amortised. Sequence numbers have 32 bits; when
+/// they run out, once in 2³² events, the pending events are renumbered in order.
 ///
 /// # Panics
 ///
@@ -69,7 +69,7 @@ pub struct EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// What one pending event takes, heap node and slot together.
+    /// Memory per pending event, heap node and slot together.
     pub const BYTES_PER_EVENT: usize = Agenda::<u64, E>::BYTES_PER_ENTRY;
 
     /// An empty queue with the clock at zero.
@@ -82,7 +82,7 @@ impl<E> EventQueue<E> {
         Self { agenda: Agenda::with_capacity(capacity), now: Nanos::ZERO }
     }
 
-    /// The clock: the time of the event that was popped last.
+    /// The clock: the time of the last popped event.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.now
@@ -120,13 +120,13 @@ impl<E> EventQueue<E> {
         Ok(EventHandle(self.agenda.insert(time.0, event)))
     }
 
-    /// Schedules `event` after `delay`; a sum beyond [`Nanos::MAX`] (584 years) means the end of time.
+    /// Schedules `event` after `delay`; a sum beyond [`Nanos::MAX`] (584 years) becomes the end of time.
     #[inline]
     pub fn schedule_in(&mut self, delay: Nanos, event: E) -> EventHandle {
         EventHandle(self.agenda.insert(self.now.0.saturating_add(delay.0), event))
     }
 
-    /// Takes the event back. `None` if it has fired or was cancelled: that is no error.
+    /// Cancels the event and returns it. Returns `None` if it has fired or was cancelled, which is not an error.
     pub fn cancel(&mut self, handle: EventHandle) -> Option<E> {
         self.agenda.cancel(handle.0)
     }
@@ -144,7 +144,7 @@ impl<E> EventQueue<E> {
         Some((self.now, event))
     }
 
-    /// Moves the clock on to `time` if no event comes before it or at it; returns whether it did.
+    /// Advances the clock to `time` if no event is scheduled before or at it; returns whether it did.
     #[inline]
     pub fn pass_to(&mut self, time: Nanos) -> bool {
         let free = time >= self.now && self.next_time().is_none_or(|next| next > time);
@@ -154,11 +154,11 @@ impl<E> EventQueue<E> {
         free
     }
 
-    /// Hands every event to `handler`, which may schedule and cancel, until none is left.
+    /// Passes every event to `handler`, which may schedule and cancel, until none is left.
     ///
     /// # Errors
     ///
-    /// The first error of `handler`. The run stops there and may be continued.
+    /// The first error of `handler`. The run stops there and may be resumed.
     pub fn run<X>(&mut self, mut handler: impl FnMut(&mut Self, Nanos, E) -> Result<(), X>) -> Result<(), X> {
         while let Some((time, event)) = self.pop() {
             handler(self, time, event)?;

@@ -1,9 +1,8 @@
-//! Shared resources as pure models: they know no event queue and draw no random numbers.
+//! Shared resources as pure models: they have no event queue and draw no random numbers.
 //!
-//! All share one pattern. `insert(now, …)` adds work, `next_completion()` says when the next piece
-//! ends if nothing changes, `advance(now)` moves the clock to the next completion or to `now`,
-//! whichever is first, and returns what completed there, and `cancel(now, id)` takes work back.
-//! `advance` is called until it returns `None`:
+//! All share one pattern. `insert(now, …)` adds work, `next_completion()` returns when the next piece ends if nothing
+//! changes, `advance(now)` moves the clock to the next completion or to `now`, whichever is first, and returns the
+//! completed work, and `cancel(now, id)` removes work. Call `advance` until it returns `None`:
 //!
 //! ```text
 //! while let Some(done) = resource.advance(now)? { … }
@@ -12,9 +11,9 @@
 //! # Rules of time
 //!
 //! * Clocks are integer nanoseconds and never go back ([`ResourceError::Past`]).
-//! * A completion that is due must be collected before the clock passes it
-//!   ([`ResourceError::Uncollected`]): a model never drops or reorders what its owner has not seen.
-//!   Changes at the very nanosecond of a due completion are allowed.
+//! * A completion that is due must be collected before the clock passes it ([`ResourceError::Uncollected`]): a model
+//!   never drops or reorders completions that its owner has not seen. Changes at exactly the nanosecond of a due
+//!   completion are allowed.
 //! * Work that is due at `now` has completed, collected or not; cancelling it then does nothing.
 //! * A call that returns an error has changed nothing.
 //!
@@ -33,36 +32,36 @@ use thiserror::Error;
 
 use crate::slots::Key;
 
-/// Names one flow of one [`SharedBandwidth`]; dies with the flow.
+/// Identifies a flow of a [`SharedBandwidth`]; stale once the flow has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowId(Key);
 
-/// A piece of work that ended.
+/// A completed piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion<T> {
-    /// When it ended.
+    /// The time at which it ended.
     pub time: Nanos,
-    /// What its owner called it.
+    /// The owner's item for it.
     pub item: T,
 }
 
-/// A piece of work that was taken back.
+/// A cancelled piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled<T, R> {
-    /// What its owner called it.
+    /// The owner's item for it.
     pub item: T,
-    /// The work not done: time of service, or bytes.
+    /// The remaining work: time of service, or bytes.
     pub remaining: R,
 }
 
-/// Why a resource refuses a call; it is unchanged then.
+/// Why a resource rejects a call, which leaves it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ResourceError {
     /// The time has passed.
     #[error("the clock of the resource stands at {clock}, later than {now}")]
     Past {
-        /// The time asked for.
+        /// The requested time.
         now: Nanos,
         /// The clock of the resource.
         clock: Nanos,
@@ -70,7 +69,7 @@ pub enum ResourceError {
     /// A completion has to be collected with `advance` first.
     #[error("the completion at {due} must be collected before {now}")]
     Uncollected {
-        /// The time asked for.
+        /// The requested time.
         now: Nanos,
         /// The time of the first uncollected completion.
         due: Nanos,
@@ -102,9 +101,9 @@ fn capacity_units(rate: BytesPerSecond) -> Option<u64> {
     (rate.0 >= 0.0 && units <= MAX_RATE as f64).then_some(units as u64)
 }
 
-/// The nearest whole rate of a cap; one above every capacity is as good as the highest capacity.
+/// The nearest whole rate of a cap; a cap above every capacity counts as the highest capacity.
 fn cap_units(rate: BytesPerSecond) -> Option<u64> {
-    // The cast saturates, and makes zero of what is negative or not a number.
+    // The cast saturates, and turns negative values and NaN into zero.
     let units = (rate.0 / 1e9 * UNITS_PER_BYTE).round() as u64;
     (units > 0).then_some(units.min(MAX_RATE))
 }
@@ -121,15 +120,15 @@ fn whole_bytes(work: u128) -> Bytes {
     Bytes((work >> FRACTION_BITS) as u64)
 }
 
-/// A byte that is partly moved still remains.
+/// The bytes of `work`, rounded up: a partly moved byte still remains.
 fn bytes_begun(work: u128) -> Bytes {
     Bytes(work.div_ceil(1 << FRACTION_BITS) as u64)
 }
 
-/// The first whole nanosecond by which `rate`, above zero, has done `work`.
+/// The first whole nanosecond at which `rate`, above zero, has done `work`.
 #[inline]
 fn span(work: u128, rate: u64) -> u128 {
-    // Division of 64 bits is several times cheaper, and does for 16 MB.
+    // 64-bit division is several times cheaper, and suffices up to 16 MB.
     match u64::try_from(work) {
         Ok(work) => u128::from(work.div_ceil(rate)),
         Err(_) => work.div_ceil(u128::from(rate)),

@@ -1,28 +1,28 @@
-//! A slab whose keys go stale when their value leaves.
+//! A slab whose keys become stale when their value is removed.
 //!
-//! The slots behind every handle of this crate. It knows no order; [`crate::agenda`] adds one.
+//! The storage behind every handle of this crate. It has no order; [`crate::agenda`] adds one.
 
 use std::mem;
 
 const NONE: u32 = u32::MAX;
 
-/// One occupancy of one slot. The next tenant of the slot has another generation.
+/// An occupancy of a slot. The next occupancy of the same slot has another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) slot: u32,
     generation: u32,
 }
 
-/// The generation sits in every variant, rather than beside the enum, so that the tag shares its
-/// padding: a slot of an 8-byte value takes 16 bytes.
+/// The generation is in every variant, rather than next to the enum, so that the tag shares its padding: a slot of an
+/// 8-byte value takes 16 bytes.
 #[derive(Clone, Debug)]
 enum Slot<T> {
     Free {
         generation: u32,
         next: u32,
     },
-    /// The value is gone, but the owner still refers to the slot by number; or the slot has used up
-    /// its generations and rests.
+    /// The value was removed, but the owner still refers to the slot by number; or the slot has used up its
+    /// generations.
     Vacated {
         generation: u32,
     },
@@ -111,7 +111,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Takes the value out and keeps the slot from being reused until it is released.
+    /// Removes the value, and keeps the slot from being reused until it is released.
     pub(crate) fn vacate(&mut self, key: Key) -> Option<T> {
         self.get(key)?;
         let entry = self.slots.get_mut(key.slot as usize)?;
@@ -120,11 +120,11 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Gives the slot back, with the value if there still is one.
+    /// Releases the slot, with the value if there still is one.
     #[inline]
     pub(crate) fn release(&mut self, slot: u32) -> Option<T> {
         let entry = self.slots.get_mut(slot as usize)?;
-        // A slot whose generations are used up is never reused: a handle cannot come to life again.
+        // A slot whose generations are used up is never reused, so a stale handle stays stale.
         let emptied = match entry.generation().checked_add(1) {
             Some(generation) => {
                 let next = mem::replace(&mut self.free, slot);
@@ -136,7 +136,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Takes the value out and gives the slot back.
+    /// Removes the value and releases the slot.
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         self.get(key)?;
         self.release(key.slot)
@@ -160,7 +160,7 @@ mod tests {
         let first = slots.insert('a');
         assert_eq!(slots.remove(first), Some('a'));
         let second = slots.insert('b');
-        // The slot is reused, so only the generation tells the two keys apart.
+        // The slot is reused, so the two keys differ only in generation.
         assert_eq!(first.slot, second.slot);
         assert_eq!(slots.get(first), None);
         assert_eq!(slots.remove(first), None);

@@ -1,9 +1,10 @@
-//! What reductions are compared with: CUB called for each statistic, and an eager framework's operators.
+//! The baselines of reductions: a CUB call per statistic, and an eager framework's operators.
 //!
-//! CUB reduces one statistic a call, squares included, since it reads its input through an iterator: in one launch where
-//! a block's tile holds all, in two otherwise (`cub::DeviceReduce`). PyTorch has an operator a statistic, a norm among
-//! them, each of them one kernel (`aten/src/ATen/native/cuda/Reduce.cuh`): the last of its blocks to end, by a counter
-//! that is cleared before, reduces what all of them found. Each operator costs the stack's overhead.
+//! CUB reduces one statistic per call, including squares, since it reads its input through an iterator: in one
+//! launch if a single block's tile covers all elements, otherwise in two (`cub::DeviceReduce`). PyTorch has one
+//! operator per statistic, including a norm, each of them one kernel (`aten/src/ATen/native/cuda/Reduce.cuh`): the
+//! last block to end, found by a counter that was cleared before, reduces the results of all blocks. Each operator
+//! costs the stack's overhead.
 
 use haversack_devices::{Bytes, KernelCounts, ProgramCounts};
 use haversack_kernels::{KernelError, Statistic};
@@ -14,14 +15,14 @@ use crate::plan::{MOST_ELEMENTS, Plan, Strategy};
 
 /// Threads of a block of CUB's reductions and of element-wise kernels.
 const THREADS: u32 = 256;
-/// Elements of a thread of an element-wise kernel: one vector load.
+/// Elements per thread of an element-wise kernel: one vector load.
 const VECTOR: u32 = 4;
 const NAME: &str = "an element-wise kernel";
 
-/// Every statistic by a call of CUB's.
+/// Computes every statistic by a CUB call.
 ///
 /// # Errors
-/// No statistics; a GPU that cannot hold a block of 256 threads, or of the most that it can.
+/// No statistics; a GPU without room for a block of 256 threads, or of its largest block if that is smaller.
 pub fn cub(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<ProgramCounts, KernelError> {
     let plan = Plan::new(Strategy::TwoPass, threads(machine));
     let mut counts = ProgramCounts::default();
@@ -31,16 +32,16 @@ pub fn cub(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result
     Ok(counts)
 }
 
-/// Every statistic by the operators of an eager framework.
+/// Computes every statistic by an operator of an eager framework.
 ///
 /// # Errors
-/// As [`cub`].
+/// Those of [`cub`].
 pub fn framework(statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<ProgramCounts, KernelError> {
     let mut counts = ProgramCounts::default();
     for &statistic in statistics {
         let mut one = cub(&[statistic], elements, machine)?;
         if let [_, last] = one.kernels.as_mut_slice() {
-            // What CUB launches again the last block does, once a memset has cleared its counter.
+            // The last block does the work of CUB's second launch, once a memset has cleared its counter.
             last.launches = 0;
             one.memsets += 1;
         }
@@ -53,10 +54,10 @@ fn threads(machine: &Machine) -> u32 {
     THREADS.min(1 << machine.limits.threads.max(1).ilog2())
 }
 
-/// What an element-wise kernel of one input and one output counts.
+/// The counts of an element-wise kernel with one input and one output.
 ///
 /// # Errors
-/// As [`cub`]; more elements than any memory holds.
+/// Those of [`cub`]; more elements than fit in any memory.
 pub fn map_counts(elements: u64, machine: &Machine) -> Result<KernelCounts, KernelError> {
     if elements > MOST_ELEMENTS {
         let reason = format!("{elements} elements are more than any memory holds");

@@ -1,8 +1,8 @@
-//! What a machine would count that ran a plan: for any size, and without data.
+//! The counts of a machine that runs a plan, computed for any size without data.
 //!
-//! All but contention is exact. Contention depends on the data; here it is the expectation over elements that are all
-//! different and in random order, of the machine's own rounds. Order matters much: the first of k values in falling
-//! order is the smallest so far k times, in random order H(k) ≈ ln k + 0.58 times.
+//! All counts are exact except for contention, which depends on the data; here it is the expectation, with the
+//! machine's own rounds, over elements that are all different and in random order. Order matters a lot: the first of k
+//! values in falling order is the smallest so far k times, in random order H(k) ≈ ln k + 0.58 times.
 
 use haversack_devices::{AtomicCounts, Bytes, KernelCounts, ProgramCounts};
 
@@ -11,11 +11,11 @@ use haversack_kernels::{KernelError, Statistic};
 use crate::machine::Machine;
 use crate::plan::{Combine, From, Pass, Plan, To, Update, instructions, word_bytes};
 
-/// Bytes that global memory moves at once: a sector of a cache line.
+/// Bytes that global memory moves in one access: a sector of a cache line.
 pub const SECTOR: u64 = 32;
 
-/// Sectors that the warps of `lanes` lanes touch where thread i of `threads` touches word `start + i`, a word of so many
-/// `bytes`.
+/// Sectors that the warps of `lanes` lanes touch if thread i of `threads` touches word `start + i`,
+/// for words of `bytes` bytes.
 pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
     let mut sectors = 0;
     let (mut first, end) = (start, start + threads);
@@ -27,7 +27,7 @@ pub fn row_sectors(bytes: u64, start: u64, threads: u64, lanes: u32) -> u64 {
     sectors
 }
 
-/// What a machine counts that runs `plan` on `elements` elements.
+/// The counts of a machine that runs `plan` on `elements` elements.
 ///
 /// # Errors
 /// A plan that does not fit the machine: see [`Plan::passes`].
@@ -42,7 +42,7 @@ pub fn counts_of(
     Ok(ProgramCounts { kernels, memsets: plan.memsets(), operators: plan.operators() })
 }
 
-/// What the threads of one block do, in instructions and bytes.
+/// The work of the threads of one block, in instructions and bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     operations: u64,
@@ -69,7 +69,7 @@ fn kernel(plan: &Plan, pass: &Pass, statistics: &[Statistic], machine: &Machine)
     let (threads, lanes) = (u64::from(pass.threads), u64::from(machine.lanes));
     let tile = threads * u64::from(pass.items);
     let tiles = pass.elements.div_ceil(tile);
-    // Threads with an operand: all, but perhaps in the last block, where its only tile is the last.
+    // Threads with an operand: all of them, except perhaps in the last block, if its only tile is the last.
     let in_last = pass.elements - tiles.saturating_sub(1) * tile;
     let short = if tiles <= pass.blocks { threads.min(in_last) } else { threads };
     let (most, last) = (combine(pass, statistics, threads, lanes), combine(pass, statistics, short, lanes));
@@ -131,7 +131,7 @@ fn first_block(pass: &Pass, tiles: u64) -> (u64, u64) {
     (own, rows)
 }
 
-/// A block's combination, of which `active` threads have an operand.
+/// A block's combination, in which `active` threads have an operand.
 fn combine(pass: &Pass, statistics: &[Statistic], active: u64, lanes: u64) -> Share {
     let threads = u64::from(pass.threads);
     let mut share = Share::default();
@@ -224,7 +224,7 @@ fn traffic(pass: &Pass, statistics: &[Statistic], lanes: u32) -> Moved {
     moved
 }
 
-/// The atomics on each global cell, where `active` threads have operands.
+/// The atomics on each global cell, if `active` threads have operands.
 fn cells(
     plan: &Plan,
     pass: &Pass,
@@ -245,14 +245,14 @@ fn cells(
     statistics.iter().map(of).collect()
 }
 
-/// Waves that are worked out one by one; of later ones only their sum matters.
+/// Waves that are computed one by one; later ones are summed in closed form.
 const WAVES: u64 = 1024;
 
 /// The expected counts of `updates` updates of one cell by waves of `contenders` that contend.
 ///
-/// Of a wave of q after a updates, value i is the best so far with chance 1 / (a + i), and as an unconditional swap
-/// then fails the q − i behind it. Behind a test, only those try that beat the cell: of m that do, the first to come
-/// wins and leaves a random number of them, so that they try A(m) = m + mean of A(0)…A(m − 1) = 2m − H(m) times.
+/// Of a wave of q after a updates, value i is the best so far with probability 1 / (a + i), and an unconditional swap
+/// then fails the q − i behind it. With a test, only threads that beat the cell attempt: of m that do, the first to
+/// arrive wins and leaves a random number of them, so they attempt A(m) = m + mean of A(0)…A(m − 1) = 2m − H(m) times.
 /// Every sum changes the cell and fails all others of its wave.
 pub fn expected(statistic: Statistic, update: Update, updates: u64, contenders: u64) -> AtomicCounts {
     let (k, q) = (updates as f64, contenders.max(1).min(updates) as f64);

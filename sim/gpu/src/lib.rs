@@ -1,5 +1,5 @@
-//! What GPU kernels do, counted: the reductions of DAF and of what it is compared with. The counts are what prices a
-//! GPU: a device's model turns them into time.
+//! Counts of the work of GPU kernels: the reductions of DAF and its baselines. A device's model
+//! turns the counts into time.
 //!
 //! ```text
 //! Plan, baseline ──▶ counts: what each kernel does, for any size ──▶ Gpu::time_of ──▶ Profiler: the fastest plan
@@ -8,13 +8,13 @@
 //! ```
 //!
 //! - [`plan`] spreads a reduction over a GPU: the strategies of DAF (MobiSys 2025, section 3.2) and CUB's.
-//! - [`counts`] says what its kernels do on a [`machine`]: instructions, sectors of memory moved, barriers, shuffles,
-//!   and atomics that contend. [`baseline`] does so for the reductions of a framework.
-//! - [`profile`] asks a device for the time of every strategy and picks the fastest, as the paper's offline profiling
-//!   does.
+//! - [`counts`] computes the work of its kernels on a [`machine`]: instructions, sectors of memory moved, barriers,
+//!   shuffles, and contending atomics. [`baseline`] does so for the reductions of CUB and of a framework.
+//! - [`profile`] computes the time of every strategy on a device and picks the fastest, as the paper's
+//!   offline profiling does.
 //!
 //! Nothing here runs a kernel. The crate's tests do: their SIMT machine executes every plan on real data, in lock step
-//! from one global atomic to the next, and counts; the closed forms here have to say the same.
+//! from one global atomic to the next, and counts; the closed forms here must give the same counts.
 //!
 //! ```
 //! use haversack_devices::GpuLimits;

@@ -1,20 +1,20 @@
-//! What a GPU holds at once, and how wide its warps are.
+//! The limits on resident blocks and threads of a GPU, and the width of its warps.
 
 use haversack_devices::{Bytes, Device, Gpu, GpuLimits};
 use haversack_kernels::KernelError;
 
-/// The most threads of a block in CUDA and in the OpenCL of the GPUs modelled.
+/// The largest block in CUDA and in the OpenCL of the modelled GPUs, in threads.
 const MOST_THREADS: u32 = 1024;
 
-/// What runs a kernel: what a GPU holds at once, and how wide its warps are.
+/// The machine that runs a kernel: its limits on resident blocks and threads, and the width of its warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Machine {
-    /// What is resident at once.
+    /// Limits on resident blocks and threads.
     pub limits: GpuLimits,
     /// Lanes of a warp: 32 on NVIDIA's GPUs, 64 or 128 on Adreno, 8 or 16 on Mali.
     pub lanes: u32,
-    /// Whether the memory system adds floats by itself, as CUDA's does; OpenCL 2 needs a compare-and-swap.
+    /// Whether the memory system adds floats natively, as CUDA's does; OpenCL 2 needs a compare-and-swap.
     pub adds_natively: bool,
 }
 
@@ -24,7 +24,7 @@ impl Machine {
         Self { limits: gpu.limits(), lanes: 32, adds_natively: false }
     }
 
-    /// The machine of a device's GPU, where it has one: with the lanes and the float atomics that its file gives it.
+    /// The machine of a device's GPU, if it has one, with the lanes and the float atomics from the device's file.
     pub fn of_device(device: &Device) -> Option<Self> {
         let constants = device.constants.gpu.as_ref()?;
         let machine = Self { adds_natively: constants.native_float_atomics, ..Self::of(&device.gpu()?) };
@@ -32,16 +32,16 @@ impl Machine {
         Some(machine.with_lanes(lanes))
     }
 
-    /// The same machine with warps of so many lanes.
+    /// The same machine with `lanes` lanes per warp.
     pub fn with_lanes(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }
 
-    /// Blocks of `threads` threads and `shared` bytes of shared memory, resident on a unit.
+    /// Resident blocks per unit, for blocks of `threads` threads and `shared` bytes of shared memory.
     ///
     /// # Errors
-    /// No threads; more than a block may have; more shared memory than a unit has; a width of warps that is no power
-    /// of two up to 128.
+    /// No threads; more than a block may have; more shared memory than a unit has; a warp width other than
+    /// a power of two up to 128.
     pub fn blocks_per_unit(&self, kernel: &'static str, threads: u32, shared: Bytes) -> Result<u32, KernelError> {
         let refuse = |reason: String| Err(KernelError::Launch { kernel, reason });
         if !self.lanes.is_power_of_two() || self.lanes > 128 {
@@ -63,7 +63,7 @@ impl Machine {
         Ok(self.limits.blocks_per_unit(threads, shared).max(1))
     }
 
-    /// Of `blocks` blocks of which a unit holds `blocks_per_unit`, those resident on all units.
+    /// The number of `blocks` blocks that are resident on all units, at `blocks_per_unit` per unit.
     pub fn resident(&self, blocks_per_unit: u32, blocks: u64) -> u64 {
         (u64::from(self.limits.units) * u64::from(blocks_per_unit)).min(blocks)
     }

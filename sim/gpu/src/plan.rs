@@ -1,4 +1,4 @@
-//! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and the passes that they take.
+//! How a reduction is spread over a GPU: the strategies of DAF's section 3.2 and of CUB, and their passes.
 
 use haversack_devices::Bytes;
 use haversack_kernels::{KernelError, Statistic};
@@ -6,27 +6,28 @@ use strum::IntoStaticStr;
 
 use crate::machine::Machine;
 
-/// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid is at most so many times what is resident.
+/// CUB's `CUB_SUBSCRIPTION_FACTOR`: its grid has at most this many times the resident blocks.
 const SUBSCRIPTION: u32 = 5;
 
-/// More elements than any memory holds, and few enough that no count of them overflows.
+/// More elements than fit in any memory, and few enough that no count of them overflows.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 48;
 
-/// How partial results meet.
+/// How partial results are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
-    /// A tree in shared memory within the block, its results to DRAM, and another launch over those until one is left
-    /// (section 3.2.1). One element a thread.
+    /// A tree in shared memory within the block, whose results go to DRAM, and further launches over those until one is
+    /// left (section 3.2.1). One element per thread.
     Tree,
-    /// Every thread updates the one global cell atomically (section 3.2.2, Algorithm 1). One element a thread.
+    /// Every thread updates the one global cell atomically (section 3.2.2, Algorithm 1). One element per thread.
     Atomic,
-    /// A tree within the block, then one atomic of the block on the global cell (figure 4).
+    /// A tree within the block, then one atomic per block on the global cell (figure 4).
     Hybrid,
-    /// Threads update a cell of their block in shared memory, then one atomic of the block (section 3.2.2).
+    /// Threads update a cell of their block in shared memory, then one atomic per block updates the
+    /// global cell (section 3.2.2).
     ThreadThenBlock,
-    /// CUB's `DeviceReduce`: tiles, shuffles within the block, and a second launch of one block over the results; one
-    /// launch where one tile holds all.
+    /// CUB's `DeviceReduce`: tiles, shuffles within the block, and a second launch of one block over the results; a
+    /// single launch if one tile covers all elements.
     TwoPass,
 }
 
@@ -39,7 +40,7 @@ impl Strategy {
         self.into()
     }
 
-    /// Whether it ends with atomics on a global cell, which must be cleared before, and so can be an epilogue.
+    /// Whether it ends with atomics on a global cell, which must be cleared before, so that it can be an epilogue.
     pub const fn ends_atomically(self) -> bool {
         matches!(self, Self::Atomic | Self::Hybrid | Self::ThreadThenBlock)
     }
@@ -49,11 +50,12 @@ impl Strategy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Update {
-    /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even where it changes nothing.
+    /// DAF's Algorithm 1: load, then compare-and-swap on the bits until none interferes, even if
+    /// the value does not change.
     #[default]
     Unconditional,
-    /// The same, but only while a test says that the value would change the cell; a sum, which always would, is
-    /// unconditional.
+    /// The same, but only while a test shows that the value would change the cell; a sum always
+    /// would, so it is unconditional.
     Tested,
     /// One instruction of the memory system: on an extremum, the integer one on an order-preserving code of the float.
     Native,
@@ -68,8 +70,8 @@ impl Update {
         self.into()
     }
 
-    /// Trips to memory that a thread waits for when none interferes: the load, and the swap unless the test made it
-    /// needless; a native update whose answer is unused is not waited for.
+    /// Round trips to memory that a thread waits for without interference: the load, and the swap unless the test made
+    /// it unnecessary; a thread does not wait for a native update whose result is unused.
     pub const fn round_trips(self) -> u64 {
         match self {
             Self::Unconditional => 2,
@@ -79,26 +81,26 @@ impl Update {
     }
 }
 
-/// How many blocks a kernel has.
+/// The number of blocks of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grid {
-    /// Enough that each block has one tile.
+    /// One block per tile.
     Whole,
-    /// At most so many times the blocks that are resident at once; each strides over the tensor.
+    /// At most this many times the resident blocks; each strides over the tensor.
     Resident(u32),
-    /// At most so many blocks a unit; each strides over the tensor.
+    /// At most this many blocks per unit; each strides over the tensor.
     PerUnit(u32),
 }
 
 /// Where a reduction runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
-    /// In kernels of its own.
+    /// In its own kernels.
     #[default]
     Own,
-    /// At the end of the kernel that computes the tensor (section 3.2.3): no launch, nothing is read again. The grid is
-    /// that kernel's, one tile a block. Its cells are cleared with those of all tensors of the iteration, at no launch
-    /// of its own.
+    /// At the end of the kernel that computes the tensor (section 3.2.3): without a launch and without reading the
+    /// tensor again. The grid is that kernel's, one tile per block. Its cells are cleared together with those of all
+    /// tensors of the iteration, without a separate launch.
     Epilogue,
 }
 
@@ -106,16 +108,16 @@ pub enum Placement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[must_use]
 pub struct Plan {
-    /// How partial results meet.
+    /// How partial results are combined.
     pub strategy: Strategy,
-    /// How extrema are updated atomically, in global and in shared memory; sums too, but for the global cell of a
+    /// How extrema are updated atomically, in global and in shared memory; also sums, except in the global cell of a
     /// machine that adds natively.
     pub update: Update,
     /// Threads of a block: a power of two.
     pub threads: u32,
-    /// Elements of a thread in a tile, loaded in one trip.
+    /// Elements per thread in a tile, loaded in one round trip.
     pub items: u32,
-    /// Blocks.
+    /// The number of blocks.
     pub grid: Grid,
     /// Whether warps combine by shuffles rather than by a tree in shared memory.
     pub shuffles: bool,
@@ -124,7 +126,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The strategy as the paper or CUB runs it, with blocks of `threads` threads.
+    /// The strategy as in the paper or in CUB, with blocks of `threads` threads.
     pub fn new(strategy: Strategy, threads: u32) -> Self {
         let (items, grid) = match strategy {
             Strategy::Tree | Strategy::Atomic => (1, Grid::Whole),
@@ -141,12 +143,12 @@ impl Plan {
         Self { items: outputs, grid: Grid::Whole, placement, ..Self::new(strategy, threads) }
     }
 
-    /// Operators of a framework that it takes: none where it ends another kernel.
+    /// Framework operators for it: none if it is an epilogue.
     pub fn operators(&self) -> u32 {
         u32::from(!matches!(self.placement, Placement::Epilogue))
     }
 
-    /// Clearings of result cells: one, of all cells of the reduction together, where it ends atomically.
+    /// Memsets of result cells: one, for all cells of the reduction together, if it ends atomically.
     pub(crate) fn memsets(&self) -> u32 {
         u32::from(self.strategy.ends_atomically() && self.placement == Placement::Own)
     }
@@ -169,8 +171,9 @@ impl Plan {
     /// The passes over `elements` elements.
     ///
     /// # Errors
-    /// No statistics; more than 2^48 elements; a block that is no power of two or does not fit; no elements a thread; a tree of one thread; an
-    /// epilogue of a strategy that needs a launch of its own; more warps than a warp has lanes to combine by shuffles.
+    /// No statistics; more than 2^48 elements; a block size that is not a power of two or does not fit; no elements per
+    /// thread; a tree of one thread; an epilogue with a strategy that needs its own launch; with shuffles, more warps
+    /// than a warp has lanes to combine them.
     pub fn passes(&self, statistics: &[Statistic], elements: u64, machine: &Machine) -> Result<Vec<Pass>, KernelError> {
         self.check(statistics, elements, machine)?;
         let tile = u64::from(self.threads) * u64::from(self.items);
@@ -259,30 +262,30 @@ impl Plan {
 /// The name of reductions in errors.
 pub const NAME: &str = "a reduction";
 
-/// Where a pass gets its operands.
+/// The source of a pass's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// The tensor, in global memory.
     Elements,
     /// The tensor, in registers.
     Registers,
-    /// The results of the pass before, one a block and statistic.
+    /// The results of the previous pass, one per block and statistic.
     Partials,
 }
 
-/// Where a pass leaves its results.
+/// The destination of a pass's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// A word a block and statistic.
+    /// A word per block and statistic.
     Partials,
-    /// One cell a statistic, updated atomically.
+    /// One cell per statistic, updated atomically.
     Cell,
 }
 
 /// How the threads of a block combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Combine {
-    /// They do not: each goes on to the global cell.
+    /// They do not: each thread updates the global cell itself.
     Nothing,
     /// A tree in shared memory.
     Tree,
@@ -320,25 +323,25 @@ pub struct Pass {
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// Operands of a thread in a tile.
+    /// Operands per thread in a tile.
     pub items: u32,
     /// Blocks resident on a unit.
     pub blocks_per_unit: u32,
-    /// Where operands are.
+    /// The source of the operands.
     pub from: From,
-    /// How a block combines.
+    /// How a block combines them.
     pub combine: Combine,
-    /// Where results go.
+    /// The destination of the results.
     pub to: To,
 }
 
-/// Bytes of a partial result: an extremum is an f32; a sum an f64, or two f32 where a GPU has none.
+/// Bytes of a partial result: an extremum is an f32; a sum is an f64, or two f32 on a GPU without f64.
 pub fn word_bytes(statistic: Statistic) -> u64 {
     if statistic.is_order_free() { 4 } else { 8 }
 }
 
-/// Instructions that add an operand to a partial result: an extremum takes one; a sum four, those of a compensated
-/// addition of f32, which is what a GPU with few or no f64 units would run; a square one more.
+/// Instructions to add an operand to a partial result: one for an extremum; four for a sum, as a compensated addition
+/// of f32, which a GPU with few or no f64 units would use; one more for a square.
 pub fn instructions(statistic: Statistic, from: From) -> u64 {
     match (statistic, from) {
         (Statistic::Minimum | Statistic::Maximum, _) => 1,

@@ -1,5 +1,5 @@
-//! The offline profile of DAF's section 3.2.2: every strategy, block size and grid for a reduction of a given size on a
-//! given device, and the fastest of them.
+//! The offline profile of DAF's section 3.2.2: times of every strategy, block size and grid for a reduction of a given
+//! size on a given device, and the fastest of them.
 
 use haversack_devices::{Device, Fraction, Gpu, KernelTime, ProgramCounts, StackOnGpu};
 
@@ -8,27 +8,28 @@ use crate::machine::Machine;
 use crate::plan::{Grid, NAME, Plan, Strategy, Update};
 use haversack_kernels::{KernelError, Statistic};
 
-/// What dynamic quantisation wants of a tensor: a scale from its extrema, and a magnitude to judge its importance by.
+/// The statistics of a tensor that dynamic quantisation needs: the extrema for a scale, and a magnitude
+/// for the tensor's importance.
 pub const CONTROL: [Statistic; 3] = [Statistic::Minimum, Statistic::Maximum, Statistic::SumOfSquares];
 
-/// What is tried.
+/// The variants that the profiler tries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// Strategies.
     pub strategies: Vec<Strategy>,
     /// Ways of updating atomically.
     pub updates: Vec<Update>,
-    /// Threads of a block; those that the GPU does not hold are left out, and where it holds none of them, the most
-    /// that it does is tried.
+    /// Threads of a block. Sizes that do not fit the GPU are left out; if none fits, the largest possible size is
+    /// tried.
     pub threads: Vec<u32>,
-    /// Elements of a thread in a tile, for the strategies that stride over the tensor.
+    /// Elements per thread in a tile, for the strategies that stride over the tensor.
     pub items: Vec<u32>,
     /// Grids, for the strategies that end atomically.
     pub grids: Vec<Grid>,
 }
 
 impl Default for Search {
-    /// All that the paper describes: floats have no native atomic extremum, so there is none.
+    /// Everything that the paper describes, thus without native atomics, since floats have no native atomic extremum.
     fn default() -> Self {
         Self {
             strategies: Strategy::ALL.to_vec(),
@@ -40,26 +41,26 @@ impl Default for Search {
     }
 }
 
-/// Where the reduction is to run.
+/// Where the reduction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Setting {
-    /// In kernels of its own.
+    /// In its own kernels.
     Own,
-    /// As the epilogue of the kernel that computes the tensor, so many elements a thread.
+    /// As the epilogue of the kernel that computes the tensor.
     Epilogue {
-        /// Elements a thread.
+        /// Elements per thread of that kernel.
         outputs: u32,
     },
 }
 
-/// A plan and what it takes.
+/// A plan, with its counts and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
     /// The plan.
     pub plan: Plan,
-    /// What it does.
+    /// Its counts.
     pub counts: ProgramCounts,
-    /// What that takes.
+    /// Its time.
     pub time: KernelTime,
 }
 
@@ -68,28 +69,28 @@ pub struct Timed {
 pub struct Profiler {
     /// The GPU, which turns counts into time.
     pub gpu: Gpu,
-    /// The same GPU, which says what is counted.
+    /// The same GPU, as the machine that counts refer to.
     pub machine: Machine,
-    /// The software stack: its overhead an operator, its factor a launch.
+    /// The software stack: its overhead per operator, its factor per launch.
     pub stack: Option<StackOnGpu>,
-    /// What is tried.
+    /// The variants to try.
     pub search: Search,
 }
 
 impl Profiler {
-    /// A profiler of the device's GPU, where it has one, that tries everything.
+    /// A profiler for the device's GPU, if it has one, that tries all variants.
     pub fn of(device: &Device) -> Option<Self> {
         let (gpu, machine) = (device.gpu()?, Machine::of_device(device)?);
         Some(Self { gpu, machine, stack: None, search: Search::default() })
     }
 
-    /// The epilogue of the kernels of the stack: as many elements a thread as its kernels have outputs.
+    /// The epilogue of the stack's kernels, with as many elements per thread as they compute outputs.
     pub fn epilogue(&self) -> Setting {
         let outputs = self.stack.as_ref().map_or(1.0, |stack| stack.outputs_per_thread.value.0);
         Setting::Epilogue { outputs: outputs.max(1.0) as u32 }
     }
 
-    /// The plans that the search names and the machine can run.
+    /// The plans of the search that the machine can run.
     pub fn plans(&self, setting: Setting) -> Vec<Plan> {
         let most = self.machine.limits.threads.max(1);
         let mut threads: Vec<u32> = self.search.threads.iter().copied().filter(|&threads| threads <= most).collect();
@@ -116,10 +117,10 @@ impl Profiler {
         plans
     }
 
-    /// The plan with every grid and tile that suit its strategy.
+    /// The plan with every grid and tile that suits its strategy.
     fn variants(&self, plan: Plan) -> Vec<Plan> {
         match plan.strategy {
-            // Without atomics all updates are one.
+            // Without atomics all updates are equivalent.
             Strategy::Tree | Strategy::TwoPass => vec![plan.with_update(Update::default())],
             Strategy::Atomic => vec![plan],
             Strategy::Hybrid | Strategy::ThreadThenBlock => {
@@ -129,7 +130,7 @@ impl Profiler {
         }
     }
 
-    /// Every plan with its time, the fastest first; equal ones in the order of [`Plan`].
+    /// All plans with their times, the fastest first; equal ones in the order of [`Plan`].
     pub fn table(&self, statistics: &[Statistic], elements: u64, setting: Setting) -> Vec<Timed> {
         let time = |plan| self.time(plan, statistics, elements).ok();
         let mut table: Vec<Timed> = self.plans(setting).into_iter().filter_map(time).collect();
@@ -157,16 +158,17 @@ impl Profiler {
         self.table(statistics, elements, setting).into_iter().next().ok_or_else(none)
     }
 
-    /// What counted kernels take on this GPU under the stack.
+    /// The time of counted kernels on this GPU under the stack.
     pub fn time_of(&self, counts: &ProgramCounts) -> KernelTime {
         self.gpu.time_of(counts, self.stack.as_ref())
     }
 
-    /// The share of operations whose reduction `strategy` makes faster than `other` does, each with its better update.
+    /// The share of operations whose reduction is faster with `strategy` than with `other`, each with its better
+    /// update.
     ///
-    /// An operation is a kernel that computes `elements` elements, `outputs` a thread, in blocks of as many threads as
-    /// the search names; the reduction is its epilogue. Section 3.2.2 has thread-level atomics win about 15% of them
-    /// on mobile GPUs.
+    /// An operation is a kernel that computes `elements` elements, `outputs` per thread, with each block size of the
+    /// search; the reduction is its epilogue. According to section 3.2.2, thread-level atomics win about 15% of
+    /// operations on mobile GPUs.
     ///
     /// # Errors
     /// A plan that does not fit the machine.
@@ -204,16 +206,16 @@ impl Profiler {
 pub struct Scaled {
     /// Units.
     pub units: u32,
-    /// What each plan takes, in the order given.
+    /// The plans with their times, in the order given.
     pub timed: Vec<Timed>,
 }
 
-/// What the same plans take as `device` is given more and more units and nothing else. Section 3.2.2 has block-level
-/// atomics pay on the 8 units of a Jetson AGX Xavier and not on the 82 of an RTX 3090, where more blocks are resident
-/// and contend: [`block_against_passes`] gives the plans to compare.
+/// The times of the same plans on `device` with more and more units and otherwise unchanged. According to section
+/// 3.2.2, block-level atomics pay on the 8 units of a Jetson AGX Xavier and not on the 82 of an RTX 3090, where more
+/// resident blocks contend; [`block_against_passes`] gives the plans to compare.
 ///
 /// # Errors
-/// A device without a GPU, a number of units that is not possible, or a plan that does not fit.
+/// A device without a GPU, an impossible number of units, or a plan that does not fit.
 pub fn over_units(
     device: &Device,
     units: &[u32],
@@ -232,8 +234,8 @@ pub fn over_units(
     units.iter().map(scaled).collect()
 }
 
-/// Two reductions that differ only in how blocks meet: by an unconditional compare-and-swap of each (DAF's hybrid),
-/// or in a second launch. The grid is as many blocks of `threads` threads as are resident.
+/// Two reductions that differ only in how blocks combine: by an unconditional compare-and-swap of each (DAF's hybrid),
+/// or in a second launch. The grid has as many blocks of `threads` threads as are resident.
 pub fn block_against_passes(threads: u32) -> [Plan; 2] {
     let block = Plan::new(Strategy::Hybrid, threads);
     [block, Plan { strategy: Strategy::TwoPass, ..block }]

@@ -1,5 +1,5 @@
-//! What touching costs where all is in memory, and a training iteration on a phone that it does not fit:
-//! `cargo bench -p haversack-memory --bench phone`.
+//! The cost of touching memory that is all in DRAM, and of a training iteration that does not fit the phone: `cargo
+//! bench -p haversack-memory --bench phone`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// Reads of 120 µs, writes of 750 MB/s.
+/// Reads take 120 µs; writes run at 750 MB/s.
 #[derive(Default)]
 struct Ufs {
     busy: Nanos,
@@ -52,7 +52,8 @@ impl Flash for Ufs {
     }
 }
 
-/// 8 GB, of which the kernel manages 7.3, with 1 GiB of ZRAM, 3 GiB of swap, and 4.5 GB of others.
+/// A phone with 8 GB, of which the kernel manages 7.3, 1 GiB of ZRAM and 3 GiB of swap, with 4.5 GB used by other
+/// processes.
 fn phone(extent: u64, lists: Lists) -> (PhoneMemory, Ufs, ProcessId, Vec<RegionId>) {
     let core = Costs {
         fault: Nanos(500),
@@ -126,8 +127,8 @@ fn touch_resident_parts(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// An iteration of 5 GB saved forward, read backward and released, in tensors of 8 MiB, each 10 ms after the other. The
-/// others want their memory back first, so that every iteration reclaims.
+/// An iteration that saves 5 GB forward, reads it backward and releases it, in tensors of 8 MiB every 10 ms. The other
+/// processes first touch their memory again, so that every iteration reclaims.
 fn iteration(phone: &mut PhoneMemory, flash: &mut Ufs, trainer: ProcessId, others: &[RegionId]) -> Nanos {
     let start = phone.now();
     for &region in others {

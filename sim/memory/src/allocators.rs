@@ -1,8 +1,8 @@
-//! Framework memory: how allocators turn the bytes of tensors into the bytes of a process.
+//! Framework memory: how allocators turn the bytes of tensors into the memory of a process.
 //!
-//! *Allocated* bytes are those that live tensors were given; *reserved* bytes are those that the allocator holds from the
-//! system. They differ by rounding, by fragments that nothing fits into and by what is cached for later. Every allocator
-//! here answers both.
+//! *Allocated* bytes belong to live tensors; *reserved* bytes are those that the allocator has from the
+//! system. They differ by rounding, by fragments too small for any request, and by cached free memory. Every
+//! allocator here reports both.
 
 mod caching;
 mod pool;
@@ -13,57 +13,59 @@ use thiserror::Error;
 pub use caching::CachingAllocator;
 pub use pool::PoolAllocator;
 
-/// A piece of memory given out; give it back with [`Allocator::free`].
+/// An allocated piece of memory; return it with [`Allocator::free`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Allocation(u32);
 
-/// Why memory could not be given.
+/// Why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AllocationError {
-    /// The budget does not hold it, even with every cached block given back.
+    /// The size exceeds the budget, even after releasing every cached block.
     #[error("{wanted} wanted, {available} left of a budget of {budget}")]
     OutOfMemory {
-        /// The bytes wanted, rounded as the allocator rounds.
+        /// The requested bytes, rounded as the allocator rounds.
         wanted: Bytes,
-        /// The bytes that the budget still leaves.
+        /// The bytes left in the budget.
         available: Bytes,
         /// The budget.
         budget: Bytes,
     },
 }
 
-/// Something that gives out memory within a budget.
+/// An allocator with a budget.
 pub trait Allocator {
-    /// Gives `size` bytes.
+    /// Allocates `size` bytes.
     ///
     /// # Errors
-    /// Where the budget does not hold them.
+    /// The budget is exceeded.
     fn allocate(&mut self, size: Bytes) -> Result<Allocation, AllocationError>;
 
-    /// Gives `size` bytes for what outlives an iteration's maps; from memory of its own, where the allocator keeps the two apart.
+    /// Allocates `size` bytes for data that outlives an iteration's maps. Allocators that separate the two take
+    /// them from separate memory.
     ///
     /// # Errors
-    /// Where the budget does not hold them.
+    /// The budget is exceeded.
     fn allocate_apart(&mut self, size: Bytes) -> Result<Allocation, AllocationError> {
         self.allocate(size)
     }
 
-    /// Takes back what [`Allocator::allocate`] gave. Taking back twice does nothing.
+    /// Frees an allocation. Freeing it twice does nothing.
     fn free(&mut self, allocation: Allocation);
 
-    /// Gives back all but the first `size` bytes of a piece; nothing happens if it is no larger.
+    /// Frees all but the first `size` bytes of an allocation; does nothing if it is not larger.
     fn shrink(&mut self, allocation: Allocation, size: Bytes);
 
-    /// Changes the budget; what is already held beyond a smaller one stays until it is freed.
+    /// Changes the budget. Memory reserved beyond a smaller budget stays until it is freed.
     fn set_budget(&mut self, budget: Bytes);
 
-    /// Bytes given out, rounded as the allocator rounds.
+    /// Allocated bytes, rounded as the allocator rounds.
     fn allocated(&self) -> Bytes;
 
-    /// Bytes held from the system.
+    /// Bytes reserved from the system.
     fn reserved(&self) -> Bytes;
 
-    /// Bytes that are in memory for it: of one that never has what is free back, all that it holds.
+    /// Bytes of its memory that are resident: an allocator that never returns free memory keeps everything
+    /// resident that it has reserved.
     fn resident(&self) -> Bytes {
         self.allocated()
     }
@@ -80,7 +82,7 @@ pub struct ExactAllocator {
 }
 
 impl ExactAllocator {
-    /// An allocator that may hold `budget` bytes.
+    /// An allocator with a budget of `budget` bytes.
     pub fn new(budget: Bytes) -> Self {
         Self { budget, sizes: Vec::new(), vacant: Vec::new(), allocated: Bytes::ZERO }
     }

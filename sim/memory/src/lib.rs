@@ -1,4 +1,4 @@
-//! Memory: what frameworks hold, where DAF keeps packed activations, and what a phone's kernel makes of it all.
+//! Memory: allocators of frameworks, DAF's storage of packed activations, and a phone's memory management.
 //!
 //! ```text
 //! tensor ── allocators ──▶ allocated, reserved            within a memory budget
@@ -6,12 +6,12 @@
 //! touched memory ── phone::PhoneMemory ──▶ stalls, kills  reclaim, ZRAM, swap, lmkd
 //! ```
 //!
-//! - [`allocators`]: PyTorch's caching allocator, and an exact one.
-//! - [`pages`]: DAF's arena of pages and its table of what goes first.
+//! - [`allocators`]: PyTorch's caching allocator, MNN's pool, and an exact allocator.
+//! - [`pages`]: DAF's arena of pages and its table of activations in order of eviction.
 //! - [`phone`]: page reclaim, ZRAM, swap and the low-memory killer of a phone in use.
 //!
-//! All of it is bookkeeping in bytes and nanoseconds that are passed in: nothing here knows operators, policies or the
-//! event queue.
+//! All of it is bookkeeping in bytes and in nanoseconds that callers pass in: nothing here knows operators,
+//! policies or the event queue.
 //!
 //! ```
 //! use haversack_devices::units::Bytes;

@@ -1,30 +1,30 @@
-//! The phone memory that the kernel manages: page reclaim, ZRAM, swap and the low-memory killer.
+//! The kernel-managed memory of a phone: page reclaim, ZRAM, swap and the low-memory killer.
 //!
-//! [`PhoneMemory`] is a pure resource model: time is passed in, storage is a [`Flash`] that the caller brings, and what
-//! comes back is a [`Stall`]. Memory moves in extents of 4 KiB to 1 MiB; results converge as extents shrink. What
-//! happens when:
+//! [`PhoneMemory`] is a pure resource model: the caller passes in the time and the storage, a [`Flash`], and gets back
+//! a [`Stall`]. Memory moves in extents of 4 KiB to 1 MiB; results converge as extents shrink. Its parts:
 //!
-//! - **Actors.** Whoever touches memory has a clock of its own, and cores of its own; the stalls of several overlap, and only
-//!   free memory, the lists and the flash are common to all. The threads of one share its pages out among themselves.
-//! - **Touch.** The first touch of anonymous memory allocates and zeroes; a file's reads flash. An evicted extent
-//!   refaults: decompression from ZRAM (running), a synchronous read from flash (uninterruptible sleep) for each
-//!   read-ahead window.
-//! - **ZRAM.** Pages are kept by what each is like ([`PageMix`]): nothing of those that one word fills, all of those that
-//!   hardly shrink, the others compressed.
-//! - **Reclaim.** Below `low` kswapd wakes and works beside the actors until `high`, at the speed that its
-//!   [`Costs`] give. Below `min` who allocates reclaims too. Lists are scanned as Linux 5.10 does
-//!   (`mm/vmscan.c`, `mm/workingset.c`): two lists with second chance, swappiness weighed with the cost of refaults,
-//!   shadow entries; or generations (`lru_gen`, Linux 6.1).
-//! - **Swap.** ZRAM while it has room, its compressed bytes in DRAM; then the partition, whose pages are free when they
-//!   are written; a full write queue makes whoever reclaims wait.
-//! - **Pressure.** Stalls make PSI: reclaim, and waits for pages of the working set, of which is whatever comes through the
-//!   swap cache. PSI wakes [`lmkd`], which ends processes by their `oom_score_adj` and counts free memory and watermarks
-//!   as its source does. Where nothing can be reclaimed the kernel ends one itself; where none may be, a touch is an error.
+//! - **Actors.** Each actor that touches memory has its own clock and cores. Stalls of several actors overlap, and they
+//!   share only free memory, the lists and the flash. The threads of an actor divide its pages among themselves.
+//! - **Touch.** The first touch of anonymous memory allocates and zeroes; that of a file reads flash. An evicted extent
+//!   refaults: by decompression from ZRAM (running), or by a synchronous read from flash (uninterruptible sleep) for
+//!   each read-ahead window.
+//! - **ZRAM.** Pages are stored by their kind ([`PageMix`]): same-filled ones take no space, incompressible ones take
+//!   all of theirs, and the others are compressed.
+//! - **Reclaim.** Below `low` kswapd wakes and works concurrently with the actors until `high`, at the speed of its
+//!   [`Costs`]. Below `min` allocating actors reclaim too. Lists are scanned as in Linux 5.10 (`mm/vmscan.c`,
+//!   `mm/workingset.c`): two lists with second chance, swappiness weighed with the cost of refaults, and shadow
+//!   entries; or generations (`lru_gen`, Linux 6.1).
+//! - **Swap.** ZRAM while it has room, with its compressed bytes in DRAM; then the partition, where a page's memory is
+//!   free once it is written. When the write queue is full, reclaimers wait.
+//! - **Pressure.** Stalls make PSI: reclaim, and waits for pages of the working set, which includes everything that
+//!   comes through the swap cache. PSI wakes [`lmkd`], which kills processes by their `oom_score_adj` and computes free
+//!   memory and watermarks as its source does. If nothing can be reclaimed, the kernel kills a process itself; if none
+//!   may be killed, the touch is an error.
 //!
 //! `docs/phone-memory.md` lists the rules with their sources.
 //!
-//! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several mappings, the
-//! periodic flusher of dirty files, and the time that a killed process takes to die.
+//! Left out: waits for locks, lists and watermarks of single zones, control groups, huge pages, pages shared by several
+//! mappings, the periodic flusher of dirty files, and the time that a killed process takes to die.
 
 mod actors;
 mod extents;
@@ -64,24 +64,24 @@ use workingset::Workingset;
 
 use crate::slots::Slots;
 
-/// A process of a [`PhoneMemory`].
+/// Identifies a process of a [`PhoneMemory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId {
     index: u32,
     life: u32,
 }
 
-/// A region of a process's memory.
+/// Identifies a region of a process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId {
     index: u32,
     life: u32,
 }
 
-/// The memory of a phone, who holds it, and the kernel's state.
+/// The memory of a phone, its processes, and the kernel's state.
 ///
-/// Time goes on in [`run`](Self::run) and [`pass`](Self::pass), which let every actor go on that has something in hand, and
-/// in [`touch`](Self::touch), which waits for what it touches. What lies in the past happens now.
+/// Time advances in [`run`](Self::run) and [`pass`](Self::pass), in which all busy actors continue, and in
+/// [`touch`](Self::touch), which waits for the touched memory. A call for a time in the past counts as made now.
 #[derive(Clone, Debug)]
 pub struct PhoneMemory {
     settings: Settings,
@@ -94,7 +94,7 @@ pub struct PhoneMemory {
     extents: Extents,
     processes: Slots<Process>,
     regions: Slots<Region>,
-    /// Counts touches of whole regions and changes of score: what orders them.
+    /// Counts touches of whole regions and changes of score, to order them.
     stamp: u64,
     swap: Swap,
     writeback: Writeback,
@@ -109,8 +109,8 @@ pub struct PhoneMemory {
 }
 
 impl PhoneMemory {
-    /// An idle phone, all memory free; `faulting` is what the core of the thread of [`touch`](Self::touch) takes, `kswapd`
-    /// what the core of kswapd takes. Other actors are [added](Self::add_actor).
+    /// An idle phone with all memory free; `faulting` are the costs on the core of the thread of
+    /// [`touch`](Self::touch), `kswapd` those on kswapd's core. Further actors are [added](Self::add_actor).
     ///
     /// # Errors
     /// A setting out of its range.
@@ -145,24 +145,24 @@ impl PhoneMemory {
         })
     }
 
-    /// How the phone was set up.
+    /// The settings that the phone was created with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Moves time on to `until`: actors go on, kswapd works and writes end. The past changes nothing.
+    /// Advances the time to `until`: actors continue, kswapd works and writes end. A time in the past changes nothing.
     pub fn pass(&mut self, until: Nanos, flash: &mut dyn Flash) {
         self.advance(until, flash);
     }
 
-    /// The next process that lmkd or the kernel ended up to `now`, the earliest first. It is ended already, its
-    /// regions are gone; the caller learns.
+    /// The next process that lmkd or the kernel killed up to `now`, the earliest first. Its regions are already gone
+    /// when the caller learns of it.
     pub fn poll_lmkd(&mut self, now: Nanos, flash: &mut dyn Flash) -> Option<Kill> {
         self.advance(now, flash);
         self.kills.pop_front()
     }
 
-    /// The time up to which everything has happened.
+    /// The time up to which everything has been simulated.
     pub fn now(&self) -> Nanos {
         self.now
     }
@@ -177,8 +177,8 @@ impl PhoneMemory {
         Bytes(self.free)
     }
 
-    /// What could be used without swapping (`MemAvailable`): free less the reserve of the high watermark, and the file
-    /// pages less half of them or the low watermark (`si_mem_available`).
+    /// Memory that could be used without swapping (`MemAvailable`): free memory less the reserve of the high watermark,
+    /// and the file pages less half of them or the low watermark (`si_mem_available`).
     pub fn available(&self) -> Bytes {
         let Watermarks { low, high, .. } = self.settings.watermarks;
         let file = self.extents.kind_pages(FILE) * PAGE;
@@ -186,7 +186,7 @@ impl PhoneMemory {
         Bytes((self.free + file - kept).saturating_sub(high.0))
     }
 
-    /// Where all memory is.
+    /// The distribution of all memory.
     pub fn usage(&self) -> Usage {
         let pages = |pages: u64| Bytes(pages * PAGE);
         Usage {
@@ -207,7 +207,7 @@ impl PhoneMemory {
         self.counters
     }
 
-    /// Pages of a kind that are not active.
+    /// Inactive pages of a kind.
     fn inactive(&self, kind: usize) -> u64 {
         match self.settings.lists {
             Lists::Two => self.extents.pages(kind * LISTS),

@@ -1,4 +1,4 @@
-//! Things that come and go, each in a slot that the next one takes over.
+//! Items in reusable slots.
 
 use std::ops::{Index, IndexMut};
 
@@ -16,7 +16,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// The number of slots, taken or free.
+    /// The number of slots, in use or free.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -29,7 +29,7 @@ impl<T> Slots<T> {
         self.all.get_mut(index as usize)
     }
 
-    /// The slot that takes `item`: one that is free, or another.
+    /// Puts `item` into a free slot, or into a new one; returns the slot.
     pub(crate) fn put(&mut self, item: T) -> u32 {
         if let Some(index) = self.take() {
             self.all[index as usize] = item;
@@ -39,19 +39,19 @@ impl<T> Slots<T> {
         (self.all.len() - 1) as u32
     }
 
-    /// A slot that is free, which is not any more; `None` if all are taken.
+    /// Takes a free slot; `None` if all are in use.
     pub(crate) fn take(&mut self) -> Option<u32> {
         self.free.pop()
     }
 
-    /// Another slot; `None` if there are as many as there can be.
+    /// Adds a slot; `None` at the largest possible number.
     pub(crate) fn add(&mut self, item: T) -> Option<u32> {
         let index = u32::try_from(self.all.len()).ok()?;
         self.all.push(item);
         Some(index)
     }
 
-    /// What is in a slot is no more.
+    /// Frees a slot.
     pub(crate) fn give_back(&mut self, index: usize) {
         self.free.push(index as u32);
     }

@@ -12,7 +12,7 @@ fn main() {
     divan::main();
 }
 
-/// Items are operators executed, rematerialisations included.
+/// Items are executed operators, including rematerialisations.
 #[divan::bench(args = Heuristic::ALL)]
 fn half_memory(bencher: Bencher<'_, '_>, heuristic: Heuristic) {
     let log = Log::parse("residual", residual::five_hundred_operators()).unwrap();

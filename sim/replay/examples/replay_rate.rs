@@ -1,7 +1,7 @@
-//! Prints how many operators a second the replay executes, by heuristic.
+//! Prints how many operators per second the replay executes, by heuristic.
 //!
-//! `cargo run --release -p haversack-replay --example replay_rate [-- LOG [RATIO]]`; without a
-//! log, a residual network's of about 500 operators.
+//! `cargo run --release -p haversack-replay --example replay_rate [-- LOG [RATIO]]`; without a log, the log of a
+//! residual network with about 500 operators.
 #![allow(missing_docs)]
 
 #[path = "../tests/it/residual.rs"]

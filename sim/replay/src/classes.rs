@@ -1,12 +1,12 @@
 //! Union-find classes of evicted storages, for h_DTR_eq.
 //!
-//! A storage that is evicted joins the classes of its evicted neighbours; a class is worth the
-//! compute of its members. A class is never split: a storage that returns takes its compute out and
-//! leaves, so what is left may overestimate, or drift below zero. That is the heuristic, not a slip.
+//! A storage that is evicted joins the classes of its evicted neighbours; the value of a class is the compute of its
+//! members. Classes are never split: a storage that returns subtracts its compute and leaves, so the rest may
+//! overestimate, or drift below zero. The heuristic is defined this way; it is not a bug.
 //!
-//! Classes are relabelled, the smaller into the larger, rather than linked: finding one is a single
-//! look-up, and a class without members is used again. A candidate's sum over the classes around it
-//! is kept until one of them changes; each class knows which candidates to tell.
+//! Classes are relabelled, the smaller into the larger, rather than linked: finding a class is a single look-up, and a
+//! class without members is reused. A candidate's sum over the classes around it is cached until one of them changes;
+//! each class knows the candidates to invalidate.
 
 use crate::program::{CHILDREN, Op, PARENTS, Program};
 use crate::runtime::{Bookkeeping, State};
@@ -17,16 +17,16 @@ const NONE: u32 = u32::MAX;
 struct Class {
     value: i64,
     members: Vec<u32>,
-    /// Storages whose sum contains the value; some more than once.
+    /// Storages whose sum contains the value; some are listed several times.
     watchers: Vec<u32>,
     /// The sum that last contained this class.
     seen: u64,
 }
 
-/// Which sums no longer hold.
+/// The sums that are out of date.
 struct Stale {
     stale: Vec<bool>,
-    /// Stale candidates, to be summed before the next scan.
+    /// Candidates to be summed before the next scan.
     queue: Vec<u32>,
     queued: Vec<bool>,
 }
@@ -46,11 +46,11 @@ impl Stale {
     }
 }
 
-/// The classes, and who belongs to which.
+/// The classes and their members.
 pub(crate) struct Classes {
     classes: Vec<Class>,
     free: Vec<u32>,
-    /// By storage: its class, and its place among the members.
+    /// By storage: its class, and its index among the members.
     class_of: Vec<u32>,
     place: Vec<u32>,
     sums: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// A class of one.
+    /// Adds a storage to a new class.
     fn join_new(&mut self, storage: u32, value: i64) {
         let class = self.free.pop().unwrap_or_else(|| {
             self.classes.push(Class::default());
@@ -71,7 +71,7 @@ impl Classes {
         self.place[storage as usize] = 0;
     }
 
-    /// Tells the candidates around a class that its value, or the class itself, has changed.
+    /// Invalidates the sums of the candidates around a class whose value, or which itself, has changed.
     fn tell(&mut self, state: &State<'_>, class: u32) {
         let watchers = &mut self.classes[class as usize].watchers;
         for storage in watchers.drain(..) {
@@ -95,13 +95,13 @@ impl Classes {
             self.place[storage as usize] = class.members.len() as u32;
             class.members.push(storage);
         }
-        // The emptied lists keep their room for the next class.
+        // The emptied lists keep their capacity for the next class.
         gone.value = 0;
         self.classes[from as usize] = gone;
         self.free.push(from);
     }
 
-    /// Takes a storage that is resident again out of its class.
+    /// Removes a storage that is resident again from its class.
     fn leave(&mut self, state: &State<'_>, storage: u32) {
         let class = std::mem::replace(&mut self.class_of[storage as usize], NONE);
         if class == NONE {
@@ -121,7 +121,7 @@ impl Classes {
         }
     }
 
-    /// The sum of the distinct classes around a candidate, which is told when one changes.
+    /// The sum of the distinct classes around a candidate, which starts to watch them.
     fn sum(&mut self, state: &State<'_>, storage: u32) -> i64 {
         self.sums += 1;
         let mut sum: i64 = 0;
@@ -141,8 +141,8 @@ impl Classes {
     }
 }
 
-/// Adds a watcher. Before the list grows it is rid of repetitions, so that a class which stays
-/// unchanged for long does not collect them without end.
+/// Adds a watcher. Before the list grows, duplicates are removed, so that a class that stays unchanged for long does
+/// not collect an unlimited number of them.
 fn watch(watchers: &mut Vec<u32>, storage: u32) {
     if watchers.len() == watchers.capacity() && watchers.len() >= 64 {
         watchers.sort_unstable();
@@ -231,7 +231,7 @@ mod tests {
     use crate::Log;
     use crate::runtime::{Limits, run};
 
-    /// The obvious version: every sum anew before every scan.
+    /// The naive version: recomputes every sum before every scan.
     struct Unkept(Classes);
 
     impl Bookkeeping for Unkept {

@@ -1,8 +1,8 @@
-//! Scores: which tensor gives way first. The lowest score is evicted.
+//! Scores, by which a victim is chosen: the tensor with the lowest score is evicted.
 //!
-//! The score functions are pure, so that a policy of the simulator can rank its tensors with them
-//! as the replay does. Here lives also the bookkeeping of the three heuristics that look at no
-//! neighbours; `classes` and `region` keep that of the others.
+//! The score functions are pure, so a policy of the simulator can rank its tensors with them as the replay
+//! does. This module also has the bookkeeping of the three heuristics that ignore neighbours; `classes` and
+//! `region` have that of the others.
 
 use std::str::FromStr;
 
@@ -28,14 +28,14 @@ pub enum Heuristic {
     DtrLocal,
     /// h_MSPS: cost of the tensor and its evicted ancestors, over size.
     Msps,
-    /// h_LRU: time of the last access.
+    /// h_LRU: the time of the last access.
     Lru,
-    /// h_size: the largest first.
+    /// h_size: the largest tensor first.
     Size,
 }
 
 impl Heuristic {
-    /// Every heuristic, in the order in which help lists them.
+    /// Every heuristic, in the order of the help text.
     pub const ALL: [Self; 6] = [Self::Dtr, Self::DtrEq, Self::DtrLocal, Self::Msps, Self::Lru, Self::Size];
 
     /// The name on the command line.
@@ -45,7 +45,7 @@ impl Heuristic {
 
     /// The score of one candidate; the lowest is evicted.
     pub fn score(self, candidate: &Candidate) -> f64 {
-        // Saturating: a neighbourhood's estimate may have drifted below zero.
+        // Saturating, since an estimate for a neighbourhood may have drifted below zero.
         let own = i64::try_from(candidate.compute.0).unwrap_or(i64::MAX);
         let cost = own.saturating_add(candidate.neighbourhood) as f64;
         let size = candidate.size.as_f64();
@@ -72,35 +72,35 @@ impl FromStr for Heuristic {
     }
 }
 
-/// What a heuristic may know of a tensor that could give way.
+/// The properties of a candidate for eviction that a heuristic may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Time to compute the tensor from its inputs.
     pub compute: Nanos,
-    /// Nanoseconds to recompute the evicted neighbours that it would join, as the heuristic
-    /// estimates them; signed, as an estimate can drift below zero.
+    /// Nanoseconds to recompute the evicted neighbours that it would join, as estimated by the heuristic; signed, since
+    /// an estimate can drift below zero.
     pub neighbourhood: i64,
-    /// What its eviction frees.
+    /// The bytes that its eviction frees.
     pub size: Bytes,
-    /// When it was last used.
+    /// The time of its last use.
     pub last_access: Nanos,
     /// The clock.
     pub now: Nanos,
 }
 
-/// The time of the last access itself: the oldest goes first.
+/// The time of the last access: the oldest is evicted first.
 #[inline]
 pub fn least_recent(last_access: f64) -> f64 {
     last_access
 }
 
-/// `1 / size`: the largest goes first.
+/// `1 / size`: the largest is evicted first.
 #[inline]
 pub fn largest(size: f64) -> f64 {
     per_byte(1.0, size)
 }
 
-/// Bookkeeping of h_DTR_local: a storage's cost is its own.
+/// Bookkeeping of h_DTR_local, in which a storage's cost is only its own.
 pub(crate) struct Local;
 
 impl Bookkeeping for Local {
@@ -115,7 +115,7 @@ impl Bookkeeping for Local {
     }
 }
 
-/// h_LRU keeps no books.
+/// h_LRU needs no bookkeeping.
 pub(crate) struct LeastRecent;
 
 impl Bookkeeping for LeastRecent {
@@ -129,7 +129,7 @@ impl Bookkeeping for LeastRecent {
     }
 }
 
-/// h_size keeps no books.
+/// h_size needs no bookkeeping.
 pub(crate) struct Largest;
 
 impl Bookkeeping for Largest {
@@ -154,7 +154,7 @@ mod tests {
         // Staleness is 8 - 6 = 2: (30 + 10) / (5 * 2) = 4, 30 / 10 = 3, 40 / 5 = 8, 6 and 1 / 5.
         let scores = Heuristic::ALL.map(|h| h.score(&candidate));
         assert_eq!(scores, [4.0, 4.0, 3.0, 8.0, 6.0, 0.2]);
-        // Nothing is freed by an empty tensor, or gained over one used just now.
+        // Evicting an empty tensor frees nothing, and evicting one used just now gains nothing.
         let empty = Candidate { size: Bytes(0), ..candidate };
         assert_eq!(Heuristic::Msps.score(&empty), f64::INFINITY);
         assert_eq!(Heuristic::Size.score(&empty), f64::INFINITY);

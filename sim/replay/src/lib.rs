@@ -1,13 +1,12 @@
 //! Replay of recorded operator logs under dynamic rematerialisation.
 //!
-//! A [`Log`] is what a deep-learning framework did, one operator a line, with the time each took
-//! and the bytes it made. [`replay`] runs it again with less memory: it evicts tensors by a
-//! [`Heuristic`] when an operator does not fit and recomputes them when they are needed. The rules
-//! are those of the simulator published with *Dynamic Tensor Rematerialization* (Kirisame et al.,
-//! ICLR 2021), version 2 with eager eviction, and are followed to the last eviction:
-//! [`Outcome::evict_hash`] digests every victim and the clock at which it went.
+//! A [`Log`] records the work of a deep-learning framework, one operator per line, with the operator's time and its
+//! output bytes. [`replay`] runs it again with less memory: it evicts tensors by a [`Heuristic`] when an operator does
+//! not fit, and recomputes them when they are needed. The rules are those of the simulator published with *Dynamic
+//! Tensor Rematerialization* (Kirisame et al., ICLR 2021), version 2 with eager eviction, and the replay agrees with it
+//! in every eviction: [`Outcome::evict_hash`] is a digest of every victim and the clock of its eviction.
 //!
-//! What is not modelled: alignment, fragmentation, and the time the policy itself takes.
+//! Not modelled: alignment, fragmentation, and the time of the policy itself.
 //!
 //! ```
 //! use haversack_replay::{replay, Heuristic, Log, Status};
@@ -25,9 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What can be wrong with a log, a heuristic's name or a replay's settings.
+//! Errors in a log, a heuristic's name or a replay's settings.
 //!
-//! What a replay answers: how it ended, and what it counted on the way.
+//! The result of a replay: how it ended, and its counters.
 
 mod classes;
 mod heuristic;
@@ -46,7 +45,7 @@ use haversack_devices::{Bytes, Nanos, ensure};
 use strum::{Display, IntoStaticStr};
 use thiserror::Error;
 
-/// The overhead limit where the user states none: a run may take four times the baseline.
+/// The default overhead limit: a run may take four times the baseline.
 pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
 
 /// Replays `log` within `memory_ratio` of its baseline peak.
@@ -56,8 +55,7 @@ pub const DEFAULT_OVERHEAD_LIMIT: f64 = 4.0;
 ///
 /// # Errors
 ///
-/// [`ReplayError`] where the ratio is not a positive, finite number or the limit is not a finite
-/// number of at least 1.
+/// [`ReplayError`] if the ratio is not a positive, finite number or the limit is not a finite number of at least 1.
 pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit: f64) -> Result<Outcome, ReplayError> {
     ensure!(memory_ratio.is_finite() && memory_ratio > 0.0, ReplayError::MemoryRatio(memory_ratio));
     ensure!(overhead_limit.is_finite() && overhead_limit >= 1.0, ReplayError::OverheadLimit(overhead_limit));
@@ -73,27 +71,27 @@ pub fn replay(log: &Log, heuristic: Heuristic, memory_ratio: f64, overhead_limit
     })
 }
 
-/// A log that cannot be replayed, in words: the file, where there is one the line and the field, and what was expected.
+/// A log that cannot be replayed, in words: the file, the line and the field if there is one, and the expected content.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LogError(pub(crate) String);
 
-/// Settings that no replay can have.
+/// Invalid settings of a replay.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The ratio is zero, negative or not finite.
     #[error("memory ratio {0}: expected a positive number, such as 0.5")]
     MemoryRatio(f64),
-    /// The limit leaves no time for the log itself.
+    /// The limit is less than the time of the log itself.
     #[error("overhead limit {0}: expected a number of at least 1, such as 4.0")]
     OverheadLimit(f64),
     /// No heuristic has this name.
     #[error("unknown heuristic '{found}'; expected {}{}", alternatives(valid.iter().copied()), question(*nearest))]
     UnknownHeuristic {
-        /// The name found.
+        /// The name in question.
         found: String,
-        /// The valid name nearest to it, where one is near.
+        /// The nearest valid name, if one is similar.
         nearest: Option<&'static str>,
         /// All valid names.
         valid: Vec<&'static str>,
@@ -107,7 +105,7 @@ pub enum Status {
     /// The whole log ran.
     #[default]
     Ok,
-    /// An operator did not fit although nothing was left to evict.
+    /// An operator did not fit, with nothing left to evict.
     #[strum(serialize = "OOM")]
     Oom,
     /// Recomputing took more than the overhead limit allows.
@@ -115,13 +113,13 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word that the reference prints: `ok`, `OOM` or `thrash`.
+    /// The word printed by the reference: `ok`, `OOM` or `thrash`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a replay did, up to its end or to the operator at which it stopped.
+/// The result of a replay, up to its end or to the operator at which it stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// How it ended.
@@ -146,11 +144,11 @@ pub struct Outcome {
     pub model_compute: Nanos,
     /// Time in operators executed again.
     pub rematerialised_compute: Nanos,
-    /// The most memory held at once.
+    /// The peak memory.
     pub peak_memory: Bytes,
-    /// The memory that the run was given.
+    /// The memory budget of the run.
     pub budget: Bytes,
-    /// Time of every operator once.
+    /// The time of executing every operator once.
     pub baseline_compute: Nanos,
     /// Peak memory of plain reference counting without a budget.
     pub baseline_memory: Bytes,

@@ -1,8 +1,7 @@
-//! The log format: one JSON instruction a line.
+//! The log format: one JSON instruction per line.
 //!
-//! Reading is strict: a field of the wrong kind, a missing `MEMORY` or `ALIAS` line or a tensor
-//! that nothing made is an error with the file, the line and the field. What the instructions
-//! mean is `program`'s part.
+//! Reading is strict: a field of the wrong type, a missing `MEMORY` or `ALIAS` line or a tensor without a producer is
+//! an error with the file, the line and the field. `program` defines the meaning of the instructions.
 
 use std::path::Path;
 
@@ -33,21 +32,21 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// [`LogError`], naming the file and, where there is one, the line and the field.
+    /// [`LogError`] with the file and, if there is one, the line and the field.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, LogError> {
         let file = path.as_ref().display().to_string();
         let text = std::fs::read(path).map_err(|source| LogError(format!("{file}: {source}")))?;
         Self::parse(file, text)
     }
 
-    /// Compiles `text`, a log that errors call `name`.
+    /// Compiles `text`, a log; `name` names it in errors.
     ///
     /// Lines up to and including the first `ANNOTATE START` are not part of the log. Sizes and
     /// times may be strings or numbers.
     ///
     /// # Errors
     ///
-    /// As for [`Log::read`].
+    /// Those of [`Log::read`].
     pub fn parse(name: impl Into<String>, text: impl AsRef<[u8]>) -> Result<Self, LogError> {
         let name = name.into();
         let mut lines = Lines { rest: text.as_ref(), number: 0 };
@@ -66,17 +65,17 @@ impl Log {
         Err(LogError(name + &wrong))
     }
 
-    /// The file, or what the caller named it.
+    /// The file, or the caller's name for it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Operators in the log, one for each constant included.
+    /// Operators in the log; each constant counts as one.
     pub fn operators(&self) -> usize {
         self.program.ops.len()
     }
 
-    /// Tensors made, aliases included.
+    /// Tensors, aliases included.
     pub fn tensors(&self) -> usize {
         self.program.tensor_op.len()
     }
@@ -93,7 +92,7 @@ struct Fault {
     fault: String,
 }
 
-/// The program after START; `None` where nothing starts it.
+/// The program after START; `None` without a START.
 fn compile(lines: &mut Lines<'_>) -> Result<Option<Program>, Fault> {
     loop {
         match lines.next()? {
@@ -173,7 +172,7 @@ struct Line {
     fields: Fields,
 }
 
-/// The lines of a log, numbered from 1; blank ones are passed over.
+/// The lines of a log, numbered from 1; blank ones are skipped.
 struct Lines<'a> {
     rest: &'a [u8],
     number: usize,
@@ -202,7 +201,7 @@ impl Lines<'_> {
         let a = if instruction == "ALIAS" { "an" } else { "a" };
         let expected = |found: &str| format!("expected {a} {instruction} line for '{name}', found {found}");
         let Some(line) = self.next()? else {
-            // The log ends where one more line should stand.
+            // The log ends where another line is expected.
             return Err(Fault { line: self.number + 1, fault: expected("the end of the log") });
         };
         ensure!(line.instruction == instruction, self.at(expected(line.instruction)));
@@ -233,7 +232,7 @@ fn parse_line(line: &[u8]) -> Result<Line, String> {
         format!("not UTF-8 from byte {} of the line; expected a JSON object", error.valid_up_to() + 1)
     })?;
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-        // serde_json sees one line at a time: its line number would mislead.
+        // serde_json parses a single line: its line number would mislead.
         let reason = error.to_string().replace(" at line 1 column", " at column");
         format!("expected a JSON object: {reason}")
     })?;
@@ -247,7 +246,7 @@ fn parse_line(line: &[u8]) -> Result<Line, String> {
     Ok(Line { instruction, fields })
 }
 
-/// A line's fields, read with their kinds checked.
+/// A line's fields, with accessors that check their types.
 struct Fields {
     instruction: &'static str,
     map: Map<String, Value>,
@@ -287,12 +286,12 @@ impl Fields {
     }
 }
 
-/// What is said of an operator that makes nothing, as `field` says.
+/// The error for an operator without outputs, at the field `field`.
 fn no_output(field: &str) -> String {
     format!("field {field}: the operator has no output; expected at least one")
 }
 
-/// What is said of a field that holds something else than it should.
+/// The error for a field with unexpected content.
 fn other(field: &str, expected: &str, found: &Value) -> String {
     format!("field {field}: expected {expected}, found {found}")
 }

@@ -1,8 +1,8 @@
-//! A log compiled to events over dense integers: what the runtime executes.
+//! A log compiled to events over dense integers, which the runtime executes.
 //!
-//! Tensors are numbered in the order of creation, and so are storages; the outputs of one operator
-//! are consecutive tensors. Everything that does not depend on the budget is laid out here once:
-//! who aliases whom, which storages are neighbours from which operator on, and the baseline.
+//! Tensors are numbered in the order of creation, and so are storages; the outputs of one operator are consecutive
+//! tensors. Everything that does not depend on the budget is computed here once: which tensors are aliases, which
+//! storages are neighbours from which operator on, and the baseline.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,21 +11,21 @@ use haversack_devices::ensure;
 use haversack_devices::text::nearest;
 use indexmap::IndexMap;
 
-/// Sizes are added up below 2^53, where a float holds every whole number.
+/// Sizes are summed below 2^53, where a float represents every whole number.
 const MOST_BYTES: u64 = 1 << 53;
-/// Times too; a quarter of it, as the clock runs to several times the baseline.
+/// Times too; a quarter of it, since the clock reaches several times the baseline.
 const MOST_NANOS: u64 = 1 << 51;
 
-/// One thing that the log does.
+/// An event of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Create the outputs of an operator and execute it.
     Compute(u32),
-    /// One reference to a storage goes.
+    /// Drop a reference to a storage.
     Release(u32),
-    /// One reference to a storage comes.
+    /// Add a reference to a storage.
     Get(u32),
-    /// A tensor must be there from now on.
+    /// Keep a tensor resident from now on.
     Pin(u32),
 }
 
@@ -34,23 +34,23 @@ pub(crate) struct Op {
     pub(crate) cost: u64,
     /// Bytes of all outputs.
     pub(crate) need: u64,
-    /// The tensors that it reads, as often as it names them.
+    /// The tensors that it reads, with repetitions.
     pub(crate) args: Vec<u32>,
     pub(crate) outputs: Range<u32>,
     /// The distinct storages of its outputs.
     pub(crate) stores: Vec<u32>,
 }
 
-/// A neighbour in one direction, and the operator whose creation made it one.
+/// A neighbour in one direction, and the operator since which it is one.
 #[derive(Clone, Copy)]
 struct Link {
     op: u32,
     storage: u32,
 }
 
-/// The direction of storages from which one was computed.
+/// The direction towards the storages that a storage was computed from.
 pub(crate) const PARENTS: usize = 0;
-/// The direction of storages computed from one.
+/// The direction towards the storages computed from a storage.
 pub(crate) const CHILDREN: usize = 1;
 
 /// A compiled log.
@@ -62,7 +62,7 @@ pub(crate) struct Program {
     pub(crate) tensor_op: Vec<u32>,
     pub(crate) tensor_storage: Vec<u32>,
     pub(crate) tensor_bytes: Vec<u64>,
-    /// By storage: its first tensor, and its bytes as an integer and as the scores take them.
+    /// By storage: its first tensor, and its bytes as an integer and as a float for scores.
     pub(crate) roots: Vec<u32>,
     pub(crate) bytes: Vec<u64>,
     pub(crate) sizes: Vec<f64>,
@@ -83,7 +83,7 @@ impl Program {
     }
 }
 
-/// An output as the log describes it.
+/// An output, as described by the log.
 pub(crate) struct Output {
     pub(crate) name: String,
     pub(crate) bytes: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Builder {
     program: Program,
     /// The tensor of each name, in order of first appearance.
     names: IndexMap<String, u32>,
-    /// By tensor: the names that hold it. Signed, as a log may release one twice.
+    /// By tensor: the number of names bound to it. Signed, as a log may release one twice.
     holders: Vec<i64>,
     /// By storage, for the baseline.
     references: Vec<i64>,
@@ -127,7 +127,7 @@ impl Builder {
         Ok(())
     }
 
-    /// An in-place operator: a new one whose outputs take the names of the arguments it changes.
+    /// An in-place operator: a new operator whose outputs take over the names of the arguments that it changes.
     pub(crate) fn mutate(&mut self, names: &[String], changed: &[usize], time: u64) -> Result<(), String> {
         let args = self.lookup_all("ARGS", names)?;
         // An alias is as large as the storage that it shares.
@@ -136,7 +136,7 @@ impl Builder {
         let shapes: Vec<_> = changed.iter().map(|&(_, tensor)| (size(tensor), None)).collect();
         let first = self.operator(&args, &shapes, time)?;
         for (tensor, (name, _)) in (first..).zip(changed) {
-            // The binding of now, not of the start: an operator may change one name twice.
+            // The present binding, not the initial one: an operator may change one name twice.
             let old = self.lookup("ARGS", name)?;
             self.bind(name, tensor);
             self.holders[tensor as usize] = 1;
@@ -161,14 +161,14 @@ impl Builder {
         Ok(())
     }
 
-    /// Names that nothing has bound are ignored: a log starts in the middle of a program's life.
+    /// Releasing an unbound name is ignored: a log starts in the middle of a program's life.
     pub(crate) fn release(&mut self, name: &str) {
         if let Some(&tensor) = self.names.get(name) {
             self.drop_reference(tensor);
         }
     }
 
-    /// Ends the log: whatever a name still holds must be resident.
+    /// Ends the log: all tensors with a name must be resident.
     pub(crate) fn finish(mut self) -> Program {
         for &tensor in self.names.values().filter(|&&tensor| self.holders[tensor as usize] > 0) {
             self.program.events.push(Event::Pin(tensor));
@@ -267,12 +267,12 @@ impl Builder {
     }
 }
 
-/// What is said of a field whose sum over the log is past what is counted exactly.
+/// The error for a field whose sum over the log exceeds the range that is counted exactly.
 fn too_large(field: &str, limit: u64) -> String {
     format!("field {field}: the log's total passes {limit}, the most that is counted exactly")
 }
 
-/// A dense index; a log with more than four thousand million of anything is refused.
+/// A dense index; a log with more than four thousand million items of a kind is an error.
 fn index(place: usize) -> Result<u32, String> {
     let limit = u32::MAX - 1;
     match u32::try_from(place) {

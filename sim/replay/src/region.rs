@@ -1,8 +1,8 @@
 //! Exact evicted neighbourhoods, for h_DTR (both directions) and h_MSPS (ancestors).
 //!
-//! Each storage keeps, by direction, the evicted storages that it reaches through evicted ones
-//! (the interior), the resident ones at which that stops (the frontier), and the interior's cost.
-//! The cost is cached when a storage joins: it does not follow later changes, and that is the rule.
+//! For each storage and direction, this keeps the evicted storages that it reaches through evicted ones (the interior),
+//! the resident ones where that ends (the frontier), and the interior's cost. A storage's cost is added when it joins,
+//! and does not follow later changes; that is the rule.
 
 use crate::program::{CHILDREN, Op, PARENTS, Program};
 use crate::runtime::{Bookkeeping, State, per_byte, per_byte_and_staleness};
@@ -22,11 +22,11 @@ impl Region {
         self.compute = 0;
     }
 
-    /// `storage`, which was on the frontier, has been evicted: what it reached is now reached.
+    /// `storage`, which was on the frontier, has been evicted: adds everything that it reaches.
     fn absorb(&mut self, storage: u32, its: &Self, costs: &[u64]) {
         self.frontier.remove(storage);
         self.frontier.union(&its.frontier, |_| {});
-        // Its own cost is added even where the interior knows it already.
+        // Its own cost is added even if it is in the interior already.
         let mut compute = self.compute.saturating_add(costs[storage as usize]);
         self.interior.union(&its.interior, |new| {
             if new != storage {
@@ -53,7 +53,7 @@ impl Regions {
         Self { of: [regions.clone(), regions], ..Self::default() }
     }
 
-    /// Explores anew from `base`.
+    /// Explores again from `base`.
     fn rebuild(&mut self, state: &State<'_>, base: u32, direction: usize) {
         let region = &mut self.of[direction][base as usize];
         region.clear();
@@ -72,17 +72,17 @@ impl Regions {
         }
     }
 
-    /// `changed` hears of every storage whose regions are not what they were.
+    /// Calls `changed` for every storage whose regions have changed.
     fn evicted(&mut self, state: &State<'_>, storage: u32, mut changed: impl FnMut(&Self, usize)) {
         let gone = self.of.each_mut().map(|regions| std::mem::take(&mut regions[storage as usize]));
         for (from, direction) in [(PARENTS, CHILDREN), (CHILDREN, PARENTS)] {
-            // What is pinned never goes, so nobody asks for its neighbourhood.
+            // Pinned storages are never evicted, so their neighbourhoods are not needed.
             for next in gone[from].frontier.iter().map(|s| s as usize).filter(|&s| !state.pinned[s]) {
                 self.of[direction][next].absorb(storage, &gone[direction], &state.compute);
                 changed(self, next);
             }
         }
-        // Views can make a storage its own neighbour: what it absorbed of itself goes too.
+        // Views can make a storage its own neighbour: clears what it has absorbed of itself, too.
         self.of.iter_mut().for_each(|regions| regions[storage as usize].clear());
     }
 
@@ -106,8 +106,8 @@ impl Regions {
     }
 }
 
-/// The bookkeeping of h_DTR, the neighbourhood in both directions over size and staleness, and of h_MSPS, which looks at
-/// the evicted ancestors alone and leaves staleness out.
+/// The bookkeeping of h_DTR, the neighbourhood in both directions over size and staleness, and of h_MSPS, which uses
+/// only the evicted ancestors and no staleness.
 pub(crate) struct Regional<const BOTH: bool>(Regions);
 
 /// The bookkeeping of h_DTR.

@@ -1,7 +1,7 @@
-//! The runtime: what is resident, what is locked, and the rules by which both change.
+//! The runtime: the resident and locked storages, and the rules by which they change.
 //!
-//! The order of every step is part of the model, as it decides which of two equal candidates goes.
-//! A heuristic takes part through [`Bookkeeping`], so that each has its own compiled scan.
+//! The order of all steps is part of the model, since it decides between equal candidates. Each heuristic implements
+//! [`Bookkeeping`] and gets its own compiled scan.
 
 use haversack_devices::{Bytes, Nanos, ensure};
 
@@ -9,12 +9,12 @@ use crate::program::{Event, Op, Program};
 use crate::spanset::Pool;
 use crate::{Outcome, Status};
 
-/// What the clock may reach: scores hold it in a float, exactly.
+/// The largest clock: a float represents it exactly in scores.
 const MOST_CLOCK: u64 = 1 << 53;
 
-/// What a heuristic keeps up to date, and the score that it gives.
+/// The state that a heuristic keeps up to date, and its scores.
 pub(crate) trait Bookkeeping {
-    /// Empty books for a program.
+    /// The initial state for a program.
     fn new(program: &Program) -> Self;
     /// The outputs of `op` exist, but have not been computed.
     fn created(&mut self, _state: &mut State<'_>, _op: &Op) {}
@@ -24,7 +24,7 @@ pub(crate) trait Bookkeeping {
     fn materialised(&mut self, _state: &mut State<'_>, _storages: &[u32]) {}
     /// `storage` has just entered the pool.
     fn pooled(&mut self, _storage: u32) {}
-    /// Scores are about to be taken.
+    /// Scores are needed next.
     fn settle(&mut self, _state: &mut State<'_>) {}
     /// The score of a storage at the clock `now`; the lowest is evicted.
     #[inline]
@@ -34,8 +34,8 @@ pub(crate) trait Bookkeeping {
     }
 }
 
-/// `cost / (size × staleness)`: dear, small and fresh tensors stay. Infinite where the
-/// denominator is zero, so that what frees nothing goes last.
+/// `cost / (size × staleness)`: expensive, small and recently used tensors stay. Infinite if the denominator is zero,
+/// so that a tensor whose eviction frees nothing is evicted last.
 ///
 /// Whole numbers below 2^53 are exact in a float, so the product and the quotient are each
 /// rounded once, as if the integers had been multiplied first and then divided.
@@ -44,13 +44,13 @@ pub fn per_byte_and_staleness(cost: f64, size: f64, staleness: f64) -> f64 {
     per_byte(cost, size * staleness)
 }
 
-/// `cost / size`; infinite where the size is zero.
+/// `cost / size`; infinite if the size is zero.
 #[inline]
 pub fn per_byte(cost: f64, size: f64) -> f64 {
     if size > 0.0 { cost / size } else { f64::INFINITY }
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     budget: u64,
@@ -59,10 +59,10 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn new(program: &Program, memory_ratio: f64, overhead_limit: f64) -> Self {
-        // Float casts round down and saturate. A whole number passes a float limit exactly when
-        // it passes the limit rounded down.
+        // Float casts round down and saturate. A whole number exceeds a float limit exactly when it
+        // exceeds the limit rounded down.
         let overhead = program.baseline_compute as f64 * (overhead_limit - 1.0);
-        // The last operator may pass the limit by its own cost: leave room for it below 2^53.
+        // The last operator may exceed the limit by its own cost: leave room for it below 2^53.
         let room = MOST_CLOCK - 2 * program.baseline_compute - 2;
         Self {
             budget: (program.baseline_memory as f64 * memory_ratio) as u64,
@@ -71,10 +71,10 @@ impl Limits {
     }
 }
 
-/// What the rules and the heuristics look at.
+/// The state that the rules and the heuristics use.
 pub(crate) struct State<'p> {
     pub(crate) program: &'p Program,
-    /// Operators created so far: neighbours appear with them.
+    /// Number of operators created so far: neighbours appear with them.
     pub(crate) created: u32,
     pub(crate) pool: Pool,
     /// By storage.
@@ -82,10 +82,10 @@ pub(crate) struct State<'p> {
     pub(crate) pinned: Vec<bool>,
     /// Costs of the distinct operators of a storage's tensors; a view adds to its base.
     pub(crate) compute: Vec<u64>,
-    /// What the score divides, kept by the heuristic.
+    /// The numerator of the score, maintained by the heuristic.
     pub(crate) cost: Vec<f64>,
     pub(crate) last_access: Vec<f64>,
-    /// How often each storage is locked.
+    /// The number of locks on each storage.
     locks: Vec<u32>,
     references: Vec<i64>,
     /// By tensor.
@@ -94,12 +94,12 @@ pub(crate) struct State<'p> {
     memory: u64,
 }
 
-/// An operator that waits for its arguments. Chains of thousands are ordinary, so they wait here
-/// and not on the call stack.
+/// An operator that waits for its arguments. Chains of thousands are common, so they are on an explicit stack
+/// instead of the call stack.
 struct Frame {
     tensor: u32,
     again: bool,
-    /// Where its missing arguments start among all that are awaited, and the next one.
+    /// The index of its first missing argument among all awaited ones, and of the next one.
     awaited: usize,
     next: usize,
 }
@@ -186,7 +186,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         Ok(())
     }
 
-    /// Eager eviction: what nothing refers to goes at once, and may be rematerialised later.
+    /// Eager eviction: a storage without references is evicted immediately, and may be rematerialised later.
     fn release(&mut self, storage: u32) {
         let s = storage as usize;
         self.state.references[s] -= 1;
@@ -207,12 +207,12 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         Ok(())
     }
 
-    /// Computes `tensor`, and before it whatever arguments are missing, depth first.
+    /// Computes `tensor` after its missing arguments, depth first.
     fn materialise(&mut self, tensor: u32, again: bool) -> Result<(), Status> {
         self.enter(tensor, again);
         while let Some(frame) = self.frames.last_mut() {
             if let Some(&arg) = self.awaited.get(frame.next) {
-                // A sibling may have brought it back meanwhile.
+                // A sibling may have computed it meanwhile.
                 if self.state.defined[arg as usize] {
                     frame.next += 1;
                     self.lock(self.state.program.tensor_storage[arg as usize]);
@@ -229,7 +229,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         Ok(())
     }
 
-    /// Touches the arguments of a tensor's operator, locks those that are there, and awaits the rest.
+    /// Touches the arguments of a tensor's operator, locks the resident ones, and awaits the others.
     fn enter(&mut self, tensor: u32, again: bool) {
         let program = self.state.program;
         let op = &program.ops[program.tensor_op[tensor as usize] as usize];
@@ -247,11 +247,11 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         self.frames.push(Frame { tensor, again, awaited: start, next: start });
     }
 
-    /// Executes the operator of `tensor`, all arguments being there and locked.
+    /// Executes the operator of `tensor`; all arguments are resident and locked.
     fn execute(&mut self, tensor: u32, again: bool) -> Result<(), Status> {
         let program = self.state.program;
         let op = &program.ops[program.tensor_op[tensor as usize] as usize];
-        // Outputs that are still resident count too: the operator makes all of them anew.
+        // Outputs that are still resident count too, since the operator recomputes all of them.
         while self.state.memory + op.need > self.limits.budget {
             let victim = self.choose().ok_or(Status::Oom)?;
             self.outcome.heuristic_evictions += 1;
@@ -271,7 +271,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         fresh.clear();
         for sibling in op.outputs.clone() {
             if self.state.defined[sibling as usize] {
-                // The second copy of what was there is dropped, after it has been made.
+                // The second copy of a resident output is dropped after it has been made.
                 self.state.memory -= program.tensor_bytes[sibling as usize];
             } else if sibling != tensor {
                 self.define(sibling, &mut fresh);
@@ -299,7 +299,7 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
         }
     }
 
-    /// The candidate with the lowest score, the last of equals; one that costs nothing ends the scan.
+    /// The candidate with the lowest score, the last of several; a candidate with cost zero ends the scan.
     fn choose(&mut self) -> Option<u32> {
         self.books.settle(&mut self.state);
         let now = self.state.clock as f64;
@@ -344,7 +344,8 @@ impl<'p, B: Bookkeeping> Runtime<'p, B> {
     }
 }
 
-/// The last of the lowest scores, and how many were taken. A zero ends the scan, the lowest or not.
+/// The last candidate with the lowest score, and the number of scores computed. A zero ends the scan,
+/// whether it is the lowest or not.
 #[inline]
 fn scan(members: &[u32], score: impl Fn(u32) -> f64) -> (Option<u32>, usize) {
     let mut best = f64::INFINITY;
@@ -386,7 +387,7 @@ mod tests {
     #[test]
     fn a_zero_ends_the_scan_where_it_stands() {
         assert_eq!(victim(&[1.0, 0.0, 0.0, -1.0]), (Some(1), 2));
-        // A drifted estimate may be negative: the zero ends the scan without being chosen.
+        // A drifted estimate may be negative: then the zero ends the scan without being chosen.
         assert_eq!(victim(&[-1.0, 0.0, -2.0]), (Some(0), 2));
     }
 }

@@ -1,8 +1,8 @@
-//! A set of small integers as bits, stored only between its least and its greatest word.
+//! A set of small integers as bits, stored only between its lowest and its highest word.
 //!
-//! Evicted neighbourhoods are unions of unions: a word at a time is what makes them affordable.
+//! Evicted neighbourhoods are unions of unions, which are affordable only a word at a time.
 //!
-//! The evictable storages, in the order in which they became so.
+//! The evictable storages, in the order in which they became evictable.
 //!
 //! The order decides between equal scores, so removal keeps it. The pool is one dense vector of
 //! small integers: closing a gap is a short `memmove`, and the scan for a victim stays contiguous.
@@ -30,7 +30,7 @@ impl SpanSet {
         }
     }
 
-    /// Whether `item` is new.
+    /// Adds `item`; returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, item: u32) -> bool {
         let (word, bit) = (item as usize / 64, 1 << (item % 64));
@@ -50,7 +50,7 @@ impl SpanSet {
         }
     }
 
-    /// Adds all of `other`, and hands each new item to `added`.
+    /// Adds all of `other`, and passes each new item to `added`.
     pub(crate) fn union(&mut self, other: &Self, mut added: impl FnMut(u32)) {
         if other.words.is_empty() {
             return;
@@ -73,7 +73,7 @@ impl SpanSet {
     }
 }
 
-/// The items that one word holds.
+/// The items of one word.
 #[inline]
 fn bits(place: usize, mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -88,8 +88,8 @@ fn bits(place: usize, mut word: u64) -> impl Iterator<Item = u32> {
 /// An ordered set of storages.
 pub(crate) struct Pool {
     pub(crate) members: Vec<u32>,
-    /// When each storage was last pushed; 0 while it is outside. Increases along `members`, which
-    /// makes a member's place a binary search.
+    /// The stamp of each storage's last push; 0 while it is outside. Increases along `members`, so a member
+    /// is found by binary search.
     pushed: Vec<u64>,
     pushes: u64,
 }
@@ -111,7 +111,7 @@ impl Pool {
         self.members.push(storage);
     }
 
-    /// Takes a storage out, wherever it stands; nothing happens where it is outside.
+    /// Removes a storage from any position; does nothing if it is outside.
     pub(crate) fn remove(&mut self, storage: u32) {
         let stamp = self.pushed[storage as usize];
         if stamp == 0 {
@@ -130,7 +130,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// The plain set is the obvious version; both see the same operations.
+        /// The naive twin is a plain set; both execute the same operations.
         #[test]
         fn it_is_a_set(
             mine in prop::collection::vec(0u32..1000, 0..40),

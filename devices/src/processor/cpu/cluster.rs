@@ -1,20 +1,20 @@
-//! A CPU cluster: what its cores do in a cycle, and the table of operating points that they all run at.
+//! A CPU cluster: the operations per cycle of its cores, and their common table of operating points.
 
 use crate::device::{DvfsCurve, PowerConstants};
 use crate::{ClusterConstants, Factor, FlopsPerCycle, Hertz, Int8Kernels, Precision, Watts};
 
-/// Frequencies that differ by less are one: data sheets and tables round.
+/// Frequencies that differ by less than this are equal, since data sheets and tables round.
 const TOLERANCE: f64 = 0.0005;
 
 /// A cluster of equal cores.
 #[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(super) constants: ClusterConstants,
-    /// CoreMark iterations a cycle, if that is known.
+    /// CoreMark iterations per cycle, if known.
     pub(super) coremark: Option<Factor>,
-    /// Where the governor falls to.
+    /// The lowest frequency that the governor sets.
     pub(super) floor: Hertz,
-    /// The operating points but for the highest, rising.
+    /// The operating points except for the highest, rising.
     below: Vec<Hertz>,
     /// The highest.
     pub(super) highest: Hertz,
@@ -88,8 +88,8 @@ impl Cluster {
         })
     }
 
-    /// Power of a core that is busy with vector kernels at `frequency`: on the measured curve, or by frequency and voltage
-    /// from the one figure that is known.
+    /// Power of a core that is busy with vector kernels at `frequency`: from the measured curve, or scaled by frequency
+    /// and voltage from the power at the highest frequency.
     pub(super) fn power_at(&self, frequency: Hertz) -> Watts {
         let scalar = interpolate(&self.curve, frequency).unwrap_or_else(|| {
             let ratio = frequency.0 / self.highest.0;
@@ -101,7 +101,7 @@ impl Cluster {
     }
 }
 
-/// The power on the curve at `frequency`; the nearest end outside it.
+/// The power on the curve at `frequency`; outside the curve, that of the nearest end.
 fn interpolate(curve: &[(Hertz, Watts)], frequency: Hertz) -> Option<Watts> {
     let mut points = curve.iter().copied();
     let (mut low, mut low_power) = points.next()?;

@@ -1,10 +1,10 @@
 //! Products as a vendor's library runs them on a GPU.
 //!
-//! A product is cut into tiles of its outputs, which the units compute in whole waves. Where the outputs fill too few
-//! units, the sum is split: every part makes a tile of partial sums in fp32, and a second pass adds them (split-K; Kerr et
-//! al., CUTLASS, and Osama et al., arXiv 2301.03598). A tile reads its operands through the L2 cache, again for every
-//! tile. The library takes the fastest of its kernels, as cuDNN's benchmark mode does. Tensor cores read channels side by
-//! side: in NCHW, operands and results are converted in passes of their own.
+//! A product is cut into tiles of its outputs, which the units compute in whole waves. If there are too few tiles to
+//! fill the units, the sum is split: every part computes a tile of partial sums in fp32, and a second pass adds them
+//! (split-K; Kerr et al., CUTLASS, and Osama et al., arXiv 2301.03598). Every tile reads its own operands through the
+//! L2 cache. The library takes the fastest of its kernels, as cuDNN's benchmark mode does. Tensor cores need adjacent
+//! channels: in NCHW, separate passes convert operands and results.
 
 use crate::processor::gpu::by_dram;
 use crate::processor::power::{Limit, longest};
@@ -12,39 +12,39 @@ use crate::stack::Library;
 use crate::work::Matrices;
 use crate::{Bytes, Gpu, MemoryFormat, OperatorKind, Precision, Product, ProductRole, StackOnGpu, Work};
 
-/// Rows and columns of the tiles that CUTLASS and cuDNN have kernels for.
+/// Rows and columns of the tiles in the kernels of CUTLASS and cuDNN.
 const TILES: [(u64, u64); 8] = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 32)];
 
-/// Terms of the sum that a tile takes in one step of its loop (CUTLASS's threadblock shapes).
+/// Terms of the sum per step of a tile's loop (CUTLASS's threadblock shapes).
 const STEP: f64 = 32.0;
 
-/// Channels that tensor cores read at once; fewer are padded (NVIDIA, Deep Learning Performance Guide).
+/// Channels that tensor cores read together; fewer are padded (NVIDIA, Deep Learning Performance Guide).
 const VECTOR: u64 = 8;
 
-/// Bytes a unit and cycle of an L2 cache of which no bandwidth is known (Jia et al., arXiv 1804.06826: a V100 reads 26.5).
+/// Bytes per unit and cycle of an L2 cache of unknown bandwidth (Jia et al., arXiv 1804.06826: a V100 reads 26.5).
 const L2_RATE: f64 = 32.0;
 
-/// What an operator takes while the GPU works on it.
+/// The GPU's work for an operator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// Seconds, and what they are bound by.
     pub busy: (f64, Limit),
     /// Bytes that DRAM moves.
     pub dram: Bytes,
-    /// Kernels beside the first.
+    /// Kernels after the first.
     pub kernels: u32,
 }
 
 /// The units that a product may run on.
 struct Units {
-    /// Operations a second that the inner loops reach.
+    /// Operations per second of the inner loops.
     rate: f64,
     /// Whether they are tensor cores.
     tensor: bool,
 }
 
 impl Gpu {
-    /// What `work` takes by the kernels of `library`.
+    /// The run of `work` by the kernels of `library`.
     pub(super) fn by_library(&self, work: &Work, stack: &StackOnGpu, library: &Library) -> Run {
         match work.product {
             Some(product) if work.flops.0 > 0.0 => {
@@ -59,7 +59,7 @@ impl Gpu {
         }
     }
 
-    /// A kernel of the framework that streams its operands.
+    /// A framework kernel that streams its operands.
     fn sweep(&self, work: &Work, stack: &StackOnGpu, library: &Library) -> Run {
         let factor = if work.kind == OperatorKind::Optimiser { library.update_traffic.value.0 } else { 1.0 };
         let traffic = Bytes((work.traffic.dram.as_f64() * factor) as u64) + work.passes;
@@ -85,7 +85,7 @@ impl Gpu {
         Run { busy, dram, kernels: further }
     }
 
-    /// A depthwise convolution by a kernel of its own on general units, which sum in fp32.
+    /// A depthwise convolution by its own kernel on general units, with sums in fp32.
     fn depthwise(&self, work: &Work, product: &Product, library: &Library) -> Run {
         let taps = product.multiply_adds(work.samples);
         let area = |size: [u64; 2]| (size[0] * size[1] * work.samples) as f64;
@@ -93,7 +93,7 @@ impl Gpu {
             (library.depthwise_output_ops.value.0, product.outputs as f64, &library.depthwise_tap_ops);
         let operations = match product.role {
             ProductRole::Forward => area(product.output_size) * outputs * find + taps * tap.value.0,
-            // Every tap of every input is looked at, also where a stride has no output for it.
+            // The kernel looks at every tap of every input, even where a stride leaves it without an output.
             ProductRole::InputGradient => {
                 let every = (product.taps[0] * product.taps[1]) as f64;
                 area(product.input_size) * product.inputs as f64 * (find + every * tap.value.0)
@@ -130,11 +130,12 @@ impl Gpu {
         let width = product.outputs / product.groups.max(1);
         let is_grouped = convolves && product.groups > 1;
         if is_grouped && !channels_last {
-            // Tensor cores are taken to have no kernels for groups in NCHW: inferred from steps that may be fitted.
+            // Assumption, inferred from measured steps that may be fitted: tensor cores have no
+            // kernels for groups in NCHW.
             return simple;
         }
-        // In channels-last there seem to be kernels for groups of up to 32 channels by powers of two, and a slow one for all
-        // else: inferred likewise.
+        // Inferred from the same steps: channels-last has kernels for groups whose width is a power of two up to 32
+        // channels, and a slow one for all others.
         let slow = is_grouped && !(width.is_power_of_two() && width <= 32);
         if slow {
             tensor.rate /= library.grouped_channels_last.value.0;
@@ -158,16 +159,17 @@ impl Gpu {
         peak.map(|peak| peak.0)
     }
 
-    /// What the loops of products reach on general units.
+    /// Operations per second of products' loops on general units.
     fn general_rate(&self, work: &Work, stack: &StackOnGpu) -> f64 {
         let kind = if work.kind == OperatorKind::Gemm { OperatorKind::Gemm } else { OperatorKind::Convolution };
         self.constants.general_peak(work.precision).0 * stack.efficiency.of(kind).0
     }
 
-    /// The fastest of the tiles, each with its sum whole or split so that the units are full.
+    /// The fastest tile, each with its sum whole or split so that the units are full.
     fn fastest_tile(&self, work: &Work, product: &Product, matrices: Matrices, on: &Units, library: &Library) -> Run {
         let parts = self.constants.units.value.0.max(1.0);
-        // Winograd's algorithm and a direct kernel's penalty change the arithmetic of every tile alike.
+        // Winograd's algorithm and the penalty of a direct kernel change the arithmetic of all
+        // tiles by the same factor.
         let exact = 2.0 * product.multiply_adds(work.samples).max(1.0);
         let scale = work.flops.0 / exact;
         let matrices = if on.tensor { padded(product, matrices) } else { matrices };
@@ -206,7 +208,7 @@ impl Gpu {
             [(arithmetic, Limit::Arithmetic), (operands / self.l2_bandwidth(), Limit::Caches), (bytes, Limit::Dram)];
         let mut run = Run { busy: longest(loops), dram, kernels: 0 };
         if split > 1.0 {
-            // Written by the parts, read by the second pass.
+            // The parts write them, the second pass reads them.
             let sums = matrices.count as f64 * matrices.rows as f64 * matrices.columns as f64;
             let partial = Bytes((2.0 * split * sums * 4.0) as u64);
             let (bandwidth, moved) = self.served_by(partial, partial);
@@ -224,7 +226,7 @@ impl Gpu {
     }
 }
 
-/// The products with channels as tensor cores need them.
+/// The products with their channels padded for tensor cores.
 fn padded(product: &Product, matrices: Matrices) -> Matrices {
     let groups = product.groups.max(1);
     let up = |channels: u64| {
@@ -239,15 +241,16 @@ fn padded(product: &Product, matrices: Matrices) -> Matrices {
     }
 }
 
-/// Whether a convolution is a product of matrices as its maps lie in NCHW: pointwise, with rows of positions that tensor
-/// cores can load by whole vectors. Inferred from steps that may be fitted; no source says so.
+/// Whether a convolution in NCHW is a plain matrix product: pointwise, with rows of positions that tensor cores can
+/// load as whole vectors. Inferred from measured steps that may be fitted; no source states it.
 fn is_matrix_product(work: &Work, product: &Product) -> bool {
     let positions = product.output_size[0] * product.output_size[1];
     let same = product.taps == [1, 1] && product.input_size == product.output_size;
     same && product.groups == 1 && work.kind == OperatorKind::Convolution && positions.is_multiple_of(VECTOR)
 }
 
-/// Bytes of the maps that the layer reads and writes, without those of one position, which are the same in every layout.
+/// Bytes of the maps that the layer reads and writes, except those of a single position, which are
+/// the same in every layout.
 fn maps(work: &Work, product: &Product) -> u64 {
     let of = |channels: u64, size: [u64; 2]| if size == [1, 1] { 0 } else { channels * size[0] * size[1] };
     let values = of(product.inputs, product.input_size) + of(product.outputs, product.output_size);

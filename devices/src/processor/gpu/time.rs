@@ -1,12 +1,14 @@
 //! The time of counted kernels.
 //!
-//! A program takes its launches and memsets, one after the other, and for every kernel the longest of what runs at
-//! once: the bytes, the chain of one thread times the waves, the issue slots, shared memory, and the atomics that one
-//! cell serves. The chain of a thread is its trips to memory, its barriers, its operations and the
-//! atomics on its block's shared cell; since a thread waits for every trip, few resident threads do not reach the
-//! bandwidth (Little's law). A trip takes `atomic_latency`, the only latency of the memory system in the calibrations.
+//! A program's time is that of its launches and memsets, one after the other, and for every kernel the longest of
+//! several overlapping terms: the bytes, the chain of one thread times the waves, the issue slots, shared memory, and
+//! the atomics that one cell serves. A thread's chain consists of its round trips to memory, its barriers, its
+//! operations and the atomics on its block's shared cell. Since a thread waits for every round trip, few resident
+//! threads do not reach the bandwidth (Little's law). A round trip takes `atomic_latency`, the only latency of the
+//! memory system in the calibrations.
 //!
-//! What GPU kernels did, counted while they ran or foretold by a closed form; no device is named.
+//! The work of GPU kernels, counted while they ran or predicted by a closed form. They contain no
+//! timing constants of a device.
 //!
 //! Counts of atomics are real numbers, since a closed form gives their expectation.
 
@@ -14,39 +16,39 @@ use super::{Gpu, PIPELINE, by_dram};
 use crate::processor::power::{Limit, Stalls, longest};
 use crate::{Bytes, Cost, Interval, Nanos, StackOnGpu};
 
-/// Cycles of an atomic on shared memory, whose bank it reads and writes at a word a cycle (CUDA C++ Programming Guide,
-/// on shared memory).
+/// Cycles of an atomic on shared memory, which reads and writes its bank at one word per cycle (CUDA C++ Programming
+/// Guide, on shared memory).
 const SHARED_ATOMIC: f64 = 2.0;
 
-/// What a program takes on a GPU, and of what. The terms of a kernel run at once: `busy` sums the longest of each.
+/// The time of a program on a GPU, by cause. The terms of a kernel overlap: `busy` sums the longest of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KernelTime {
     /// The framework, before anything is launched.
     pub overhead: Interval,
     /// Launches and memsets.
     pub launch: Interval,
-    /// Bytes over the bandwidth of DRAM, or of the L2 where it holds the working set and its bandwidth is known.
+    /// Bytes over the bandwidth of DRAM, or of the L2 if the working set fits in it and its bandwidth is known.
     pub memory: Interval,
-    /// Trips to memory, waited for in turn.
+    /// Round trips to memory, one after the other.
     pub round_trips: Interval,
-    /// Barriers of all waves.
+    /// Barriers, over all waves.
     pub barriers: Interval,
-    /// Operations of a thread in turn, of all waves.
+    /// Operations of one thread, over all waves.
     pub operations: Interval,
-    /// Atomics on the shared cell of one block, of all waves.
+    /// Atomics on the shared cell of one block, over all waves.
     pub shared_atomics: Interval,
-    /// Operations of all lanes over what the lanes issue.
+    /// Operations of all lanes over the lanes' issue rate.
     pub issue: Interval,
-    /// What a unit's path to shared memory is busy with: the bytes of all its blocks, or their atomics if they take
-    /// longer.
+    /// Time that a unit's path to shared memory is busy: with the bytes of all its blocks, or their
+    /// atomics if these take longer.
     pub shared: Interval,
-    /// Atomics on the global cell that takes longest.
+    /// Atomics on the slowest global cell.
     pub atomics: Interval,
     /// From the start of each kernel to its end, summed.
     pub busy: Interval,
     /// Bytes that DRAM moves.
     pub dram: Bytes,
-    /// What of `busy` is neither operations nor issue slots.
+    /// The part of `busy` that is neither operations nor issue slots.
     pub stalls: Stalls,
 }
 
@@ -56,7 +58,7 @@ impl KernelTime {
         Nanos::from_seconds((self.overhead + self.launch + self.busy).0)
     }
 
-    /// The same as what an operator costs, for whoever runs it beside others; the GPU counts as full.
+    /// The same as an operator's cost, for use next to other operators; the GPU counts as full.
     pub fn cost(&self) -> Cost {
         Cost {
             launch: Nanos::from_seconds((self.overhead + self.launch).0),
@@ -70,7 +72,8 @@ impl KernelTime {
 }
 
 impl Gpu {
-    /// What the counted `program` takes, alone; `stack` adds its overhead an operator and its factor a launch.
+    /// The time of the counted `program` with no other load; `stack` adds its overhead per operator
+    /// and its factor per launch.
     pub fn time_of(&self, program: &ProgramCounts, stack: Option<&StackOnGpu>) -> KernelTime {
         let factor = stack.map_or(1.0, |stack| stack.launch_factor.value.0);
         let overhead = stack.map_or(Nanos::ZERO, |stack| stack.operator_overhead.value);
@@ -115,7 +118,7 @@ impl Gpu {
             (atomics.0, Limit::Waiting),
             (memory.0, by_dram(dram)),
         ]);
-        // A thread that waits for its chain computes its operations meanwhile.
+        // A thread computes its operations while it waits for its chain.
         let computed = if chain.0 >= busy { operations.0 } else { 0.0 };
         time.stalls.add(limit, busy - computed);
         time.memory += memory;
@@ -130,7 +133,7 @@ impl Gpu {
         time.dram += dram;
     }
 
-    /// What the GPU holds at once.
+    /// The limits on blocks and threads resident on the GPU.
     pub fn limits(&self) -> GpuLimits {
         GpuLimits {
             units: (self.constants.units.value.0 as u32).max(1),
@@ -141,12 +144,12 @@ impl Gpu {
     }
 }
 
-/// What a GPU holds at once.
+/// Limits on blocks and threads resident on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuLimits {
     /// Units: streaming multiprocessors, shader processors or shader cores.
     pub units: u32,
-    /// Threads resident on a unit, and so the most that a block has.
+    /// Threads resident on a unit, and so the largest block.
     pub threads: u32,
     /// Blocks resident on a unit.
     pub blocks: u32,
@@ -155,7 +158,8 @@ pub struct GpuLimits {
 }
 
 impl GpuLimits {
-    /// Blocks of `threads` threads that hold `shared` bytes each, resident on one unit; none where a block is too large.
+    /// Resident blocks per unit, for blocks of `threads` threads with `shared` bytes of shared memory each;
+    /// zero if a block is too large.
     pub fn blocks_per_unit(&self, threads: u32, shared: Bytes) -> u32 {
         let by_threads = self.threads / threads.max(1);
         let by_shared = self.shared.0.checked_div(shared.0).unwrap_or(u64::MAX);
@@ -167,23 +171,23 @@ impl GpuLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[must_use]
 pub struct AtomicCounts {
-    /// Updates that threads had to make, in updates.
+    /// Updates that threads had to make.
     pub issued: f64,
-    /// Attempts that the memory served one by one, in attempts: of a compare-and-swap, the failed ones too; none for an
-    /// update that a test before it made needless.
+    /// Attempts that the memory served one by one. For a compare-and-swap they include failed ones; an update that a
+    /// preceding test skipped has none.
     pub attempts: f64,
     /// Attempts that failed because another thread had changed the cell.
     pub retries: f64,
     /// Attempts that changed the value of the cell.
     pub changes: f64,
-    /// Changes that made threads go to memory once more: of a compare-and-swap those that failed others, of one behind
-    /// a test all, of a native atomic none.
+    /// Changes after which threads had to read memory again: for a compare-and-swap those that made others fail, with a
+    /// preceding test all of them, for a native atomic none.
     pub refetches: f64,
 }
 
 impl AtomicCounts {
-    /// Of the counts of several cells those that can take longest, most attempts first: no other of them has both as
-    /// many attempts and as many refetches.
+    /// The cells that may take longest, most attempts first: for each of them, no other cell has both as many
+    /// attempts and as many refetches.
     pub fn most_contended(mut cells: Vec<Self>) -> Vec<Self> {
         let heavier = |a: &Self, b: &Self| b.attempts.total_cmp(&a.attempts).then(b.refetches.total_cmp(&a.refetches));
         cells.sort_by(heavier);
@@ -197,16 +201,16 @@ impl AtomicCounts {
     }
 }
 
-/// One kernel, in counts. What is counted per thread or per block is the most that any of them did.
+/// The counts of one kernel. Counts per thread or per block are the maximum over all threads or blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelCounts {
-    /// Launches: one, or none if the kernel is the epilogue of another that is launched anyway.
+    /// Launches: one, or zero if the kernel is the epilogue of another that is launched anyway.
     pub launches: u32,
     /// Blocks (work-groups) of the grid.
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// Blocks that are resident at once, on all units.
+    /// Blocks that are resident simultaneously, on all units.
     pub resident_blocks: u64,
     /// Rounds in which the resident blocks run the grid.
     pub waves: u64,
@@ -218,17 +222,17 @@ pub struct KernelCounts {
     pub working_set: Bytes,
     /// Bytes moved to and from shared memory, over all blocks.
     pub shared: Bytes,
-    /// Shared memory that a block holds.
+    /// Shared memory of a block.
     pub shared_held: Bytes,
     /// Barriers that one block passes.
     pub barriers: u64,
     /// Barriers over all blocks.
     pub barriers_of_all: u64,
-    /// Warp shuffles over all blocks, one a warp.
+    /// Warp shuffles over all blocks, counted once per warp.
     pub shuffles: u64,
-    /// Trips to global memory that one thread has to wait for in turn.
+    /// Round trips to global memory that one thread waits for, one after the other.
     pub round_trips: u64,
-    /// Operations that one thread does in turn.
+    /// Operations that one thread executes in sequence.
     pub operations: u64,
     /// Lane slots over all blocks: what the warps issue, idle lanes included.
     pub lane_operations: u64,
@@ -236,7 +240,7 @@ pub struct KernelCounts {
     pub shared_attempts: f64,
     /// Atomics on each of the most contended global cells: see [`AtomicCounts::most_contended`].
     pub atomics: Vec<AtomicCounts>,
-    /// Global cells that atomics touch.
+    /// Global cells with atomics.
     pub atomic_cells: u64,
 }
 
@@ -245,14 +249,14 @@ pub struct KernelCounts {
 pub struct ProgramCounts {
     /// The kernels, in order.
     pub kernels: Vec<KernelCounts>,
-    /// Clearings of a result cell before the kernels; each costs as much as a launch.
+    /// Memsets that clear result cells before the kernels; each costs as much as a launch.
     pub memsets: u32,
     /// Operators of a framework that call them; each costs the stack's overhead.
     pub operators: u32,
 }
 
 impl ProgramCounts {
-    /// Launches of kernels, memsets not among them.
+    /// Launches of kernels, without memsets.
     pub fn launches(&self) -> u32 {
         self.kernels.iter().map(|kernel| kernel.launches).sum()
     }

@@ -1,5 +1,5 @@
-//! What the flash does of its own accord where its write cache is full: a part of it is moved on at a time, and a block that was
-//! moved is erased.
+//! The flash's own work once its write cache is full: it moves one piece after another out of the cache, and erases a
+//! block once that was moved.
 
 use crate::storage::flash::{Demand, MOVED, WriteCache};
 use crate::{Bytes, Flash};
@@ -9,11 +9,11 @@ use crate::{Bytes, Flash};
 pub(super) enum Collection {
     /// [`MOVED`] out of the write cache.
     Move,
-    /// A block that it was moved out of.
+    /// Erasing a block that was moved out of the cache.
     Erase,
 }
 
-/// Whether a piece is under way, and what was moved since a block was last erased.
+/// Whether a piece is in progress, and the bytes moved since a block was last erased.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Collector {
     pub(super) is_at_work: bool,
@@ -21,7 +21,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// What is done first; `None` if a piece is under way, or the flash empties its cache only while it is idle.
+    /// The first piece; `None` if one is in progress, or if the flash empties its cache only while it is idle.
     pub(super) fn begin(&mut self, flash: &Flash) -> Option<(Collection, Demand)> {
         if self.is_at_work || !flash.collects() {
             return None;
@@ -30,7 +30,7 @@ impl Collector {
         Some((Collection::Move, flash.moving()))
     }
 
-    /// What follows a piece that has ended; `None` where there is room.
+    /// The piece that follows a completed one; `None` if the cache has room.
     pub(super) fn after(
         &mut self,
         done: Collection,

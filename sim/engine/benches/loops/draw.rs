@@ -1,4 +1,4 @@
-//! Exponential spans from SplitMix64: the same numbers for every loop.
+//! Exponential delays from SplitMix64: the same numbers for every loop.
 
 /// The state of SplitMix64 (Steele, Lea and Flood 2014).
 pub(crate) struct Draw(pub(crate) u64);

@@ -7,7 +7,7 @@ use crate::draw::Draw;
 
 fn run(in_flight: usize, count: u64, mut cap: impl FnMut(&mut Draw) -> Option<BytesPerSecond>) -> u64 {
     let mut draw = Draw(3);
-    // Refused only for a capacity that is no rate.
+    // Fails only for an invalid capacity.
     let Ok(mut link) = SharedBandwidth::new(BytesPerSecond(17e9)) else { return 0 };
     for flow in 0..in_flight {
         let cap = cap(&mut draw);

@@ -39,7 +39,7 @@ pub(crate) fn mm1(events: u64) -> u64 {
     area
 }
 
-/// The hold model: `count` entities, each with one random delay after another, one event a nanosecond in the mean;
+/// The hold model: `count` entities, each with one random delay after another, at a mean of one event per nanosecond;
 /// returns a digest of the order.
 pub(crate) fn entities(count: u32, events: u64) -> u64 {
     let (mut draw, mean) = (Draw(2), f64::from(count));
@@ -56,7 +56,7 @@ pub(crate) fn entities(count: u32, events: u64) -> u64 {
     digest
 }
 
-/// Schedules and takes back one event after another beside so many pending; returns the bytes
+/// Schedules and cancels one event after another, with `pending` others in the queue; returns the bytes
 /// allocated before and after.
 pub(crate) fn cancels(pending: u64, count: u64) -> (u64, u64) {
     let mut draw = Draw(4);

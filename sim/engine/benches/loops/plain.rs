@@ -1,4 +1,4 @@
-//! The measure of speed: the least loop around `std::collections::BinaryHeap`, without handles.
+//! The baseline: a minimal loop around `std::collections::BinaryHeap`, without handles.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -93,7 +93,7 @@ pub(crate) fn mm1(events: u64) -> u64 {
     area
 }
 
-/// The hold model: `count` entities, each with one random delay after another, one event a nanosecond in the mean;
+/// The hold model: `count` entities, each with one random delay after another, at a mean of one event per nanosecond;
 /// returns a digest of the order.
 pub(crate) fn entities(count: u32, events: u64) -> u64 {
     let (mut draw, mean) = (Draw(2), f64::from(count));

@@ -1,33 +1,33 @@
-//! Nodes that are far from being the first, in unsorted buckets: a radix heap with digits of six bits.
+//! Nodes far from the front, in unsorted buckets: a radix heap with digits of six bits.
 //!
-//! A node lies on the level of the highest digit in which its rank differs from the base, in the bucket of its own digit
-//! there. The first bucket of the lowest level that has any holds the smallest ranks. If it holds few nodes they become
-//! near ones, otherwise its start becomes the base and its nodes move to lower levels. A node thus moves at most eleven
-//! times, and three times where a million are spread evenly; nothing is compared until it is near. (Ahuja, Mehlhorn,
-//! Orlin and Tarjan, *Faster algorithms for the shortest path problem*, JACM 1990; with a heap for what is near it is a
-//! ladder queue, Tang, Goh and Thng, TOMACS 2005, and ranks need not rise.)
+//! A node is on the level of the highest digit in which its rank differs from the base, in the bucket of its own digit
+//! there. The first non-empty bucket of the lowest non-empty level contains the smallest ranks. If it has few nodes
+//! they become near; otherwise its start becomes the base and its nodes move to lower levels. A node thus moves at most
+//! eleven times, and three times where a million are spread evenly; nothing is compared until it is near. (Ahuja,
+//! Mehlhorn, Orlin and Tarjan, *Faster algorithms for the shortest path problem*, JACM 1990; with a heap for the near
+//! nodes it is a ladder queue, Tang, Goh and Thng, TOMACS 2005, and ranks need not rise.)
 //!
-//! What an agenda sorts by, packed with the sequence number and the slot into one heap node.
+//! An agenda's sort key, packed with the sequence number and the slot into one heap node.
 
 use std::cmp::Reverse;
 use std::fmt::Debug;
 
-/// Bits of a digit: as many buckets on a level as a word has bits.
+/// Bits per digit; a level has as many buckets as a word has bits.
 const DIGIT: u32 = 6;
-/// Levels of a rank of 64 bits.
+/// Levels for a 64-bit rank.
 const LEVELS: usize = 11;
-/// A bucket with at most so many nodes is near as a whole.
+/// A bucket with at most this many nodes becomes near as a whole.
 const FEW: usize = 48;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ladder<N> {
-    /// By level, then by digit; none before the first node.
+    /// By level, then by digit; empty before the first node.
     buckets: Vec<Vec<N>>,
-    /// For each level a bit for each bucket that is not empty.
+    /// For each level a bit per non-empty bucket.
     occupied: [u64; LEVELS],
-    /// The rank from which nodes are told apart; none here is smaller.
+    /// The rank that nodes' ranks are compared with digit by digit; none here is smaller.
     base: u64,
-    /// Every rank up to here is near.
+    /// Every rank up to this one is near.
     pub(crate) reach: u64,
     pub(crate) len: usize,
 }
@@ -57,7 +57,7 @@ impl<N: Copy> Ladder<N> {
         }
     }
 
-    /// Takes all of `nodes` in, none of which has a rank below `base`; the ladder must be empty.
+    /// Takes all of `nodes`, whose ranks are at least `base`; the ladder must be empty.
     pub(crate) fn fill(&mut self, base: u64, nodes: impl Iterator<Item = (u64, N)>) {
         self.buckets.resize_with(LEVELS * 64, Vec::new);
         self.base = base;
@@ -66,7 +66,7 @@ impl<N: Copy> Ladder<N> {
         }
     }
 
-    /// Moves the smallest ranks to `near`, which is empty; all of them if no more than `small` are left.
+    /// Moves the smallest ranks to `near`, which is empty; or all, if at most `small` are left.
     pub(crate) fn refill(&mut self, near: &mut Vec<Reverse<N>>, small: usize, rank: impl Fn(N) -> u64) {
         if self.len <= small {
             self.empty(near);
@@ -77,7 +77,7 @@ impl<N: Copy> Ladder<N> {
             let (digit, shift) = (occupied.trailing_zeros(), level as u32 * DIGIT);
             *occupied &= *occupied - 1;
             let width = (1_u64 << shift) - 1;
-            // The digits above this level stay, those below it become zero.
+            // The digits above this level stay, those below become zero.
             self.base = (self.base >> shift >> DIGIT << DIGIT | u64::from(digit)) << shift;
             let Some(bucket) = self.buckets.get_mut(level * 64 + digit as usize) else { return };
             self.len -= bucket.len();
@@ -103,7 +103,7 @@ impl<N: Copy> Ladder<N> {
         *self = Self { buckets: std::mem::take(&mut self.buckets), ..Self::new() };
     }
 
-    /// Drops the nodes that `keep` refuses.
+    /// Drops the nodes for which `keep` is false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(N) -> bool) {
         self.len = 0;
         for (level, occupied) in self.occupied.iter_mut().enumerate() {

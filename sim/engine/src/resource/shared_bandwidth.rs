@@ -12,32 +12,28 @@ use super::{
 
 /// Flows of bytes that share a capacity max-min fairly, each at no more than its own cap.
 ///
-/// Every flow gets its cap or the *level*, whichever is less, where the level is as high as the
-/// capacity allows (Bertsekas and Gallager, *Data Networks*, 2nd edition, section 6.5.2, for one
-/// link). Flows whose caps lie at or below the level are *saturated*: they run at their caps. The
-/// others are *sharing*: they run at the level.
+/// Every flow gets its cap or the *level*, whichever is less, where the level is as high as the capacity allows
+/// (Bertsekas and Gallager, *Data Networks*, 2nd edition, section 6.5.2, for one link). Flows whose caps are at or
+/// below the level are *saturated*: they run at their caps. The others are *sharing*: they run at the level.
 ///
 /// # Rounding
 ///
-/// Rates are whole multiples of 2⁻⁴⁰ bytes a nanosecond (0.0009 B/s): capacities and caps are rounded
-/// to the nearest, the level down, so that the flows together never exceed the capacity. A flow
-/// completes at the first whole nanosecond by which its bytes have been moved (its exact end, rounded
-/// up); what its share could have moved in the rest of that nanosecond is lost. Within these rules
-/// everything is exact: no byte is lost or moved twice, whatever happens in between, and completions
-/// do not depend on how often the clock is advanced. Completions of one nanosecond come in the order
-/// of insertion.
+/// Rates are whole multiples of 2⁻⁴⁰ bytes a nanosecond (0.0009 B/s): capacities and caps are rounded to the nearest,
+/// the level down, so that the flows together never exceed the capacity. A flow completes at the first whole nanosecond
+/// by which its bytes have been moved (its exact end, rounded up); its share of the rest of that nanosecond is unused.
+/// Within these rules everything is exact: no byte is lost or moved twice, and completions do not depend on how often
+/// the clock is advanced. Completions at the same nanosecond come in the order of insertion.
 ///
 /// # Cost
 ///
-/// Sharing flows count their work on one common virtual clock, the bytes that a flow would have moved
-/// had it always been sharing, and wait in a heap by the reading at which they end; a change of level
-/// touches none of them (compare Parekh and Gallager 1993 on generalised processor sharing). Saturated
-/// flows wait in a heap by time. Inserting, cancelling and completing take O((1 + m) log n), where m
-/// is the number of flows whose caps the level crosses on that occasion. Flows without a cap, and
-/// flows whose cap stays on one side, never move, so that m is zero for them. While the level only
-/// falls (arrivals) or only rises (departures) each flow moves at most once; only a level that swings
-/// across many caps again and again moves them again and again, at O(n log n) a swing at worst, which
-/// is what recomputing every rate would cost each time.
+/// Sharing flows count their work on a common virtual clock: the bytes that a flow would have moved if it had always
+/// been sharing. They wait in a heap by the reading at which they end, so a change of level updates none of them
+/// (compare Parekh and Gallager 1993 on generalised processor sharing). Saturated flows wait in a heap by time.
+/// Inserting, cancelling and completing take O((1 + m) log n), where m is the number of flows whose caps the level
+/// crosses on that occasion. Flows without a cap, and flows whose cap stays on one side, never move, so that m is zero
+/// for them. While the level only falls (arrivals) or only rises (departures) each flow moves at most once; only a
+/// level that repeatedly swings across many caps moves them repeatedly, at O(n log n) per swing at worst, which is the
+/// cost of recomputing every rate each time.
 ///
 /// ```
 /// use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
@@ -57,16 +53,16 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct SharedBandwidth<T> {
     lanes: Lanes<T>,
-    /// Flows due now and not collected, with their order of insertion; the first is at the back.
+    /// Flows due now and not yet collected, with their order of insertion; the first is at the back.
     completed: Vec<(u64, T)>,
-    /// When the first flow ends, due ones aside; kept, because the answer survives every advance of the clock.
+    /// The end of the first flow, without due ones; cached, because advancing the clock does not change it.
     next: Option<Nanos>,
-    /// Whether flows or the capacity changed since they were shared and `next` was worked out.
+    /// Whether flows or the capacity changed since the rates and `next` were computed.
     changed: bool,
 }
 
 impl<T> SharedBandwidth<T> {
-    /// An idle resource with the clock at zero. A capacity of zero lets nothing through.
+    /// An idle resource with the clock at zero. A capacity of zero moves nothing.
     ///
     /// # Errors
     ///
@@ -76,7 +72,7 @@ impl<T> SharedBandwidth<T> {
         Ok(Self { lanes: Lanes::new(units), completed: Vec::new(), next: None, changed: false })
     }
 
-    /// The clock: the time of the last call that succeeded.
+    /// The clock: the time of the last successful call.
     pub fn now(&self) -> Nanos {
         self.lanes.now
     }
@@ -102,13 +98,13 @@ impl<T> SharedBandwidth<T> {
         self.lanes.rate(id.0).map(rate_of)
     }
 
-    /// The bytes that a flow has still to move, a byte begun included.
+    /// The remaining bytes of a flow, including a partly moved one.
     pub fn remaining(&self, id: FlowId) -> Option<Bytes> {
         self.lanes.remaining(id.0).map(bytes_begun)
     }
 
-    /// When the next flow ends if nothing changes, due ones included. `None` if nothing moves, or if
-    /// the end lies beyond [`Nanos::MAX`].
+    /// When the next flow ends if nothing changes, including due flows. `None` if nothing moves, or if the end
+    /// is beyond [`Nanos::MAX`].
     #[inline]
     pub fn next_completion(&mut self) -> Option<Nanos> {
         if !self.completed.is_empty() {
@@ -118,7 +114,7 @@ impl<T> SharedBandwidth<T> {
         self.next
     }
 
-    /// Adds a flow of `volume` at no more than `cap`. A flow of no bytes is due at once.
+    /// Adds a flow of `volume` at no more than `cap`. An empty flow is due immediately.
     ///
     /// # Errors
     ///
@@ -141,7 +137,8 @@ impl<T> SharedBandwidth<T> {
     }
 
     /// Adds a flow as [`Self::insert`] does and completes it, if no other is in flight or due and it ends before
-    /// `before`: the same as to advance until then, without the heaps. Returns its end; `None` if nothing was done.
+    /// `before`. The result is the same as advancing until then, without the cost of the heaps. Returns the flow's end;
+    /// `None` if nothing was done.
     ///
     /// # Errors
     ///
@@ -162,8 +159,8 @@ impl<T> SharedBandwidth<T> {
         Ok(self.lanes.move_alone(now, work_units(volume), cap, before))
     }
 
-    /// Moves the clock to the next completion or to `now`, whichever is first, and returns the
-    /// completion. To be called until it returns `None`.
+    /// Moves the clock to the next completion or to `now`, whichever is first, and returns the completion. Call
+    /// it until it returns `None`.
     ///
     /// # Errors
     ///
@@ -182,7 +179,7 @@ impl<T> SharedBandwidth<T> {
         Ok(self.completed.pop().map(|(_, item)| Completion { time: self.now(), item }))
     }
 
-    /// Takes a flow back. `None` if it has completed, is due now, or was cancelled.
+    /// Cancels a flow. Returns `None` if it has completed, is due now, or was cancelled.
     ///
     /// # Errors
     ///
@@ -207,10 +204,10 @@ impl<T> SharedBandwidth<T> {
         Ok(())
     }
 
-    /// Brings the clock to the time of a change; what is due then has completed before it.
+    /// Advances the clock to the time of a change, after which due flows have completed.
     fn enter(&mut self, now: Nanos) -> Result<(), ResourceError> {
         if now == self.now() {
-            // What is due has been collected, and no time passes.
+            // Due flows have been collected, and no time passes.
             return Ok(());
         }
         let due = self.next_completion();
@@ -220,7 +217,7 @@ impl<T> SharedBandwidth<T> {
         Ok(())
     }
 
-    /// Completes what is due; the first of it to be told is the last of the list.
+    /// Completes due flows; the first to be returned is at the end of the list.
     fn collect_due(&mut self) {
         let before = self.completed.len();
         self.lanes.collect_due(&mut self.completed);
@@ -230,8 +227,8 @@ impl<T> SharedBandwidth<T> {
         }
     }
 
-    /// Shares the capacity anew if anything changed. All changes of one moment are shared out once, when it is next
-    /// asked what follows: a flow that ends often makes room for another.
+    /// Recomputes the rates if anything changed. All changes at one moment are handled once, when the next completion
+    /// is needed: a flow that ends often makes room for another.
     #[inline]
     fn share(&mut self) {
         if std::mem::take(&mut self.changed) {

@@ -1,7 +1,7 @@
-//! Queues whose mean sojourn is known, within three standard errors.
+//! Queues whose mean sojourn time is known, to within three standard errors.
 //!
-//! Each case runs independent replications from fixed seeds; the standard error is that of their
-//! means. Times are in units of the mean service, 10⁶ ns, so that whole nanoseconds round nothing away.
+//! Each case runs independent replications from fixed seeds; the standard error is that of their means. Times are in
+//! units of the mean service time, 10⁶ ns, so that rounding to whole nanoseconds is negligible.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use rand::RngExt;
 const SERVICE: f64 = 1e6;
 const REPLICATIONS: u64 = 30;
 const CUSTOMERS: usize = 15_000;
-/// Left out, because every replication starts with nobody waiting.
+/// The warm-up that is discarded, because every replication starts with an empty queue.
 const WARM_UP: usize = 1_500;
 
 fn exponential(stream: &mut Stream, mean: f64) -> f64 {
@@ -25,7 +25,7 @@ struct Customer {
     arrival: Nanos,
 }
 
-/// What a station has to offer to be driven by the event queue.
+/// A station that the event queue can drive.
 trait Station {
     fn insert(&mut self, now: Nanos, demand: u64, customer: Customer) -> Result<(), ResourceError>;
     fn advance(&mut self, now: Nanos) -> Result<Option<Customer>, ResourceError>;
@@ -92,8 +92,8 @@ enum Event {
     Completion,
 }
 
-/// The mean sojourn of each class over one replication, in services. Customers arrive at `load` a
-/// service; `class` and `demand` draw theirs.
+/// The mean sojourn time of each class over one replication, in service times. Customers arrive at the rate `load` per
+/// service time; `class` and `demand` draw theirs.
 fn replicate<const CLASSES: usize>(
     seed: u64,
     load: f64,
@@ -140,7 +140,7 @@ fn replicate<const CLASSES: usize>(
     sojourns.map(|(sum, count)| sum / count)
 }
 
-/// `expected` lies within three standard errors of the mean of `means`; the error is small enough to tell.
+/// `expected` is within three standard errors of the mean of `means`, and the error is small enough to be meaningful.
 fn assert_mean(what: &str, means: &[f64], expected: f64) {
     let n = means.len() as f64;
     let mean = means.iter().sum::<f64>() / n;
@@ -170,9 +170,9 @@ fn one_server_is_mm1() {
 
 #[test]
 fn three_servers_are_erlang_c() {
-    // c = 3, a = λ/μ = 2.4, ρ = 0.8. The terms aᵏ/k! of k = 0, 1, 2 add up to 1 + 2.4 + 2.88 = 6.28; that
-    // of k = 3 is 13.824 / 6 = 2.304, and over 1 - ρ it is 11.52. Who waits: C = 11.52 / (6.28 + 11.52)
-    // = 0.64719. T = 1/μ + C / (cμ - λ) = 1 + 0.64719 / 0.6 = 2.07865.
+    // c = 3, a = λ/μ = 2.4, ρ = 0.8. The terms aᵏ/k! of k = 0, 1, 2 add up to 1 + 2.4 + 2.88 = 6.28; that of k = 3 is
+    // 13.824 / 6 = 2.304, and over 1 - ρ it is 11.52. Probability of waiting: C = 11.52 / (6.28 + 11.52) = 0.64719. T =
+    // 1/μ + C / (cμ - λ) = 1 + 0.64719 / 0.6 = 2.07865.
     let sojourns = means(|seed| {
         let mut server = Servers::new(3);
         replicate(seed, 2.4, &mut server, one_class, |stream| exponential(stream, SERVICE))
@@ -198,9 +198,9 @@ fn two_priorities_are_cobhams() {
 #[test]
 fn processor_sharing_depends_on_the_mean_only() {
     type Volume = fn(&mut Stream) -> f64;
-    // M/G/1 processor sharing, λ = 0.6, E[S] = 1 (10⁶ B at 1 B/ns): T = 1 / (1 - 0.6) = 2.5, whatever the
-    // distribution. First come, first served would give 1 + 0.6 E[S²] / (2 · 0.4): 1.75 for equal volumes,
-    // 2.5 for exponential ones and, with E[S²] = 3.5 below, 3.625.
+    // M/G/1 processor sharing, λ = 0.6, E[S] = 1 (10⁶ B at 1 B/ns): T = 1 / (1 - 0.6) = 2.5 for any distribution. First
+    // come, first served would give 1 + 0.6 E[S²] / (2 · 0.4): 1.75 for equal volumes, 2.5 for exponential ones and,
+    // with E[S²] = 3.5 below, 3.625.
     let volumes: [(&str, Volume); 3] = [
         ("equal volumes", |_| SERVICE),
         ("exponential volumes", |stream| exponential(stream, SERVICE)),

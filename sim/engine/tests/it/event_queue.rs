@@ -59,7 +59,7 @@ fn a_cancelled_event_is_dropped_at_once() {
     queue.schedule_in(Nanos(1), payload.clone());
     let later = queue.schedule_in(Nanos(2), payload.clone());
     drop(queue.cancel(later));
-    // The test's own reference and the pending event's; the node left behind holds none.
+    // The test's own reference and the pending event's; the leftover node has none.
     assert_eq!(std::rc::Rc::strong_count(&payload), 2);
 }
 
@@ -67,7 +67,7 @@ fn a_cancelled_event_is_dropped_at_once() {
 fn the_next_time_is_never_that_of_a_cancelled_event() {
     let mut queue = EventQueue::new();
     let handles: Vec<_> = (1..=10).map(|delay| queue.schedule_in(Nanos(delay), delay)).collect();
-    // 2 first, so that a cancelled event stands behind the front when 1 goes.
+    // 2 first, so that a cancelled event is behind the front when 1 is removed.
     queue.cancel(handles[1]);
     queue.cancel(handles[0]);
     assert_eq!(queue.next_time(), Some(Nanos(3)));
@@ -122,7 +122,7 @@ fn five_million_cancelled_events_leave_the_memory_flat() {
     // slots, each in use or waiting for its node: 256 of 16 bytes. 256 × 32 = 8192.
     let mut fired = None;
     for round in 0..5_000_000u64 {
-        // Behind, among and before the pending events.
+        // After, among and before the pending events.
         let handle = queue.schedule_in(Nanos(round % 3_000), round);
         assert!(queue.cancel(handle).is_some());
         if let Some(stale) = fired {
@@ -147,7 +147,7 @@ fn cancelling_in_batches_leaves_the_memory_flat() {
         for handle in batch.drain(..) {
             queue.cancel(handle);
         }
-        // 1,000 at once need 1,024 nodes and slots, in the first round and in the last.
+        // 1,000 pending events need 1,024 nodes and slots, in the first round and in the last.
         let footprint = queue.footprint();
         assert_eq!(*after_first.get_or_insert(footprint), footprint, "round {round}");
     }
@@ -216,7 +216,7 @@ enum Step {
     ScheduleIn(u64),
     /// An absolute time, often in the past.
     ScheduleAt(u64),
-    /// Any handle ever given out, dead or alive.
+    /// Any handle returned so far, live or stale.
     Cancel(prop::sample::Index),
     Pop,
 }
@@ -271,7 +271,7 @@ fn the_clock_passes_what_is_free_of_events() {
     let mut queue = EventQueue::new();
     assert!(queue.pass_to(Nanos(7)) && !queue.pass_to(Nanos(6)));
     let event = queue.schedule_in(Nanos(3), 'a');
-    // It comes at 10: up to 9 nothing does.
+    // The event is at 10: up to 9 the clock may advance.
     assert!(queue.pass_to(Nanos(9)) && !queue.pass_to(Nanos(10)) && queue.now() == Nanos(9));
     queue.cancel(event);
     assert!(queue.pass_to(Nanos(10)));

@@ -1,4 +1,4 @@
-//! The behaviour of the engine: one file a subject, each model beside its slow twin.
+//! The behaviour of the engine: one file per subject, each model in lock step with a slow twin.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod analytic;
@@ -9,7 +9,7 @@ mod shared_bandwidth_in_lock_step;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// So many random scripts, the same in every run.
+/// This many random scripts, the same in every run.
 fn scripts(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(2_026), failure_persistence: None, ..Config::default() }
 }

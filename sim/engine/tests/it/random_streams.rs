@@ -12,7 +12,7 @@ fn first(seed: u64, component: &str, purpose: &str) -> [u64; 3] {
 
 #[test]
 fn the_first_numbers_are_fixed() {
-    // Computed apart, by a ChaCha8 in another language, from the key that the documentation states.
+    // Computed independently, by a ChaCha8 in another language, from the documented key.
     assert_eq!(
         first(42, "background", "arrival"),
         [0x03ef_271b_9c3e_dadc, 0x5243_f820_d20b_4b3a, 0x257a_9599_cdfe_e43d]

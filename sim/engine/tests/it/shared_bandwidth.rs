@@ -1,4 +1,4 @@
-//! Shared bandwidth by hand: small cases with their arithmetic, and the calls that are refused.
+//! Shared bandwidth by hand: small cases with their arithmetic, and the rejected calls.
 
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_engine::{Cancelled, FlowId, ResourceError, SharedBandwidth};
@@ -108,7 +108,7 @@ fn a_due_flow_has_completed() {
     let flow = insert(&mut link, 0, 10, None, 'a');
     assert_eq!(link.cancel(Nanos(10), flow), Ok(None));
     assert_eq!(link.rate(flow), None);
-    // It waits to be collected, and a newcomer at the same time has the link for itself.
+    // It waits to be collected, and a new flow at the same time gets the whole link.
     let next = insert(&mut link, 10, 10, None, 'b');
     assert_eq!(link.rate(next), Some(BytesPerSecond(GB)));
     assert_eq!(collect(&mut link, 10), [(10, 'a')]);
@@ -146,7 +146,7 @@ fn rates_that_mean_nothing_are_refused() {
         assert!(matches!(refused, Err(ResourceError::Cap(_))), "{cap}");
     }
     assert_eq!((link.in_flight(), link.now()), (0, Nanos(0)));
-    // An infinite cap is none.
+    // An infinite cap is the same as none.
     link.insert(Nanos(0), Bytes(5), Some(BytesPerSecond(f64::INFINITY)), 'a').unwrap();
     assert_eq!(link.next_completion(), Some(Nanos(5)));
 }
@@ -180,7 +180,8 @@ fn a_level_that_swings_across_many_caps_keeps_every_byte() {
     assert_eq!(collect(&mut link, 20_000).iter().map(|done| done.0).collect::<Vec<_>>(), [10_016; 64]);
 }
 
-/// What moves alone ends when, and delivers what, it would as a flow; with company, or too late, nothing is done.
+/// `move_alone` gives the same end and the same delivered bytes as inserting a flow; with other flows, or too
+/// late an end, it does nothing.
 #[test]
 fn moving_alone_is_inserting_and_advancing() {
     for (cap, volume) in [(None, 1_000), (Some(2e9), 1_000), (Some(90e9), 7), (None, 0), (Some(0.3e9), 20_000_001)] {
@@ -203,6 +204,6 @@ fn moving_alone_is_inserting_and_advancing() {
     assert_eq!(link.move_alone(Nanos(400), Bytes(1), None, Nanos::MAX).unwrap(), None);
     assert_eq!(collect(&mut link, 500), [(404, 'a')]);
     assert!(link.move_alone(Nanos(499), Bytes(1), None, Nanos::MAX).is_err());
-    // No capacity moves nothing.
+    // Without capacity nothing moves.
     assert_eq!(shared(0.0).move_alone(Nanos(0), Bytes(1), None, Nanos::MAX).unwrap(), None);
 }

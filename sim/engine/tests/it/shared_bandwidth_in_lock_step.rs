@@ -1,4 +1,4 @@
-//! Shared bandwidth beside a twin that recomputes every rate and counts down every flow at each step.
+//! Shared bandwidth in lock step with a twin that recomputes every rate and counts down every flow at each step.
 
 use haversack_devices::units::{Bytes, BytesPerSecond, Nanos};
 use haversack_engine::{FlowId, SharedBandwidth};
@@ -70,7 +70,7 @@ impl Twin {
         let mut completed = Vec::new();
         while let Some(due) = self.next().filter(|&due| due <= until) {
             self.pass(due);
-            // Flows stand in the order of insertion.
+            // Flows are in the order of insertion.
             completed.extend(self.flows.extract_if(.., |flow| flow.left == 0).map(|flow| (due, flow.number)));
         }
         self.pass(until);
@@ -90,7 +90,7 @@ enum Change {
     Nothing,
 }
 
-/// Few distinct values, so that caps tie and meet the level exactly, and odd ones that round.
+/// Few distinct values, so that caps tie and meet the level exactly, and some that need rounding.
 fn rate() -> impl Strategy<Value = f64> {
     prop_oneof![
         prop::sample::select(vec![1e9, 2e9, 3e9, 4e9, 6e9]),
@@ -114,7 +114,7 @@ struct Pair {
     twin: Twin,
     ids: Vec<FlowId>,
     inserted: u64,
-    /// How many flows were taken back, and the bytes they had left.
+    /// The number of cancelled flows, and their remaining bytes.
     taken_back: (u64, u64),
 }
 
@@ -146,7 +146,7 @@ impl Pair {
             Change::Cancel(index) if !self.ids.is_empty() => {
                 let number = index.index(self.ids.len());
                 let cancelled = self.link.cancel(Nanos(now), self.ids[number]).unwrap();
-                // A flow of no bytes is due as soon as it is inserted: it has completed.
+                // An empty flow is due as soon as it is inserted: it has completed.
                 let position = self.twin.flows.iter().position(|flow| flow.number == number && flow.left > 0);
                 let left = position.map(|position| self.twin.flows.remove(position).left);
                 prop_assert_eq!(cancelled.map(|cancelled| cancelled.remaining), left.map(bytes_begun));
@@ -175,16 +175,16 @@ impl Pair {
             prop_assert_eq!(remaining, Some(bytes_begun(flow.left)));
             on_the_way += remaining.unwrap().0;
         }
-        // Every byte is delivered, on its way or taken back. What is delivered is rounded down, what each
-        // flow has left rounded up, by less than a byte.
+        // Every byte is delivered, in flight or cancelled. Delivered bytes are rounded down and each flow's remaining
+        // bytes up, by less than a byte.
         let total = self.link.delivered().0 + on_the_way + self.taken_back.1;
         let rounded_up = live as u64 + self.taken_back.0;
         prop_assert!(self.inserted <= total + 1 && total <= self.inserted + rounded_up);
         Ok(())
     }
 
-    /// The definition of max-min fairness on one link: who is below the cap has as much as anyone,
-    /// and then nothing is left over but what rounding the level down loses, a unit a flow.
+    /// The definition of max-min fairness on one link: a flow below its cap has at least as high a rate as any other,
+    /// and then no capacity is left over, except for the loss from rounding the level down, at most a unit per flow.
     fn assert_fair(&mut self) -> Result<(), TestCaseError> {
         let Self { link, twin, ids, .. } = self;
         let rate = |flow: &Flow| Some((units(link.rate(ids[flow.number])?.0), flow.cap));

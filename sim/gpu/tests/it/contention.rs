@@ -1,4 +1,4 @@
-//! Atomics: the rounds against a slow twin, and their expectation against means over many orders.
+//! Atomics: the rounds in lock step with a slow twin, and their expectation against means over many orders.
 
 use haversack_devices::AtomicCounts;
 use haversack_gpu::counts::{counts_of, expected, harmonic};
@@ -10,7 +10,7 @@ use crate::common::{both, machine, shuffled};
 use crate::simt::atomic::{Operation, contend};
 use crate::simt::reduction::run;
 
-/// Lock step as it is told: every contender remembers what it loaded, and all that are not done attempt in turn.
+/// The slow twin: every contender remembers the value that it loaded, and all that are not done attempt in turn.
 fn slowly(start: f32, operation: Operation, update: Update, values: &[f32]) -> (f32, AtomicCounts) {
     let mut cell = start;
     let mut loaded: Vec<Option<f32>> = vec![Some(start); values.len()];
@@ -83,7 +83,7 @@ fn four_contenders_by_hand() {
     assert_eq!(counts, AtomicCounts { attempts: 4.0, retries: 0.0, refetches: 0.0, ..hand });
 }
 
-/// The atomics of a minimum by threads, one of them resident a unit.
+/// The atomics of a minimum with one element per thread, and one resident thread per unit.
 fn by_threads(data: &[f32], units: u32, update: Update) -> AtomicCounts {
     let plan = Plan::new(Meeting::Atomic, 1).with_update(update);
     run(&plan, &[Statistic::Minimum], data, &machine(units, 1)).unwrap().counts.kernels[0].atomics[0]
@@ -94,7 +94,7 @@ fn without_contenders_every_swap_succeeds() {
     let data = shuffled(1000);
     let alone = by_threads(&data, 1, Update::Unconditional);
     assert_eq!((alone.attempts, alone.retries, alone.refetches), (1000.0, 0.0, 0.0));
-    // Behind a test only those that change the cell try at all.
+    // With a test, only threads that change the cell attempt at all.
     let tested = by_threads(&data, 1, Update::Tested);
     assert_eq!((tested.attempts, tested.changes), (alone.changes, alone.changes));
 }
@@ -126,7 +126,7 @@ fn a_contended_sum_fails_everyone_else() {
         run(&plan, &[Statistic::SumOfSquares], &[1.0; 8], &machine(4, 1)).unwrap().counts.kernels[0].atomics[0];
     assert_eq!(counts, expected(Statistic::SumOfSquares, Update::Unconditional, 8, 4));
     assert_eq!((counts.retries, counts.refetches, counts.attempts), (12.0, 6.0, 20.0));
-    // A machine that adds natively has none of it.
+    // A machine that adds natively has no contention.
     let native = haversack_gpu::Machine { adds_natively: true, ..machine(4, 1) };
     let counts = run(&plan, &[Statistic::SumOfSquares], &[1.0; 8], &native).unwrap().counts.kernels[0].atomics[0];
     assert_eq!((counts.attempts, counts.retries), (8.0, 0.0));
@@ -164,7 +164,7 @@ fn the_expectation_is_the_mean_over_orders() {
     }
 }
 
-/// Values in a random order of their own.
+/// Values in a random order.
 fn keys(k: u64, order: u64) -> Vec<f32> {
     let mut state = order.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
     let mut next = || {
@@ -179,7 +179,7 @@ fn keys(k: u64, order: u64) -> Vec<f32> {
 
 #[test]
 fn late_waves_are_summed_as_well_as_early_ones() {
-    // 5000 waves of 4, of which 1024 are worked out and the rest summed: against working out all by the same formula.
+    // 5000 waves of 4, of which 1024 are computed and the rest summed: compared with computing all by the same formula.
     let (k, q) = (20_000.0, 4.0);
     let (mut retries, mut refetches) = (0.0, 0.0);
     for wave in 0..5000 {

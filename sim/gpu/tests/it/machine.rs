@@ -1,4 +1,4 @@
-//! The machine itself, by kernels written for the purpose.
+//! The machine itself, tested by kernels written for the purpose.
 
 use haversack_devices::KernelCounts;
 use haversack_devices::units::Bytes;
@@ -89,7 +89,7 @@ fn ten_blocks_of_which_four_are_resident_are_three_waves() {
     assert_eq!((counts.operations, counts.lane_operations), (3, 10 * 3 * 32));
 }
 
-/// Thread i stores word i, perhaps waits, and those of the first warp load what the second stored.
+/// Thread i stores word i, optionally waits, and the first warp loads the words that the second stored.
 fn exchange(waits: bool) -> Result<KernelCounts, KernelError> {
     let kernel = Phase(|block: &mut Block<'_, '_>| {
         let array = block.shared_array::<u32>(64);
@@ -121,7 +121,7 @@ fn a_tree_of_shuffles_gives_the_first_lane_the_sum_of_its_warp() {
         assert_eq!((words[0], words[32]), (496, 1520));
         let mut words: Vec<u32> = (0..64).collect();
         block.shuffle_down(&mut words, 4, 64, 16, |_, b| b);
-        // The upper lanes have none to ask.
+        // The upper lanes have no lane to read from.
         assert_eq!((words[0], words[15], words[16], words[32]), (16, 31, 16, 48));
         Ok(())
     });
@@ -129,7 +129,7 @@ fn a_tree_of_shuffles_gives_the_first_lane_the_sum_of_its_warp() {
     assert_eq!(machine(1, 1).run(&mut Memory::new(), &kernel, &grid(1, 64)).unwrap().shuffles, 12);
 }
 
-/// Every thread draws a ticket, then writes its own number at the place that it names.
+/// Every thread draws a ticket, then writes its own number at that index.
 struct Tickets {
     counter: Buffer<u32>,
     places: Buffer<u32>,

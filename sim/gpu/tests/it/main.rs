@@ -1,4 +1,5 @@
-//! A SIMT machine: its numbers against plain loops, its counts against hand arithmetic, the closed forms against both.
+//! A SIMT machine: its numbers against plain loops, its counts against hand arithmetic, and the
+//! closed forms against both.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

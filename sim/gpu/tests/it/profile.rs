@@ -1,4 +1,4 @@
-//! The profile: every device has a fastest strategy, and the paper's reasons for choosing show.
+//! The profile: every device has a fastest strategy, and the paper's reasons for its choice are visible.
 
 use haversack_devices::{Device, list, load};
 use haversack_gpu::profile::{Profiler, Scaled, Search, Setting, Timed, block_against_passes, over_units};
@@ -51,7 +51,7 @@ fn an_epilogue_beats_a_kernel_of_its_own_and_that_the_framework() {
             let framework = profiler.time_of(&baseline::framework(&TRIPLE, elements, &profiler.machine).unwrap());
             assert!(fused.total() < own.total(), "{id}");
             assert!(own.total() < cub.total() && own.total() < framework.total(), "{id}");
-            // The launch is what it saves.
+            // It saves the launch.
             assert_eq!(fused.launch.0, 0.0);
         }
     }

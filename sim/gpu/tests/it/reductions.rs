@@ -55,7 +55,7 @@ fn every_strategy_gives_the_numbers_of_a_plain_loop() {
     }
 }
 
-/// Every count but those that depend on the order of the data.
+/// All counts except those that depend on the order of the data.
 fn without_contention(counts: &KernelCounts) -> KernelCounts {
     let issued = counts.atomics.iter().map(|cell| cell.issued).fold(0.0, f64::max);
     let mut counts =
@@ -150,9 +150,9 @@ fn a_tree_takes_a_launch_a_level_and_a_barrier_a_halving() {
     let tree = first(&plan, 65_536);
     // One barrier after the load, then log2 256 = 8.
     assert_eq!((tree.barriers, tree.barriers_of_all, tree.blocks), (9, 9 * 256, 256));
-    // A block stores 256 words of 4 B, then every one of 255 meetings loads two and stores one: 4 x 256 + 12 x 255.
+    // A block stores 256 words of 4 B, then each of 255 combinations loads two and stores one: 4 x 256 + 12 x 255.
     assert_eq!(tree.shared, Bytes(256 * (4 * 256 + 12 * 255)));
-    // Each block's partial result is a sector of its own.
+    // Each block's partial result is a separate sector.
     assert_eq!((tree.read, tree.written), (Bytes(4 * 65_536), Bytes(32 * 256)));
     // Two results of 256 B... the 256 partials are read once: 4 x 256 B, and one sector is written.
     let counts = run(&plan, &[Statistic::Minimum], &shuffled(65_536), &machine(8, 8)).unwrap().counts;
@@ -203,7 +203,8 @@ fn cub_needs_a_second_launch_from_its_second_tile_on() {
 
 #[test]
 fn a_framework_runs_an_operator_and_a_kernel_a_statistic() {
-    // Minimum, maximum, norm: a kernel each, whose last block finds that it is the last by a counter that was cleared.
+    // Minimum, maximum, norm: one kernel each, whose last block recognises that it is the last by a
+    // counter that was cleared.
     let counts = baseline::framework(&TRIPLE, 50_176, &machine(8, 8)).unwrap();
     assert_eq!((counts.launches(), counts.operators, counts.memsets), (3, 3, 3));
     let cub = baseline::cub(&TRIPLE, 50_176, &machine(8, 8)).unwrap();
@@ -211,7 +212,7 @@ fn a_framework_runs_an_operator_and_a_kernel_a_statistic() {
     let traffic =
         |counts: &ProgramCounts| counts.kernels.iter().map(|kernel| kernel.read + kernel.written).sum::<Bytes>();
     assert_eq!(traffic(&counts), traffic(&cub));
-    // What one block holds needs neither.
+    // A size that fits in one block needs neither.
     let counts = baseline::framework(&TRIPLE, 4096, &machine(8, 8)).unwrap();
     assert_eq!((counts.launches(), counts.memsets), (3, 0));
     for n in [0, 1, 1000, 5000] {
@@ -257,7 +258,7 @@ fn a_plan_that_does_not_fit_is_refused() {
 proptest! {
     #[test]
     fn any_data_any_plan(
-        // Not a number in a tenth of the cases: one hides every sum.
+        // In a tenth of the cases NaN occurs: it hides every sum.
         (mut data, not_a_number) in
             (proptest::collection::vec(prop_oneof![8 => -1e3_f32..1e3, 1 => Just(0.0_f32)], 0..3000), 0_usize..30_000),
         threads in 0_u32..9,

@@ -1,4 +1,4 @@
-//! One key changes, one maximum is picked.
+//! Benchmarks of single events: one key changes, then the maximum is picked.
 
 use std::hint::black_box;
 
@@ -75,7 +75,7 @@ fn any_row(n: usize, kind: &str, next: impl Fn(&mut Random, f64) -> f64) {
     );
 }
 
-/// The worst event for a tournament: it is always the maximum whose importance changes.
+/// The worst case for a tournament: the importance of the current maximum changes.
 pub(crate) fn maximum() {
     println!("\nPer event: the maximum itself gets a new importance, the next is picked; ns (x of two BTreeMaps)");
     println!("{:>7} | {:>16} {:>16} {:>11}", "n", "page table", "2 red-black", "2 BTreeMaps");

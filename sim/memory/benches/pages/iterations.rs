@@ -1,5 +1,5 @@
-//! Table 3 of the paper, a sort against red-black trees, as a matter of how many keys change and of how many
-//! activations there are.
+//! Table 3 of the paper, a sort compared with red-black trees, as a function of the number of
+//! changed keys and of activations.
 
 use std::hint::black_box;
 
@@ -12,7 +12,8 @@ use crate::orders::{Activation, OneTree, Order, Ours, Quotients, TwoMaps, TwoTre
 /// The paper's ratio.
 const PAPER: f64 = 3.5;
 
-/// Where a falling or rising row of (x, ratio) crosses the paper's ratio, on straight lines between logarithms.
+/// The point where a falling or rising row of (x, ratio) crosses the paper's ratio, interpolated
+/// linearly between logarithms.
 fn crossing(row: &[(f64, f64)]) -> Option<f64> {
     row.windows(2).find_map(|pair| {
         let [(x0, r0), (x1, r1)] = [pair[0], pair[1]];
@@ -21,8 +22,8 @@ fn crossing(row: &[(f64, f64)]) -> Option<f64> {
     })
 }
 
-/// Some of the keys change, then victims are picked until a tenth of all bytes is free. They come back for the next
-/// iteration: either they leave the order and enter it again, or a walk along the order only reads them.
+/// Some of the keys change, then victims are picked until a tenth of all bytes is free. For the next iteration they
+/// return: either they leave the order and are inserted again, or the victims are only read by walking along the order.
 pub(crate) fn shares() {
     println!("\nPer iteration: a share of the importances changes, then victims are picked for a tenth of the bytes");
     println!("us of one full sort, and how many times as fast the others are (r.b.: red-black trees)");
@@ -43,8 +44,8 @@ pub(crate) fn shares() {
     }
 }
 
-/// The sort's time over that of two red-black trees, one and the page table, victims evicted, of two trees and one,
-/// victims walked, and of a quickselect.
+/// The sort's time over that of: two red-black trees and one, then the page table, with victims evicted; two trees and
+/// one, with victims only read; and a quickselect.
 fn shares_row(n: usize, share: f64) -> [f64; 6] {
     let all = activations(n);
     let goal = all.iter().map(|a| a.size).sum::<u64>() / 10;
@@ -105,7 +106,7 @@ fn each(
     script.len()
 }
 
-/// Reads victims off an order.
+/// Reads victims from an order.
 fn take(order: impl Iterator<Item = u32>, now: &[Activation], goal: u64) {
     let mut freed = 0;
     for id in order {
@@ -130,7 +131,7 @@ fn evict<T: Order>(order: &mut T, changes: &[(u32, Activation)], now: &[Activati
     }
 }
 
-/// The changes of each iteration. Where the share is less than one key, one changes every few iterations.
+/// The changes of each iteration. If the share is less than one key, one key changes every few iterations.
 fn changes(all: &[Activation], share: f64) -> Vec<Vec<(u32, Activation)>> {
     let mut random = Random(11);
     let mut now = all.to_vec();
@@ -151,7 +152,7 @@ fn changes(all: &[Activation], share: f64) -> Vec<Vec<(u32, Activation)>> {
         .collect()
 }
 
-/// Each of n arrivals changes one key by up to a tenth, and either all are sorted again or two orders updated.
+/// Each of n arrivals changes one key by up to a tenth; then either all are sorted again or two orders are updated.
 pub(crate) fn arrivals() {
     println!("\nPer iteration of n arrivals: at each, one importance changes by up to 10% and the maximum is picked");
     println!(
@@ -211,7 +212,7 @@ fn arrivals_row(n: usize) -> [f64; 2] {
     [sort / trees, kept / trees]
 }
 
-/// The same as operations.
+/// The same, counted in operations.
 pub(crate) fn counts() {
     println!("\nOperations of one iteration (pages::order_cost): a sort at each arrival over two red-black trees");
     println!(

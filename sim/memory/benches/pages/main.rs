@@ -1,5 +1,4 @@
-//! How fast the page table's two orders are kept, beside what could keep them instead:
-//! `cargo bench -p haversack-memory [-- TABLE]`.
+//! Compares the speed of the page table's two orders with alternatives: `cargo bench -p haversack-memory [-- TABLE]`.
 //!
 //! A table is one process in which the methods take turns in shuffled order; its figures are medians of the thread's
 //! CPU time. Read ratios, not nanoseconds.
@@ -11,7 +10,7 @@ mod measure;
 mod orders;
 
 fn main() {
-    // Cargo passes --bench; a word beside it picks the tables whose names contain it.
+    // Cargo passes --bench; any other word selects the tables whose names contain it.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let tables: [(&str, fn()); 5] = [
         ("events", events::any),

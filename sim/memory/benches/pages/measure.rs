@@ -1,9 +1,9 @@
 //! Medians of the thread's CPU time over interleaved rounds.
 
-/// One method of a table: does its work once and says how many units (events, iterations) that was.
+/// One method of a table: does its work once and returns the number of units (events, iterations).
 pub(crate) type Method<'a> = Box<dyn FnMut() -> usize + 'a>;
 
-/// Median nanoseconds a unit of each method, in rounds of shuffled order after one that warms up.
+/// Median nanoseconds per unit of each method, in rounds of shuffled order after a warm-up round.
 pub(crate) fn race<const N: usize>(rounds: usize, mut methods: [Method<'_>; N]) -> [f64; N] {
     let mut random = Random(42);
     let mut times = [const { Vec::new() }; N];

@@ -1,4 +1,4 @@
-//! The ways to keep activations in order, behind the same calls.
+//! Alternative ways to keep activations in order, behind a common interface.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -41,7 +41,7 @@ pub(crate) fn activations(n: usize) -> Vec<Activation> {
         .collect()
 }
 
-/// What is kept up to date in the same way by every method.
+/// The operations that every method supports.
 pub(crate) trait Order: Default {
     fn set(&mut self, id: u32, activation: Activation);
     fn remove(&mut self, id: u32);
@@ -56,7 +56,7 @@ pub(crate) trait Order: Default {
     }
 }
 
-/// The page table as a policy uses it, ids and errors checked.
+/// The page table as a policy uses it, with checks of ids and errors.
 pub(crate) struct Ours(PageTable);
 
 impl Default for Ours {
@@ -165,7 +165,7 @@ impl Order for TwoMaps {
     }
 }
 
-/// No order at all: importance / size by id, searched or sorted when the first is wanted.
+/// No order at all: importance / size by id, searched or sorted when the first is needed.
 pub(crate) struct Quotients {
     by_id: Vec<f64>,
     ids: Vec<u32>,
@@ -195,7 +195,7 @@ impl Quotients {
         self.sort_kept()
     }
 
-    /// The ids in order, sorted from the order of the last time.
+    /// The ids in order, sorted from the previous order.
     pub(crate) fn sort_kept(&mut self) -> &[u32] {
         let by_id = &self.by_id;
         self.ids.sort_unstable_by(|&a, &b| by_id[a as usize].total_cmp(&by_id[b as usize]));
@@ -203,8 +203,8 @@ impl Quotients {
     }
 }
 
-/// The victims of one iteration without an order: quotients as f32 packed with ids, split about the median until the
-/// sizes on the victims' side come to the goal.
+/// The victims of one iteration without an order: quotients as f32 packed with ids, partitioned around the median until
+/// the sizes on the victims' side reach the goal.
 pub(crate) fn quickselect(activations: &[Activation], goal: u64, packed: &mut Vec<u64>) {
     packed.clear();
     let pack = |(id, a): (usize, &Activation)| u64::from((a.quotient() as f32).to_bits()) << 32 | id as u64;

@@ -1,12 +1,11 @@
-//! The caching allocator of PyTorch's CUDA backend (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.6),
-//! whose rules CuPy's pool and Sage's own allocator share.
+//! The caching allocator of PyTorch's CUDA backend (`c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.6), whose rules
+//! CuPy's pool and Sage's own allocator share.
 //!
-//! Sizes are rounded up to 512 bytes. Requests of up to 1 MiB come from segments of 2 MiB, requests
-//! below 10 MiB from segments of 20 MiB, larger ones get a segment of their own in steps of 2 MiB.
-//! A free block of a segment is split where the rest is worth keeping (512 bytes in a small
-//! segment, more than 1 MiB in a large one) and merged with its free neighbours when it comes back;
-//! the smallest block that fits is taken, the oldest among equals. Segments stay reserved until a
-//! new one would exceed the budget; then those that are entirely free are given back.
+//! Sizes are rounded up to 512 bytes. Requests of up to 1 MiB come from segments of 2 MiB, requests below 10 MiB from
+//! segments of 20 MiB, and larger ones get their own segment in steps of 2 MiB. A free block of a segment is split if
+//! the rest is worth keeping (512 bytes in a small segment, more than 1 MiB in a large one), and is merged with its
+//! free neighbours when it is freed; a request takes the smallest block that fits, the oldest among equals. Segments
+//! stay reserved until a new one would exceed the budget; then entirely free ones are released.
 
 use haversack_devices::Bytes;
 
@@ -20,11 +19,11 @@ const ROUNDING: u64 = 512;
 const SMALL_REQUEST: u64 = MIB;
 /// Size of a small segment.
 const SMALL_SEGMENT: u64 = 2 * MIB;
-/// Requests from here on get a segment of their own.
+/// Requests from this size on get their own segment.
 const OWN_SEGMENT: u64 = 10 * MIB;
 /// Size of a segment that large requests share.
 const SHARED_SEGMENT: u64 = 20 * MIB;
-/// Steps in which segments for a single request grow.
+/// Segments for a single request are a multiple of this.
 const SEGMENT_STEP: u64 = 2 * MIB;
 
 /// A caching allocator with splitting, merging and fragmentation.
@@ -33,14 +32,14 @@ const SEGMENT_STEP: u64 = 2 * MIB;
 pub struct CachingAllocator {
     budget: u64,
     blocks: Slots<Block>,
-    /// Free blocks of small and of large segments, sorted: by size, then by age. There are few, as neighbours merge.
+    /// Free blocks of small and of large segments, sorted by size, then by age. There are few, as neighbours merge.
     free: [Vec<FreeBlock>; 2],
     born: u64,
     allocated: u64,
     reserved: u64,
 }
 
-/// Size, place and number of a block.
+/// Size, place and id of a block.
 type FreeBlock = (u64, u64, u32);
 
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +86,7 @@ impl CachingAllocator {
         }
     }
 
-    /// A free block that holds `size`, taken from the cache or from a new segment.
+    /// A free block of at least `size`, from the cache or from a new segment.
     fn find(&mut self, size: u64, large: bool) -> Result<u32, AllocationError> {
         let free = &mut self.free[usize::from(large)];
         let best = free.partition_point(|&(held, ..)| held < size);
@@ -112,7 +111,7 @@ impl CachingAllocator {
         Ok(self.blocks.put(Block { size: segment, place, previous: None, next: None, large, state: State::Used }))
     }
 
-    /// Gives every segment that is entirely free back to the system.
+    /// Releases every entirely free segment to the system.
     fn release_cached(&mut self) {
         let Self { blocks, free, reserved, .. } = self;
         for pool in free {
@@ -129,7 +128,7 @@ impl CachingAllocator {
         }
     }
 
-    /// Cuts what `size` leaves over off a block, where it is worth keeping.
+    /// Splits off what a block has beyond `size`, if that is worth keeping.
     fn split(&mut self, id: u32, size: u64) {
         let block = self.block(id);
         let rest = block.size - size;
@@ -190,7 +189,8 @@ impl Allocator for CachingAllocator {
         self.insert_free(id);
     }
 
-    /// What is cut off joins a free neighbour; a rest that is not worth keeping stays with the piece.
+    /// The part that is cut off merges with a free neighbour; a rest that is not worth keeping
+    /// stays with the allocation.
     fn shrink(&mut self, allocation: Allocation, size: Bytes) {
         let id = allocation.0;
         let size = rounded(size);
@@ -274,7 +274,7 @@ mod tests {
         for part in parts {
             a.free(part);
         }
-        // All of the 20 MiB segment is one block again, so 18 MiB need no new segment.
+        // The whole 20 MiB segment is one block again, so 18 MiB need no new segment.
         a.allocate(Bytes(18 * MIB)).unwrap();
         assert_eq!(a.reserved(), Bytes(20 * MIB));
     }
@@ -285,7 +285,7 @@ mod tests {
         let parts = [6, 6, 6].map(|mib| a.allocate(Bytes(mib * MIB)).unwrap());
         a.free(parts[0]);
         a.free(parts[2]);
-        // 6 + (6 + 2) MiB are free around a used block, but no 9 MiB lie together.
+        // 6 + (6 + 2) MiB are free around a used block, but no 9 MiB are contiguous.
         assert_eq!((a.reserved() - a.allocated()), Bytes(14 * MIB));
         a.allocate(Bytes(9 * MIB)).unwrap();
         assert_eq!(a.reserved(), Bytes(40 * MIB));
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!((a.allocated(), a.reserved()), (Bytes(11 * MIB), Bytes(20 * MIB)));
         a.allocate(Bytes(5 * MIB)).unwrap();
         assert_eq!(a.reserved(), Bytes(20 * MIB));
-        // The last piece's tail joins the 4 MiB after it: 6 + 4 MiB hold 10 MiB less one.
+        // The last piece's tail merges with the 4 MiB after it: 10 MiB less one fit into 6 + 4 MiB.
         a.shrink(pieces[1], Bytes(2 * MIB));
         a.allocate(Bytes(10 * MIB - ROUNDING)).unwrap();
         assert_eq!(a.reserved(), Bytes(20 * MIB));

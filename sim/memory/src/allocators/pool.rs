@@ -1,15 +1,16 @@
 //! The pool of MNN's backends (`source/core/BufferAllocator.cpp`, 1.1).
 //!
-//! A request takes the smallest free block that holds it, and splits it; where none does, the system gives a block of just that
-//! size. Two halves are one again once neither is in use, so that a block whose last splinter lives serves no larger request.
-//! Nothing of it is given back before the end; weights, states and gradients do not lie in it.
+//! A request takes the smallest free block that is large enough, and splits it; without such a block, the
+//! system provides one of exactly that size. Two halves merge once both are free, so a block with a single
+//! small piece in use serves no larger request. The pool releases nothing before the end; weights, states and
+//! gradients are not part of it.
 
 use haversack_devices::Bytes;
 
 use super::{Allocation, AllocationError, Allocator};
 use crate::slots::Slots;
 
-/// Every place is a multiple of this (`MNN_MEMORY_ALIGN_DEFAULT`).
+/// Offsets are multiples of this (`MNN_MEMORY_ALIGN_DEFAULT`).
 const ALIGNMENT: u64 = 64;
 
 /// A pool that splits and merges its blocks.
@@ -18,34 +19,35 @@ const ALIGNMENT: u64 = 64;
 pub struct PoolAllocator {
     budget: u64,
     blocks: Slots<Block>,
-    /// Blocks made so far.
+    /// Number of blocks created so far.
     born: u64,
-    /// Free blocks by size, then by age; those of one class of sizes together, so that few are looked at and moved at a time.
+    /// Free blocks by size, then by age, in separate lists for classes of sizes, so that each operation
+    /// searches and moves only few.
     free: Vec<Vec<Key>>,
     allocated: u64,
     reserved: u64,
 }
 
-/// Where a block stands among the free ones: its size, how many were made before it, and its place in `blocks`.
+/// A block's position among the free ones: its size, its creation number, and its index in `blocks`.
 type Key = (u64, u64, u32);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     size: u64,
-    /// How many were made before it.
+    /// Its creation number.
     born: u64,
     parent: Option<u32>,
     halves: Option<[u32; 2]>,
-    /// Of its halves, how many are in use or split in their turn.
+    /// The number of its halves that are in use or split.
     used: u32,
-    /// Whether it lies beside the pool, and goes back to the system.
+    /// Whether it is separate from the pool, so that freeing it releases it to the system.
     apart: bool,
-    /// What of it was asked for; `None` while it is free or split.
+    /// The requested bytes; `None` while it is free or split.
     given: Option<u64>,
 }
 
 impl PoolAllocator {
-    /// A pool that may give out `budget` bytes.
+    /// A pool with a budget of `budget` bytes.
     pub fn new(budget: Bytes) -> Self {
         Self { budget: budget.0, free: vec![Vec::new(); class(u64::MAX) + 1], ..Self::default() }
     }
@@ -61,7 +63,7 @@ impl PoolAllocator {
         (block.size, block.born, id)
     }
 
-    /// A block is free.
+    /// Adds a block to the free ones.
     fn offer(&mut self, id: u32) {
         let key = self.key(id);
         let alike = &mut self.free[class(key.0)];
@@ -69,7 +71,7 @@ impl PoolAllocator {
         alike.insert(place, key);
     }
 
-    /// Takes `size` bytes of a free block, which it splits if more is left.
+    /// Takes `size` bytes of a free block, which it splits if it is larger.
     fn take(&mut self, size: u64) -> Option<u32> {
         let (whole, _, id) = self.free[class(size)..].iter_mut().find_map(|alike| {
             let place = alike.iter().position(|&(whole, ..)| whole >= size)?;
@@ -89,7 +91,7 @@ impl PoolAllocator {
         Some(taken)
     }
 
-    /// A block is free again, or with it the largest that it was a part of, of which nothing else is in use.
+    /// Frees a block, or rather the largest block around it that has no other part in use.
     fn release(&mut self, mut id: u32) {
         while let Some(parent) = self.blocks[id as usize].parent {
             let whole = &mut self.blocks[parent as usize];
@@ -115,7 +117,7 @@ impl PoolAllocator {
         let wanted = size.0.next_multiple_of(ALIGNMENT);
         let known = if apart { None } else { self.take(wanted) };
         let id = known.unwrap_or_else(|| {
-            // A plan for no more than the budget would lay tensors closer.
+            // If the plan were limited to the budget, it would place tensors closer together.
             let most = self.budget.max(self.allocated + wanted);
             self.reserved = (self.reserved + wanted).min(most);
             self.add(Block { size: wanted, apart, ..Block::default() })
@@ -126,7 +128,7 @@ impl PoolAllocator {
     }
 }
 
-/// Where free blocks of `size` are kept: by its first three binary digits, and how many follow.
+/// The list for free blocks of `size`: by the first three binary digits of the size, and the number of further digits.
 fn class(size: u64) -> usize {
     let more = (size | 4).ilog2() - 2;
     (more as usize) << 2 | (size >> more & 3) as usize

@@ -6,70 +6,70 @@ use thiserror::Error;
 use super::blocks::{Blocks, List};
 use super::{IDS, PageError};
 
-/// How a [`PageArena`] is laid out.
+/// The layout of a [`PageArena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ArenaConfig {
-    /// Bytes of a page. Small pages lose less (half a page for each activation), large ones have fewer links and give
-    /// a kernel longer stretches between two look-ups.
+    /// Bytes per page. Small pages waste less (half a page per activation); large ones have fewer links, and longer
+    /// contiguous runs between two look-ups of a kernel.
     pub page: Bytes,
     /// Bytes by which the arena grows and shrinks, rounded down to whole pages.
     pub step: Bytes,
-    /// What the arena may reserve, rounded down to whole pages.
+    /// The arena's largest reservation, rounded down to whole pages.
     pub budget: Bytes,
 }
 
 impl ArenaConfig {
-    /// 16 KiB: a multiple of every system page in use (4 and 16 KiB), and 65,536 values of two bits for one look-up.
-    /// Over the 60 activations of ResNet-18 half a page each is 0.5 MB, under 1% of the 52 MB that the paper stores.
+    /// 16 KiB: a multiple of all common system pages (4 and 16 KiB), with 65,536 values of two bits per look-up. Over
+    /// the 60 activations of ResNet-18 half a page each is 0.5 MB, under 1% of the 52 MB that the paper stores.
     pub const PAGE: Bytes = Bytes(16 * 1024);
-    /// The step that section 4.3.3 finds right.
+    /// The step that section 4.3.3 recommends.
     pub const STEP: Bytes = Bytes(100_000_000);
 }
 
-/// What an operation did to the system's memory, for whoever charges time for it.
+/// An operation's effects on the system's memory, for charging time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Calls that asked the system for a block.
+    /// Number of allocations from the system.
     pub allocations: u32,
-    /// The bytes that they got.
+    /// Bytes of these allocations.
     pub allocated: Bytes,
-    /// Calls that gave a block back.
+    /// Number of releases to the system.
     pub releases: u32,
-    /// The bytes that they gave back.
+    /// Bytes of these releases.
     pub released: Bytes,
-    /// Bytes of activations copied from one page to another: each is read once and written once.
+    /// Bytes of activations copied between pages: each is read once and written once.
     pub copied: Bytes,
 }
 
-/// How well the arena is filled. `reserved = stored + internal + free`.
+/// The use of the arena's memory. `reserved = stored + internal + free`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fragmentation {
-    /// Bytes held from the system.
+    /// Bytes reserved from the system.
     pub reserved: Bytes,
     /// Bytes of the activations themselves.
     pub stored: Bytes,
-    /// Bytes lost in the last page of each activation.
+    /// Unused bytes in the last page of each activation.
     pub internal: Bytes,
-    /// Bytes of free pages. Any activation may use them, so they are idle rather than lost.
+    /// Bytes of free pages. Any activation may use them, so they are not lost.
     pub free: Bytes,
-    /// Bytes of the longest stretch of free pages, what an arena without pages could still serve.
+    /// Bytes of the longest run of free pages: the largest request that an arena without paging could serve.
     pub longest_free: Bytes,
     /// Activations that have at least one page.
     pub placed: u32,
-    /// Stretches of neighbouring pages in list order, over all activations.
+    /// Runs of consecutive pages in list order, over all activations.
     pub runs: u32,
-    /// Stretches of the activation that has most.
+    /// The largest number of runs of an activation.
     pub most_runs: u32,
 }
 
-/// A smaller budget does not hold what is placed; the store is unchanged.
+/// A smaller budget does not fit the stored activations; the arena is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{bytes} of pages must be given back before the arena fits into {budget}")]
 pub struct Over {
-    /// Bytes of pages to give back, by evicting or requantising.
+    /// Bytes of pages to free, by evicting or requantising.
     pub bytes: Bytes,
-    /// The budget wanted.
+    /// The requested budget.
     pub budget: Bytes,
 }
 
@@ -83,7 +83,7 @@ pub struct PageArena {
 }
 
 impl PageArena {
-    /// An empty arena of sizes; nothing is reserved until an activation comes.
+    /// An empty arena for sizes only; the first insertion reserves memory.
     ///
     /// A step larger than the budget is allowed: the only block is then cut to the budget.
     ///
@@ -113,7 +113,7 @@ impl PageArena {
     /// Gives an activation the lowest free pages: Algorithm 3's `FirstFit` and `InsertPage`.
     ///
     /// # Errors
-    /// An id that is too large or taken, or a budget that is full.
+    /// An id that is too large or in use, or a full budget.
     pub fn insert(&mut self, id: u32, size: Bytes) -> Result<Effects, PageError> {
         ensure!(id < IDS, PageError::IdTooLarge(id));
         ensure!(self.list(id).is_err(), PageError::KnownId(id));
@@ -130,7 +130,7 @@ impl PageArena {
         Ok(effects)
     }
 
-    /// Requantises an activation where it lies: the pages at the tail of its list are free again, its first bytes stay.
+    /// Requantises an activation in place: its first bytes stay, and the pages at the end of its list are freed.
     ///
     /// # Errors
     /// An unknown id, or a size that is larger.
@@ -144,7 +144,7 @@ impl PageArena {
         Ok(())
     }
 
-    /// Frees the pages of an activation: `Evict`, and what follows its last use.
+    /// Frees the pages of an activation: `Evict`, or after its last use.
     ///
     /// # Errors
     /// An unknown id.
@@ -156,12 +156,12 @@ impl PageArena {
         Ok(())
     }
 
-    /// Changes the budget. A smaller one gives whole blocks back from the end of the arena, after copying the pages
-    /// in use there; one that is smaller than a page or than the first block gives everything back. A larger one is
-    /// used when it is needed.
+    /// Changes the budget. A smaller one releases whole blocks from the end of the arena, after copying the pages
+    /// in use there; one smaller than a page or than the first block releases everything. A larger one takes
+    /// effect when memory is needed.
     ///
     /// # Errors
-    /// The bytes of pages that do not fit: evict or requantise as much and call again.
+    /// The bytes of pages that do not fit: evict or requantise that many and call again.
     pub fn set_budget(&mut self, budget: Bytes) -> Result<Effects, Over> {
         match self.shortfall(budget) {
             Bytes::ZERO => Ok(self.blocks.set_budget(budget.0, self.lists.iter_mut().flatten())),
@@ -169,22 +169,22 @@ impl PageArena {
         }
     }
 
-    /// Bytes of pages to give back before [`PageArena::set_budget`] can follow.
+    /// Bytes of pages to free before [`PageArena::set_budget`] can succeed.
     pub fn shortfall(&self, budget: Bytes) -> Bytes {
         Bytes(self.blocks.shortfall(budget.0))
     }
 
-    /// Writes an activation, whole.
+    /// Writes an activation as a whole.
     ///
     /// # Errors
-    /// An arena without data, an unknown id, another length than the activation's.
+    /// An arena without data, an unknown id, a length other than the activation's.
     pub fn write(&mut self, id: u32, bytes: &[u8]) -> Result<(), PageError> {
         let list = self.readable(id, bytes.len())?;
         self.blocks.write(list, bytes);
         Ok(())
     }
 
-    /// Reads an activation, whole. What was never written is of no use.
+    /// Reads an activation as a whole. Its contents are unspecified before the first write.
     ///
     /// # Errors
     /// As [`PageArena::write`].
@@ -207,7 +207,7 @@ impl PageArena {
         self.lists.get(id as usize).copied().flatten().ok_or(PageError::UnknownId(id))
     }
 
-    /// The size of an activation; `None` if it is not there.
+    /// The size of an activation; `None` if the id is unknown.
     pub fn size(&self, id: u32) -> Option<Bytes> {
         self.list(id).ok().map(|list| Bytes(list.size()))
     }
@@ -217,12 +217,12 @@ impl PageArena {
         self.list(id).ok().into_iter().flat_map(|list| self.blocks.pages(list))
     }
 
-    /// What the arena may reserve.
+    /// The arena's largest reservation.
     pub const fn budget(&self) -> Bytes {
         Bytes(self.blocks.budget())
     }
 
-    /// The bytes of pages that the budget allows: whole pages, and 2²⁶ of them at most, whatever the budget.
+    /// The bytes of pages that the budget allows: whole pages, at most 2²⁶ of them for any budget.
     pub fn capacity(&self) -> Bytes {
         Bytes(self.blocks.capacity())
     }
@@ -237,12 +237,12 @@ impl PageArena {
         Bytes(self.blocks.used())
     }
 
-    /// Bytes held from the system.
+    /// Bytes reserved from the system.
     pub fn reserved(&self) -> Bytes {
         Bytes(self.blocks.reserved())
     }
 
-    /// How well the arena is filled; walks all pages.
+    /// The use of the arena's memory; walks all pages.
     pub fn fragmentation(&self) -> Fragmentation {
         let mut report = Fragmentation {
             reserved: self.reserved(),

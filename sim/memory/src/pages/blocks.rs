@@ -1,5 +1,5 @@
-//! Blocks of pages in one numbering, a bitmap of the free ones, and the links that chain the pages of an activation. They
-//! know lists of pages, not activations.
+//! Blocks of consecutively numbered pages, a bitmap of the free pages, and the links that chain an activation's pages.
+//! This module knows lists of pages, not activations.
 
 use haversack_devices::{Bytes, ensure};
 
@@ -8,10 +8,10 @@ use super::Effects;
 /// End of a list.
 const NONE: u32 = u32::MAX;
 
-/// The most pages of an arena, whatever the budget: their tables would outgrow the host.
+/// The largest number of pages in an arena for any budget: larger tables would not fit the host.
 const MOST_PAGES: u64 = 1 << 26;
 
-/// Pages in list order, and the bytes that they hold.
+/// Pages in list order, and the bytes that they store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     head: u32,
@@ -30,7 +30,7 @@ pub(super) struct Blocks {
     /// Pages of a whole block.
     step: u64,
     budget: u64,
-    /// Where each block ends, in pages.
+    /// The end of each block, in pages.
     ends: Vec<u32>,
     /// The page after each page in its list.
     next: Vec<u32>,
@@ -59,15 +59,15 @@ impl Blocks {
         self.next.len() as u64 * self.page
     }
 
-    /// Bytes of pages that the arena has once it is fully grown.
+    /// Bytes of pages once the arena is fully grown.
     pub(super) fn capacity(&self) -> u64 {
         (self.budget / self.page).min(MOST_PAGES) * self.page
     }
 
-    /// A list for `size` bytes out of the lowest free pages, with as many new blocks as that takes.
+    /// Takes the lowest free pages for a list of `size` bytes, with as many new blocks as necessary.
     ///
     /// # Errors
-    /// The bytes of pages that are missing; nothing changes then.
+    /// The bytes of missing pages; nothing changes then.
     pub(super) fn take(&mut self, size: u64) -> Result<(List, Effects), u64> {
         let wanted = size.div_ceil(self.page);
         let most = self.capacity() / self.page;
@@ -105,7 +105,7 @@ impl Blocks {
         }
     }
 
-    /// Gives all pages of a list back.
+    /// Frees all pages of a list.
     pub(super) fn give_back(&mut self, list: List) {
         self.free_from(list.head);
     }
@@ -118,7 +118,7 @@ impl Blocks {
         }
     }
 
-    /// Gives the pages beyond the first `size` bytes back.
+    /// Frees the pages beyond the first `size` bytes.
     pub(super) fn cut(&mut self, list: &mut List, size: u64) {
         list.size = size;
         let kept = size.div_ceil(self.page);
@@ -135,20 +135,20 @@ impl Blocks {
         self.free_from(rest);
     }
 
-    /// Blocks that a budget leaves, and the pages in them.
+    /// The number of blocks within a budget, and of pages in them.
     fn kept(&self, budget: u64) -> (usize, u32) {
         let most = budget / self.page;
         let blocks = self.ends.partition_point(|&end| u64::from(end) <= most);
         (blocks, blocks.checked_sub(1).map_or(0, |last| self.ends[last]))
     }
 
-    /// Bytes of pages that must be given back before `budget` can hold the arena.
+    /// Bytes of pages that must be freed before the arena fits `budget`.
     pub(super) fn shortfall(&self, budget: u64) -> u64 {
         u64::from(self.used.saturating_sub(self.kept(budget).1)) * self.page
     }
 
-    /// Changes the budget, which must have no [`shortfall`](Self::shortfall): gives whole blocks back from the end,
-    /// after copying the pages in use there into the lowest free ones that stay. `lists` are all lists.
+    /// Changes the budget, which must have no [`shortfall`](Self::shortfall): releases whole blocks from the end, after
+    /// copying the pages in use there into the lowest free ones that stay. `lists` are all lists.
     pub(super) fn set_budget<'a>(&mut self, budget: u64, lists: impl Iterator<Item = &'a mut List>) -> Effects {
         self.budget = budget;
         let (blocks, end) = self.kept(budget);
@@ -170,7 +170,7 @@ impl Blocks {
         effects
     }
 
-    /// Moves the pages of a list from `end` on to free ones before it; the bytes copied.
+    /// Moves the pages of a list from `end` on to free ones before it; returns the copied bytes.
     fn move_below(&mut self, list: &mut List, end: u32) -> u64 {
         let mut copied = 0;
         let mut left = list.size;
@@ -211,7 +211,7 @@ impl Blocks {
         std::iter::successors(first, |&page| Some(self.next[page as usize]).filter(|&next| next != NONE))
     }
 
-    /// Bytes of the longest stretch of free pages.
+    /// Bytes of the longest run of free pages.
     pub(super) fn longest_free(&self) -> u64 {
         self.free.longest_run(self.next.len()) as u64 * self.page
     }
@@ -221,7 +221,7 @@ impl Blocks {
         self.data.is_some()
     }
 
-    /// Writes `bytes`, as many as the list has, into its pages.
+    /// Writes `bytes`, as many as the list stores, into its pages.
     pub(super) fn write(&mut self, list: List, bytes: &[u8]) {
         let mut page = list.head;
         for chunk in bytes.chunks(self.page as usize) {
@@ -233,7 +233,7 @@ impl Blocks {
         }
     }
 
-    /// Reads the list's pages into `bytes`, as many as the list has.
+    /// Reads the list's pages into `bytes`, as many as the list stores.
     pub(super) fn read(&self, list: List, bytes: &mut [u8]) {
         let mut page = list.head;
         for chunk in bytes.chunks_mut(self.page as usize) {
@@ -251,7 +251,7 @@ impl Blocks {
 struct FreePages {
     words: Vec<u64>,
     pages: usize,
-    /// No word before this one has a bit set; it may lie beyond the last.
+    /// No word before this one has a bit set; it may be past the end.
     lowest: usize,
 }
 
@@ -262,7 +262,7 @@ impl FreePages {
         self.lowest = self.lowest.min(word);
     }
 
-    /// The first fit: the free page with the smallest number.
+    /// First fit: the free page with the smallest number.
     fn take_lowest(&mut self) -> Option<u32> {
         let word = self.lowest + self.words.get(self.lowest..)?.iter().position(|&word| word != 0)?;
         self.lowest = word;
@@ -271,7 +271,7 @@ impl FreePages {
         Some(word as u32 * 64 + bit)
     }
 
-    /// Grows to `pages`; the new ones are free.
+    /// Grows to `pages` pages; the new ones are free.
     fn grow(&mut self, pages: usize) {
         self.words.resize(pages.div_ceil(64), 0);
         for page in self.pages..pages {

@@ -1,6 +1,6 @@
-//! How much work it is to keep activations in order, counted by doing it: what the paper's table 3 compares in
-//! microseconds, red-black trees and a list that is sorted again, is here compared in operations. Whoever simulates
-//! a device gives a comparison and a move their time.
+//! The work of keeping activations in order, counted by executing it. The paper's table 3 compares red-black trees with
+//! a list that is sorted again in microseconds; this module compares them in operations, and a simulation of a device
+//! gives a comparison and a move their time.
 
 use std::ops::AddAssign;
 
@@ -12,7 +12,7 @@ use super::{Rank, Tighter};
 pub struct OrderWork {
     /// Keys compared.
     pub comparisons: u64,
-    /// Writes that restore an order: of a sort, elements written; of a tree, nodes hung elsewhere or painted.
+    /// Writes that restore an order: for a sort, elements written; for a tree, nodes relinked or recoloured.
     pub moves: u64,
 }
 
@@ -23,23 +23,23 @@ impl AddAssign for OrderWork {
     }
 }
 
-/// What happens to the activations of one iteration.
+/// The events of the activations of one iteration.
 ///
-/// All are planned and fit when it begins; how they got there is not counted. As each arrives in the forward pass
-/// its importance moves, and the budget falls evenly to its last value. Victims are taken as in Algorithm 3: one that
-/// has not arrived is requantised to half its size, one that has is evicted.
+/// All activations are planned and fit at the beginning; their insertion is not counted. As each arrives in the forward
+/// pass its importance changes, and the budget falls evenly to its last value. Victims are taken as in Algorithm 3: one
+/// that has not arrived is requantised to half its size, one that has arrived is evicted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OrderWorkload {
-    /// An importance is multiplied by up to e to this power, or divided by it.
+    /// An importance is multiplied or divided by up to e to this power.
     pub drift: f64,
-    /// The share of all bytes that must go in the course of the iteration.
+    /// The share of all bytes that must be freed during the iteration.
     pub freed: f64,
-    /// Sizes, times and importances are drawn from it.
+    /// The seed for sizes, times and importances.
     pub seed: u64,
 }
 
 impl Default for OrderWorkload {
-    /// Importances that move by up to a tenth, as moving averages do, under a budget that does not.
+    /// Importances that change by up to a tenth, as moving averages do, under a constant budget.
     fn default() -> Self {
         Self { drift: 0.1, freed: 0.0, seed: 1 }
     }
@@ -48,16 +48,16 @@ impl Default for OrderWorkload {
 /// One iteration, managed in two ways.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderCost {
-    /// One list, sorted at every arrival, and again before a pick that follows a requantisation.
+    /// One list, sorted at every arrival, and again before a victim is picked after a requantisation.
     pub sort: OrderWork,
-    /// Two red-black trees, in which a new key is a search for the old one, a removal and an insertion: the key of
-    /// the paper's tree is the activation itself, so that it is found by comparing.
+    /// Two red-black trees, in which a new key is a search for the old one, a removal and an insertion: the key of the
+    /// paper's tree is the activation itself, so finding it takes comparisons.
     pub tree: OrderWork,
-    /// Victims in the order of their picking: the same for both.
+    /// The victims in the order in which they are picked: the same for both.
     pub victims: Vec<u32>,
 }
 
-/// Runs one iteration of `n` activations in both ways and counts.
+/// Runs one iteration of `n` activations both ways and counts.
 ///
 /// The sort is the introsort of libstdc++ (`std::sort`): quicksort by the median of three down to 16 elements, then
 /// one insertion sort.
@@ -88,7 +88,7 @@ struct Activation {
 
 impl Activation {
     fn draw(random: &mut Random) -> Self {
-        // Sizes over two and a half orders of magnitude, as the maps of a convolutional network have.
+        // Sizes over two and a half orders of magnitude, as in the maps of a convolutional network.
         let [importance, size, time] = [random.next().exp(), 2_f64.powf(16.0 + 8.0 * random.next()), random.next()];
         Self { importance, size, time: 1.0 + time, arrived: false }
     }
@@ -140,10 +140,10 @@ fn run(n: u32, workload: &OrderWorkload, order: &mut impl Order) -> Vec<u32> {
     victims
 }
 
-/// The constraint that the runs are short of.
+/// The constraint that is tighter in these runs.
 const TIGHTER: Tighter = Tighter::Memory;
 
-/// A key and its id, so that of equal keys the smaller id is the larger.
+/// A key and its id, so that among equal keys the smaller id is the larger entry.
 type Entry = ((u64, u64), std::cmp::Reverse<u32>);
 
 #[derive(Default)]
@@ -232,12 +232,12 @@ impl Order for Trees {
     }
 }
 
-/// Stretches up to this long are left to the insertion sort.
+/// Ranges up to this length are left to the insertion sort.
 const SHORT: usize = 16;
 
-/// Sorts ascending and counts.
+/// Sorts in ascending order and counts.
 fn sort<T: Ord + Copy>(list: &mut [T], work: &mut OrderWork) {
-    // Past this depth libstdc++ turns to heapsort; here the insertion sort gets what is left.
+    // Beyond this depth libstdc++ switches to heapsort; here the insertion sort handles the rest.
     let depth = 2 * (list.len().max(1)).ilog2();
     quicksort(list, depth, work);
     for end in 1..list.len() {

@@ -1,16 +1,16 @@
-//! The red-black tree of the paper's section 3.4.3, one order a tree: what [`Tournament`](super::Tournament) is
-//! tested and timed against, and what [`order_cost`](super::order_cost) counts.
+//! The red-black tree of the paper's section 3.4.3, one tree per order: the reference for tests and timings of
+//! [`Tournament`](super::Tournament), and the tree that [`order_cost`](super::order_cost) counts.
 //!
-//! The nodes lie in one array by id, so that an activation is found without a search; the algorithms are those of
-//! Cormen, Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 13, with a sentinel.
+//! The nodes are in one array by id, so an activation is found without a search; the algorithms are those of Cormen,
+//! Leiserson, Rivest and Stein, *Introduction to Algorithms*, chapter 13, with a sentinel.
 
 use super::order_cost::OrderWork;
 
-/// Stands for every missing child and for the parent of the root.
+/// The sentinel: every missing child, and the parent of the root.
 const NIL: u32 = 0;
 
-/// Ids in ascending order of their keys; of equal keys the smaller id comes last, so that the maximum is the key
-/// that goes first.
+/// Ids in ascending order of their keys; among equal keys the smaller id comes last, so that the maximum
+/// is the first to be evicted.
 #[derive(Clone, Debug)]
 pub struct RedBlackTree {
     /// By id + 1; the first is the sentinel.
@@ -38,12 +38,12 @@ impl Default for RedBlackTree {
 }
 
 impl RedBlackTree {
-    /// What it has done so far.
+    /// Its work so far.
     pub const fn work(&self) -> OrderWork {
         self.work
     }
 
-    /// Enters an id, or gives one that is there another key: a removal and an insertion.
+    /// Inserts an id, or changes the key of a present one by a removal and an insertion.
     pub fn set(&mut self, id: u32, key: (u64, u64)) {
         self.remove(id);
         let node = id as usize + 1;
@@ -55,7 +55,7 @@ impl RedBlackTree {
         self.mend_insertion(node as u32);
     }
 
-    /// Takes an id out, if it is there.
+    /// Removes an id, if it is present.
     pub fn remove(&mut self, id: u32) {
         let node = id.saturating_add(1);
         if self.nodes.get(node as usize).is_some_and(|node| node.present) {
@@ -64,18 +64,18 @@ impl RedBlackTree {
         }
     }
 
-    /// The id that goes first.
+    /// The first id to be evicted.
     pub fn max(&self) -> Option<u32> {
         (self.root != NIL).then(|| self.extreme(self.root, RIGHT) - 1)
     }
 
-    /// All ids from the one that goes first, walked in order.
+    /// All ids in order of eviction.
     pub fn descending(&self) -> impl Iterator<Item = u32> {
         let first = (self.root != NIL).then(|| self.extreme(self.root, RIGHT));
         std::iter::successors(first, |&node| self.previous(node)).map(|node| node - 1)
     }
 
-    /// How many nodes lie above an id: a search for it compares that many keys and its own.
+    /// The number of nodes above an id: a search for it compares that many keys and its own.
     pub fn depth(&self, id: u32) -> Option<u32> {
         let node = id.saturating_add(1);
         self.nodes.get(node as usize).filter(|node| node.present)?;
@@ -131,7 +131,7 @@ impl RedBlackTree {
         Some(self.parent(node)).filter(|&parent| parent != NIL)
     }
 
-    /// Hangs `node` below `parent`, or makes it the root.
+    /// Attaches `node` below `parent`, or makes it the root.
     fn hang(&mut self, node: u32, parent: u32, side: usize) {
         match parent {
             NIL => self.root = node,
@@ -141,8 +141,8 @@ impl RedBlackTree {
         self.work.moves += 1;
     }
 
-    /// Turns the edge between a node and its child on the other side: the child comes up, the node goes down to
-    /// `side`.
+    /// Rotates the edge between a node and its child on the other side: the child moves up, the
+    /// node moves down to `side`.
     fn rotate(&mut self, node: u32, side: usize) {
         let up = self.child(node, 1 - side);
         let (parent, was) = (self.parent(node), self.side(node));
@@ -255,8 +255,8 @@ mod tests {
     use super::*;
 
     impl RedBlackTree {
-        /// Whether the invariants hold: the root is black, no red node has a red child, every path to a leaf has as many
-        /// black nodes, keys are in order, and children know their parents.
+        /// Whether the invariants are met: the root is black, no red node has a red child, every path to a leaf has the
+        /// same number of black nodes, keys are in order, and children link to their parents.
         fn is_valid(&self) -> bool {
             let ids: Vec<u32> = self.descending().collect();
             let ordered = ids.windows(2).all(|pair| self.key(pair[0] + 1) > self.key(pair[1] + 1));
@@ -285,7 +285,8 @@ mod tests {
         let mut tree = RedBlackTree::default();
         let mut draw = 1_u64;
         for step in 0..5_000 {
-            // A full-period generator of 64 bits (Knuth); its high bits are used. Keys are few, so that ties are common.
+            // A full-period generator of 64 bits (Knuth); its high bits are used. Keys are few, so that ties are
+            // common.
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (id, key, comes) = ((draw >> 33) as u32 % 60, draw >> 50 & 15, draw >> 60 < 10);
             if comes {

@@ -1,15 +1,15 @@
-//! The page table: which activation goes first when memory or time runs out.
+//! The page table: the order in which activations are evicted when memory or time runs out.
 
 use haversack_devices::{Bytes, Nanos, ensure};
 
 use super::{IDS, PageError, Rank, Tournament};
 
-/// What an activation is ranked by, beside its size.
+/// The keys that rank an activation, besides its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keys {
-    /// What keeping it is worth, in any one unit; larger is worth more. Not NaN.
+    /// The value of keeping it, in any unit; larger is worth more. Not NaN.
     pub importance: f64,
-    /// What keeping it costs of the time budget.
+    /// The cost of keeping it, out of the time budget.
     pub time: Nanos,
 }
 
@@ -23,14 +23,14 @@ pub enum Tighter {
     Time,
 }
 
-/// What is planned to be kept, by id, in the two orders of Algorithm 3.
+/// The activations that are planned to be kept, by id, in the two orders of Algorithm 3.
 #[derive(Clone, Debug)]
 pub struct PageTable {
     page: u64,
     order: Tournament,
     /// By id.
     entries: Vec<Option<Entry>>,
-    /// Bytes of the pages that all entries take.
+    /// Bytes of the pages of all entries.
     demand: u128,
 }
 
@@ -41,7 +41,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// A quotient by zero is infinite: evicting what costs nothing gains nothing, so it goes last.
+    /// A quotient by zero is infinite: evicting an activation without cost gains nothing, so it comes last.
     fn rank(&self) -> Option<Rank> {
         let Keys { importance, time } = self.keys;
         let per = |cost: u64| if cost == 0 { f64::INFINITY } else { importance / cost as f64 };
@@ -59,10 +59,10 @@ impl PageTable {
         Ok(Self { page: page.0, order: Tournament::default(), entries: Vec::new(), demand: 0 })
     }
 
-    /// Enters an activation: Algorithm 3's `Insert`.
+    /// Inserts an activation: Algorithm 3's `Insert`.
     ///
     /// # Errors
-    /// An id that is too large or taken, an importance that is not a number.
+    /// An id that is too large or in use; a NaN importance.
     pub fn insert(&mut self, id: u32, size: Bytes, keys: Keys) -> Result<(), PageError> {
         ensure!(id < IDS, PageError::IdTooLarge(id));
         ensure!(self.entry(id).is_err(), PageError::KnownId(id));
@@ -74,17 +74,17 @@ impl PageTable {
         Ok(())
     }
 
-    /// Gives an activation another importance: `UpdateKey`.
+    /// Changes an activation's importance: `UpdateKey`.
     ///
     /// # Errors
-    /// An unknown id, an importance that is not a number.
+    /// An unknown id; a NaN importance.
     pub fn update_key(&mut self, id: u32, importance: f64) -> Result<(), PageError> {
         let mut entry = self.entry(id)?;
         entry.keys.importance = importance;
         self.set(id, entry)
     }
 
-    /// Gives an activation another size: `UpdateSize`.
+    /// Changes an activation's size: `UpdateSize`.
     ///
     /// # Errors
     /// An unknown id.
@@ -95,7 +95,7 @@ impl PageTable {
         Ok(())
     }
 
-    /// Takes an activation out: `Evict`.
+    /// Removes an activation: `Evict`.
     ///
     /// # Errors
     /// An unknown id.
@@ -118,12 +118,12 @@ impl PageTable {
         self.entries.get(id as usize).copied().flatten().ok_or(PageError::UnknownId(id))
     }
 
-    /// Bytes of the pages that `size` bytes take.
+    /// Bytes of the pages for `size` bytes.
     fn footprint(&self, size: u64) -> u128 {
         u128::from(size.div_ceil(self.page)) * u128::from(self.page)
     }
 
-    /// The activation that goes first under a constraint: `SelectMax`, the one worth least for what it costs.
+    /// The first activation to be evicted under a constraint: `SelectMax`, the one with the least value for its cost.
     pub fn first(&self, tighter: Tighter) -> Option<u32> {
         self.order.max(tighter)
     }

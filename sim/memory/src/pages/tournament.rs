@@ -1,31 +1,31 @@
-//! Both orders of the activations as tournaments: the two trees of Algorithm 3 for a store that only ever asks for
-//! their maxima.
+//! Both orders of the activations as tournaments: they replace the two trees of Algorithm 3, of which the
+//! store needs only the maxima.
 //!
-//! A red-black tree keeps all activations in order; picking victims needs only the first. A tournament keeps just
-//! that: its leaves are the activations by id, every inner node names the better of its two children, the root is the
-//! maximum. There are no pointers, no rebalancing and no search for the old key. A key that changes replays its way
-//! up and stops at the first node that it neither held nor wins, which for random keys is after about three
-//! matches. The benchmark `pages` times it against [`RedBlackTree`](super::red_black::RedBlackTree) and the standard
-//! library's `BTreeMap`.
+//! A red-black tree keeps all activations in order, but picking victims needs only the first. A tournament keeps only
+//! that: its leaves are the activations by id, every inner node stores the better of its two children, and the root is
+//! the maximum. It needs neither pointers nor rebalancing nor a search for the old key. After a change of a key, the
+//! matches are replayed upwards until a node that the changed id neither occupied before nor wins now; for random keys
+//! that takes about three matches. The benchmark `pages` times it against
+//! [`RedBlackTree`](super::red_black::RedBlackTree) and the standard library's `BTreeMap`.
 
 use super::Tighter;
 
-/// The quotients by which an activation is ranked, turned into integers whose larger value goes first.
+/// The quotients that rank an activation, converted to integers; the larger is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank([u64; 2]);
 
 impl Rank {
-    /// Smaller than every real rank: a rank of NaN alone could reach it.
+    /// Smaller than every real rank, which only NaN could reach.
     const ABSENT: Self = Self([0; 2]);
 
-    /// From importance / size and importance / time, compared as by [`f64::total_cmp`]; `None` where one is NaN.
+    /// The rank for importance / size and importance / time, compared as by [`f64::total_cmp`]; `None` if one is NaN.
     pub fn new(by_size: f64, by_time: f64) -> Option<Self> {
         let rank = |quotient: f64| (!quotient.is_nan()).then(|| !ordered(quotient));
         Some(Self([rank(by_size)?, rank(by_time)?]))
     }
 
-    /// The key of one order, the other constraint breaking ties; the larger goes first, and of equal ones the smaller
-    /// id.
+    /// The key of one order, with the other constraint as tie-breaker; the largest is evicted first, and among
+    /// equal ones the smallest id.
     pub const fn key(self, tighter: Tighter) -> (u64, u64) {
         let Self([memory, time]) = self;
         match tighter {
@@ -35,16 +35,16 @@ impl Rank {
     }
 }
 
-/// A float as an integer of the same order, that of [`f64::total_cmp`].
+/// A float as an integer in the order of [`f64::total_cmp`].
 const fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     bits ^ ((((bits as i64) >> 63) as u64) | 1 << 63)
 }
 
-/// The two orders of a set of ids, always of the same set.
+/// The two orders of a common set of ids.
 #[derive(Clone, Debug, Default)]
 pub struct Tournament {
-    /// By id; as many as there are leaves, a power of two (or none).
+    /// By id; as many as there are leaves: a power of two, or zero.
     ranks: Vec<Rank>,
     /// The winners of node `i` by memory and by time; its children are `2i` and `2i + 1`, from `ranks.len()` on they
     /// are leaves. Node 0 is not used.
@@ -58,7 +58,7 @@ impl Tournament {
         self.ranks.get(id as usize).copied().filter(|&rank| rank != Rank::ABSENT)
     }
 
-    /// Enters an id, or gives one that is there another rank.
+    /// Inserts an id, or changes the rank of a present one.
     pub fn set(&mut self, id: u32, rank: Rank) {
         if id as usize >= self.ranks.len() {
             self.grow(id);
@@ -68,7 +68,7 @@ impl Tournament {
         self.replay(id);
     }
 
-    /// Takes an id out, if it is there.
+    /// Removes an id, if it is present.
     pub fn remove(&mut self, id: u32) {
         if self.rank(id).is_some() {
             self.ranks[id as usize] = Rank::ABSENT;
@@ -77,7 +77,7 @@ impl Tournament {
         }
     }
 
-    /// The id that goes first under a constraint.
+    /// The first id to be evicted under a constraint.
     pub fn max(&self, tighter: Tighter) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -102,7 +102,7 @@ impl Tournament {
         leaf as u32
     }
 
-    /// The better of two ids of which the left is the smaller.
+    /// The better of two ids; `left` is the smaller id.
     fn better(&self, left: u32, right: u32, tighter: Tighter) -> u32 {
         let [key, other] = [left, right].map(|id| self.ranks[id as usize].key(tighter));
         if other > key { right } else { left }
@@ -122,7 +122,7 @@ impl Tournament {
             winner = self.better(left, right, tighter);
             node /= 2;
             let held = std::mem::replace(&mut self.winners[node][tighter as usize], winner);
-            // Above here, nobody met this id before and nobody meets it now.
+            // Above this node, this id took part in no match before and takes part in none now.
             if held == winner && winner != id {
                 return;
             }

@@ -1,12 +1,12 @@
-//! Who touches memory: actors, each with a clock of its own.
+//! Actors touch memory, each with its own clock.
 //!
-//! An actor is a process's thread, or several that share its pages out among themselves, each on a core of its own. It
-//! touches what it was given, extent by extent. What an extent takes is either work on its cores (faults, decompression,
-//! direct reclaim), or sleep until flash has read or written: while one works or sleeps the others go on, and only free
-//! memory, the lists and the flash's queue are common to all.
+//! An actor is a thread of a process, or several threads that divide its pages among themselves, each on its own core.
+//! It touches its parts extent by extent. For an extent it either works on its cores (faults, decompression, direct
+//! reclaim) or sleeps until flash has read or written. Meanwhile the other actors continue; they share only free
+//! memory, the lists and the flash's queue.
 //!
-//! Left out: the time that threads wait for each other's locks (a fault's changes happen at one moment, when it has got its
-//! memory), and cores that actors would have to share.
+//! Left out: the time that threads wait for each other's locks (a fault takes effect at one moment, when it has got its
+//! memory), and cores shared by actors.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,72 +15,73 @@ use haversack_devices::{Bytes, Nanos, ensure};
 
 use super::{Access, Costs, Fault, Flash, PhoneError, PhoneMemory, RegionId, Stall, Transfer};
 
-/// Who touches memory.
+/// Identifies an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActorId {
     index: u32,
     life: u32,
 }
 
-/// A part of a region that is to be touched, in bytes from its beginning.
+/// A part of a region to touch, in bytes from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Whose.
+    /// The region.
     pub region: RegionId,
-    /// Where; what the region does not have any more when it comes to it is passed over.
+    /// The range. Extents that the region no longer has when the actor gets there are skipped.
     pub bytes: Range<Bytes>,
-    /// How.
+    /// The kind of access.
     pub access: Access,
 }
 
-/// An actor has touched all that it was given, or has failed to.
+/// An actor has touched all its parts, or failed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// Who.
+    /// The actor.
     pub actor: ActorId,
-    /// When.
+    /// The time.
     pub at: Nanos,
     /// Its faults that read flash or ZRAM, in pages.
     pub major: u64,
-    /// What it took; an error says what it had taken until then.
+    /// The actor's stall. An error contains the stall until then.
     pub outcome: Result<Stall, PhoneError>,
 }
 
-/// What is left of a part.
+/// The rest of a part.
 #[derive(Clone, Debug)]
 pub(super) struct Touch {
     pub(super) region: RegionId,
-    /// Extents.
+    /// The extents.
     pub(super) places: Range<usize>,
     pub(super) access: Access,
-    /// All of the region, from its beginning.
+    /// Whether it is the whole region, from its beginning.
     pub(super) whole: bool,
 }
 
-/// What an actor does.
+/// The activity of an actor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Doing {
     /// It touches nothing.
     #[default]
     Nothing,
-    /// It works in the kernel until then.
+    /// It works in the kernel until this time.
     Works { until: Nanos },
-    /// It has `work` to do for them, and sleeps for the rest until so many transfers have ended; it takes so long to wake up.
+    /// It does `work` of its own for the transfers and otherwise sleeps until the `left` remaining ones have
+    /// ended; waking up takes `wake`.
     Reads { left: u32, work: Nanos, wake: Nanos },
-    /// It sleeps until something is written.
+    /// It sleeps until a write ends.
     AwaitsWrite,
-    /// It waits for its core until then.
+    /// It waits for its core until this time.
     Wakes { until: Nanos },
 }
 
-/// What all actors do at a moment.
+/// A summary of all actors' activities at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
-    /// Threads that stall.
+    /// Stalled threads.
     pub(super) stalled: u32,
-    /// Threads that work and do not.
+    /// Threads that work without a stall.
     pub(super) working: u32,
-    /// When the first goes on by itself.
+    /// The time at which the first of them continues without an outside event.
     pub(super) due: Nanos,
 }
 
@@ -91,20 +92,20 @@ pub(super) struct Actor {
     exists: bool,
     pub(super) costs: Costs,
     pub(super) threads: u32,
-    /// Whether it works on its cores while it touches nothing.
+    /// Whether it computes on its cores while it touches nothing.
     computes: bool,
     pub(super) touches: VecDeque<Touch>,
     pub(super) fault: Fault,
     pub(super) doing: Doing,
-    /// Whether what it does is a stall for want of memory.
+    /// Whether its present activity is a stall for lack of memory.
     pub(super) stalled: bool,
-    /// Since when.
+    /// The start of the present activity.
     since: Nanos,
     pub(super) stall: Stall,
     pub(super) major: u64,
-    /// What kswapd took of a core of its own since that was last asked.
+    /// The time that kswapd has taken from one of its cores since the last query.
     pub(super) lost: Nanos,
-    /// Whether it is among those that may do something.
+    /// Whether it is in the list of active actors.
     is_listed: bool,
 }
 
@@ -113,7 +114,7 @@ impl Actor {
         Self { life, exists: true, costs, threads: threads.max(1), ..Self::default() }
     }
 
-    /// When it goes on by itself.
+    /// The time at which it continues without an outside event.
     fn due(&self) -> Option<Nanos> {
         match self.doing {
             Doing::Works { until } | Doing::Wakes { until } => Some(until),
@@ -121,7 +122,7 @@ impl Actor {
         }
     }
 
-    /// Whether it gets work done that is not for want of memory.
+    /// Whether it does work other than for lack of memory.
     fn is_productive(&self) -> bool {
         match self.doing {
             Doing::Nothing => self.computes,
@@ -130,7 +131,7 @@ impl Actor {
         }
     }
 
-    /// Whether its cores have work of its own.
+    /// Whether it keeps its cores busy.
     pub(super) fn works(&self) -> bool {
         matches!(self.doing, Doing::Works { .. }) || (self.doing == Doing::Nothing && self.computes)
     }
@@ -139,7 +140,7 @@ impl Actor {
         (self.doing, self.stalled, self.since) = (doing, stalled, now);
     }
 
-    /// Adds the time of what it has done until `now`.
+    /// Adds the time of its activity until `now` to its stall.
     fn tally(&mut self, now: Nanos) {
         let span = now - self.since;
         match self.doing {
@@ -156,19 +157,19 @@ impl Actor {
     }
 }
 
-/// All actors. The first is the one of [`PhoneMemory::touch`].
+/// All actors. The first is that of [`PhoneMemory::touch`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Actors {
     all: Vec<Actor>,
-    /// Those that may do something: most do nothing most of the time.
+    /// The indices of active actors; most actors are idle most of the time.
     active: Vec<u32>,
     free: Vec<u32>,
-    /// Who waits for which transfer.
+    /// Which actor waits for which transfer.
     pub(super) reads: Vec<(Transfer, u32)>,
     done: VecDeque<Touched>,
 }
 
-/// The actor of calls that wait.
+/// The actor of blocking calls.
 const CALLER: u32 = 0;
 
 impl Actors {
@@ -188,7 +189,7 @@ impl Actors {
         ActorId { index, life: self.all[index as usize].life }
     }
 
-    /// The first that is due by `now`.
+    /// The first actor that is due by `now`.
     pub(super) fn next(&self, now: Nanos) -> Option<u32> {
         let is_due = |actor: &Actor| actor.due().is_some_and(|due| due <= now);
         self.active().filter(|(_, actor)| is_due(actor)).map(|(index, _)| index).min()
@@ -198,14 +199,14 @@ impl Actors {
         self.active.iter().map(|&index| (index, self.get(index)))
     }
 
-    /// An actor may do something from now on.
+    /// Adds an actor to the active ones.
     fn list(&mut self, index: u32) {
         if !std::mem::replace(&mut self.get_mut(index).is_listed, true) {
             self.active.push(index);
         }
     }
 
-    /// What all of them do now; those that do nothing are forgotten.
+    /// A summary of their present activities; removes idle ones from the active actors.
     pub(super) fn look(&mut self) -> Activity {
         let all = &mut self.all;
         let mut seen = Activity { stalled: 0, working: 0, due: Nanos::MAX };
@@ -221,7 +222,7 @@ impl Actors {
         seen
     }
 
-    /// Flash has ended a transfer; whether somebody has waited for it.
+    /// Handles the end of a transfer; returns whether an actor has waited for it.
     pub(super) fn read(&mut self, transfer: Transfer, now: Nanos) -> bool {
         let Some(at) = self.reads.iter().position(|&(other, _)| other == transfer) else { return false };
         let (_, index) = self.reads.swap_remove(at);
@@ -237,7 +238,7 @@ impl Actors {
         true
     }
 
-    /// Something is written.
+    /// Handles the end of a write.
     pub(super) fn written(&mut self, now: Nanos) {
         for &index in &self.active {
             let actor = &mut self.all[index as usize];
@@ -251,7 +252,7 @@ impl Actors {
 }
 
 impl PhoneMemory {
-    /// Another actor: `threads` of them, each on a core on which a page takes `costs`.
+    /// Adds an actor with `threads` threads, each on a core with the costs `costs` per page.
     pub fn add_actor(&mut self, costs: Costs, threads: u32) -> ActorId {
         let actors = &mut self.actors;
         let index = if let Some(index) = actors.free.pop() {
@@ -265,7 +266,7 @@ impl PhoneMemory {
         actors.id(index)
     }
 
-    /// An actor is no more; what it has not touched it never will.
+    /// Removes an actor; its remaining touches are dropped.
     pub fn remove_actor(&mut self, actor: ActorId) {
         if self.actor(actor).is_none() {
             return;
@@ -279,8 +280,8 @@ impl PhoneMemory {
         actors.free.push(actor.index);
     }
 
-    /// From now on an actor works on its cores while it touches nothing, or does not: where others stall meanwhile, not all
-    /// do (PSI's `full`).
+    /// Sets whether an actor computes on its cores while it touches nothing. If it does, other actors' stalls are not
+    /// stalls of all (PSI's `full`).
     pub fn set_computing(&mut self, actor: ActorId, computes: bool) {
         if let Some(index) = self.actor(actor) {
             self.actors.get_mut(index).computes = computes;
@@ -288,7 +289,7 @@ impl PhoneMemory {
         }
     }
 
-    /// For how long kswapd kept one of an actor's cores from it since this was last asked.
+    /// The time that kswapd has taken from one of an actor's cores since the last call.
     pub fn take_lost(&mut self, actor: ActorId) -> Nanos {
         self.actor(actor).map_or(Nanos::ZERO, |index| std::mem::take(&mut self.actors.get_mut(index).lost))
     }
@@ -298,10 +299,11 @@ impl PhoneMemory {
         known.filter(|known| known.exists && known.life == actor.life).map(|_| actor.index)
     }
 
-    /// An actor begins to touch `parts` now, or when it has touched what it has in hand. [`Self::run`] says when it has.
+    /// An actor touches `parts`, starting now or after its present parts. [`Self::run`] returns it when it has
+    /// finished.
     ///
     /// # Errors
-    /// An unknown region, and a part that it does not have. Of an actor that is no more nothing comes.
+    /// An unknown region; a part beyond its end. For a removed actor nothing happens.
     pub fn begin(&mut self, actor: ActorId, parts: impl IntoIterator<Item = Part>) -> Result<(), PhoneError> {
         let Some(index) = self.actor(actor) else { return Ok(()) };
         for Part { region, bytes, access } in parts {
@@ -312,7 +314,7 @@ impl PhoneMemory {
         Ok(())
     }
 
-    /// Has an actor go on with what it was given.
+    /// Makes an actor start on its parts.
     fn rouse(&mut self, index: u32) {
         let now = self.now;
         self.actors.list(index);
@@ -323,7 +325,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Time goes on to `until`, or to when an actor has touched all that it was given.
+    /// Advances the time to `until`, or until an actor has touched all its parts.
     pub fn run(&mut self, until: Nanos, flash: &mut dyn Flash) -> Option<Touched> {
         loop {
             if let Some(done) = self.actors.done.pop_front() {
@@ -336,15 +338,15 @@ impl PhoneMemory {
         }
     }
 
-    /// Whether an actor touches something still, or has done so and [`run`](Self::run) has not said it.
+    /// Whether an actor is still touching, or has finished and was not yet returned by [`run`](Self::run).
     pub fn is_touching(&self) -> bool {
         !self.actors.done.is_empty() || self.actors.active().any(|(_, actor)| actor.doing != Doing::Nothing)
     }
 
-    /// Touches the whole of a region at `now`, from its beginning on, and waits for it.
+    /// Touches a whole region at `now`, from its beginning, and waits for it.
     ///
     /// # Errors
-    /// An unknown region; the end of its process meanwhile; no memory to be had.
+    /// An unknown region; the death of its process meanwhile; no available memory.
     pub fn touch(
         &mut self,
         region: RegionId,
@@ -359,7 +361,7 @@ impl PhoneMemory {
     /// Touches a part of a region, in bytes from its beginning, and waits for it.
     ///
     /// # Errors
-    /// As [`Self::touch`], and a part that the region does not have.
+    /// Those of [`Self::touch`], and a part beyond the region's end.
     pub fn touch_part(
         &mut self,
         region: RegionId,
@@ -386,7 +388,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Lets the actors go on that are due.
+    /// Lets the actors continue that are due.
     pub(super) fn step_actors(&mut self, flash: &mut dyn Flash) {
         while let Some(index) = self.actors.next(self.now) {
             self.actors.get_mut(index).tally(self.now);

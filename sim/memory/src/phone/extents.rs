@@ -1,20 +1,20 @@
-//! Extents in an arena, and the doubly linked lists that run through them.
+//! Extents in an arena, and the doubly linked lists through them.
 
 use super::PhoneError;
 
 /// No extent, no slot.
 pub(super) const NONE: u32 = u32::MAX;
-/// Lists of each kind of page: two, or a generation each.
+/// Lists per kind of page: two, or one per generation.
 pub(super) const LISTS: usize = 8;
 
 /// Where the pages of an extent are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nowhere: never touched, or given back.
+    /// Nowhere: never touched, or freed.
     Untouched,
     /// In DRAM and in the process's page table.
     Mapped,
-    /// In DRAM, brought by read-ahead; the next touch maps it.
+    /// In DRAM, read ahead; the next touch maps it.
     Cached,
     /// In DRAM until it is written to flash; on no list.
     Writeback,
@@ -33,15 +33,15 @@ pub(super) const WORKINGSET: u8 = 4;
 /// A file page newer than the flash.
 pub(super) const DIRTY: u8 = 8;
 
-/// A stretch of pages that move together. 40 bytes.
+/// A run of pages that move together. 40 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     prev: u32,
     next: u32,
     pub(super) region: u32,
-    /// Its place among the region's.
+    /// Its index in the region.
     pub(super) place: u32,
-    /// Its place in the swap partition, where it has one.
+    /// Its slot in the swap partition, if it has one.
     pub(super) slot: u32,
     /// Mapped: the stamp of the last scan. In writeback: the number of the write. Evicted: the eviction clock.
     pub(super) clock: u64,
@@ -51,7 +51,7 @@ pub(super) struct Extent {
     pub(super) flags: u8,
 }
 
-/// One end to the other: the head is the youngest, the tail the next to be scanned.
+/// A list from end to end: the head is the youngest, the tail the next to be scanned.
 #[derive(Clone, Copy, Debug)]
 struct List {
     head: u32,
@@ -59,7 +59,7 @@ struct List {
     pages: u64,
 }
 
-/// All extents and all lists. Lists 0 to 7 are of anonymous, 8 to 15 of file pages.
+/// All extents and all lists. Lists 0 to 7 are for anonymous, 8 to 15 for file pages.
 #[derive(Clone, Debug)]
 pub(super) struct Extents {
     all: Vec<Extent>,
@@ -109,9 +109,9 @@ impl Extents {
         Ok(id)
     }
 
-    /// Forgets an extent that is on no list.
+    /// Deletes an extent that is on no list.
     pub(super) fn remove(&mut self, id: u32) {
-        // A write under way finds another number here, and lets it be.
+        // A write in progress finds another number here, and ignores the extent.
         self.all[id as usize].state = State::Untouched;
         self.free.push(id);
     }
@@ -124,13 +124,13 @@ impl Extents {
         self.link(id, list, [self.lists[list].tail, NONE]);
     }
 
-    /// Takes an extent out of its list and puts it at the head of `list`.
+    /// Moves an extent from its list to the head of `list`.
     pub(super) fn move_to_head(&mut self, id: u32, list: usize) {
         self.unlink(id);
         self.push_head(id, list);
     }
 
-    /// Puts an extent between two others of a list, or before its head or behind its tail.
+    /// Inserts an extent between two others of a list, or before its head or behind its tail.
     #[inline]
     fn link(&mut self, id: u32, list: usize, [prev, next]: [u32; 2]) {
         let extent = &mut self.all[id as usize];
@@ -149,7 +149,7 @@ impl Extents {
         }
     }
 
-    /// Takes an extent off its list, where it is on one.
+    /// Removes an extent from its list, if it is on one.
     pub(super) fn unlink(&mut self, id: u32) {
         let Extent { prev, next, list, pages, .. } = self.all[id as usize];
         if list == OFF {
@@ -169,12 +169,12 @@ impl Extents {
         self.all[id as usize].list = OFF;
     }
 
-    /// The next to be scanned.
+    /// The next extent to be scanned.
     pub(super) fn tail(&self, list: usize) -> Option<u32> {
         Some(self.lists[list].tail).filter(|&id| id != NONE)
     }
 
-    /// The youngest.
+    /// The youngest extent.
     pub(super) fn head(&self, list: usize) -> Option<u32> {
         Some(self.lists[list].head).filter(|&id| id != NONE)
     }

@@ -1,4 +1,4 @@
-//! Faults, step by step: the memory that they need, and the reclaim that it forces on the actor; then what brings the page.
+//! Faults, step by step: the memory that they need and the direct reclaim for it, then bringing in the page.
 
 use std::ops::Range;
 
@@ -9,39 +9,39 @@ use super::{
     PhoneMemory, Reclaimer, State, Touch, WORKINGSET,
 };
 
-/// How far an actor has come with the extent that it touches.
+/// An actor's progress with the extent that it touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It has not looked at it.
+    /// Not started.
     #[default]
     None,
-    /// It wants memory for it.
+    /// It allocates memory for the extent.
     Claims,
-    /// It reclaims memory itself: pages that it has got, and those scanned in vain since.
+    /// It reclaims memory itself: pages reclaimed, and pages scanned since without success.
     Reclaims { reclaimed: u64, fruitless: u64 },
-    /// Its work is done, and pages are to be read, in so many requests.
+    /// Its work is done; it is about to read `pages` pages in `requests` requests.
     Reads { pages: u64, requests: u64, stalled: bool },
-    /// Its pages are in.
+    /// Its pages have been read.
     Done,
 }
 
-/// What a step of a fault came to.
+/// The result of a step of a fault.
 enum Step {
-    /// The next one follows at once.
+    /// The next step follows immediately.
     Next,
     /// The actor waits.
     Waits,
 }
 
 impl PhoneMemory {
-    /// Lets an actor touch what it was given until it has to wait; whether it has touched all of it.
+    /// Touches the actor's parts until it has to wait; returns whether all were touched.
     pub(super) fn go_on(&mut self, actor: u32, flash: &mut dyn Flash) -> Result<bool, PhoneError> {
         loop {
             let known = self.actors.get(actor);
             let (fault, stall) = (known.fault, known.stall);
             let Some(Touch { region, places, access, whole }) = known.touches.front().cloned() else { return Ok(true) };
             let Ok(index) = self.region(region) else { return Err(PhoneError::Killed(stall)) };
-            // It may have shrunk meanwhile.
+            // The region may have shrunk meanwhile.
             let end = places.end.min(self.regions[index].extents.len());
             if fault == Fault::None {
                 let all = whole && self.note_whole(index, access);
@@ -79,7 +79,8 @@ impl PhoneMemory {
         }
     }
 
-    /// Whether all of a region is in memory, of which then one note is made for all; a scan compares it with the extent's own.
+    /// Whether all of a region is mapped and the access changes no extent's state. If so, records the touch by a single
+    /// stamp of the region, which a scan compares with the extent's own.
     fn note_whole(&mut self, index: usize, access: Access) -> bool {
         let known = &mut self.regions[index];
         let all = known.mapped as usize == known.extents.len() && (access == Access::Read || known.clean == 0);
@@ -90,7 +91,7 @@ impl PhoneMemory {
         all
     }
 
-    /// Touches extents that are in memory up to the first that is not; returns where that is.
+    /// Touches mapped extents up to the first that is not mapped; returns its index.
     fn touch_resident(&mut self, index: usize, places: Range<usize>, access: Access) -> usize {
         let region = &mut self.regions[index];
         let all = region.there.contains_all_in_range(places.clone());
@@ -105,7 +106,7 @@ impl PhoneMemory {
         end
     }
 
-    /// The extent under way is gone.
+    /// The current extent no longer exists.
     fn pass_over(&mut self, actor: u32, fault: Fault) -> Step {
         if let Fault::Reclaims { reclaimed, .. } = fault {
             self.end_reclaim(reclaimed);
@@ -116,7 +117,7 @@ impl PhoneMemory {
         Step::Next
     }
 
-    /// The page is in: the next one follows.
+    /// The page is mapped: continue with the next one.
     fn end_fault(&mut self, actor: u32, id: u32, access: Access) -> Step {
         if access == Access::Write {
             self.write_mapped(id);
@@ -129,7 +130,7 @@ impl PhoneMemory {
         Step::Next
     }
 
-    /// A write makes a file page dirty, and the copy of an anonymous one worthless.
+    /// A write makes a file page dirty, and invalidates an anonymous page's copy in swap.
     fn write_mapped(&mut self, id: u32) {
         let extent = self.extents.get_mut(id);
         let region = &mut self.regions[extent.region as usize];
@@ -144,8 +145,8 @@ impl PhoneMemory {
         }
     }
 
-    /// Takes the memory that an extent needs, and then brings it; below `low` kswapd is woken, below `min` the actor waits for
-    /// writes that suffice, or reclaims.
+    /// Allocates the memory of an extent, and then brings it in; below `low` it wakes kswapd, below `min` the actor
+    /// waits for writes if they suffice, or else reclaims.
     fn claim(
         &mut self,
         actor: u32,
@@ -175,7 +176,7 @@ impl PhoneMemory {
         Ok(self.bring(actor, id, index, place))
     }
 
-    /// Brings an extent, whose memory was taken, into the page table.
+    /// Brings an extent, whose memory was allocated, into the page table.
     fn bring(&mut self, actor: u32, id: u32, index: usize, place: usize) -> Step {
         let kind = self.regions[index].kind();
         let extent = *self.extents.get(id);
@@ -186,7 +187,7 @@ impl PhoneMemory {
             self.processes[owner].swapped -= pages;
         }
         match state {
-            // Another has brought it.
+            // Another actor has brought it in.
             State::Mapped => Step::Next,
             State::Cached | State::Writeback => {
                 if state == State::Writeback {
@@ -217,15 +218,15 @@ impl PhoneMemory {
         }
     }
 
-    /// Reads a swapped extent, and its neighbours in swap order. What comes through the swap cache counts as of the working
-    /// set (`__read_swap_cache_async`), so that PSI sees every wait for it.
+    /// Reads a swapped extent, and its neighbours in swap order. Pages that come through the swap cache count as part
+    /// of the working set (`__read_swap_cache_async`), so PSI includes every wait for them.
     fn swap_in(&mut self, actor: u32, id: u32) -> Step {
         let extent = *self.extents.get(id);
         let width = (self.settings.swap_read_ahead.0 / self.settings.extent.0).max(1) as u32;
         let near: Vec<u32> = self.swap.partition.around(extent.slot, width).filter(|&other| other != id).collect();
         let active = self.refault(id);
         self.extents.get_mut(id).flags |= WORKINGSET;
-        // While swap is half empty the copy stays, and the extent may go again unwritten.
+        // While swap is at most half full the copy stays, and the extent can be evicted again without a write.
         if !self.swap.is_half_empty() {
             self.drop_copy(id);
         }
@@ -261,7 +262,7 @@ impl PhoneMemory {
         self.prepare_read(actor, id, read, self.settings.file_read_ahead)
     }
 
-    /// Takes memory for an extent that read-ahead brings, unless that needs reclaim.
+    /// Allocates memory for an extent that read-ahead brings in, unless that needs reclaim.
     fn cache(&mut self, id: u32, kind: usize) -> bool {
         let pages = u64::from(self.extents.get(id).pages);
         if self.free < self.settings.watermarks.min.0 + pages * PAGE {
@@ -276,10 +277,10 @@ impl PhoneMemory {
         true
     }
 
-    /// The work before `read` pages are read for a fault on `id`, a window at a time.
+    /// The work before `read` pages are read for a fault on `id`, one window at a time.
     ///
-    /// For PSI only waiting for what was active when it was evicted is want of memory (`PageWorkingset` in
-    /// `wait_on_page_bit_common`); other reads would wait in any case.
+    /// For PSI, only waits for pages that were active when they were evicted are due to a lack of memory
+    /// (`PageWorkingset` in `wait_on_page_bit_common`); other reads would wait in any case.
     fn prepare_read(&mut self, actor: u32, id: u32, read: u64, window: Bytes) -> Step {
         let extent = self.extents.get(id);
         let (pages, stalled) = (u64::from(extent.pages), extent.flags & WORKINGSET != 0);
@@ -291,7 +292,7 @@ impl PhoneMemory {
         self.work(actor, span, stalled)
     }
 
-    /// Each of the actor's threads reads its share, one request after the other.
+    /// Each of the actor's threads reads its share, one request after another.
     fn read(&mut self, actor: u32, pages: u64, requests: u64, stalled: bool, flash: &mut dyn Flash) -> Step {
         let (now, known) = (self.now, self.actors.get_mut(actor));
         known.fault = Fault::Done;
@@ -312,7 +313,7 @@ impl PhoneMemory {
         self.actors.get_mut(actor).major += faults;
     }
 
-    /// Maps an extent whose memory was claimed.
+    /// Maps an extent whose memory was allocated.
     fn enter(&mut self, id: u32, kind: usize, active: bool) {
         self.resident[kind] += u64::from(self.extents.get(id).pages);
         self.map_extent(id);
@@ -321,7 +322,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Puts an extent on the list that new and returning ones go to.
+    /// Adds an extent to the list for new and returning ones.
     fn insert(&mut self, id: u32, kind: usize, active: bool) {
         let list = match self.settings.lists {
             Lists::Two => kind * LISTS + usize::from(active),
@@ -330,8 +331,8 @@ impl PhoneMemory {
         self.extents.push_head(id, list);
     }
 
-    /// A step of one direct reclaim: of a cluster, or what is wanted where that is more. It ends early where nothing is left to
-    /// reclaim and others have freed enough.
+    /// A step of one direct reclaim, which takes a cluster, or the needed memory if that is more. It ends early if
+    /// nothing is left to reclaim and others have freed enough.
     fn reclaim_directly(
         &mut self,
         actor: u32,
@@ -360,7 +361,7 @@ impl PhoneMemory {
             known.does(Doing::AwaitsWrite, true, now);
             return Ok(Step::Waits);
         }
-        // More than kswapd takes for the same pages.
+        // More than kswapd's time for the same pages.
         let running = step.running.times(self.settings.direct.0);
         Ok(self.work(actor, running, true))
     }
@@ -377,7 +378,7 @@ impl PhoneMemory {
         self.kswapd.hopeless &= reclaimed == 0;
     }
 
-    /// Waits for a write to end, or else, as there is nothing to reclaim, ends a process.
+    /// Waits for a write to end or, if there is nothing to reclaim, kills a process.
     fn wait_or_kill(&mut self, actor: u32, need: u64) -> Result<Step, PhoneError> {
         let (now, stall) = (self.now, self.actors.get(actor).stall);
         if !self.writeback.queue.is_empty() {
@@ -398,7 +399,7 @@ impl PhoneMemory {
         Ok(())
     }
 
-    /// The actor's threads work side by side, each on its share of `span`.
+    /// The actor's threads work in parallel, each on its share of `span`.
     fn work(&mut self, actor: u32, span: Nanos, stalled: bool) -> Step {
         let now = self.now;
         let known = self.actors.get_mut(actor);

@@ -1,26 +1,28 @@
-//! The multi-generation LRU (`lru_gen` of Linux 6.1): generations of each kind of page, the ageing walk that finds out
-//! which pages are young, and eviction from the oldest generation.
+//! The multi-generation LRU (`lru_gen` of Linux 6.1): generations for each kind of page, the ageing walk that finds
+//! young pages, and eviction from the oldest generation.
 //!
-//! Ageing is lazy: while there are more than three generations eviction goes on, with two it has to wait. So there are four
-//! at most, and a larger bound changes nothing; with three, each walk merges the two oldest, whose pages lose their order.
-//! A page that returns while the generation that it was evicted from is the oldest still was of the working set, and is in the
-//! second tier then: while that tier's pages return more often than the first's, they go to the next generation in place of
-//! being evicted.
+//! Ageing is lazy: with more than three generations eviction continues without it, with two it has to wait for it.
+//! Therefore there are at most four, and a larger limit changes nothing; with three, each walk merges the two oldest,
+//! whose pages lose their order. A page that returns while the generation that it was evicted from is still the oldest
+//! belonged to the working set, and enters the second tier: while that tier's pages return more often than the first's,
+//! they move to the next generation instead of being evicted.
 //!
 //! Compared with the kernel's sources as they changed from 6.1 to 6.6: the controller's error and its averages
-//! (`positive_ctrl_err`, `reset_ctrl_pos`), which kind is scanned (`get_type_to_scan` of 6.1, by the first tiers), when ageing runs
-//! (`should_run_aging`), and which refaults count (`lru_gen_refault`, an eviction from what is the oldest generation still).
+//! (`positive_ctrl_err`, `reset_ctrl_pos`), which kind is scanned (`get_type_to_scan` of 6.1, by the first tiers), when
+//! ageing runs (`should_run_aging`), and which refaults count (`lru_gen_refault`, those of evictions from the
+//! generation that is still the oldest).
 //!
-//! Left out: that ageing is put off at the first priority of a scan and is kswapd's before it reclaims; higher tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a
-//! page that is found young; control groups.
+//! Left out: deferring the ageing at the first priority of a scan, and ageing by kswapd before it reclaims; higher
+//! tiers, of file pages read through descriptors; Bloom filters of the page-table walk and the look around a page that
+//! is found young; control groups.
 
 use haversack_devices::Nanos;
 
 use super::{ANON, Extents, FILE, Flash, LISTS, Lists, Look, PhoneMemory, State, Step, WORKINGSET};
 
-/// Generations that are not evicted (`MIN_NR_GENS`): what is young and what was young in the last walk.
+/// Generations that are never evicted (`MIN_NR_GENS`): the young one, and the one that was young in the previous walk.
 const KEPT: u64 = 2;
-/// Refaults that are too few to weigh (`MIN_LRU_BATCH`).
+/// The smallest number of refaults with an effect (`MIN_LRU_BATCH`).
 const BATCH: u64 = 64;
 
 #[derive(Clone, Debug)]
@@ -29,26 +31,26 @@ pub(super) struct Generations {
     min_ttl: Nanos,
     /// The number of the youngest generation, of both kinds.
     newest: u64,
-    /// The number of the oldest, of each kind.
+    /// The number of the oldest generation, for each kind.
     oldest: [u64; 2],
-    /// When each generation began.
+    /// The time at which each generation began.
     birth: [Nanos; LISTS],
     control: [Control; 2],
 }
 
-/// How often evicted pages of a kind came back, by tier: the process variables of the kernel's controller.
+/// How often evicted pages of a kind returned, by tier: the process variables of the kernel's controller.
 #[derive(Clone, Copy, Debug, Default)]
 struct Control {
     refaulted: [u64; 2],
     evicted: [u64; 2],
     /// Pages of the second tier that were spared.
     protected: u64,
-    /// Half of what was before, and a quarter of what was before that.
+    /// Half of the previous value, and a quarter of the one before.
     average: [[u64; 2]; 2],
 }
 
 impl Control {
-    /// Pages of a tier that came back, and all that were evicted or spared.
+    /// Pages of a tier that returned, and all that were evicted or spared.
     fn totals(&self, tier: usize) -> (u64, u64) {
         let spared = if tier > 0 { self.protected } else { 0 };
         (self.average[0][tier] + self.refaulted[tier], self.average[1][tier] + self.evicted[tier] + spared)
@@ -61,19 +63,19 @@ impl Control {
     }
 }
 
-/// Whether pages of `process` came back no more often than those of the set point, each weighed by its gain
-/// (`positive_ctrl_err`).
+/// Whether pages of `process` returned no more often than those of the set point, each weighed by its
+/// gain (`positive_ctrl_err`).
 fn returns_less(set: (u64, u64), set_gain: u64, process: (u64, u64), gain: u64) -> bool {
     process.0 < BATCH
         || u128::from(process.0) * u128::from(set.1 + BATCH) * u128::from(set_gain)
             <= u128::from(set.0 + 1) * u128::from(process.1) * u128::from(gain)
 }
 
-/// What is evicted next.
+/// The next pages to evict.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
     kind: usize,
-    /// Whether of its second tier, too.
+    /// Whether to include its second tier.
     second: bool,
 }
 
@@ -102,7 +104,7 @@ impl Generations {
         (0..KEPT).map(|back| extents.pages(Self::list(kind, self.newest - back))).sum()
     }
 
-    /// Whether the oldest generation of file pages is younger than what must fit.
+    /// Whether the oldest generation of file pages is younger than the working set that must fit.
     pub(super) fn too_young(&self, now: Nanos) -> bool {
         let birth = self.birth[(self.oldest[FILE] % LISTS as u64) as usize];
         self.min_ttl > Nanos::ZERO && birth + self.min_ttl > now
@@ -112,12 +114,12 @@ impl Generations {
         self.control[kind].evicted[tier] += pages;
     }
 
-    /// What a shadow entry of an evicted page of a kind remembers.
+    /// The contents of a shadow entry for an evicted page of a kind.
     pub(super) fn shadow(&self, kind: usize) -> u64 {
         self.oldest[kind]
     }
 
-    /// Whether a page that returns was evicted from what is the oldest generation still; then it counts.
+    /// Whether a returning page was evicted from the generation that is still the oldest; only then it counts.
     pub(super) fn is_recent(&mut self, kind: usize, shadow: u64, tier: usize, pages: u64) -> bool {
         let recent = shadow == self.oldest[kind];
         if recent {
@@ -126,8 +128,8 @@ impl Generations {
         recent
     }
 
-    /// What to evict (`isolate_folios`): of the kind with the older generation; of the same age, of that whose pages came back
-    /// less often, weighed by swappiness.
+    /// Chooses what to evict (`isolate_folios`): the kind with the older generation or, at equal age, the kind whose
+    /// pages returned less often, weighed by swappiness.
     fn choose(&self, swappiness: u64, swap: bool) -> Choice {
         if !swap || swappiness == 0 {
             return self.of(FILE);
@@ -145,7 +147,7 @@ impl Generations {
         Choice { kind, second: returns_less(first(1 - kind), gain[1 - kind], second, gain[kind]) }
     }
 
-    /// Of a kind by itself (`get_tier_idx`): of the second tier unless that returns twice as often.
+    /// The choice for a single kind (`get_tier_idx`): including the second tier unless that returns twice as often.
     fn of(&self, kind: usize) -> Choice {
         let control = &self.control[kind];
         Choice { kind, second: returns_less(control.totals(0), 1, control.totals(1), 2) }
@@ -157,7 +159,7 @@ impl Generations {
 }
 
 impl PhoneMemory {
-    /// Looks at the oldest extent, ageing first where too few generations are left.
+    /// Scans the oldest extent, ageing first if too few generations are left.
     pub(super) fn scan_oldest(&mut self, look: Look, flash: &mut dyn Flash) -> Option<Step> {
         let swap = !self.swap_is_full() && self.settings.swappiness > 0;
         if self.extents.kind_pages(FILE) == 0 && !(swap && self.extents.kind_pages(ANON) > 0) {
@@ -187,7 +189,7 @@ impl PhoneMemory {
         Some(look.spared(pages))
     }
 
-    /// A page of the second tier goes to the next generation, the first there to be looked at.
+    /// Moves a page of the second tier to the next generation, at the end that is scanned first.
     fn protect(&mut self, id: u32, kind: usize, look: Look) -> Step {
         let pages = u64::from(self.extents.get(id).pages);
         self.count_scan(look.who, pages);
@@ -199,8 +201,8 @@ impl PhoneMemory {
         look.spared(pages)
     }
 
-    /// Closes generations that have run empty (`try_to_inc_min_seq`). With swap both kinds keep pace, so that their
-    /// oldest stay comparable.
+    /// Closes generations that have become empty (`try_to_inc_min_seq`). With swap, both kinds advance together, so
+    /// that their oldest stay comparable.
     fn skip_empty(&mut self, swap: bool) {
         let generations = &mut self.generations;
         let mut oldest = generations.oldest;
@@ -241,7 +243,7 @@ impl PhoneMemory {
         pages(generations.newest) * KEPT > total || pages(oldest) * (KEPT + 2) < total
     }
 
-    /// Walks all page tables: what is young moves to the youngest generation, and the next one begins.
+    /// Walks all page tables: moves young pages to the youngest generation, and starts the next one.
     fn age(&mut self, Look { costs, at, .. }: Look) -> Step {
         let mut walked = 0;
         for index in 0..self.regions.len() {
@@ -273,7 +275,7 @@ impl PhoneMemory {
         Step { running: costs.walk * walked, scanned: walked.max(1), ..Step::default() }
     }
 
-    /// The oldest generation joins the one after it, behind all that is there.
+    /// Merges the oldest generation into the next, behind all its pages.
     fn merge_oldest(&mut self, kind: usize) {
         let oldest = self.generations.oldest[kind];
         let (from, to) = (Generations::list(kind, oldest), Generations::list(kind, oldest + 1));

@@ -1,7 +1,7 @@
-//! The low-memory killer daemon: when it wakes, what it sees, which process it ends.
+//! The low-memory killer daemon: when it wakes, its view of the system, and which process it kills.
 //!
-//! After `mp_event_psi` and `find_and_kill_process` of AOSP's `system/memory/lmkd/lmkd.cpp` (2023). PSI events wake it;
-//! for a window after one it polls. [`decide`] is its decision, in the order of the source.
+//! Follows `mp_event_psi` and `find_and_kill_process` of AOSP's `system/memory/lmkd/lmkd.cpp` (2023). PSI events wake
+//! it; for a window after each event it polls. [`decide`] is its decision, in the order of the source.
 
 use haversack_devices::system::Victim;
 use haversack_devices::{Bytes, Device, Factor, Nanos, System};
@@ -12,49 +12,49 @@ use super::{ANON, Events, FILE, KillReason, PAGE, PhoneError, PhoneMemory};
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Lmkd {
-    /// Over which stalls are summed, and for how long it polls after an event (`PSI_WINDOW_SIZE_MS`).
+    /// The window over which stalls are summed, and the time that it polls after an event (`PSI_WINDOW_SIZE_MS`).
     pub psi_window: Nanos,
-    /// PSI `some` within the window that wakes it (`psi_partial_stall_ms`).
+    /// The PSI `some` stall within the window that wakes it (`psi_partial_stall_ms`).
     pub partial_stall: Nanos,
-    /// PSI `full` within the window that means the phone does not respond (`psi_complete_stall_ms`).
+    /// The PSI `full` stall within the window that means the phone does not respond (`psi_complete_stall_ms`).
     pub complete_stall: Nanos,
-    /// Between two polls while swap is low or after a kill (`PSI_POLL_PERIOD_SHORT_MS`).
+    /// The polling interval while swap is low or after a kill (`PSI_POLL_PERIOD_SHORT_MS`).
     pub poll_short: Nanos,
-    /// Between two polls otherwise (`PSI_POLL_PERIOD_LONG_MS`).
+    /// The polling interval otherwise (`PSI_POLL_PERIOD_LONG_MS`).
     pub poll_long: Nanos,
-    /// Swap is low below this percentage of it (`swap_free_low_percentage`).
+    /// Swap is low if less than this percentage of it is free (`swap_free_low_percentage`).
     pub swap_free_low: u64,
-    /// Free swap beside ZRAM counts as no more than this many times free memory and inactive files, from which ZRAM is
-    /// filled; zero: as it is, as before 2022 (`swap_compression_ratio`).
+    /// With ZRAM, free swap counts as at most this many times free memory and inactive files, since ZRAM stores its
+    /// pages in them. Zero disables the limit, as before 2022 (`swap_compression_ratio`).
     pub swap_compression_ratio: Factor,
     /// The window over which refaults are counted (`THRASHING_RESET_INTERVAL_MS`).
     pub thrashing_reset: Nanos,
     /// The percentage of the file cache that may refault in that window (`thrashing_limit`).
     pub thrashing_limit: u64,
-    /// By which percentage of itself the limit falls after a kill for thrashing (`thrashing_limit_decay`).
+    /// The percentage by which the limit falls after a kill for thrashing (`thrashing_limit_decay`).
     pub thrashing_limit_decay: u64,
-    /// From here on perceptible processes may be ended (`thrashing_limit_critical`).
+    /// From this limit on, perceptible processes may be killed (`thrashing_limit_critical`).
     pub thrashing_limit_critical: u64,
-    /// The percentage of what may be swapped that may be; 100: any (`swap_util_max`).
+    /// The largest percentage of the swappable memory that may be swapped; 100 disables this (`swap_util_max`).
     pub swap_util_max: u64,
-    /// The least file cache after thrashing; zero: any (`filecache_min_kb`).
+    /// The smallest file cache after thrashing; zero disables this (`filecache_min_kb`).
     pub filecache_min: Bytes,
-    /// PSI `full` avg10 in percent above which perceptible processes may be ended (`stall_limit_critical`).
+    /// The PSI `full` avg10 in percent above which perceptible processes may be killed (`stall_limit_critical`).
     pub stall_limit_critical: u64,
-    /// The least score that may be ended at critical pressure (`critical`).
+    /// The lowest score that may be killed at critical pressure (`critical`).
     pub critical: i32,
-    /// The least score that is not perceptible: processes below it are ended at critical pressure alone.
+    /// The lowest score that is not perceptible: processes below it are killed only at critical pressure.
     pub perceptible: i32,
-    /// The heaviest of a score dies, not the least recently used (`kill_heaviest_task`).
+    /// Among processes of equal score, kills the heaviest instead of the least recently used (`kill_heaviest_task`).
     pub kill_heaviest: bool,
-    /// What the low zone keeps from others, which it adds to every watermark (`calc_zone_watermarks`).
+    /// Reserve of the low zone, which it adds to every watermark (`calc_zone_watermarks`).
     pub protection: Bytes,
-    /// Memory set aside for contiguous buffers, whose free pages it does not count (`cma_free`).
+    /// Memory set aside for contiguous buffers, whose free pages do not count (`cma_free`).
     pub contiguous: Bytes,
 }
 
 impl Lmkd {
-    /// The daemon of `system` on `device`; what depends on the device is what a device of little memory has otherwise.
+    /// The daemon of `system` on `device`; some properties differ on a device with little memory.
     pub fn new(system: &System, device: &Device) -> Self {
         let (killer, own) = (&system.constants.killer, system.killer(device));
         let percent = |share: f64| (share * 100.0).round() as u64;
@@ -100,7 +100,7 @@ impl Lmkd {
     }
 }
 
-/// The lowest watermark that free memory is below, as lmkd counts both.
+/// The lowest watermark that free memory is below, both as computed by lmkd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Breached {
     /// Below `min`.
@@ -109,30 +109,30 @@ pub enum Breached {
     Low,
     /// Below `high`.
     High,
-    /// Above all.
+    /// Above all watermarks.
     None,
 }
 
-/// What lmkd sees when it wakes. Thrashing in percent of the file cache.
+/// The state that lmkd reads when it wakes. Thrashing is in percent of the file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// It has just ended a process.
+    /// It has just killed a process.
     pub after_kill: bool,
-    /// It was woken by the complete stall.
+    /// The complete stall woke it.
     pub complete_stall: bool,
     /// Free swap is below its threshold.
     pub swap_low: bool,
     /// The refaults of file pages.
     pub thrashing: u64,
-    /// The limit as it has decayed.
+    /// The present, decayed limit.
     pub thrashing_limit: u64,
-    /// The watermark breached.
+    /// The watermark that is breached.
     pub breached: Breached,
-    /// The percentage of what may be swapped that is.
+    /// The percentage of the swappable memory that is swapped.
     pub swap_utilisation: u64,
-    /// Someone reclaimed directly since it last looked.
+    /// A task reclaimed directly since the last check.
     pub direct_reclaim: bool,
-    /// It watches the file cache, having ended a process for thrashing.
+    /// It watches the file cache, having killed a process for thrashing.
     pub watching_file_cache: bool,
     /// The file cache.
     pub file_cache: Bytes,
@@ -140,7 +140,7 @@ pub struct Sight {
     pub critical_stall: bool,
 }
 
-/// Whether lmkd ends a process, why, and the least score that may be ended.
+/// Whether lmkd kills a process, why, and the lowest score that may be killed.
 pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
     use KillReason as R;
     let low = sight.breached < Breached::High;
@@ -170,23 +170,23 @@ pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
     Some((reason, if sight.critical_stall { lmkd.critical } else { least }))
 }
 
-/// The daemon between two wake-ups.
+/// The daemon's state between two wake-ups.
 #[derive(Clone, Debug)]
 pub(super) struct Daemon {
     lmkd: Lmkd,
     polling: Option<Polling>,
-    /// It ended a process when it last looked.
+    /// It killed a process at the last check.
     killed: bool,
-    /// Refaults of file pages when the window of thrashing began, and when it last looked.
+    /// Refaults of file pages when the thrashing window began, and at the last check.
     refaults: [u64; 2],
     /// The file cache when the window began, in pages.
     base_file: u64,
-    /// Pages scanned by kswapd and directly when it last looked.
+    /// Pages scanned by kswapd and directly until the last check.
     scanned: [u64; 2],
     thrashing_limit: u64,
-    /// When the window of thrashing began.
+    /// The time at which the thrashing window began.
     window: Option<Nanos>,
-    /// Thrashing of the windows before, halved with each.
+    /// Thrashing of previous windows, halved with each.
     before: u64,
     watching_file_cache: bool,
 }
@@ -217,7 +217,7 @@ impl Daemon {
         self.polling.map(|polling| polling.next)
     }
 
-    /// Thrashing now: what refaulted in this window, and what is left of those before.
+    /// The present thrashing: refaults in this window, and the remainder of previous windows.
     fn thrashing(&mut self, now: Nanos, refaults: u64, file: u64) -> u64 {
         let Some(window) = self.window else {
             self.restart(now, refaults, file);
@@ -230,7 +230,7 @@ impl Daemon {
         }
         let windows = since.0 / self.lmkd.thrashing_reset.0;
         self.before = grown;
-        // Kept where it was over the limit and nobody could be ended, so that someone is when there is someone.
+        // Kept if it was above the limit and no process could be killed, so that a process is killed once there is one.
         if windows > 1 || grown < self.thrashing_limit {
             self.before = grown.checked_shr(u32::try_from(windows).unwrap_or(u32::MAX)).unwrap_or(0);
         }
@@ -243,7 +243,7 @@ impl Daemon {
         (self.window, self.refaults[0], self.base_file) = (Some(now), refaults, file);
     }
 
-    /// When it looks next. An event, a kill and direct reclaim each start another window of polling.
+    /// Schedules the next check. An event, a kill and direct reclaim each start another polling window.
     fn poll(&mut self, now: Nanos, start: bool, fast: bool) {
         let since = if start { Some(now) } else { self.polling.map(|polling| polling.since) };
         let next = now + if fast { self.lmkd.poll_short } else { self.lmkd.poll_long };
@@ -253,7 +253,7 @@ impl Daemon {
 }
 
 impl PhoneMemory {
-    /// Looks at PSI, and wakes lmkd where an event or a poll is due.
+    /// Checks PSI, and wakes lmkd if an event or a poll is due.
     pub(super) fn check_pressure(&mut self) {
         let events = self.pressure.check(self.now);
         let Some(mut daemon) = self.daemon.take() else { return };
@@ -319,9 +319,9 @@ impl PhoneMemory {
         }
     }
 
-    /// Of the highest score that anyone who holds memory has: the least recently used, or the heaviest in DRAM where that
-    /// is asked for and among perceptible processes. (lmkd passes over processes without a page in DRAM; a real one always
-    /// has some, so here one that is swapped out whole counts.)
+    /// Among the processes with memory that have the highest score: the least recently used, or the one with most DRAM
+    /// if that is configured or if they are perceptible. (lmkd skips processes without a page in DRAM; a real process
+    /// always has some, so here one that is completely swapped out counts.)
     fn victim(&self, least: i32, lmkd: &Lmkd) -> Option<usize> {
         let processes = &self.processes;
         let may = |&index: &usize| {
@@ -339,15 +339,15 @@ impl PhoneMemory {
 
     fn breached(&self, lmkd: &Lmkd) -> Breached {
         let marks = self.settings.watermarks;
-        // Pages that move come out of the contiguous memory as soon as more than half of what is free is there
-        // (`__rmqueue`).
+        // Movable pages come out of the contiguous memory as soon as it has more than half of the
+        // free memory (`__rmqueue`).
         let free = Bytes(self.free).saturating_sub(lmkd.contiguous.min(Bytes(self.free / 2)));
         let all = [(marks.min, Breached::Min), (marks.low, Breached::Low), (marks.high, Breached::High)];
         let below = all.into_iter().find(|&(mark, _)| free < mark + lmkd.protection);
         below.map_or(Breached::None, |(_, breached)| breached)
     }
 
-    /// Less than a share of swap is free, as lmkd counts it (`get_free_swap`).
+    /// Whether less than the configured share of swap is free, as lmkd computes it (`get_free_swap`).
     fn swap_is_low(&self, lmkd: &Lmkd) -> bool {
         let total = self.swap.zram.capacity + self.swap.partition.capacity;
         let mut free = total - self.swap.zram.stored - self.swap.partition.used;
@@ -387,7 +387,7 @@ mod tests {
         };
         // 256 MiB are free: below 255 + 2 and not below 255 + 1.
         assert_eq!((breached(0, 0), breached(255, 0)), (Breached::None, Breached::Low));
-        // At most half of what is free is contiguous: 128 are left, below 126 + 4 and not below 126 + 2.
+        // At most half of the free memory is contiguous: 128 are left, below 126 + 4 and not below 126 + 2.
         assert_eq!((breached(0, 255), breached(126, 255)), (Breached::None, Breached::High));
         assert_eq!(breached(200, 100), Breached::Min);
     }

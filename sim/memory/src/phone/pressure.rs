@@ -1,5 +1,4 @@
-//! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the events of a window that wake
-//! lmkd.
+//! Pressure-stall information (`kernel/sched/psi.c`): averages every two seconds, and the window events that wake lmkd.
 
 use haversack_devices::{Device, Fraction, Nanos, System};
 
@@ -7,24 +6,24 @@ use super::{Lmkd, Psi, PsiLine};
 
 /// How stalls of tasks become stalls of the phone.
 ///
-/// The kernel finds `some` and `full` for each core and adds them up by the time that each is not idle
-/// (`collect_percpu_times`, `kernel/sched/psi.c`): a task that stalls alone on one of eight busy cores is an eighth of a stall.
-/// `full` is of a core on which nothing runs that does not wait for memory (`test_state`), kswapd's own work being a stall, too
-/// (`balance_pgdat`). Tasks move between cores many times within the two seconds that are added up, so that all cores count
-/// alike here.
+/// The kernel determines `some` and `full` for each core and sums them, weighted by each core's busy time
+/// (`collect_percpu_times`, `kernel/sched/psi.c`): a single stalled task on one of eight busy cores is an eighth of a
+/// stall. A core is in `full` if all tasks that run on it wait for memory (`test_state`), where kswapd's own work
+/// counts as a stall, too (`balance_pgdat`). Tasks move between cores many times within the two seconds of a sum, so
+/// here all cores have the same weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Cores of the phone, at least one.
     cores: f64,
-    /// The share of a core's time in which it has something to do that does not wait for memory.
+    /// The share of a core's time in which it is busy with work that does not wait for memory.
     others: f64,
 }
 
 impl Spread {
-    /// One core, which nobody else uses.
+    /// A single core without other work.
     pub const ONE: Self = Self { cores: 1.0, others: 0.0 };
 
-    /// The cores of `device`, used as those of `system` are.
+    /// The cores of `device`, with the load of those of `system`.
     pub fn of(system: &System, device: &Device) -> Self {
         let cores: f64 = device.constants.cpu.iter().map(|cluster| cluster.cores.value.0).sum();
         Self { cores: cores.max(1.0), others: system.constants.clocks.others.value.0.clamp(0.0, 1.0) }
@@ -36,7 +35,7 @@ impl Spread {
         self.lines(1.0 - without(stalled), without(working))
     }
 
-    /// The same of a `span` in which tasks stall for `total` together, each whenever it does.
+    /// The same for a `span` in which tasks stall for `total` altogether, independently of each other.
     pub fn over(&self, span: Nanos, total: Nanos) -> [Fraction; 2] {
         let tasks = total.seconds() / span.seconds().max(f64::MIN_POSITIVE);
         self.lines(1.0 - (-tasks / self.cores).exp(), 1.0)
@@ -47,14 +46,14 @@ impl Spread {
     }
 }
 
-/// The window where no lmkd gives one: the kernel's own of a second.
+/// The window without lmkd: the kernel's own of one second.
 const OWN_WINDOW: Nanos = Nanos(1_000_000_000);
-/// How often a window is looked at while there are stalls (`UPDATES_PER_WINDOW`).
+/// Checks per window while there are stalls (`UPDATES_PER_WINDOW`).
 const UPDATES: u64 = 10;
-/// How often averages are folded.
+/// The interval of updating averages.
 const PERIOD: Nanos = Nanos(2_000_000_000);
 
-/// A share of a window that makes an event.
+/// The share of a window that triggers an event.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trigger {
     window: Nanos,
@@ -70,14 +69,14 @@ impl Trigger {
         (self.start, self.at_start, self.before) = (now, total, before);
     }
 
-    /// Whether the stalls of the window that ends now reach the threshold; at most once a window.
+    /// Whether the stalls of the window that ends now reach the threshold; at most once per window.
     fn fires(&mut self, now: Nanos, total: Nanos) -> bool {
         let (elapsed, growth) = (now.saturating_sub(self.start), total.saturating_sub(self.at_start));
         let mut stalled = growth;
         if elapsed > self.window {
             self.reset(now, total, growth);
         } else {
-            // What is left of the window before counts in proportion.
+            // The rest of the previous window counts in proportion.
             let left = u128::from((self.window - elapsed).0);
             stalled += Nanos((u128::from(self.before.0) * left / u128::from(self.window.0)) as u64);
         }
@@ -89,7 +88,7 @@ impl Trigger {
     }
 }
 
-/// Events of the two triggers.
+/// Whether each of the two triggers fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Events {
     pub(super) partial: bool,
@@ -99,7 +98,7 @@ pub(super) struct Events {
 /// Stalls, summed and averaged. Index 0 is `some`, 1 is `full`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pressure {
-    /// The tasks of the moment before, and what they came to: moments are many, and mostly alike.
+    /// Cache: the tasks of the previous moment and their result, since most moments equal the one before.
     known: ([u32; 2], [f64; 2]),
     total: [Nanos; 2],
     folded: [Nanos; 2],
@@ -107,7 +106,7 @@ pub(super) struct Pressure {
     next_fold: Nanos,
     window: Nanos,
     triggers: Option<[Trigger; 2]>,
-    /// Stalls may come until then; before it windows are looked at.
+    /// The time until which stalls may occur; windows are checked before it.
     until: Option<Nanos>,
     next_update: Nanos,
 }
@@ -120,7 +119,7 @@ impl Pressure {
         Self { next_fold: PERIOD, window, triggers, next_update: Nanos::MAX, ..Self::default() }
     }
 
-    /// Stalls begin: windows start anew, unless they run already.
+    /// Stalls begin: starts the windows, unless they are running already.
     pub(super) fn begin(&mut self, now: Nanos) {
         if self.until.is_some() {
             return;
@@ -133,7 +132,8 @@ impl Pressure {
         self.until = Some(now + self.window);
     }
 
-    /// Adds the stalls of a `span` up to `to` in which so many tasks stall and so many others work; there is no check in it.
+    /// Adds the stalls of a `span` up to `to` in which `tasks` are the numbers of stalled and of other working threads;
+    /// the span must contain no check.
     pub(super) fn note(&mut self, to: Nanos, span: Nanos, tasks: [u32; 2], spread: &Spread) {
         if self.known.0 != tasks {
             let [stalled, working] = tasks;
@@ -151,17 +151,17 @@ impl Pressure {
         }
     }
 
-    /// Between two looks at the windows; at least a nanosecond, so that time moves on.
+    /// The interval between two checks of the windows; at least a nanosecond, so that time advances.
     fn update(&self) -> Nanos {
         Nanos((self.window.0 / UPDATES).max(1))
     }
 
-    /// When to look next.
+    /// The time of the next check.
     pub(super) fn next_check(&self) -> Option<Nanos> {
         self.until.map(|_| self.next_update.min(self.next_fold))
     }
 
-    /// Looks at the windows, where it is time to.
+    /// Checks the windows, if it is time.
     pub(super) fn check(&mut self, now: Nanos) -> Events {
         self.fold(now);
         let mut events = Events::default();
@@ -177,7 +177,7 @@ impl Pressure {
         events
     }
 
-    /// Folds the periods that ended into the averages. All stalls so far belong to the first.
+    /// Adds the ended periods to the averages. All stalls so far belong to the first period.
     fn fold(&mut self, now: Nanos) {
         if now < self.next_fold {
             return;
@@ -215,7 +215,7 @@ mod tests {
         let shares = |stalled, working| spread.now(stalled, working).map(|share| share.0);
         assert_eq!(shares(0, 3), [0.0, 0.0]);
         assert_eq!(shares(1, 0), [0.125, 0.0625]);
-        // A second falls on the first one's core in one case of eight; a task that works takes an eighth of the cores.
+        // A second task is on the first one's core in one case of eight; a working task takes an eighth of the cores.
         assert_eq!(shares(2, 1), [0.234375, 0.234375 * 0.5 * 0.875]);
         // 0.8 s of stalls in 1 s, spread at random: 1 − e^−0.1.
         let [some, full] = spread.over(Nanos(1_000_000_000), Nanos(800_000_000));

@@ -1,4 +1,4 @@
-//! Processes and the regions that they map: who holds what.
+//! Processes and the regions that they map.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) struct Process {
     alive: bool,
     name: String,
     pub(super) adj: i32,
-    /// When it was last given its score: the smallest is lmkd's least recently used.
+    /// The stamp of its last change of score: the smallest is lmkd's least recently used process.
     pub(super) since: u64,
     regions: Vec<u32>,
     /// Mapped pages in DRAM.
@@ -29,22 +29,22 @@ pub(super) struct Process {
 pub(super) struct Region {
     life: u32,
     pub(super) process: u32,
-    /// Where it is among its process's regions.
+    /// Its index among its process's regions.
     place: u32,
     pub(super) backing: Backing,
-    /// In the order of addresses; all but the last are whole.
+    /// In address order; all but the last have full size.
     pub(super) extents: Vec<u32>,
-    /// Bytes asked for.
+    /// The requested bytes.
     size: u64,
     /// Extents that are mapped.
     pub(super) mapped: u32,
-    /// Mapped extents that a write changes: clean ones of a file, and those with a copy in swap.
+    /// Mapped extents that a write would change: clean ones of a file, and those with a copy in swap.
     pub(super) clean: u32,
-    /// The stamp of the last touch of the whole region: its extents scanned before it are young.
+    /// The stamp of the last touch of the whole region: extents scanned before it are young.
     pub(super) touched: u64,
-    /// Places of extents that are mapped.
+    /// The mapped extents, by index.
     pub(super) there: FixedBitSet,
-    /// Of those the ones whose page table entries were used since the last scan.
+    /// Those of them whose page table entries were used since the last scan.
     pub(super) young: FixedBitSet,
 }
 
@@ -57,12 +57,12 @@ impl Region {
         }
     }
 
-    /// Whether a write to one of its extents changes what else is known of it: clean ones of a file, copies in swap.
+    /// Whether a write to the extent would change its state: a clean extent of a file, or a copy in swap.
     pub(super) fn is_clean(&self, extent: &Extent) -> bool {
         if self.kind() == FILE { extent.flags & DIRTY == 0 } else { extent.slot != NONE }
     }
 
-    /// What its pages are to ZRAM; `None` where they never go there.
+    /// The compressibility of its pages; `None` if they never go to ZRAM.
     pub(super) fn mix(&self) -> Option<PageMix> {
         match self.backing {
             Backing::Anonymous(mix) => Some(mix),
@@ -70,7 +70,7 @@ impl Region {
         }
     }
 
-    /// Bytes of DRAM that `pages` of it take in ZRAM.
+    /// Bytes of DRAM that ZRAM uses for `pages` of it.
     pub(super) fn compressed(&self, pages: u64) -> u64 {
         self.mix().map_or(pages * PAGE, |mix| mix.kept(pages).0)
     }
@@ -103,7 +103,7 @@ impl PhoneMemory {
         Ok(ProcessId { index, life: 0 })
     }
 
-    /// Gives a process another `oom_score_adj`; it is then the most recently used of that score.
+    /// Changes a process's `oom_score_adj`; it is then the most recently used of that score.
     ///
     /// # Errors
     /// An unknown process, or a score outside -1000 to 1000.
@@ -125,12 +125,12 @@ impl PhoneMemory {
         Ok(())
     }
 
-    /// Whether a process runs still.
+    /// Whether a process is still running.
     pub fn is_running(&self, process: ProcessId) -> bool {
         self.process(process).is_ok()
     }
 
-    /// What a process holds.
+    /// The memory of a process.
     ///
     /// # Errors
     /// An unknown process.
@@ -139,10 +139,10 @@ impl PhoneMemory {
         Ok(ProcessUsage { resident: Bytes(process.resident * PAGE), swapped: Bytes(process.swapped * PAGE) })
     }
 
-    /// Reserves addresses for `bytes`, rounded up to pages; memory comes when they are touched.
+    /// Reserves addresses for `bytes`, rounded up to pages; memory is allocated when they are touched.
     ///
     /// # Errors
-    /// An unknown process, pages of no kind that there is, or too many extents.
+    /// An unknown process, invalid pages, or too many extents.
     pub fn map(&mut self, process: ProcessId, bytes: Bytes, backing: Backing) -> Result<RegionId, PhoneError> {
         let owner = self.process(process)?;
         if let Backing::Anonymous(mix) = backing
@@ -185,8 +185,8 @@ impl PhoneMemory {
         }
     }
 
-    /// Changes a region's size at its end; what is cut off is freed. An extent that is cut in two, or that was short
-    /// and grows, starts anew.
+    /// Changes a region's size at its end; what is cut off is freed. An extent that is cut in two, or a short one that
+    /// grows, becomes untouched.
     ///
     /// # Errors
     /// An unknown region, or too many extents.
@@ -197,7 +197,7 @@ impl PhoneMemory {
         while self.regions[index].extents.len() > count {
             self.drop_last(index);
         }
-        // The last extent may be short, and what is short grows before others follow.
+        // The last extent may be short; a short extent grows before others are added.
         let size = |at: usize| whole.min(pages - at as u64 * whole) as u16;
         if let Some(at) = self.regions[index].extents.len().checked_sub(1) {
             let id = self.regions[index].extents[at];
@@ -216,7 +216,7 @@ impl PhoneMemory {
         Ok(())
     }
 
-    /// Frees a region: its pages, its room in ZRAM and its slots, at no refault.
+    /// Frees a region: its pages, its room in ZRAM and its slots, without a refault.
     ///
     /// # Errors
     /// An unknown region.
@@ -244,7 +244,7 @@ impl PhoneMemory {
         if known { Ok(region.index as usize) } else { Err(PhoneError::UnknownRegion(region)) }
     }
 
-    /// The extents that a range of a region lies in.
+    /// The extents of a range of a region.
     pub(super) fn span(&self, region: RegionId, range: &Range<Bytes>) -> Result<Range<usize>, PhoneError> {
         let size = self.regions[self.region(region)?].size;
         if range.end.0 > size || range.start > range.end {
@@ -257,7 +257,7 @@ impl PhoneMemory {
         Ok((range.start.0 / extent) as usize..range.end.0.div_ceil(extent) as usize)
     }
 
-    /// Ends the process that `reason` hits, and notes it.
+    /// Kills the process for `reason`, and records it.
     pub(super) fn kill(&mut self, index: usize, reason: KillReason, min_adj: i32, thrashing: u64, at: Nanos) -> u64 {
         let free_before = Bytes(self.free);
         let Process { life, adj, .. } = self.processes[index];
@@ -284,7 +284,7 @@ impl PhoneMemory {
         }
         self.processes[index].alive = false;
         self.processes.give_back(index);
-        // Something may be reclaimable again, or nothing needs to be.
+        // Now there may be something to reclaim again, or no need to.
         self.kswapd.hopeless = false;
     }
 
@@ -296,7 +296,7 @@ impl PhoneMemory {
         self.regions.give_back(index);
     }
 
-    /// Frees the last extent of a region, wherever it is.
+    /// Frees the last extent of a region, in any state.
     fn drop_last(&mut self, index: usize) {
         let Some(id) = self.regions[index].extents.pop() else { return };
         let extent = *self.extents.get(id);
@@ -325,7 +325,7 @@ impl PhoneMemory {
         self.kswapd.hopeless = false;
     }
 
-    /// Puts an extent's pages into the process's page table, young.
+    /// Adds an extent's pages to the process's page table, as young.
     pub(super) fn map_extent(&mut self, id: u32) {
         self.stamp += 1;
         let stamp = self.stamp;
@@ -339,7 +339,7 @@ impl PhoneMemory {
         self.processes[region.process as usize].resident += u64::from(extent.pages);
     }
 
-    /// Takes a mapped extent's pages out of the page table.
+    /// Removes a mapped extent's pages from the page table.
     pub(super) fn unmap(&mut self, id: u32) {
         let extent = self.extents.get(id);
         let region = &mut self.regions[extent.region as usize];
@@ -350,7 +350,7 @@ impl PhoneMemory {
         self.processes[region.process as usize].resident -= u64::from(extent.pages);
     }
 
-    /// The DRAM of an extent becomes free.
+    /// Frees the DRAM of an extent.
     pub(super) fn forget_resident(&mut self, id: u32) {
         let extent = self.extents.get(id);
         let pages = u64::from(extent.pages);
@@ -358,7 +358,7 @@ impl PhoneMemory {
         self.free += pages * PAGE;
     }
 
-    /// Gives up the copy in the swap partition.
+    /// Drops the copy in the swap partition.
     pub(super) fn drop_copy(&mut self, id: u32) {
         let extent = self.extents.get_mut(id);
         let slot = std::mem::replace(&mut extent.slot, NONE);

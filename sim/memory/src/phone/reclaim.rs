@@ -1,7 +1,7 @@
-//! Reclaim: which list is scanned next, and what becomes of the extent at its tail.
+//! Reclaim: the choice of the next list to scan, and the handling of the extent at its tail.
 //!
 //! After `mm/vmscan.c` of Linux 5.10: `get_scan_count` (the balance of kinds), `shrink_active_list`,
-//! `shrink_inactive_list` and `page_check_references` (second chance). One call looks at one extent.
+//! `shrink_inactive_list` and `page_check_references` (second chance). One call scans one extent.
 
 use std::collections::VecDeque;
 
@@ -11,40 +11,40 @@ use super::extents::{DIRTY, LISTS, NONE, REFERENCED, State, WORKINGSET};
 use super::settings::PAGE;
 use super::{ANON, Backing, Costs, FILE, Flash, Lists, PhoneMemory, Transfer};
 
-/// Pages that reclaim takes at a time (`SWAP_CLUSTER_MAX`).
+/// Pages that reclaim takes in one batch (`SWAP_CLUSTER_MAX`).
 pub(super) const CLUSTER: u64 = 32;
-/// The first pass over a list looks at its 2¹²th part (`DEF_PRIORITY`): shorter lists do not count.
+/// The first pass over a list scans a 2¹²th of it (`DEF_PRIORITY`): shorter lists do not count.
 const PRIORITY: u32 = 12;
 
-/// So often is all memory looked at in vain before reclaim gives up. Three times find what there is (to deactivate, to
-/// find young, to evict; generations take a walk each), and touches go on meanwhile.
+/// The number of fruitless scans of all memory before reclaim gives up. Three find everything reclaimable (to
+/// deactivate, to find young pages, to evict; generations take a walk each), but touches continue meanwhile.
 pub(super) const PATIENCE: u64 = 8;
 
-/// An extent on its way to flash.
+/// An extent being written to flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) transfer: Transfer,
     pub(super) id: u32,
-    /// The extent's clock; another means that it was wanted back, or freed.
+    /// The extent's clock; if it has changed, the extent was refaulted or freed.
     pub(super) number: u64,
 }
 
-/// What is on its way to flash, in the order in which it was begun.
+/// Writes to flash in progress, in the order of their start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writeback {
     pub(super) queue: VecDeque<Write>,
-    /// Pages that nobody has wanted back since.
+    /// Their pages that have not been refaulted since.
     pub(super) pages: u64,
 }
 
-/// Who reclaims.
+/// The reclaiming party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reclaimer {
     Kswapd,
     Direct,
 }
 
-/// A look at one extent: whose, on a core that takes `costs`, and when.
+/// The context of a scan of one extent: the reclaimer, its costs, and the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) who: Reclaimer,
@@ -53,36 +53,36 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// What it comes to where the `pages` of the extent stay.
+    /// The step's result if the `pages` of the extent stay.
     pub(super) fn spared(self, pages: u64) -> Step {
         Step { running: self.costs.scan * pages, scanned: pages, ..Step::default() }
     }
 }
 
-/// What looking at one extent came to.
+/// The result of scanning one extent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
-    /// On the reclaimer's core.
+    /// Time on the reclaimer's core.
     pub(super) running: Nanos,
-    /// Pages looked at; zero if there were none.
+    /// Pages scanned; zero if there were none.
     pub(super) scanned: u64,
-    /// Pages freed, or on their way to flash.
+    /// Pages freed, or being written to flash.
     pub(super) reclaimed: u64,
-    /// The write queue is full: nothing was done, wait until something is written.
+    /// The write queue is full: nothing was done, wait until a write ends.
     pub(super) congested: bool,
 }
 
-/// Spreads scans over the lists in proportion to their weights, a cluster at a time.
+/// Distributes scans over the lists in proportion to their weights, a cluster at a time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Picker {
-    /// Pages that each list is owed, in 2²⁰ths.
+    /// Pages due from each list, in 2²⁰ths.
     owed: [i64; 4],
     list: usize,
     left: u64,
 }
 
 impl PhoneMemory {
-    /// Looks at the next extent.
+    /// Scans the next extent.
     pub(super) fn reclaim_step(&mut self, look: Look, flash: &mut dyn Flash) -> Option<Step> {
         match self.settings.lists {
             Lists::Two => {
@@ -98,7 +98,7 @@ impl PhoneMemory {
         }
     }
 
-    /// The list to scan. Once picked, a list is scanned for a cluster.
+    /// The list to scan. A list is scanned for a whole cluster once it is chosen.
     fn pick(&mut self) -> Option<usize> {
         if self.picker.left > 0
             && let Some(id) = self.extents.tail(self.picker.list)
@@ -115,7 +115,7 @@ impl PhoneMemory {
         let chunk = CLUSTER.max(self.settings.extent_pages()) << 20;
         for (owed, weight) in self.picker.owed.iter_mut().zip(weights) {
             *owed = match weight {
-                // A list that is not to be scanned is owed nothing.
+                // Lists that are not to be scanned accumulate nothing.
                 0 => 0,
                 all if all == sum => *owed + chunk as i64,
                 _ => *owed + (u128::from(chunk) * u128::from(weight) / u128::from(sum)) as i64,
@@ -132,17 +132,17 @@ impl PhoneMemory {
         Some(list)
     }
 
-    /// How much of inactive and active anonymous, inactive and active file pages is to be scanned: the size of a list
+    /// Weights for scanning inactive and active anonymous, inactive and active file pages: the size of a list
     /// times the share of its kind.
     ///
-    /// No share is larger than 600,000 and no phone has 2⁴⁰ pages.
+    /// Shares are at most 600,000 and phones have fewer than 2⁴⁰ pages.
     fn weights(&self) -> [u64; 4] {
         let pages = |kind: usize, active: usize| self.extents.pages(kind * LISTS + active);
         let thrashes = self.activations();
         let deactivate =
             [ANON, FILE].map(|kind| thrashes[kind] != self.workingset.seen[kind] || self.inactive_is_low(kind));
         let long = |kind: usize| self.extents.pages(kind * LISTS) >> PRIORITY > 0;
-        // `cache_trim_mode`, which vendors may leave out.
+        // `cache_trim_mode`, which vendors may omit.
         let trim = !self.settings.balanced && long(FILE) && !deactivate[FILE];
         let tiny = self.free + self.extents.kind_pages(FILE) * PAGE <= self.settings.watermarks.high.0;
         let shares = if self.swap_is_full() {
@@ -150,7 +150,7 @@ impl PhoneMemory {
         } else if tiny && !deactivate[ANON] && long(ANON) {
             [1, 0]
         } else if trim {
-            // Plenty of file pages that nobody misses go first.
+            // Large numbers of unused file pages are reclaimed first.
             [0, 1]
         } else {
             self.balance()
@@ -164,38 +164,38 @@ impl PhoneMemory {
         };
         let weights = weigh(shares);
         let some = |weights: &[u64; 4]| weights.iter().any(|&weight| weight > 0);
-        // The last resort of a scan (priority 0): all that may go, alike.
+        // The last resort of a scan (priority 0): everything reclaimable, with equal weights.
         if some(&weights) || self.swap_is_full() || self.settings.swappiness == 0 { weights } else { weigh([1, 1]) }
     }
 
-    /// The shares of the two kinds: swappiness against what the return of each kind cost of late.
+    /// The shares of the two kinds: swappiness against the recent cost of each kind's refaults.
     fn balance(&self) -> [u64; 2] {
         let [anon, file] = self.workingset.cost;
         let total = anon + file;
         let (anon_cost, file_cost) = (total + anon, total + file);
         let total = anon_cost + file_cost;
         let swappiness = u64::from(self.settings.swappiness);
-        // In thousandths, as the quotient is of the order of the swappiness.
+        // In thousandths, since the quotient is of the order of the swappiness.
         let share = |weight: u64, cost: u64| 1000 * weight * (total + 1) / (cost + 1);
         [share(swappiness, anon_cost), share(200 - swappiness, file_cost)]
     }
 
-    /// The larger memory is, the smaller a part of it the inactive list must be: √(10 GiB) to 1.
+    /// The larger memory is, the smaller a part of it the inactive list has to be: √(10 GiB) to 1.
     fn inactive_is_low(&self, kind: usize) -> bool {
         let (inactive, active) = (self.extents.pages(kind * LISTS), self.extents.pages(kind * LISTS + 1));
         let gigabytes = ((inactive + active) * PAGE) >> 30;
-        // No phone has 2³² GiB.
+        // Phones have less than 2³² GiB.
         let ratio = if gigabytes > 0 { (10 * gigabytes as u32).isqrt() } else { 1 };
         inactive * u64::from(ratio) < active
     }
 
-    /// Whether there is no room for another anonymous extent.
+    /// Whether swap lacks room for another anonymous extent.
     pub(super) fn swap_is_full(&self) -> bool {
         let pages = self.settings.extent_pages();
         !self.swap.zram.has_room(pages) && !self.swap.partition.has_room(pages)
     }
 
-    /// Whether an extent was used since the last scan; from now on it is not.
+    /// Whether an extent was used since the last scan; clears the mark.
     pub(super) fn test_and_clear_young(&mut self, id: u32) -> bool {
         let stamp = self.stamp;
         let extent = self.extents.get_mut(id);
@@ -209,7 +209,8 @@ impl PhoneMemory {
         young
     }
 
-    /// `shrink_active_list`: the tail goes to the inactive list, used or not; code that was used goes round once more.
+    /// `shrink_active_list`: the tail moves to the inactive list, used or not; used code goes back to
+    /// the head of the active list.
     fn deactivate(&mut self, id: u32, list: usize, look: Look) -> Step {
         let stays = self.test_and_clear_young(id) && self.is_code(id);
         self.extents.move_to_head(id, if stays { list } else { list - 1 });
@@ -227,8 +228,8 @@ impl PhoneMemory {
         self.regions[self.extents.get(id).region as usize].backing == Backing::Code
     }
 
-    /// `shrink_inactive_list`: used once more, it stays; used twice, or code, it is active; else it goes
-    /// (`page_check_references`).
+    /// `shrink_inactive_list`: an extent used once stays; used twice, or code, it becomes active; otherwise it is
+    /// evicted (`page_check_references`).
     fn scan_inactive(&mut self, id: u32, list: usize, look: Look, flash: &mut dyn Flash) -> Step {
         if !self.test_and_clear_young(id) {
             return self.evict(id, look, flash);
@@ -265,8 +266,8 @@ impl PhoneMemory {
         }
     }
 
-    /// Evicts an extent that nobody used: dropped, compressed or sent to flash. Where there is no room it goes back to
-    /// the head, active.
+    /// Evicts an unused extent: dropped, compressed or written to flash. Without room for it, it goes
+    /// back to the head, as active.
     pub(super) fn evict(&mut self, id: u32, look: Look, flash: &mut dyn Flash) -> Step {
         let Look { who, costs, at } = look;
         let extent = *self.extents.get(id);
@@ -323,7 +324,7 @@ impl PhoneMemory {
         step
     }
 
-    /// Where an extent goes that cannot be evicted: the active list, the youngest generation.
+    /// The list for an extent that cannot be evicted: the active list, or the youngest generation.
     fn keep_list(&self, list: usize) -> usize {
         match self.settings.lists {
             Lists::Two => list | 1,
@@ -348,7 +349,7 @@ impl PhoneMemory {
         !self.writeback.queue.is_empty() && (self.writeback.pages + pages) * PAGE > self.settings.write_queue.0
     }
 
-    /// Sends an extent to flash; its pages are free when they are written.
+    /// Starts to write an extent to flash; its pages are free once they are written.
     fn write_out(&mut self, id: u32, kind: usize, at: Nanos, flash: &mut dyn Flash) {
         let pages = u64::from(self.extents.get(id).pages);
         let slot = if kind == ANON { self.swap.partition.take(id, pages) } else { NONE };

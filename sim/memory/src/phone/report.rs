@@ -1,4 +1,4 @@
-//! What the phone's memory reports: stalls, counters, and why something could not be done.
+//! Reports of the phone's memory: stalls, counters, and errors.
 
 use std::ops::AddAssign;
 
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 use super::{ProcessId, RegionId};
 
-/// What a touch took of the thread, beyond the touch itself, as FedHybrid's figure 2b divides it.
+/// The delay of a thread by a touch, beyond the touch itself, divided as in FedHybrid's figure 2b.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stall {
-    /// On the core, in the kernel: faults, direct reclaim, (de)compression.
+    /// Running on the core, in the kernel: faults, direct reclaim, (de)compression.
     pub running: Nanos,
     /// In uninterruptible sleep: synchronous reads from flash, congestion.
     pub sleeping: Nanos,
-    /// Woken, waiting for the core.
+    /// Awake, waiting for the core.
     pub runnable: Nanos,
 }
 
 impl Stall {
-    /// The thread's whole delay.
+    /// The thread's total delay.
     pub fn total(self) -> Nanos {
         self.running + self.sleeping + self.runnable
     }
@@ -34,10 +34,10 @@ impl AddAssign for Stall {
     }
 }
 
-/// The struct of all counters and the difference of two, from one list.
+/// Declares the struct of all counters and the difference of two, from one list.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// Events since the beginning, in 4 KiB pages unless said otherwise, by their names in `/proc/vmstat`.
+        /// Events since the beginning, in 4 KiB pages unless noted otherwise, by their names in `/proc/vmstat`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are the kernel's")]
         #[must_use]
@@ -46,12 +46,12 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// What has happened since they were `earlier`.
+            /// The events since the state `earlier`.
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name - earlier.$name,)+ }
             }
 
-            /// Each with its name, in the order above.
+            /// Each counter with its name, in the order above.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)+].into_iter()
             }
@@ -61,15 +61,15 @@ macro_rules! counters {
 
 counters! {
     pgfault,
-    /// Faults that read flash or ZRAM; pages that read-ahead brought count once, with the fault that read them.
+    /// Faults that read flash or ZRAM; pages brought by read-ahead count once, with the fault that read them.
     pgmajfault,
     /// From ZRAM and from the partition.
     pswpin,
     /// To ZRAM and to the partition.
     pswpout,
-    /// Of `pswpin`, from ZRAM. Not a name of the kernel's.
+    /// The part of `pswpin` from ZRAM. Not a name of the kernel's.
     zram_in,
-    /// Of `pswpout`, to ZRAM. Not a name of the kernel's.
+    /// The part of `pswpout` to ZRAM. Not a name of the kernel's.
     zram_out,
     pgscan_kswapd,
     pgscan_direct,
@@ -90,17 +90,17 @@ counters! {
     allocstall,
     /// Wake-ups of kswapd.
     pageoutrun,
-    /// File pages read from flash. Bytes over 4096, where the kernel's `pgpgin` counts KiB.
+    /// File pages read from flash: bytes over 4096, whereas the kernel's `pgpgin` counts KiB.
     file_in,
     /// Dirty file pages written back by reclaim.
     file_out,
-    /// Processes that the kernel's own killer ended.
+    /// Processes killed by the kernel's own killer.
     oom_kill,
-    /// Processes that lmkd ended. Not a name of the kernel's.
+    /// Processes killed by lmkd. Not a name of the kernel's.
     lmkd_kill,
 }
 
-/// Pressure-stall information: the share of time, in percent, that memory kept threads from working.
+/// Pressure-stall information: the percentage of time for which a lack of memory kept threads from working.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Psi {
     /// At least one thread stalled.
@@ -118,7 +118,7 @@ pub struct PsiLine {
     pub total: Nanos,
 }
 
-/// Where all memory is. `free + anonymous + file + zram + pinned` is what the kernel manages.
+/// The distribution of all memory. `free + anonymous + file + zram + pinned` is the managed memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Free pages (`MemFree`).
@@ -127,17 +127,17 @@ pub struct Usage {
     pub anonymous: Bytes,
     /// File pages in DRAM, those being written back included.
     pub file: Bytes,
-    /// Of `file`, on the inactive list; the older half of the generations.
+    /// The part of `file` on the inactive list, or in the older half of the generations.
     pub inactive_file: Bytes,
     /// Pinned pages touched so far.
     pub pinned: Bytes,
-    /// What ZRAM itself takes of DRAM.
+    /// DRAM used by ZRAM.
     pub zram: Bytes,
-    /// What is in ZRAM, before compression.
+    /// Contents of ZRAM, before compression.
     pub zram_stored: Bytes,
-    /// What the swap partition holds.
+    /// Contents of the swap partition.
     pub swap: Bytes,
-    /// Of `anonymous` and `file`, on their way to flash.
+    /// The part of `anonymous` and `file` being written to flash.
     pub writeback: Bytes,
 }
 
@@ -146,34 +146,34 @@ pub struct Usage {
 pub struct ProcessUsage {
     /// Mapped pages in DRAM (RSS).
     pub resident: Bytes,
-    /// Anonymous pages that are not mapped: in ZRAM, on the partition or on their way (`VmSwap`).
+    /// Anonymous pages that are not mapped: in ZRAM, on the partition or being written (`VmSwap`).
     pub swapped: Bytes,
 }
 
-/// A process that the low-memory killer, or the kernel, ended.
+/// A process that the low-memory killer, or the kernel, has killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// Which; its regions are gone with it.
+    /// The process; its regions are gone.
     pub process: ProcessId,
     /// Its name.
     pub name: String,
     /// Its `oom_score_adj`.
     pub adj: i32,
-    /// Why.
+    /// The reason.
     pub reason: KillReason,
-    /// The least `oom_score_adj` that the reason allowed to be ended.
+    /// The lowest `oom_score_adj` that the reason allowed to kill.
     pub min_adj: i32,
-    /// What it gave back of DRAM, its share of ZRAM included.
+    /// The DRAM that it freed, its part of ZRAM included.
     pub freed: Bytes,
     /// Free memory before.
     pub free_before: Bytes,
-    /// The thrashing that lmkd saw, in percent of the file cache.
+    /// The thrashing measured by lmkd, in percent of the file cache.
     pub thrashing: u64,
 }
 
-/// Why a process was ended: lmkd's decision order, then the kernel's own killer.
+/// Why a process was killed: in lmkd's decision order, then the kernel's own killer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum KillReason {
@@ -185,68 +185,68 @@ pub enum KillReason {
     LowSwapAndThrashing,
     /// (4) Free memory below `low` and swap low.
     LowMemoryAndSwap,
-    /// (5) Free memory below `low` and too much of what may be swapped is.
+    /// (5) Free memory below `low` and too much of the swappable memory swapped.
     LowMemoryAndSwapUtilisation,
     /// (6) Free memory below `low` and thrashing.
     LowMemoryAndThrashing,
     /// (7) Direct reclaim and thrashing.
     DirectReclaimAndThrashing,
-    /// (8) The file cache small after thrashing.
+    /// (8) A small file cache after thrashing.
     LowFileCacheAfterThrashing,
     /// The kernel: nothing was left to reclaim, or the youngest working set did not fit (`min_ttl`).
     OutOfMemory,
 }
 
 impl KillReason {
-    /// Its name, in words.
+    /// A description of the reason.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Why the phone's memory refuses something.
+/// Errors of the phone's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PhoneError {
-    /// A setting that no phone has.
+    /// An invalid setting.
     #[error("{field}: expected {expected}")]
     Setting {
         /// The field of `Settings`.
         field: &'static str,
-        /// What it may be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// Pages that contradict themselves, and how.
+    /// A contradictory page mix.
     #[error("anonymous pages: {0}")]
     Pages(&'static str),
     /// A score outside the kernel's range.
     #[error("an oom_score_adj of {0}: expected -1000 to 1000")]
     Adj(i32),
-    /// The process is none, or it has ended.
+    /// The process never existed, or has ended.
     #[error("{0:?} is not running")]
     UnknownProcess(ProcessId),
-    /// The region is none, or it was released, or its process has ended.
+    /// The region never existed, was released, or its process has ended.
     #[error("{0:?} is not mapped")]
     UnknownRegion(RegionId),
-    /// A touch beyond the end.
+    /// A touch beyond the region's end.
     #[error("{region:?} has {size}, touched up to {end}")]
     BeyondEnd {
-        /// Which.
+        /// The region.
         region: RegionId,
         /// Its size.
         size: Bytes,
-        /// Where the touch ends.
+        /// The end of the touch.
         end: Bytes,
     },
-    /// More of these, which are regions, processes or extents, than a simulated phone can hold.
+    /// Too many regions, processes or extents for a simulated phone.
     #[error("too many {0}")]
     TooMany(&'static str),
-    /// The process that touched was ended after this stall; [`super::PhoneMemory::poll_lmkd`] says why.
+    /// The touching process was killed after this stall; [`super::PhoneMemory::poll_lmkd`] returns the reason.
     #[error("the process was ended during the touch, after {}", .0.total())]
     Killed(Stall),
-    /// Nothing can be reclaimed and no process may be ended.
+    /// Nothing can be reclaimed and no process may be killed.
     #[error("out of memory: {wanted} wanted, {free} free, nothing to reclaim and no process to end")]
     OutOfMemory {
-        /// The bytes of the extent wanted.
+        /// The bytes of the extent to allocate.
         wanted: Bytes,
         /// Free memory, reserves included.
         free: Bytes,

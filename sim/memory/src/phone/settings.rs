@@ -1,4 +1,4 @@
-//! What a phone's memory is made of: sizes, watermarks, lists, swap and what reclaim costs a core.
+//! Settings of a phone's memory: sizes, watermarks, lists, swap and the costs of reclaim.
 
 use haversack_devices::system::Balance;
 pub use haversack_devices::system::{PageCosts as Costs, PageMix, Watermarks};
@@ -6,62 +6,63 @@ use haversack_devices::{Bytes, Device, Factor, Nanos, PageLists, System};
 
 use super::{Lmkd, PhoneError, Spread};
 
-/// A page of the kernel, in bytes. Counters and [`Costs`] are in pages, whatever the extent.
+/// Size of a page in bytes. Counters and [`Costs`] are in pages for any extent size.
 pub const PAGE: u64 = 4096;
 
-/// How the kernel orders what may be reclaimed.
+/// How the kernel orders reclaimable pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lists {
-    /// An active and an inactive list, of anonymous and of file pages each (Linux 5.10).
+    /// An active and an inactive list, for anonymous and for file pages each (Linux 5.10).
     Two,
     /// The multi-generation LRU (Linux 6.1; android14-5.15).
     Generations {
-        /// The most generations, 3 to 8; the kernel has 4.
+        /// The largest number of generations, 3 to 8; the kernel has 4.
         count: u8,
-        /// The working set of that span must fit, or the out-of-memory killer ends a process (`min_ttl_ms`); zero: off.
+        /// The working set of this time span must fit, or the out-of-memory killer kills a process
+        /// (`min_ttl_ms`); zero disables this.
         min_ttl: Nanos,
     },
 }
 
-/// The memory that the kernel manages, and how.
+/// The memory that the kernel manages, and its policies.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Settings {
-    /// What the kernel manages: DRAM less its own image and what firmware and the modem take.
+    /// The memory that the kernel manages: DRAM less its own image and the memory of firmware and the modem.
     pub ram: Bytes,
-    /// What is reclaimed and faulted at once: a power of two from 4 KiB to 1 MiB.
+    /// The unit of reclaim and of faults: a power of two from 4 KiB to 1 MiB.
     pub extent: Bytes,
-    /// When reclaim starts and ends.
+    /// The amounts of free memory at which reclaim starts and ends.
     pub watermarks: Watermarks,
-    /// `vm.swappiness`, 0 to 200: how much cheaper than a file page's an anonymous page's return is held to be.
+    /// `vm.swappiness`, 0 to 200: how much cheaper refaults of anonymous pages count than those of file pages.
     pub swappiness: u32,
-    /// Whether anonymous pages are reclaimed beside those of files while files' abound that nobody misses (vendors'
+    /// Whether anonymous pages are reclaimed too while there are many unused file pages (vendors'
     /// `balance_anon_file_reclaim`).
     pub balanced: bool,
-    /// How pages are ordered.
+    /// The lists that order pages.
     pub lists: Lists,
-    /// The size of the ZRAM disk, in bytes before compression; zero: none.
+    /// The size of the ZRAM disk, in bytes before compression; zero for none.
     pub zram: Bytes,
-    /// The swap partition on flash, used when ZRAM is full; zero: none.
+    /// The size of the swap partition on flash, used when ZRAM is full; zero for none.
     pub swap: Bytes,
-    /// What a fault on the swap partition reads, in swap order: 4 KiB shifted by `vm.page-cluster`.
+    /// Bytes that a fault on the swap partition reads, in swap order: 4 KiB shifted by `vm.page-cluster`.
     pub swap_read_ahead: Bytes,
-    /// What a fault on a file reads, in file order (`read_ahead_kb`).
+    /// Bytes that a fault on a file reads, in file order (`read_ahead_kb`).
     pub file_read_ahead: Bytes,
-    /// What may be on its way to flash before reclaim waits: the requests of the block queue.
+    /// Bytes that may be in flight to flash before reclaim waits: the requests of the block queue.
     pub write_queue: Bytes,
-    /// What a task that reclaims for itself takes of what kswapd takes for the same pages.
+    /// The time of direct reclaim as a multiple of kswapd's for the same pages.
     pub direct: Factor,
-    /// Whose stalls become whose.
+    /// How stalls of tasks become stalls of the phone.
     pub spread: Spread,
-    /// The low-memory killer daemon, where there is one.
+    /// The low-memory killer daemon, if there is one.
     pub lmkd: Option<Lmkd>,
 }
 
 impl Settings {
     /// A phone of `ram` with `watermarks`: 256 KiB extents, two lists, swappiness 100, no swap, 4 KiB of swap
     /// read-ahead (`page-cluster` 0 of Qualcomm's scripts), 128 KiB of file read-ahead, 8 MiB of queued writes (128
-    /// requests of 64 KiB), direct reclaim at kswapd's cost, one core, no lmkd. Fields are there to be set.
+    /// requests of 64 KiB), direct reclaim at kswapd's cost, one core, no lmkd. Set fields to change these.
     pub const fn new(ram: Bytes, watermarks: Watermarks) -> Self {
         Self {
             ram,
@@ -138,44 +139,44 @@ impl Settings {
     }
 }
 
-/// Names something that a [`Flash`] reads or writes; what is begun later has a larger number.
+/// Identifies a transfer of a [`Flash`]; later transfers have larger numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Transfer(pub u64);
 
-/// The flash behind files and the swap partition. It may queue, be shared and depend on anything; times that it is asked
-/// at never go back.
+/// The flash behind files and the swap partition. Its behaviour may depend on queues, sharing or anything else; the
+/// times of its calls never go back.
 pub trait Flash {
-    /// Begins with `requests` synchronous reads that amount to `bytes`, issued one after the other from `now`.
+    /// Starts `requests` synchronous reads of `bytes` in total, issued one after the other from `now`.
     fn read(&mut self, now: Nanos, bytes: Bytes, requests: u64) -> Transfer;
-    /// What of that time is the reader's own work: of the file system, the block layer and the driver, on its core.
+    /// The part of that time that is the reader's own work, on its core: file system, block layer and driver.
     fn work(&self, _bytes: Bytes, _requests: u64) -> Nanos {
         Nanos::ZERO
     }
-    /// Begins to write `bytes` at `now`.
+    /// Starts to write `bytes` at `now`.
     fn write(&mut self, now: Nanos, bytes: Bytes) -> Transfer;
-    /// Goes on to the next end of a transfer or to `until`, whichever is first; that transfer, and when it ended. Each is told
-    /// once.
+    /// Advances to the next end of a transfer or to `until`, whichever is first; returns that transfer and its end
+    /// time. Each transfer is returned once.
     fn advance(&mut self, until: Nanos) -> Option<(Transfer, Nanos)>;
 }
 
-/// What stands behind the memory of a region.
+/// The source of a region's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Backing {
-    /// The process's own: reclaimed into ZRAM and swap.
+    /// The process's own memory: reclaimed into ZRAM and swap.
     Anonymous(PageMix),
-    /// Pages of a file on flash: dropped, or written where dirty.
+    /// Pages of a file on flash: dropped, or written if dirty.
     File,
-    /// Pages of a file that are mapped to be executed (`VM_EXEC`): dropped as others are, but kept once they were used.
+    /// Pages of a file mapped for execution (`VM_EXEC`): dropped like others, but kept once they were used.
     Code,
-    /// The kernel's own, ION and DMA buffers: never reclaimed.
+    /// Memory of the kernel, ION and DMA buffers: never reclaimed.
     Pinned,
 }
 
-/// What a touch does to memory.
+/// The kind of access of a touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reads; a copy on flash stays good.
+    /// A read; a copy on flash stays valid.
     Read,
-    /// Writes; a file page becomes dirty and a copy in swap is given up.
+    /// A write; a file page becomes dirty and a copy in swap is dropped.
     Write,
 }

@@ -1,33 +1,34 @@
-//! What tasks have waited for memory in a span of which only the kernel's counters are known.
+//! Estimates how long tasks waited for memory in a time span of which only the kernel's counters are known.
 //!
-//! A phone that is simulated page by page knows who waits when. Of a recording only `/proc/vmstat` is left: the same costs for
-//! each page, added up, are held against its `/proc/pressure/memory`.
+//! A simulation page by page knows which task waits when. A recording of a phone has only `/proc/vmstat`: this module
+//! adds up the same costs per page, to be compared with the recording's `/proc/pressure/memory`.
 
 use haversack_devices::{Factor, Nanos};
 
 use super::{CLUSTER, Costs, Counters, PageMix};
 
-/// Clusters that one stalled allocation takes at most: reclaim goes on until it has its pages, or free memory is enough.
+/// The largest number of clusters per stalled allocation: reclaim continues until it has its pages, or
+/// free memory is sufficient.
 const CLUSTERS: u64 = 4;
 
-/// What a page costs whom.
+/// The costs of pages for waiting tasks and for kswapd.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// On the core of a task that waits, and on kswapd's.
+    /// Costs on the core of a waiting task, and on kswapd's.
     pub costs: Costs,
-    /// A page of a file, its share of one read.
+    /// Time per file page: its share of a read.
     pub read: Nanos,
-    /// What is swapped.
+    /// Compressibility of the swapped pages.
     pub pages: PageMix,
-    /// What a task that reclaims for itself takes of what kswapd takes for the same pages.
+    /// The time of direct reclaim as a multiple of kswapd's for the same pages.
     pub direct: Factor,
 }
 
 impl Waits {
     /// The waits of all tasks together, kswapd's work included (`balance_pgdat` stalls, too).
     ///
-    /// What was evicted beside swapped pages is taken to have come back. Pages that were taken directly without an allocation
-    /// that waited were taken ahead of need (`process_madvise`), and nobody waited for that.
+    /// All evicted pages other than swapped ones are assumed to have returned. Pages that were taken directly, but
+    /// without a stalled allocation, were reclaimed ahead of need (`process_madvise`), without any task waiting.
     pub fn total(&self, counted: &Counters) -> Nanos {
         let Costs { scan, unmap, fault, .. } = self.costs;
         let [scan, unmap] = [scan, unmap].map(Nanos::seconds);
@@ -48,7 +49,7 @@ impl Waits {
 mod tests {
     use super::*;
 
-    /// 1 µs to look at a page, 2 to unmap it, 10 to compress, 4 to decompress, 1 for a fault.
+    /// 1 µs to scan a page, 2 to unmap it, 10 to compress, 4 to decompress, 1 for a fault.
     fn waits() -> Waits {
         let us = |us: u64| Nanos(us * 1000);
         let costs =
@@ -59,15 +60,16 @@ mod tests {
     #[test]
     fn waits_are_those_of_pages_and_of_who_reclaims() {
         let of = |counted: Counters| waits().total(&counted).0 / 1000;
-        // 5 µs a page that comes back from ZRAM, 20 + 3 a file's that is read and had been dropped by kswapd.
+        // 5 µs for a page that returns from ZRAM; 20 + 3 for a file page that is read after kswapd had dropped it.
         assert_eq!(of(Counters { pswpin: 100, ..Counters::default() }), 500);
         assert_eq!(of(Counters { workingset_refault_file: 100, ..Counters::default() }), 2300);
-        // kswapd compresses 100 pages at 13 µs; a task that takes 40 of them itself, looking at 20 more, pays three times for its own.
+        // kswapd compresses 100 pages at 13 µs; a task that reclaims 40 of them itself, scanning 20 more, takes three
+        // times as long for its own.
         let swapped = Counters { pswpout: 100, ..Counters::default() };
         assert_eq!(of(swapped), 1300);
         let direct = Counters { pgsteal_direct: 40, pgscan_direct: 60, allocstall: 1, ..swapped };
         assert_eq!(of(direct), 60 * 13 + 3 * (40 * 13 + 20));
-        // Nobody waits for what is taken ahead of need.
+        // Reclaim ahead of need makes no task wait.
         assert_eq!(of(Counters { allocstall: 0, ..direct }), 60 * 13);
     }
 }

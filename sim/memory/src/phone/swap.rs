@@ -1,8 +1,8 @@
-//! Where evicted anonymous pages go: ZRAM's room, and the slots of the partition on flash.
+//! The destinations of evicted anonymous pages: ZRAM, and the slots of the partition on flash.
 
 use super::NONE;
 
-/// Where anonymous pages go.
+/// Swap space.
 #[derive(Clone, Debug)]
 pub(super) struct Swap {
     pub(super) zram: Zram,
@@ -16,14 +16,14 @@ impl Swap {
     }
 }
 
-/// A ZRAM disk: how much is in it and what that takes of DRAM.
+/// A ZRAM disk: its contents and its use of DRAM.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zram {
     /// The size of the disk, in pages before compression.
     pub(super) capacity: u64,
     /// Pages stored, before compression.
     pub(super) stored: u64,
-    /// What they take of DRAM, in bytes.
+    /// Their use of DRAM, in bytes.
     pub(super) dram: u64,
 }
 
@@ -33,17 +33,17 @@ impl Zram {
     }
 }
 
-/// The swap partition: slots of an extent each, given out in order as long as there are fresh ones, then the next
-/// free one after the last (as clusters of an SSD are). The order is what read-ahead follows.
+/// The swap partition: slots of an extent each, allocated in order as long as there are unused ones, then the next free
+/// one after the last (like clusters on an SSD). Read-ahead follows this order.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
     /// In pages.
     pub(super) capacity: u64,
     pub(super) used: u64,
-    /// Slots before which the partition is filled from end to end.
+    /// The number of slots that are allocated in order, before freed ones are reused.
     fresh: usize,
     owners: Vec<u32>,
-    /// A bit for each free slot.
+    /// A bit per free slot.
     free: Vec<u64>,
     cursor: usize,
 }
@@ -58,7 +58,7 @@ impl Partition {
         self.used + pages <= self.capacity
     }
 
-    /// A slot for `id`; the caller asked for the room.
+    /// Allocates a slot for `id`; the caller has checked that there is room.
     pub(super) fn take(&mut self, id: u32, pages: u64) -> u32 {
         self.used += pages;
         let slot = if self.owners.len() < self.fresh { None } else { self.next_free() };

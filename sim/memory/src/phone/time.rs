@@ -1,4 +1,4 @@
-//! Time: what kswapd, the write queue, PSI and lmkd do while it passes.
+//! Passing time: kswapd, the write queue, PSI and lmkd.
 
 use haversack_devices::Nanos;
 
@@ -7,20 +7,20 @@ use super::{
     Write,
 };
 
-/// The kernel's thread that reclaims.
+/// The kernel's reclaiming thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kswapd {
     pub(super) costs: Costs,
     awake: bool,
-    /// It found nothing to reclaim; woken again when something is freed or direct reclaim succeeds.
+    /// It found nothing to reclaim; it wakes when something is freed or direct reclaim succeeds.
     pub(super) hopeless: bool,
-    /// Until when it has worked.
+    /// The time up to which it has worked.
     clock: Nanos,
-    /// It sleeps until something is written.
+    /// It sleeps until a write ends.
     awaits_write: bool,
     /// Pages scanned since it last reclaimed one.
     fruitless: u64,
-    /// Whose core it shares.
+    /// The actor that shares its core, if any.
     beside: Option<u32>,
 }
 
@@ -29,22 +29,22 @@ impl Kswapd {
         Self { costs, ..Self::default() }
     }
 
-    /// When it goes on by itself; the end of time if it does not.
+    /// The time at which it continues without an outside event; the end of time if it does not.
     fn due(&self) -> Nanos {
         if self.awake && !self.awaits_write { self.clock } else { Nanos::MAX }
     }
 }
 
 impl PhoneMemory {
-    /// Moves time on to `until`; what happens then happens.
+    /// Advances the time to `until` and executes everything up to then.
     pub(super) fn advance(&mut self, until: Nanos, flash: &mut dyn Flash) {
         while self.now < until || self.actors.next(self.now).is_some() {
             self.step(until, flash);
         }
     }
 
-    /// Time goes on to what happens next, at `until` at the latest: flash ends a transfer, kswapd has looked at an extent, PSI or
-    /// lmkd look, actors go on.
+    /// Advances to the next event, at most to `until`: flash ends a transfer, kswapd has scanned an extent, PSI or
+    /// lmkd check, actors continue.
     pub(super) fn step(&mut self, until: Nanos, flash: &mut dyn Flash) {
         let actors = self.actors.look();
         if actors.stalled > 0 || self.kswapd.awake {
@@ -69,7 +69,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Time in which everybody goes on with what they do; kswapd reclaims within a stall of its own (`balance_pgdat`).
+    /// Lets time pass in which all activities continue; kswapd's own reclaim counts as a stall (`balance_pgdat`).
     fn pass_to(&mut self, to: Nanos, actors: Activity) {
         let span = to - self.now;
         self.now = to;
@@ -79,7 +79,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Wakes kswapd, unless it works already or has nothing to work on.
+    /// Wakes kswapd, unless it is working already or has nothing to reclaim.
     pub(super) fn wake_kswapd(&mut self) {
         if self.kswapd.awake || self.kswapd.hopeless {
             return;
@@ -93,7 +93,7 @@ impl PhoneMemory {
         }
     }
 
-    /// kswapd looks at an extent, or rests.
+    /// kswapd scans an extent, or goes to sleep.
     fn step_kswapd(&mut self, flash: &mut dyn Flash) {
         let patience = PATIENCE * (self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE));
         let enough = self.free >= self.settings.watermarks.high.0;
@@ -112,12 +112,13 @@ impl PhoneMemory {
         }
     }
 
-    /// kswapd's core is one of the actor's from now on: while both have work each gets half of it.
+    /// Makes kswapd share a core of this actor: while both have work, each gets half of it.
     pub fn share_kswapd(&mut self, actor: ActorId) {
         self.kswapd.beside = self.actor(actor);
     }
 
-    /// What kswapd's `work` takes it longer, and the actor whose core it shares, where that works too.
+    /// The additional time of kswapd's `work` if the actor that shares its core is working too; charges
+    /// that actor the same time.
     fn take_turns(&mut self, work: Nanos) -> Nanos {
         let beside = self.kswapd.beside.filter(|&index| self.actors.get(index).works());
         beside.map_or(Nanos::ZERO, |index| {
@@ -131,19 +132,19 @@ impl PhoneMemory {
         self.snapshot_refaults();
     }
 
-    /// What flash has ended by now has ended.
+    /// Handles all transfers that flash has ended by now.
     pub(super) fn end_transfers(&mut self, flash: &mut dyn Flash) {
         while let Some((transfer, _)) = flash.advance(self.now) {
             self.end_transfer(transfer);
         }
     }
 
-    /// Flash has read for an actor, or written an extent, whose pages are free then.
+    /// Handles one: flash has read for an actor, or written an extent, whose pages are now free.
     fn end_transfer(&mut self, transfer: Transfer) {
         if self.actors.read(transfer, self.now) {
             return;
         }
-        // They were begun in this order.
+        // The queue is in the order of their start.
         let Ok(at) = self.writeback.queue.binary_search_by_key(&transfer, |write| write.transfer) else { return };
         let Some(Write { id, number, .. }) = self.writeback.queue.remove(at) else { return };
         self.actors.written(self.now);
@@ -162,8 +163,8 @@ impl PhoneMemory {
         self.leave_shadow(id);
     }
 
-    /// The kernel's own killer: the process that holds most, its score added in thousandths of memory
-    /// (`oom_badness`). False where there is none that may be ended.
+    /// The kernel's own killer: the process with most memory, plus its score in thousandths of memory (`oom_badness`).
+    /// Returns false if no process may be killed.
     pub(super) fn kill_for_memory(&mut self) -> bool {
         let total = ((self.settings.ram.0 / super::PAGE + self.swap.zram.capacity + self.swap.partition.capacity)
             / 1000) as i64;

@@ -1,6 +1,6 @@
-//! Which evicted pages were worth keeping: shadow entries with the eviction clock (`mm/workingset.c` of Linux 5.10), or with
-//! the generation that pages were evicted from (6.1), and
-//! what the return of pages has cost of late (`lru_note_cost`), which tips the balance between kinds.
+//! Which evicted pages were worth keeping: shadow entries with the eviction clock (`mm/workingset.c` of Linux 5.10) or
+//! with the generation that pages were evicted from (6.1), and the recent cost of refaults (`lru_note_cost`), which
+//! shifts the balance between kinds.
 
 use super::{ANON, FILE, LISTS, Lists, PhoneMemory, State, WORKINGSET};
 
@@ -10,12 +10,12 @@ pub(super) struct Workingset {
     pub(super) age: u64,
     /// Recent cost of reclaiming each kind, in pages.
     pub(super) cost: [u64; 2],
-    /// Activations by refault when reclaim last ended, for each kind.
+    /// Activations by refault at the end of the last reclaim, for each kind.
     pub(super) seen: [u64; 2],
 }
 
 impl PhoneMemory {
-    /// Leaves a shadow entry in place of an extent whose pages are free from now on.
+    /// Leaves a shadow entry for an extent whose pages are now free.
     pub(super) fn leave_shadow(&mut self, id: u32) {
         let kind = self.regions[self.extents.get(id).region as usize].kind();
         let generations = matches!(self.settings.lists, Lists::Generations { .. });
@@ -24,10 +24,10 @@ impl PhoneMemory {
         self.workingset.age += u64::from(extent.pages);
     }
 
-    /// Weighs the return of an evicted extent by its shadow: whether it goes to the active list at once.
+    /// Evaluates the return of an evicted extent by its shadow: whether it goes to the active list immediately.
     ///
-    /// It does where less was evicted and activated since than what it competes with: had all that been its to
-    /// displace, it would have stayed.
+    /// It does if fewer pages were evicted and activated since than it competes with: if it could have displaced all of
+    /// these, it would have stayed.
     pub(super) fn refault(&mut self, id: u32) -> bool {
         let extent = *self.extents.get(id);
         if !matches!(extent.state, State::Zram | State::Flash | State::Dropped) {
@@ -56,8 +56,8 @@ impl PhoneMemory {
         true
     }
 
-    /// With generations whatever a fault brings back so soon was of the working set, and nothing else counts
-    /// (`lru_gen_refault`).
+    /// With generations, pages that return this soon belonged to the working set, and nothing else
+    /// counts (`lru_gen_refault`).
     fn refault_of_generation(&mut self, id: u32, kind: usize, pages: u64) -> bool {
         let extent = self.extents.get_mut(id);
         let tier = usize::from(extent.flags & WORKINGSET != 0);
@@ -80,11 +80,12 @@ impl PhoneMemory {
         let active = |kind: usize| self.extents.pages(kind * LISTS + 1);
         let file = if kind == FILE { active(FILE) } else { all[FILE] };
         let anon = if kind == FILE { all[ANON] } else { active(ANON) };
-        // Without swap anonymous pages are not to be had.
+        // Without swap, anonymous pages cannot be displaced.
         file + if self.swap_is_full() { 0 } else { anon }
     }
 
-    /// Notes that reclaiming `kind` cost a write or a refault of `pages`; older costs fade with the size of the lists.
+    /// Records that reclaiming `kind` cost a write or a refault of `pages`; older costs fade with the size of the
+    /// lists.
     pub(super) fn note_cost(&mut self, kind: usize, pages: u64) {
         self.workingset.cost[kind] += pages;
         let all = self.extents.kind_pages(ANON) + self.extents.kind_pages(FILE);
@@ -94,7 +95,7 @@ impl PhoneMemory {
         }
     }
 
-    /// Remembers how often refaults activated, so that the next reclaim sees whether the lists thrash.
+    /// Records the number of activations by refault, so that the next reclaim detects thrashing.
     pub(super) fn snapshot_refaults(&mut self) {
         self.workingset.seen = self.activations();
     }
@@ -112,7 +113,7 @@ mod tests {
     use super::super::{Access, Backing, Costs, Flash, PAGE, PhoneMemory, Settings, Transfer};
     use super::*;
 
-    /// A flash that nothing is read from.
+    /// A flash without any reads.
     struct Unread;
 
     impl Flash for Unread {
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_return_of_pages_counts_against_their_kind_only_where_they_were_active() {
-        // 1,200 extents of a page, touched round and round in 800 with ZRAM behind: the first ones are out.
+        // 1,200 extents of a page, touched cyclically in 800 with ZRAM behind: the first ones are evicted.
         let none = Watermarks { min: Bytes::ZERO, low: Bytes::ZERO, high: Bytes::ZERO };
         let settings =
             Settings { extent: Bytes(PAGE), zram: Bytes(2000 * PAGE), ..Settings::new(Bytes(800 * PAGE), none) };
@@ -142,7 +143,7 @@ mod tests {
         for &region in regions.iter().chain(&regions) {
             phone.touch(region, Access::Write, Nanos::ZERO, &mut Unread).unwrap();
         }
-        // Room for both, so that nothing else goes.
+        // Room for both, so that nothing else is evicted.
         for &region in &regions[1190..] {
             phone.release(region).unwrap();
         }

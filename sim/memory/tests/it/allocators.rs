@@ -1,5 +1,5 @@
-//! The caching allocator beside a slow obvious twin, which draws every segment as a row of pieces and searches
-//! all of them for every request, in lock step over random scripts.
+//! The caching allocator in lock step with a slow, obvious twin over random scripts. The twin represents every segment
+//! as a row of pieces and searches all of them for every request.
 
 use haversack_devices::units::Bytes;
 use haversack_memory::{Allocation, AllocationError, Allocator, CachingAllocator, ExactAllocator};
@@ -43,7 +43,7 @@ impl Twin {
         self.segments.iter().map(|segment| segment.size).sum()
     }
 
-    /// Puts request `owner` somewhere, or says what is wanted and what is left.
+    /// Places request `owner`, or returns the bytes wanted and the bytes left.
     fn allocate(&mut self, owner: usize, bytes: u64) -> Result<(), (u64, u64)> {
         let size = bytes.max(1).next_multiple_of(512);
         let small = size <= MIB;
@@ -77,7 +77,7 @@ impl Twin {
         Ok(())
     }
 
-    /// The smallest free piece of the right kind that holds `size`; the one with the lowest address among equals.
+    /// The smallest free piece of the right kind that fits `size`; the one with the lowest address among equals.
     fn best_fit(&self, size: u64, small: bool) -> Option<(usize, usize)> {
         let mut best: Option<(u64, u64, usize, usize)> = None;
         for (s, segment) in self.segments.iter().enumerate().filter(|(_, segment)| segment.small == small) {
@@ -110,7 +110,7 @@ impl Twin {
         }
     }
 
-    /// What has to hold at any time: pieces tile their segment without gaps or overlap, and no two free ones touch.
+    /// Checks the invariants: pieces tile their segment without gaps or overlap, and no two free ones are adjacent.
     fn check(&self) {
         for segment in &self.segments {
             let mut end = segment.pieces[0].start;
@@ -131,9 +131,9 @@ impl Twin {
 #[derive(Clone, Debug)]
 enum Step {
     Allocate(u64),
-    /// Frees the n-th request that lives, counted round.
+    /// Frees the n-th live request, counted cyclically.
     Free(usize),
-    /// Frees again what was freed before.
+    /// Frees something a second time.
     FreeTwice(usize),
     Budget(u64),
 }
@@ -181,7 +181,7 @@ proptest! {
                     wanted.push(bytes);
                     match (twin.allocate(request, bytes), real.allocate(Bytes(bytes))) {
                         (Ok(()), Ok(allocation)) => {
-                            // A handle is not given out twice at once; what was stale may be valid again.
+                            // A handle is not in use twice simultaneously; a stale one may be valid again.
                             prop_assert!(live.iter().all(|(_, other)| *other != allocation));
                             gone.retain(|stale| *stale != allocation);
                             live.push((request, allocation));
@@ -210,7 +210,7 @@ proptest! {
             prop_assert_eq!(real.allocated().0, twin.allocated());
             prop_assert_eq!(real.reserved().0, twin.reserved());
             prop_assert_eq!((real.reserved() - real.allocated()).0, twin.reserved() - twin.allocated());
-            // Bytes are conserved: everybody was given at least what was asked for, and at most 1 MiB more.
+            // Bytes are conserved: every request got at least its size, and at most 1 MiB more.
             let asked: u64 = live.iter().map(|(request, _)| wanted[*request]).sum();
             prop_assert!(asked <= real.allocated().0);
             prop_assert!(real.allocated().0 <= asked + live.len() as u64 * (MIB + 512));
@@ -222,7 +222,7 @@ proptest! {
             real.free(allocation);
         }
         prop_assert_eq!(real.allocated(), Bytes::ZERO);
-        // Every segment is one free piece again, so a request that no budget holds gives all of them back.
+        // Every segment is one free piece again, so a request beyond the budget releases all of them.
         real.set_budget(Bytes::ZERO);
         prop_assert!(real.allocate(Bytes(1 << 40)).is_err());
         prop_assert_eq!(real.reserved(), Bytes::ZERO);
@@ -261,7 +261,7 @@ fn a_smaller_budget_takes_nothing_from_what_lives() {
     let cached = a.allocate(Bytes(12 * MIB)).unwrap();
     a.free(cached);
     a.set_budget(Bytes(40 * MIB));
-    // 30 + 12 MiB are held, beyond the new 40 MiB, until somebody asks for more; then the 12 MiB of cache are given back.
+    // 30 + 12 MiB are reserved, beyond the new 40 MiB, until the next request; then the 12 MiB of cache are released.
     assert_eq!(a.reserved(), Bytes(42 * MIB));
     assert!(a.allocate(Bytes(20 * MIB)).is_err());
     assert_eq!(a.reserved(), Bytes(30 * MIB));

@@ -1,4 +1,4 @@
-//! The page arena by hand arithmetic, and the page table's two orders beside a sorted list.
+//! The page arena by hand arithmetic, and the page table's two orders in lock step with a sorted list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ fn requantising_in_place_gives_the_tail_back_and_keeps_the_head() {
     assert_eq!(read[..], bytes[..19]);
     let grows = PageError::Grows { id: 0, held: Bytes(19), wanted: Bytes(20) };
     assert_eq!(store.shrink(0, Bytes(20)), Err(grows));
-    // Nothing stored: no pages, but it is still known and can go to nothing again.
+    // Nothing stored: no pages, but the id is still known and can be shrunk to nothing again.
     store.shrink(0, Bytes::ZERO).unwrap();
     store.shrink(0, Bytes::ZERO).unwrap();
     assert_eq!((store.used(), store.size(0)), (Bytes::ZERO, Some(Bytes::ZERO)));
@@ -125,7 +125,7 @@ fn a_smaller_budget_copies_what_lies_beyond_the_end() {
     let mut read = [0; 12];
     store.read(2, &mut read).unwrap();
     assert_eq!(read[..], bytes[..12]);
-    // 79 B hold 7 pages: the next block has 3 only.
+    // 7 pages fit into 79 B: the next block has only 3.
     store.insert(3, Bytes(1)).unwrap();
     assert_eq!((store.reserved(), store.capacity()), (Bytes(70), Bytes(70)));
 }
@@ -185,10 +185,10 @@ fn bad_input_is_a_typed_error() {
     sizes.insert(0, Bytes(1)).unwrap();
     assert_eq!(sizes.write(0, &[0]), Err(PageError::NoData));
 
-    // No budget is too large, but an arena ends at 2^26 pages.
+    // No budget is too large, but an arena has at most 2^26 pages.
     let unlimited = PageArena::new(config(10, 40, u64::MAX)).unwrap();
     assert_eq!(unlimited.capacity(), Bytes(10 << 26));
-    // A size that no budget holds is refused.
+    // A size beyond any budget is an error.
     assert!(matches!(sizes.insert(2, Bytes::MAX), Err(PageError::Full { .. })));
 
     let mut table = table();
@@ -210,7 +210,7 @@ fn bad_input_is_a_typed_error() {
     table.evict(3).unwrap();
     assert_eq!(table.insert(IDS, Bytes(1), keys(1.0, 1)), Err(PageError::IdTooLarge(IDS)));
 
-    // Sizes beyond any budget, twice: the demand ends at the largest number and comes back.
+    // Sizes beyond any budget, twice: the demand saturates at the largest number and comes back.
     for id in [10, 11] {
         table.insert(id, Bytes::MAX, keys(1.0, 1)).unwrap();
     }
@@ -235,14 +235,14 @@ fn the_least_valuable_for_its_cost_goes_first() {
     // Without 0 the memory order is a tie at 0.4; by time, 2 is worth less.
     table.evict(0).unwrap();
     assert_eq!(table.first(Tighter::Memory), Some(2));
-    // Half its size, twice its worth a byte.
+    // Half its size, so twice its value per byte.
     table.update_size(2, Bytes(10)).unwrap();
     assert_eq!(table.first(Tighter::Memory), Some(1));
     // Equal in everything: the smaller id.
     table.update_size(2, Bytes(10)).unwrap();
     table.insert(3, Bytes(10), keys(4.0, 4)).unwrap();
     assert_eq!(table.first(Tighter::Memory), Some(1));
-    // Worth less than nothing goes before worth nothing; what has no bytes goes last.
+    // Negative worth goes before zero worth; an activation without bytes goes last.
     table.update_key(3, -1.0).unwrap();
     assert_eq!(table.first(Tighter::Memory), Some(3));
     table.update_size(3, Bytes::ZERO).unwrap();
@@ -264,7 +264,7 @@ fn quotient() -> impl Strategy<Value = f64> {
     prop_oneof![4 => (-3_i32..4).prop_map(f64::from), 1 => any::<f64>().prop_filter("a number", |x| !x.is_nan())]
 }
 
-/// All ids of a tournament from the first to go to the last, by taking the maximum out again and again.
+/// All ids of a tournament in order of eviction, by repeatedly removing the maximum.
 fn drained(mut tournament: Tournament, tighter: Tighter) -> Vec<u32> {
     std::iter::from_fn(|| {
         let id = tournament.max(tighter)?;
@@ -280,8 +280,8 @@ fn a_red_black_tree_counts_its_work() {
     for id in 0..3 {
         tree.set(id, (u64::from(id), 0));
     }
-    // The second key is compared with the first, the third with both: 3 comparisons. Each is hung once; the third
-    // below a red parent, so that the second comes up over the first: two are painted and two hung again.
+    // The second key is compared with the first, the third with both: 3 comparisons. Each is linked once; the third
+    // below a red parent, so the second is rotated above the first: two are recoloured and two linked again.
     assert_eq!(tree.work(), OrderWork { comparisons: 3, moves: 7 });
     assert_eq!([0, 1, 2, 3].map(|id| tree.depth(id)), [Some(1), Some(0), Some(1), None]);
     assert_eq!(tree.max(), Some(2));
@@ -339,8 +339,8 @@ fn with_one_activation_there_is_nothing_to_order() {
         let cost = order_cost::iteration(n, &OrderWorkload { freed: 0.0, ..OrderWorkload::default() });
         let n = u64::from(n);
         assert_eq!(cost.sort, OrderWork::default());
-        // The search for the one key compares it with itself. Its removal hangs the sentinel in its place and paints
-        // it; the insertion hangs the node. Twice, for two trees.
+        // The search for the only key compares it with itself. Its removal links the sentinel instead of it and
+        // recolours it; the insertion links the node. Twice, for two trees.
         assert_eq!(cost.tree, OrderWork { comparisons: 2 * n, moves: 6 * n });
     }
 }
@@ -369,7 +369,7 @@ fn a_falling_budget_takes_victims() {
     let cost = order_cost::iteration(60, &workload);
     assert_eq!(cost, order_cost::iteration(60, &workload));
     assert!(!cost.victims.is_empty());
-    // Freeing everything means evicting every activation once, whatever was requantised before.
+    // Freeing everything means evicting every activation once, including those requantised before.
     let all = order_cost::iteration(60, &OrderWorkload { freed: 1.0, ..workload });
     assert_eq!(BTreeSet::from_iter(all.victims).len(), 60);
 }

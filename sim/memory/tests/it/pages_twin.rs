@@ -1,5 +1,5 @@
-//! The page arena and the page table in lock step with slow obvious twins, a row of page owners and a list of activations
-//! that is searched for its least valuable, over random scripts.
+//! The page arena and the page table in lock step with slow, obvious twins over random scripts: a row of page owners,
+//! and a list of activations that is searched for the least valuable one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -131,7 +131,7 @@ impl Twin {
         Some(effects)
     }
 
-    /// The quotient that decides, the one that breaks ties, the id: all as plain numbers.
+    /// The deciding quotient, the tie-breaking one, and the id: all as plain numbers.
     fn first(&self, tighter: Tighter) -> Option<u32> {
         let per =
             |importance: i32, cost: u64| if cost == 0 { f64::INFINITY } else { f64::from(importance) / cost as f64 };
@@ -161,7 +161,7 @@ impl Twin {
         report
     }
 
-    /// Does the step on both and compares what they answer.
+    /// Executes the step on both and compares the results.
     fn follow(&mut self, arena: &mut PageArena, table: &mut PageTable, step: &Step) {
         match *step {
             Step::Plan { id, size, importance, time } | Step::Insert { id, size, importance, time } => {

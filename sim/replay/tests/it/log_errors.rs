@@ -1,4 +1,4 @@
-//! What a faulty log is told: the file, the line, the field, and what was expected.
+//! Errors of faulty logs: the file, the line, the field, and the expected content.
 
 use haversack_replay::{Heuristic, Log, replay};
 use proptest::prelude::*;
@@ -21,8 +21,8 @@ fn a_sound_log_is_accepted() {
     let text = [START, CONSTANT, MEMORY, CALL, CALL_MEMORY, CALL_ALIAS].join("\n");
     let log = Log::parse("net.log", text).unwrap();
     assert_eq!((log.operators(), log.tensors(), log.storages()), (2, 2, 2));
-    // Numbers may be numbers, names that nothing bound may be released, lines may be blank, and
-    // what stands before START is not part of the log.
+    // Numbers may be numbers, unbound names may be released, lines may be blank, and anything before
+    // START is not part of the log.
     let text = format!(
         "{MEMORY}\n{START}\r\n\n{CONSTANT}\n{MEMORY}\n{}\n{CALL_MEMORY}\n{}\n{}\n",
         CALL.replace("\"7\"", "7"),
@@ -45,7 +45,7 @@ fn broken_lines_are_named() {
         Log::parse("net.log", text).unwrap_err().to_string(),
         "net.log:2: not UTF-8 from byte 10 of the line; expected a JSON object"
     );
-    // Nesting is an error of its own, not an overflow.
+    // Deep nesting is a separate error, not a stack overflow.
     assert!(fault(&[&"[".repeat(100_000)]).starts_with("net.log:4: expected a JSON object"));
 }
 
@@ -140,7 +140,7 @@ fn totals_past_exactness_are_refused() {
 }
 
 proptest! {
-    /// Whatever is cut out of a log or put into it, reading and replaying it return.
+    /// Reading and replaying terminate for any text cut out of or inserted into a log.
     #[test]
     fn a_damaged_log_never_panics(
         cuts in prop::collection::vec((0usize..1_000, 1usize..3), 0..4),

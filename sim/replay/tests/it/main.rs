@@ -1,4 +1,5 @@
-//! The replay of operator logs: against the published simulator's answers, rule by rule, and what a faulty log is told.
+//! The replay of operator logs: compared with the results of the published simulator, rule by rule, and
+//! the errors of faulty logs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod log_errors;

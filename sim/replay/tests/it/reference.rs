@@ -1,7 +1,7 @@
-//! The replay against the answers of the published simulator, on synthetic logs.
+//! The replay compared with the results of the published simulator, on synthetic logs.
 //!
-//! The logs are seeded random programs with every kind of instruction; the answers are those of
-//! the reference's runtime version 2 with eager eviction.
+//! The logs are seeded random programs with every kind of instruction; the results are those of the reference's runtime
+//! version 2 with eager eviction.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +77,6 @@ fn every_row_of_the_reference_is_reproduced() {
         }
     }
     assert!(wrong.is_empty(), "{} of {compared} rows differ:\n{}", wrong.len(), wrong.join("\n"));
-    // 8 logs × 6 heuristics × 7 ratios, and no row is of another runtime or heuristic.
+    // 8 logs × 6 heuristics × 7 ratios, without rows of other runtimes or heuristics.
     assert_eq!((rows, compared), (336, 336));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Writes instructions and remembers who is still needed.
+/// Writes instructions and keeps track of tensors still needed.
 struct Writer {
     text: String,
     seed: u64,
@@ -57,10 +57,10 @@ pub(crate) fn residual_network(blocks: usize, steps: usize) -> String {
     w.text
 }
 
-/// Blocks of two convolutions, each with batch normalisation, in four stages of which each holds
-/// half the activations of the one before: 18 operators a block, and 5 around them. The script
-/// keeps what comes before each ReLU although nothing needs it, as scripts do. Updates are
-/// released: h_LRU would evict them early, have to bring all back at the end, and thrash.
+/// Blocks of two convolutions, each with batch normalisation, in four stages of which each has half the activations of
+/// the one before: 18 operators per block, and 5 around them. The script keeps each ReLU's input although nothing
+/// needs it, as real scripts do. Updates are released: h_LRU would evict them early, would have to bring all back at
+/// the end, and would thrash.
 fn training_step(w: &mut Writer, step: usize, blocks: usize) {
     let size = |block: usize| (16 * MIB) >> (4 * block / blocks.max(1)).min(3);
     let named = |part: &str, block: usize| format!("{part}{block}s{step}");

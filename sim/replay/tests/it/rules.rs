@@ -1,14 +1,13 @@
-//! The rules that decide who is evicted, one small log each.
+//! The rules that decide which tensor is evicted, one small log each.
 //!
-//! Tensors are numbered in the order of creation, constants first, and a storage goes by its first
-//! tensor's number.
+//! Tensors are numbered in the order of creation, constants first; a storage has the number of its first tensor.
 
 use haversack_replay::{Heuristic, Log, Outcome, ReplayError, Status, replay};
 
 use crate::residual;
 use crate::script::Script;
 
-/// Replays a script with a budget of so many bytes.
+/// Replays a script with a budget of `budget` bytes.
 fn within(script: &Script, heuristic: Heuristic, budget: u64) -> Outcome {
     let log = Log::parse("script", script.text()).unwrap();
     // Half a byte more than the budget, as the product is rounded down.
@@ -52,12 +51,12 @@ fn a_released_constant_stays() {
 #[test]
 fn what_a_name_still_holds_is_brought_back_at_the_end() {
     let script = Script::new().constant("w", 8).call(&["w"], "a", 100, 10).call(&["w"], "b", 100, 10).release("b");
-    // 108 bytes hold one of the two: a goes for b at clock 11, b is released at 21, and a returns.
+    // One of the two fits in 108 bytes: a is evicted for b at clock 11, b is released at 21, and a returns.
     let outcome = within(&script, Heuristic::DtrLocal, 108);
     assert_eq!((outcome.status, outcome.clock_final), (Status::Ok, 31));
     assert_eq!((outcome.operators, outcome.rematerialised_operators), (4, 1));
     assert_eq!(outcome.evict_hash, digest(&[(1, 11), (2, 21)]));
-    // Where b stays as well, both would have to be resident at once.
+    // If b stays as well, both would have to be resident simultaneously.
     let both = Script::new().constant("w", 8).call(&["w"], "a", 100, 10).call(&["w"], "b", 100, 10);
     assert_eq!(within(&both, Heuristic::DtrLocal, 108).status, Status::Oom);
 }
@@ -72,19 +71,19 @@ fn three_equals(touched: Option<&str>) -> Script {
 
 #[test]
 fn the_last_of_equals_goes() {
-    // Tensors 1, 2 and 3 are equally large and stand in this order; r (4) is small. The victim is
-    // 3, at clock 1 + 4 × 10; d is then created and all are released at 51.
+    // Tensors 1, 2 and 3 are equally large and in this order; r (4) is small. The victim is 3, at clock 1 + 4 × 10; d
+    // is then created and all are released at 51.
     let outcome = within(&three_equals(None), Heuristic::Size, 8 + 300 + 1);
     assert_eq!(outcome.evict_hash, digest(&[(3, 41), (1, 51), (2, 51), (5, 51)]));
 }
 
 #[test]
 fn a_touched_storage_returns_to_the_tail_of_the_pool() {
-    // Reading a (1) took it out of the pool: it is behind b and c now, whose order is kept.
+    // Reading a (1) removed it from the pool: it is now behind b and c, whose order is unchanged.
     let outcome = within(&three_equals(Some("a")), Heuristic::Size, 8 + 300 + 1);
     // The end needs r (4), which is resident: a is not brought back.
     assert_eq!(outcome.evict_hash, digest(&[(1, 41), (2, 51), (3, 51), (5, 51)]));
-    // With b touched the order is a, c, b: the victim is b, not what a swapping removal leaves last.
+    // With b touched the order is a, c, b: the victim is b, not the one that a swapping removal would leave last.
     let outcome = within(&three_equals(Some("b")), Heuristic::Size, 8 + 300 + 1);
     assert_eq!(outcome.evict_hash, digest(&[(2, 41), (1, 51), (3, 51), (5, 51)]));
 }
@@ -109,7 +108,7 @@ fn a_view_of_a_returned_base_is_run_again() {
     let script = Script::new().constant("w", 8).call(&["w"], "a", 100, 10).call_alias(&["a"], "v", 0, 0, 5);
     let script = script.call(&["w"], "b", 100, 10).release("b").call(&["v"], "y", 1, 10).release("v").release("a");
     let outcome = within(&script, Heuristic::Lru, 109);
-    // a goes at 16 for b, b at 26; y needs v, which needs a: 10 and 5 once more, then y's 10.
+    // a is evicted at 16 for b, b at 26; y needs v, which needs a: 10 and 5 once more, then y's 10.
     assert_eq!((outcome.clock_final, outcome.rematerialised_operators), (51, 2));
     assert_eq!(outcome.evict_hash, digest(&[(1, 16), (2 + 1, 26), (1, 51)]));
 }
@@ -160,7 +159,7 @@ fn a_chain_of_100_000_operators_is_recomputed_from_its_start() {
             let (from, to) = (format!("x{}", i - 1), format!("x{i}"));
             script = script.call(&[&from], &to, 100, 10).release(&from);
         }
-        // The large tensor drives out the end of the chain, which the last operator then needs.
+        // The large tensor evicts the end of the chain, which the last operator then needs.
         let last = format!("x{length}");
         let script = script.call(&["x0"], "large", 200, 10).release("large").call(&[&last], "y", 1, 10).release(&last);
         let outcome = within(&script, heuristic, 203);

@@ -1,6 +1,6 @@
-//! The two lanes of shared bandwidth, sharing and saturated, and how flows change between them.
+//! The two lanes of shared bandwidth, sharing and saturated, and how flows move between them.
 //!
-//! Everything is in the integer units of [`crate::resource::rate`]; errors and bytes are the caller's.
+//! Everything is in the integer units of [`crate::resource::rate`]; callers handle errors and bytes.
 
 use haversack_devices::Nanos;
 
@@ -10,7 +10,7 @@ use crate::slots::{Key, Slots};
 
 #[derive(Clone, Debug)]
 struct Flow<T> {
-    /// The how-manieth flow this is.
+    /// The flow's number in order of insertion.
     order: u64,
     cap: Option<u64>,
     lane: Lane,
@@ -29,11 +29,11 @@ enum Lane {
 pub(super) struct Lanes<T> {
     pub(super) now: Nanos,
     pub(super) capacity: u64,
-    /// What each sharing flow gets.
+    /// The rate of each sharing flow.
     level: u64,
-    /// What all saturated flows get together.
+    /// The total rate of all saturated flows.
     saturated_rate: u64,
-    /// What a flow would have moved had it always been sharing.
+    /// The work of a flow that had always been sharing.
     virtual_work: u128,
     pub(super) delivered: u128,
     inserted: u64,
@@ -81,7 +81,7 @@ impl<T> Lanes<T> {
         Some(self.left(self.flows.get(id)?.lane))
     }
 
-    /// Lets time go by at the present rates; never beyond [`Self::next_end`].
+    /// Advances the clock at the present rates, never beyond [`Self::next_end`].
     pub(super) fn pass(&mut self, now: Nanos) {
         let elapsed = u128::from((now - self.now).0);
         let rate = u128::from(self.level) * self.sharing.len() as u128 + u128::from(self.saturated_rate);
@@ -90,7 +90,8 @@ impl<T> Lanes<T> {
         self.now = now;
     }
 
-    /// What a flow that begins now among no others and ends before `before` comes to; `None` if it ends later or never.
+    /// Completes a flow that begins now, with no others, and ends before `before`. Returns its end; `None` if it
+    /// would end later or never.
     pub(super) fn move_alone(&mut self, now: Nanos, work: u128, cap: Option<u64>, before: Nanos) -> Option<Nanos> {
         let rate = cap.map_or(self.capacity, |cap| cap.min(self.capacity));
         if work > 0 && rate == 0 {
@@ -142,7 +143,7 @@ impl<T> Lanes<T> {
             && let Some((end, slot)) = self.sharing.pop()
             && let Some(flow) = self.flows.release(slot)
         {
-            // What the share could have moved in the rest of the last nanosecond.
+            // The share's capacity in the rest of the last nanosecond is unused.
             self.delivered -= self.virtual_work - end;
             if let Lane::Sharing { by_cap, .. } = flow.lane {
                 self.leave_sharing(by_cap);
@@ -161,11 +162,11 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Finds the level for the present flows and capacity, and moves the flows whose caps it crosses.
+    /// Computes the level for the present flows and capacity, and moves the flows whose caps it crosses.
     ///
-    /// Moving a flow of cap c moves the level, (capacity − saturated rate) / sharing flows, towards c
-    /// but not beyond it. So flows that leave the saturated lane, highest cap first, never have to
-    /// return, nor do those that enter it, lowest cap first, have to leave again.
+    /// Moving a flow of cap c moves the level, (capacity − saturated rate) / sharing flows, towards c but not beyond
+    /// it. Therefore flows that leave the saturated lane, highest cap first, never have to return, and those that enter
+    /// it, lowest cap first, never have to leave again.
     pub(super) fn share(&mut self) {
         while let Some((rank, &slot)) = self.saturated_by_cap.first()
             && !self.level_reaches(!rank)
@@ -198,8 +199,8 @@ impl<T> Lanes<T> {
         u64::try_from(first).ok().map(Nanos)
     }
 
-    /// Whether the level is at least `cap`: cap ≤ (capacity − saturated rate) / sharing flows, without
-    /// the division. No flows sharing is a level above every cap, unless the saturated ask too much.
+    /// Whether the level is at least `cap`: cap ≤ (capacity − saturated rate) / sharing flows, without the division.
+    /// Without sharing flows the level is above every cap, unless the saturated flows exceed the capacity.
     fn level_reaches(&self, cap: u64) -> bool {
         self.capacity
             .checked_sub(self.saturated_rate)

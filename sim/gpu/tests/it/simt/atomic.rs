@@ -1,16 +1,17 @@
 //! Atomic updates of one cell by threads that contend for it, in lock step.
 //!
-//! Contenders have all loaded the cell. In a round each that is not done attempts its update, first come first served;
-//! a compare-and-swap that finds the cell changed since its load fails, takes what it found there, and attempts again
-//! in the next round. So a round has at most one change: those before it kept the value, and it fails all behind it.
-//! That makes a round cost what it completes, however many fail in it.
+//! Contenders have all loaded the cell. In a round, each that is not done attempts its update, first come first
+//! served; a compare-and-swap that finds the cell changed since its load fails, remembers the new value, and
+//! attempts again in the next round. A round therefore has at most one change: attempts before it did not change the
+//! cell, and all attempts after it fail. The simulation's cost of a round is thus proportional to the completed
+//! updates, not to the failed ones.
 
 use haversack_devices::AtomicCounts;
 use haversack_gpu::Update;
 
 use super::memory::Word;
 
-/// What an update does to a cell.
+/// The effect of an update on a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The smaller of cell and value; a NaN value leaves the cell.
@@ -22,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The cell after the update; a value that does not beat the cell leaves its bits alone.
+    /// The cell after the update; a value that does not beat the cell leaves its bits unchanged.
     pub fn apply<T: Word>(self, cell: T, value: T) -> T {
         match self {
             Self::Minimum if value < cell => value,
@@ -33,7 +34,8 @@ impl Operation {
     }
 }
 
-/// Updates `cell` by each of `values`, whose threads all contend; `seen` gets what each found in the cell when done.
+/// Updates `cell` by each of `values`, whose threads all contend; `seen` receives the value that each found in
+/// the cell when it was done.
 pub fn contend<T: Word>(
     cell: &mut T,
     operation: Operation,
@@ -48,7 +50,7 @@ pub fn contend<T: Word>(
     }
 }
 
-/// One after the other; if they swap, each change fails all behind it.
+/// One after the other; for swaps, each change fails all behind it.
 fn in_turn<T: Word>(
     cell: &mut T,
     operation: Operation,

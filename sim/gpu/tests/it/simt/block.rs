@@ -1,7 +1,7 @@
-//! What a kernel sees: one block, whose threads do each instruction together.
+//! The interface for kernels: one block, whose threads execute each instruction together.
 //!
-//! An instruction of the block is one of every warp that has a thread in it. Loads are waited for by the next
-//! instruction that is not a load, so loads in a row are one trip to memory.
+//! An instruction of the block counts once for every warp with a thread in it. The next instruction that is not a load
+//! waits for preceding loads, so consecutive loads are one round trip to memory.
 
 mod exchange;
 
@@ -13,7 +13,7 @@ use super::atomic::Operation;
 use super::memory::{Buffer, Memory, Touched, Word};
 use super::shared::Shared;
 
-/// What all blocks of a kernel did.
+/// The counts of all blocks of a kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) read: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) shared_attempts: f64,
 }
 
-/// What one block did.
+/// The counts of one block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Own {
     pub(crate) barriers: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Own {
     waits: bool,
 }
 
-/// An update of a global cell that a thread wants.
+/// A thread's request to update a global cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) buffer: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Request {
     pub(crate) operation: Operation,
     pub(crate) update: Update,
     pub(crate) bits: u64,
-    /// The slot of the block, and the place of the request among the block's.
+    /// The slot of the block, and the index of the request among the block's.
     pub(crate) slot: usize,
     pub(crate) place: usize,
 }
@@ -68,7 +68,7 @@ pub struct Block<'b, 'a> {
 }
 
 impl Block<'_, '_> {
-    /// The place of the block in the grid.
+    /// The index of the block in the grid.
     pub fn index(&self) -> u64 {
         self.index
     }
@@ -102,20 +102,20 @@ impl Block<'_, '_> {
         self.tally.lane_operations += instructions * self.slots(threads);
     }
 
-    /// Waits for the loads that are on their way.
+    /// Waits for the loads in flight.
     fn wait(&mut self) {
         self.own.round_trips += u64::from(self.own.waits);
         self.own.waits = false;
     }
 
-    /// Arithmetic: `instructions` in turn, by the first `threads` threads.
+    /// Arithmetic: `instructions` in sequence, by the first `threads` threads.
     pub fn operate(&mut self, instructions: u64, threads: usize) {
         self.wait();
         self.issue(instructions, threads);
     }
 
-    /// What the first threads already hold in registers because the kernel around an epilogue computed it: thread i
-    /// has word `start + i`. Costs nothing.
+    /// Words that the first threads already have in registers because the kernel before an epilogue computed them:
+    /// thread i has word `start + i`. Costs nothing.
     ///
     /// # Errors
     /// Words outside the buffer.
@@ -160,7 +160,7 @@ impl Block<'_, '_> {
         Ok(())
     }
 
-    /// Loads from anywhere: thread i gets word `indices[i]`, or the default where it has none.
+    /// Loads from anywhere: thread i gets word `indices[i]`, or the default if it has no index.
     ///
     /// # Errors
     /// Words outside the buffer.
@@ -228,7 +228,7 @@ impl Block<'_, '_> {
         sectors
     }
 
-    /// All threads wait for each other; what they stored in shared memory may then be read.
+    /// All threads wait for each other; then words that they stored in shared memory may be read.
     pub fn barrier(&mut self) {
         self.wait();
         self.shared.barrier();
@@ -236,9 +236,9 @@ impl Block<'_, '_> {
         self.tally.barriers += 1;
     }
 
-    /// The first threads ask for an update of one global cell, thread i by `words[i]`. The updates happen, among those
-    /// of all resident blocks, when the kernel's phase ends with `Next::Atomics`; the next phase may ask what they
-    /// `seen`.
+    /// Requests an update of one global cell by the first threads, thread i with `words[i]`. The updates happen,
+    /// among those of all resident blocks, when the kernel's phase ends with `Next::Atomics`; the next phase can
+    /// read the results by `seen`.
     pub fn atomic<T: Word>(&mut self, cell: Buffer<T>, word: usize, operation: Operation, update: Update, words: &[T]) {
         self.wait();
         self.issue(1, words.len());
@@ -257,7 +257,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// What the `request`th update of the last phase found in its cell.
+    /// The value that update number `request` of the last phase found in its cell.
     pub fn seen<T: Word>(&self, request: usize) -> Option<T> {
         self.seen.get(request).map(|&bits| T::from_bits(bits))
     }

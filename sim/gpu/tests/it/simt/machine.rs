@@ -1,6 +1,6 @@
 //! Runs a grid of blocks, wave by wave, and counts.
 //!
-//! The resident blocks of a wave advance in lock step, a phase at a time; at the end of a phase the atomics of all of
+//! The resident blocks of a wave advance in lock step, a phase at a time; at the end of a phase, the atomics of all of
 //! them contend. Blocks of the next wave start together when the last of the wave has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use super::memory::{Memory, Storage, Word};
 use super::shared::Shared;
 use crate::common::both;
 
-/// A grid to be run.
+/// A grid to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// Blocks of the grid.
@@ -39,24 +39,24 @@ pub enum Next {
     Done,
 }
 
-/// A kernel: what one block does, in phases that end where its global atomics do.
+/// A kernel: the work of one block, in phases that end at its global atomics.
 pub trait Kernel {
-    /// What the threads of a block keep from one phase to the next.
+    /// The state that the threads of a block keep from one phase to the next.
     type Registers;
 
     /// Its name, for errors.
     const NAME: &'static str;
 
-    /// A new block: reserves shared memory.
+    /// Starts a new block, which reserves its shared memory.
     ///
     /// # Errors
-    /// Whatever the block refuses.
+    /// An error of the block.
     fn start(&self, block: &mut Block<'_, '_>) -> Result<Self::Registers, KernelError>;
 
-    /// One phase of a block; phases count from nought.
+    /// One phase of a block; phases count from zero.
     ///
     /// # Errors
-    /// Whatever the block refuses.
+    /// An error of the block.
     fn phase(
         &self,
         phase: u32,
@@ -183,7 +183,7 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
         Ok(())
     }
 
-    /// One phase of one block.
+    /// Executes one phase of one block.
     fn advance(&mut self, slot: usize) -> Result<Next, KernelError> {
         let place = &mut self.slots[slot];
         let seen = std::mem::take(&mut place.seen);
@@ -225,7 +225,8 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
         Ok(next)
     }
 
-    /// The atomics of all resident blocks, cell by cell; requests of one cell in the order of blocks and threads.
+    /// Executes the atomics of all resident blocks, cell by cell; requests for one cell in the
+    /// order of blocks and threads.
     fn serve(&mut self) -> Result<(), KernelError> {
         let mut requests = std::mem::take(&mut self.requests);
         requests.sort_by_key(|request| (request.buffer, request.word));
@@ -254,7 +255,7 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
     }
 
     fn counts(mut self) -> KernelCounts {
-        // A cell comes to the L2 once, and leaves it once.
+        // A cell is read into the L2 once, and written back once.
         let sector = SECTOR;
         let place = |&(buffer, word): &(usize, usize)| (buffer, word as u64 * self.memory.bytes[buffer] / sector);
         let sectors: BTreeSet<_> = self.cells.keys().map(place).collect();
@@ -286,7 +287,8 @@ impl<'g, 'a, K: Kernel> Grid<'g, 'a, K> {
     }
 }
 
-/// Lets the requests contend for their cell and tells each block what it found; nothing where there is no such word.
+/// Executes the contending requests for a cell and gives each block the value that it found; `None`
+/// if the word does not exist.
 fn serve_cell<T: Word, R>(words: &mut [T], group: &[Request], slots: &mut [Slot<R>]) -> Option<AtomicCounts> {
     let first = group.first()?;
     let cell = words.get_mut(first.word)?;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use haversack_gpu::counts::SECTOR;
 
-/// What a buffer holds.
+/// The contents of a buffer.
 #[derive(Clone, Debug)]
 pub enum Storage<'a> {
     /// Floats.
@@ -16,21 +16,21 @@ pub enum Storage<'a> {
     F64(Cow<'a, [f64]>),
 }
 
-/// What a word of memory can be.
+/// A type of memory word.
 pub trait Word: Copy + PartialOrd + Default + std::fmt::Debug + 'static {
     /// Its size, in bytes.
     const BYTES: u64;
-    /// The words of a buffer of this type; nothing for another type.
+    /// The words of a buffer of this type; empty for another type.
     fn words<'s>(storage: &'s Storage<'_>) -> &'s [Self];
-    /// The words of a buffer of this type, to be written; nothing for another type.
+    /// The words of a buffer of this type, mutably; empty for another type.
     fn words_mut<'s>(storage: &'s mut Storage<'_>) -> &'s mut [Self];
-    /// A buffer of given words.
+    /// A buffer of the given words.
     fn store(words: Cow<'_, [Self]>) -> Storage<'_>;
     /// The bit pattern.
     fn bits(self) -> u64;
     /// The word of a bit pattern.
     fn from_bits(bits: u64) -> Self;
-    /// The sum; of integers, wrapping.
+    /// The sum; wrapping for integers.
     fn plus(self, other: Self) -> Self;
 }
 
@@ -73,7 +73,7 @@ word!(f64, F64, f64::to_bits, f64::from_bits, |a, b| a + b);
 #[derive(Debug)]
 pub struct Buffer<T> {
     index: usize,
-    /// Of a word, as the GPU stores it.
+    /// Bytes per word, as the GPU stores it.
     pub(crate) bytes: u64,
     word: PhantomData<T>,
 }
@@ -97,7 +97,7 @@ impl<T> Buffer<T> {
 #[must_use]
 pub struct Memory<'a> {
     pub(crate) buffers: Vec<Storage<'a>>,
-    /// Bytes of a word of each buffer.
+    /// Bytes per word of each buffer.
     pub(crate) bytes: Vec<u64>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Memory<'a> {
         Self::default()
     }
 
-    /// A buffer that reads `words` where they lie; the first write copies them.
+    /// A buffer that borrows `words`; the first write copies them.
     pub fn share<T: Word>(&mut self, words: &'a [T]) -> Buffer<T> {
         self.push(Cow::Borrowed(words), T::BYTES)
     }
@@ -117,7 +117,7 @@ impl<'a> Memory<'a> {
         self.fill_as(T::BYTES, length, word)
     }
 
-    /// The same with words that the GPU stores in so many `bytes`: of numbers that a narrower type holds exactly.
+    /// The same, with words that the GPU stores in `bytes` bytes: for numbers that a narrower type represents exactly.
     pub(crate) fn fill_as<T: Word>(&mut self, bytes: u64, length: usize, word: T) -> Buffer<T> {
         self.push(Cow::Owned(vec![word; length]), bytes)
     }
@@ -128,7 +128,7 @@ impl<'a> Memory<'a> {
         Buffer { index: self.buffers.len() - 1, bytes, word: PhantomData }
     }
 
-    /// What a buffer of this memory holds; nothing of a buffer of another.
+    /// The contents of a buffer of this memory; empty for a buffer of another memory.
     pub fn words<T: Word>(&self, buffer: Buffer<T>) -> &[T] {
         self.buffers.get(buffer.index).map_or(&[], T::words)
     }

@@ -1,7 +1,7 @@
-//! Reductions as GPU kernels: one kernel, whose plan says how threads and blocks meet.
+//! Reductions as GPU kernels: one kernel, whose plan defines how threads and blocks combine their results.
 //!
-//! The numbers are those of [`haversack_kernels::reduce`]: NaN is ignored by the extrema, nothing gives the identity, a zero is +0,
-//! sums are f64. Extrema agree with the host's to the bit, sums within 1e-6 of the sum of magnitudes.
+//! The numbers are those of [`haversack_kernels::reduce`]: extrema ignore NaN, empty input gives the identity, a zero
+//! is +0, sums are f64. Extrema agree with the host's to the bit, sums within 1e-6 of the sum of magnitudes.
 
 use haversack_devices::ProgramCounts;
 use haversack_gpu::plan::{Combine, From, NAME, Pass, To, instructions, word_bytes};
@@ -15,12 +15,12 @@ use super::machine::{Kernel, Launch, Next, Run};
 use super::memory::{Buffer, Memory};
 use super::shared::Array;
 
-/// What a reduction found, and what it did.
+/// The result of a reduction, and its counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
-    /// One value a statistic, in the order asked for. An extremum is an f32, which an f64 holds exactly.
+    /// One value per statistic, in the requested order. An extremum is an f32, which an f64 represents exactly.
     pub values: Vec<f64>,
-    /// What the machine counted.
+    /// The machine's counts.
     pub counts: ProgramCounts,
 }
 
@@ -57,11 +57,11 @@ pub fn run(plan: &Plan, statistics: &[Statistic], data: &[f32], machine: &Machin
     Ok(Reduced { values, counts })
 }
 
-/// Partial results of one statistic in global memory: an extremum is an f32 there, which an f64 holds exactly.
+/// Partial results of one statistic in global memory: an extremum is an f32 there, which an f64 represents exactly.
 #[derive(Clone, Copy, Debug)]
 struct Words {
     buffer: Buffer<f64>,
-    /// They are floats in an integer code of the same order.
+    /// Whether they are floats in an order-preserving integer code.
     are_ordered: bool,
 }
 
@@ -72,14 +72,14 @@ impl Words {
         Self { buffer: memory.fill_as(word_bytes(statistic), length, identity), are_ordered }
     }
 
-    /// The first word, a zero as +0.
+    /// The first word, with a zero as +0.
     fn first(self, memory: &Memory<'_>) -> f64 {
         let word = memory.words(self.buffer).first().copied().unwrap_or(f64::NAN);
         (if self.are_ordered { from_ordered(word) } else { word }) + 0.0
     }
 }
 
-/// The bits of a float as an integer of the same order: flip all bits of a negative, the sign of the others.
+/// The bits of a float as an integer in the same order: flips all bits of a negative number, and the sign of others.
 fn ordered(value: f64) -> f64 {
     let bits = (value as f32).to_bits();
     f64::from(if bits >> 31 == 1 { !bits } else { bits | 1 << 31 })
@@ -90,7 +90,7 @@ fn from_ordered(code: f64) -> f64 {
     f64::from(f32::from_bits(if code >> 31 == 1 { code ^ 1 << 31 } else { !code }))
 }
 
-/// What two partial results make.
+/// The operation that combines two partial results.
 fn operation(statistic: Statistic) -> Operation {
     match statistic {
         Statistic::Minimum => Operation::Minimum,
@@ -109,7 +109,7 @@ struct Reduction<'k> {
     pass: Pass,
 }
 
-/// What the threads of a block hold: a partial result a statistic and thread.
+/// The registers of a block: a partial result per statistic and thread.
 struct Registers {
     partial: Vec<Vec<f64>>,
     shared: Vec<Array<f64>>,
@@ -155,7 +155,8 @@ impl Kernel for Reduction<'_> {
 }
 
 impl Reduction<'_> {
-    /// Each thread reduces its operands: the block takes every `blocks`th tile, whose rows are loaded in one trip.
+    /// Each thread reduces its operands: the block takes every `blocks`th tile, whose rows are
+    /// loaded in one round trip.
     fn stride(&self, registers: &mut Registers, block: &mut Block<'_, '_>) -> Result<(), KernelError> {
         let (threads, end) = (block.threads() as u64, self.pass.elements);
         let tile = threads * u64::from(self.pass.items);
@@ -203,7 +204,7 @@ impl Reduction<'_> {
         Ok(())
     }
 
-    /// A tree in shared memory: the upper half of the threads' words meets the lower half, and so on.
+    /// A tree in shared memory: combines the upper half of the threads' words with the lower half, and so on.
     fn tree(&self, registers: &mut Registers, block: &mut Block<'_, '_>) -> Result<(), KernelError> {
         for (partial, shared) in registers.partial.iter().zip(&registers.shared) {
             block.store_shared(*shared, 0, partial)?;
@@ -226,7 +227,7 @@ impl Reduction<'_> {
         Ok(())
     }
 
-    /// Shuffles within each warp; the first lanes meet in shared memory, and the first warp shuffles those.
+    /// Shuffles within each warp; the first lanes' results go through shared memory, and the first warp shuffles those.
     fn shuffle(&self, registers: &mut Registers, block: &mut Block<'_, '_>) -> Result<(), KernelError> {
         let (threads, lanes) = (block.threads(), block.lanes());
         for (&statistic, partial) in self.statistics.iter().zip(&mut registers.partial) {
@@ -272,7 +273,7 @@ impl Reduction<'_> {
         Ok(())
     }
 
-    /// The first thread, or without a combination every one, hands over what it holds.
+    /// The first thread, or every thread without a combination, writes its partial result.
     fn publish(&self, registers: &Registers, block: &mut Block<'_, '_>) -> Result<(), KernelError> {
         let active = if self.pass.combine == Combine::Nothing { registers.active } else { 1 };
         for (index, &statistic) in self.statistics.iter().enumerate() {
@@ -295,7 +296,8 @@ fn block_threads(threads: u64) -> usize {
     usize::try_from(threads.max(1)).unwrap_or(usize::MAX)
 }
 
-/// Every warp's first lane gets the result of its warp. A block of fewer threads than lanes has no others to ask.
+/// Every warp's first lane gets the result of its warp. A block with fewer threads than lanes has no other lanes to
+/// read.
 fn shuffled(statistic: Statistic, values: &mut [f64], threads: usize, block: &mut Block<'_, '_>) {
     let mut distance = block.lanes().min(threads) / 2;
     while distance > 0 {

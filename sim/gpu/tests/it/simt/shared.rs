@@ -1,7 +1,7 @@
-//! The shared memory of a block, which finds missing barriers.
+//! The shared memory of a block, which detects missing barriers.
 //!
-//! Between two barriers a word may be read by any warp or used by one, but not written by one and touched by another:
-//! such a kernel would depend on the order of its warps, and is refused.
+//! Between two barriers a word may be read by several warps or used by one, but not written by one and accessed by
+//! another: such a kernel would depend on the order of its warps, and is an error.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use super::memory::Word;
 pub struct Array<T> {
     start: usize,
     length: usize,
-    /// Of a word, as the GPU stores it.
+    /// Bytes per word, as the GPU stores it.
     pub(crate) bytes: u64,
     word: PhantomData<T>,
 }
@@ -28,7 +28,7 @@ impl<T> Copy for Array<T> {}
 /// More than one warp.
 const SEVERAL: u32 = u32::MAX;
 
-/// The interval between barriers, and the warp, of an access; interval nought is before the block began.
+/// The interval between barriers, and the warp, of an access; interval zero is before the block began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Access {
     interval: u32,
@@ -58,7 +58,7 @@ impl Shared {
         self.interval = 1;
     }
 
-    /// Bytes that are held.
+    /// Bytes in use.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,7 +101,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A word, to be updated by atomics of all warps, which need no barriers among themselves.
+    /// A word to be updated by atomics of all warps, which need no barriers among themselves.
     pub(crate) fn cell<T: Word>(&mut self, array: Array<T>, index: usize) -> Result<&mut u64, String> {
         let interval = self.interval;
         let slot = self.slot(array, index)?;

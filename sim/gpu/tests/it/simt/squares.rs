@@ -10,10 +10,10 @@ use super::machine::{Kernel, Launch, Next, Run};
 use super::memory::{Buffer, Memory};
 
 const THREADS: u32 = 256;
-/// Elements of a thread: one vector load.
+/// Elements per thread: one vector load.
 const VECTOR: u32 = 4;
 
-/// The squares of `data` as an element-wise kernel computes them, and what it did.
+/// The squares of `data` as an element-wise kernel computes them, and its counts.
 pub fn squares(data: &[f32], machine: &Machine) -> Result<(Vec<f32>, KernelCounts), KernelError> {
     let mut memory = Memory::new();
     let (from, to) = (memory.share(data), memory.fill(data.len(), 0.0_f32));

@@ -7,7 +7,7 @@ use haversack_memory::phone::{
 
 use super::support::{ANON, CORE, KIB, MIB, Simple, assert_conserved, bare, modest, phone};
 
-/// A phone with 64 of its 72 extents on flash and room for all again, the rest never touched.
+/// A phone with 64 of its 72 extents on flash and room for all of them, the rest never touched.
 fn swapped(extent: u64) -> (PhoneMemory, Simple, RegionId) {
     let settings = Settings { extent: Bytes(extent), ..bare(80 * extent, 200 * extent) };
     let mut phone = phone(settings);
@@ -26,7 +26,7 @@ fn part(region: RegionId, extents: std::ops::Range<u64>, extent: u64) -> Part {
     Part { region, bytes: Bytes(extents.start * extent)..Bytes(extents.end * extent), access: Access::Read }
 }
 
-/// What all actors that touch something come to, in the order of their ends.
+/// The results of all touching actors, in the order of completion.
 fn all(phone: &mut PhoneMemory, flash: &mut dyn Flash) -> Vec<Touched> {
     let mut ends = Vec::new();
     while phone.is_touching() {
@@ -42,7 +42,8 @@ fn took(ends: &[Touched], actor: ActorId) -> Stall {
 
 #[test]
 fn who_sleeps_on_flash_does_not_keep_another_waiting() {
-    // 8 pages each, one after the other: 500 + 1,000 ns of work, 100 µs + 1907 ns asleep and 20 µs until it runs, each time.
+    // 8 pages each, one after the other: 500 + 1,000 ns of work, 100 µs + 1907 ns asleep and 20 µs
+    // until it runs, each time.
     let (mut phone, mut flash, region) = swapped(4 * KIB);
     let alone = Stall { running: Nanos(8 * 1500), sleeping: Nanos(8 * 101_907), runnable: Nanos(8 * 20_000) };
     let [one, other] = [(); 2].map(|()| phone.add_actor(CORE, 1));
@@ -51,7 +52,7 @@ fn who_sleeps_on_flash_does_not_keep_another_waiting() {
     phone.begin(other, [part(region, 8..16, 4 * KIB)]).unwrap();
     let ends = all(&mut phone, &mut flash);
     assert_eq!((took(&ends, one), took(&ends, other)), (alone, alone));
-    // Both at the same time: PSI counts it once, and nobody else works.
+    // Both simultaneously: PSI counts the time once, and no other actor works.
     assert!(ends.iter().all(|end| end.at == start + alone.total() && end.major == 8), "{ends:?}");
     let psi = phone.psi(phone.now());
     assert!(psi.some.total >= alone.total() && psi.some.total < alone.total() * 2 && psi.full.total > Nanos::ZERO);
@@ -69,7 +70,7 @@ fn nothing_is_full_pressure_while_somebody_works() {
         let psi = phone.psi(phone.now());
         (psi.some.total - before.some.total, psi.full.total - before.full.total, stall.total())
     };
-    // All of a swapped page's return is a stall.
+    // The whole return of a swapped page is a stall.
     let (some, full, stall) = pressure(false);
     assert_eq!((some, full), (stall, stall));
     let (some, full, stall) = pressure(true);
@@ -78,7 +79,7 @@ fn nothing_is_full_pressure_while_somebody_works() {
 
 #[test]
 fn threads_fault_side_by_side() {
-    // 16 pages of an extent by 1, 2, 4 and 16 threads: each reads its share, and all work at once.
+    // 16 pages of an extent by 1, 2, 4 and 16 threads: each reads its share, and all work in parallel.
     for threads in [1, 2, 4, 16] {
         let (mut phone, mut flash, region) = swapped(64 * KIB);
         let trainer = phone.add_actor(CORE, threads);
@@ -88,7 +89,7 @@ fn threads_fault_side_by_side() {
             Stall { running: Nanos(each * 1500), sleeping: Nanos(each * 101_907), runnable: Nanos(each * 20_000) };
         assert_eq!(took(&all(&mut phone, &mut flash), trainer), expected, "{threads}");
     }
-    // More threads than pages help no more.
+    // More threads than pages give no further speed-up.
     let (mut phone, mut flash, region) = swapped(4 * KIB);
     let trainer = phone.add_actor(CORE, 4);
     phone.begin(trainer, [part(region, 0..1, 4 * KIB)]).unwrap();
@@ -104,7 +105,7 @@ fn a_touch_that_is_given_while_another_is_under_way_follows_it() {
     phone.begin(app, [part(region, 1..2, 4 * KIB)]).unwrap();
     let ends = all(&mut phone, &mut flash);
     assert_eq!((ends.len(), took(&ends, app).sleeping), (1, Nanos(2 * 101_907)));
-    // An actor that is no more touches nothing, and says nothing.
+    // A removed actor touches nothing, and is never returned.
     phone.begin(app, [part(region, 2..3, 4 * KIB)]).unwrap();
     phone.remove_actor(app);
     phone.begin(app, [part(region, 3..4, 4 * KIB)]).unwrap();
@@ -130,7 +131,8 @@ fn what_shrinks_or_ends_meanwhile_is_passed_over() {
 
 #[test]
 fn reclaim_by_one_is_room_for_all() {
-    // Two grow at once beyond what there is, and ZRAM takes what nobody uses; both reclaim, and none is kept out.
+    // Two actors grow simultaneously beyond the free memory, and ZRAM takes unused pages; both
+    // reclaim, and both make progress.
     let mut phone = phone(Settings { zram: Bytes(256 * MIB), ..modest(64 * MIB, 64 * KIB) });
     let mut flash = Simple::new();
     let process = phone.spawn("app", 0).unwrap();
@@ -142,15 +144,15 @@ fn reclaim_by_one_is_room_for_all() {
     let ends = all(&mut phone, &mut flash);
     let [one, other] = actors.map(|actor| took(&ends, actor));
     assert!(phone.counters().pgsteal_direct > 0 && phone.counters().pgsteal_kswapd > 0);
-    // 12,288 first touches of 700 ns, and reclaim; at the same time, neither much longer than the other.
+    // 12,288 first touches of 700 ns, and reclaim; both simultaneously, neither much longer than the other.
     assert!(one.running > Nanos(12_288 * 700) && other.running > Nanos(12_288 * 700), "{one:?} {other:?}");
     assert!(one.total() < other.total() * 2 && other.total() < one.total() * 2, "{one:?} {other:?}");
 }
 
 #[test]
 fn kswapd_takes_half_of_a_core_that_it_shares() {
-    // An app grows by 64 KiB each millisecond; kswapd frees 16 pages in about 0.27 ms of its work, beside a trainer that
-    // computes all the time.
+    // An app grows by 64 KiB every millisecond; kswapd frees 16 pages in about 0.27 ms of its work, while a
+    // trainer computes all the time.
     let run = |shares: bool, computes: bool| {
         let mut phone = phone(Settings { zram: Bytes(256 * MIB), ..modest(64 * MIB, 16 * KIB) });
         let mut flash = Simple::new();
@@ -170,7 +172,7 @@ fn kswapd_takes_half_of_a_core_that_it_shares() {
         (phone.take_lost(trainer), phone.counters().pgsteal_kswapd, phone.counters().pgsteal_direct)
     };
     let (lost, stolen, direct) = run(true, true);
-    // All that it did, was at the trainer's cost: 300 ns to unmap and 8 µs to compress each page, and some to look.
+    // All its work was taken from the trainer: 300 ns to unmap and 8 µs to compress each page, plus scans.
     assert!(
         stolen > 0 && direct == 0 && lost >= Nanos(8_300 * stolen) && lost < Nanos(9_000 * stolen),
         "{lost} {stolen}"

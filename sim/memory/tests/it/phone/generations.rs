@@ -10,7 +10,7 @@ fn with(count: u8, ram: u64) -> PhoneMemory {
     timeless(Settings { lists, ..bare(ram * CLUSTER, 400 * CLUSTER) })
 }
 
-/// 40 clusters used in each round beside a stream of 30 that are used once, in 60.
+/// 40 clusters used in each round, with a stream of 30 clusters that are used once, in 60.
 fn rounds(count: u8) -> Counters {
     let mut phone = with(count, 60);
     let mut flash = Simple::instant();
@@ -36,13 +36,13 @@ fn ageing_is_lazy_so_that_more_than_four_generations_change_nothing() {
     for count in 5..=8 {
         assert_eq!(rounds(count), four, "{count}");
     }
-    // With three the oldest two are merged at each walk, and what was evicted before is not recent any more.
+    // With three, the oldest two are merged at each walk, and earlier evictions no longer count as recent.
     assert_ne!(rounds(3), four);
 }
 
 #[test]
 fn a_page_that_returns_counts_while_its_generation_is_the_oldest() {
-    // 40 clusters in 30: the first are out. Those that return while nothing has aged since count, each 32 pages.
+    // 40 clusters in 30: the first are evicted. Those that return before the next ageing count, each 32 pages.
     let mut phone = with(4, 30);
     let mut flash = Simple::instant();
     let process = phone.spawn("app", 0).unwrap();
@@ -58,7 +58,7 @@ fn a_page_that_returns_counts_while_its_generation_is_the_oldest() {
     phone.resize(region, Bytes(38 * CLUSTER)).unwrap();
     phone.touch_part(region, Bytes::ZERO..Bytes(CLUSTER), Access::Read, Nanos::ZERO, &mut flash).unwrap();
     assert_eq!(counted(&phone), [32; 3]);
-    // A sweep over much more ages what is there again and again; what comes back then counts no more.
+    // A sweep over much more memory ages the present pages repeatedly; pages that return then no longer count.
     let sweep = phone.map(process, Bytes(120 * CLUSTER), ANON).unwrap();
     phone.touch(sweep, Access::Write, Nanos::ZERO, &mut flash).unwrap();
     phone.release(sweep).unwrap();

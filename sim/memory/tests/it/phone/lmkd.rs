@@ -28,13 +28,14 @@ fn high_end(sight: Sight) -> Option<(R, i32)> {
 fn each_reason_and_whom_it_spares() {
     // A limit of 100%, critical at 200%.
     assert_eq!(high_end(CALM), None);
-    // (1) Free below min right after a kill, anyone; below low, not.
+    // (1) Free below min right after a kill: any process; below low: none.
     let after = Sight { after_kill: true, ..CALM };
     assert_eq!(high_end(Sight { breached: Breached::Min, ..after }), Some((R::PressureAfterKill, 0)));
     assert_eq!(high_end(Sight { breached: Breached::Low, ..after }), None);
-    // (2) The complete stall, anyone.
+    // (2) The complete stall: any process.
     assert_eq!(high_end(Sight { complete_stall: true, ..CALM }), Some((R::NotResponding, 0)));
-    // (3) Swap low and thrashing over the limit; perceptible apps live while free is over min and it is bearable.
+    // (3) Swap low and thrashing over the limit; perceptible apps survive while free memory is above min and
+    // thrashing is not critical.
     let low_swap = Sight { swap_low: true, thrashing: 101, ..CALM };
     assert_eq!(high_end(low_swap), Some((R::LowSwapAndThrashing, 201)));
     assert_eq!(high_end(Sight { thrashing: 200, ..low_swap }), Some((R::LowSwapAndThrashing, 0)));
@@ -45,19 +46,19 @@ fn each_reason_and_whom_it_spares() {
     assert_eq!(high_end(scarce), Some((R::LowMemoryAndSwap, 201)));
     assert_eq!(high_end(Sight { breached: Breached::Min, ..scarce }), Some((R::LowMemoryAndSwap, 0)));
     assert_eq!(high_end(Sight { breached: Breached::High, ..scarce }), None);
-    // (5) Too much swapped, where a maximum is set.
+    // (5) Too much swapped, if a maximum is configured.
     let swapped = Sight { swap_utilisation: 81, breached: Breached::Low, ..CALM };
     let strict = Lmkd { swap_util_max: 80, ..aosp() };
     assert_eq!(decide(&strict, &swapped), Some((R::LowMemoryAndSwapUtilisation, 0)));
     assert_eq!(decide(&strict, &Sight { swap_utilisation: 80, ..swapped }), None);
     assert_eq!(high_end(swapped), None);
-    // (6) Free below low and thrashing over the limit as it has decayed.
+    // (6) Free below low and thrashing over the decayed limit.
     let thrashing = Sight { thrashing: 95, thrashing_limit: 90, breached: Breached::Low, ..CALM };
     assert_eq!(high_end(thrashing), Some((R::LowMemoryAndThrashing, 201)));
     assert_eq!(high_end(Sight { thrashing: 200, ..thrashing }), Some((R::LowMemoryAndThrashing, 0)));
-    // Below min it spares perceptible apps all the same.
+    // Below min it still spares perceptible apps.
     assert_eq!(high_end(Sight { breached: Breached::Min, ..thrashing }), Some((R::LowMemoryAndThrashing, 201)));
-    // (7) Direct reclaim and thrashing, however much is free.
+    // (7) Direct reclaim and thrashing, for any amount of free memory.
     let direct = Sight { direct_reclaim: true, breached: Breached::None, ..thrashing };
     assert_eq!(high_end(direct), Some((R::DirectReclaimAndThrashing, 201)));
     assert_eq!(high_end(Sight { direct_reclaim: false, ..direct }), None);
@@ -71,7 +72,7 @@ fn each_reason_and_whom_it_spares() {
 
 #[test]
 fn the_first_reason_wins_and_a_critical_stall_spares_nobody() {
-    // Everything at once; taking away the first reason uncovers the next.
+    // All reasons together; removing the first one exposes the next.
     let lmkd = Lmkd { swap_util_max: 50, filecache_min: Bytes(100), ..aosp() };
     let mut sight = Sight {
         after_kill: true,
@@ -92,7 +93,7 @@ fn the_first_reason_wins_and_a_critical_stall_spares_nobody() {
     note(&sight);
     sight.complete_stall = false;
     note(&sight);
-    // Thrashing below the property but over the limit that has decayed.
+    // Thrashing below the property but over the decayed limit.
     (sight.thrashing, sight.thrashing_limit) = (95, 90);
     note(&sight);
     sight.swap_low = false;

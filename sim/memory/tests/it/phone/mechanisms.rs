@@ -32,8 +32,8 @@ fn a_working_set_that_fits_never_refaults() {
 
 #[test]
 fn a_cyclic_sweep_over_more_than_fits_refaults_everything() {
-    // 100 clusters of 32 pages of DRAM, 120 swept round and round. Under LRU the cluster wanted next is the one evicted last, so each
-    // of the 120 refaults once a sweep; the first sweep evicts 20.
+    // 100 clusters of 32 pages of DRAM, 120 swept cyclically. Under LRU the next cluster of the sweep is always evicted
+    // already, so each of the 120 refaults once per sweep; the first sweep evicts 20.
     let mut phone = timeless(bare(100 * CLUSTER, 200 * CLUSTER));
     let mut flash = Simple::instant();
     let process = phone.spawn("sweeper", 0).unwrap();
@@ -97,7 +97,7 @@ fn what_is_released_while_evicted_costs_no_refault() {
 
 #[test]
 fn a_refault_from_zram_runs_and_one_from_flash_sleeps() {
-    // One page too many, so that the first is out when it is touched again, and another takes its place.
+    // One page too many, so the first is evicted when it is touched again, and another replaces it.
     let stall = |zram: u64, swap_read_ahead: u64, extent: u64| {
         let extents = 64;
         let settings = Settings {
@@ -132,7 +132,7 @@ fn a_refault_from_zram_runs_and_one_from_flash_sleeps() {
     // With windows of 16 KiB one read brings all 4 pages.
     let once = Stall { running: Nanos(2000), sleeping: Nanos(107_628), runnable: Nanos(20_000) };
     assert_eq!(stall(0, 16 * KIB, 16 * KIB), (once, 1));
-    // In extents of a page, the one read brings its three neighbours of the swap order beside the page faulted.
+    // In extents of a page, the one read brings in three neighbours in swap order together with the faulted page.
     let page = Stall { running: Nanos(500), sleeping: Nanos(107_628), runnable: Nanos(20_000) };
     assert_eq!(stall(0, 16 * KIB, 4 * KIB), (page, 1));
 }
@@ -177,13 +177,13 @@ fn kswapd_alone_suffices_where_memory_is_wanted_slowly() {
     let (fast, stall) = run(Nanos::ZERO);
     assert!(fast.allocstall > 0 && fast.pgsteal_direct > 0, "{fast:?}");
     assert!(stall.running > Nanos(40_960 * 700));
-    // kswapd works beside the thread, at the same speed: each steals about half.
+    // kswapd works concurrently with the thread, at the same speed: each reclaims about half.
     assert!(fast.pgsteal_kswapd > fast.pgsteal_direct / 2, "{fast:?}");
 }
 
 #[test]
 fn a_full_write_queue_makes_reclaim_wait() {
-    // Writing a page takes 3.8 µs, evicting it 1.5 µs: reclaim is bound by the flash, and the thread sleeps.
+    // Writing a page takes 3.8 µs, evicting it 1.5 µs: the flash limits reclaim, and the thread sleeps.
     let settings = Settings { swap: Bytes(256 * MIB), write_queue: Bytes(MIB), ..modest(64 * MIB, 64 * KIB) };
     let mut phone = phone(settings);
     let mut flash = Simple { write: 38_150, ..Simple::new() };
@@ -212,7 +212,7 @@ fn out_of_memory_is_an_error_and_not_an_end() {
     let error = phone.touch(more, Access::Write, phone.now(), &mut flash).unwrap_err();
     assert!(matches!(error, PhoneError::OutOfMemory { .. }), "{error}");
     assert_conserved(&phone);
-    // Whoever may be ended is, and that is told; here it is the process that touches.
+    // The only process that may be killed is killed, and the touch reports it; here it is the touching process.
     let app = phone.spawn("app", 0).unwrap();
     let mine = phone.map(app, Bytes(8 * MIB), ANON).unwrap();
     phone.resize(more, Bytes::ZERO).unwrap();
@@ -225,7 +225,7 @@ fn out_of_memory_is_an_error_and_not_an_end() {
 
 #[test]
 fn results_converge_as_extents_shrink() {
-    // A trainer of 300 MiB beside an idle app of 40 and files of 40, in 256 MiB with 48 of ZRAM and flash behind it.
+    // A trainer of 300 MiB with an idle app of 40 and files of 40, in 256 MiB with 48 of ZRAM and flash behind it.
     let run = |lists: Lists, extent: u64| {
         let mut phone =
             phone(Settings { lists, zram: Bytes(48 * MIB), swap: Bytes(512 * MIB), ..modest(256 * MIB, extent) });
@@ -270,8 +270,8 @@ fn results_converge_as_extents_shrink() {
 
 #[test]
 fn a_page_used_twice_is_active_and_stays_when_a_stream_passes() {
-    // 16 MiB used again and again beside a stream of 256 MiB of file pages read once, in 64 MiB: the stream displaces
-    // itself alone.
+    // 16 MiB used repeatedly, with a stream of 256 MiB of file pages read once, in 64 MiB: the
+    // stream displaces only itself.
     for lists in [Lists::Two, Lists::Generations { count: 4, min_ttl: Nanos::ZERO }] {
         let mut phone = phone(Settings { lists, swap: Bytes(256 * MIB), ..modest(64 * MIB, 64 * KIB) });
         let mut flash = Simple::new();
@@ -285,7 +285,7 @@ fn a_page_used_twice_is_active_and_stays_when_a_stream_passes() {
         }
         let counters = phone.counters();
         assert_eq!(counters.workingset_refault_file, 0);
-        // 1 in 16 of the hot pages at most, before the lists had learnt.
+        // At most 1 in 16 of the hot pages, before the lists have adapted.
         assert!(counters.workingset_refault_anon <= 256, "{lists:?}: {counters:?}");
         assert!(counters.pgsteal_file > 50_000, "{counters:?}");
     }
@@ -293,8 +293,8 @@ fn a_page_used_twice_is_active_and_stays_when_a_stream_passes() {
 
 #[test]
 fn a_refault_within_the_active_list_is_activated_at_once() {
-    // Files alone, in clusters of 32 pages: 20 used twice become active when scanned; others pass. One that returns after fewer
-    // evictions than there are active pages goes to the active list; after more it does not.
+    // Only files, in clusters of 32 pages: 20 used twice become active when scanned; others pass. One that returns
+    // after fewer evictions than there are active pages goes to the active list; after more it does not.
     let settings = Settings { file_read_ahead: Bytes(CLUSTER), ..bare(40 * CLUSTER, 0) };
     let mut phone = timeless(settings);
     let mut flash = Simple::instant();
@@ -309,14 +309,14 @@ fn a_refault_within_the_active_list_is_activated_at_once() {
         read(&mut phone, 0, 20);
         read(&mut phone, page, page + 1);
     }
-    // The first scan finds all 40 young and evicts the first 20 for want of better ones; they return once, after 20
+    // The first scan finds all 40 young and evicts the first 20 for lack of better ones; they return once, after 20
     // evictions and none active. Then they are active.
     let before = phone.counters();
     assert_eq!(
         (before.workingset_refault_file, before.workingset_activate_file, before.pgactivate),
         (32 * 20, 0, 32 * 20)
     );
-    // The inactive list holds 20: cluster 95 went about 5 evictions ago (of 20 active), cluster 30 about 70 ago.
+    // The inactive list has 20: cluster 95 was evicted about 5 evictions ago (of 20 active), cluster 30 about 70 ago.
     read(&mut phone, 95, 96);
     assert_eq!(phone.counters().workingset_activate_file, 32);
     read(&mut phone, 30, 31);
@@ -336,8 +336,8 @@ fn swappiness_tips_the_balance() {
 
 #[test]
 fn zram_keeps_pages_by_what_each_is_like() {
-    // 64 clusters of which a quarter is same-filled and a quarter does not shrink: in ZRAM the 32 pages of a cluster take
-    // 8 × 0 + 8 × 4096 + 16 × 2048 = 65,536 bytes, half of it.
+    // 64 clusters of which a quarter is same-filled and a quarter does not shrink: in ZRAM the 32 pages of a cluster
+    // take 8 × 0 + 8 × 4096 + 16 × 2048 = 65,536 bytes, half of it.
     let mix = PageMix { same_filled: Fraction(0.25), incompressible: Fraction(0.25), ratio: Factor(2.0) };
     let mut phone = phone(Settings { zram: Bytes(64 * CLUSTER), ..bare(60 * CLUSTER, 0) });
     let mut flash = Simple::new();
@@ -349,7 +349,8 @@ fn zram_keeps_pages_by_what_each_is_like() {
     let usage = phone.usage();
     assert!(usage.zram_stored > Bytes::ZERO);
     assert_eq!(usage.zram.0 * 2, usage.zram_stored.0);
-    // Once there is room, a refault of the first cluster fills 8 pages in 200 ns, copies 8 in 500 and decompresses 16 in 3 µs.
+    // Once there is room, a refault of the first cluster fills 8 pages in 200 ns, copies 8 in 500
+    // and decompresses 16 in 3 µs.
     for &region in &all[50..] {
         phone.release(region).unwrap();
     }
@@ -357,7 +358,7 @@ fn zram_keeps_pages_by_what_each_is_like() {
     assert_eq!(stall, Stall { running: Nanos(32 * (500 + 1675)), ..Stall::default() });
 }
 
-/// Of 30 MiB of files and 60 MiB of anonymous memory, all touched once in 64 MiB: the anonymous share of what goes.
+/// The anonymous share of evictions, of 30 MiB of files and 60 MiB of anonymous memory, all touched once in 64 MiB.
 fn anonymous_share(settings: Settings) -> f64 {
     let mut phone = phone(settings);
     let mut flash = Simple::new();
@@ -373,7 +374,8 @@ fn anonymous_share(settings: Settings) -> f64 {
 
 #[test]
 fn vendors_balance_the_kinds_where_files_abound() {
-    // An inactive list of files of 16 MiB and more is scanned alone (a 2¹²th of it is a page), unless vendors say otherwise.
+    // An inactive list of files of 16 MiB and more is the only one scanned (a 2¹²th of it is a page),
+    // unless vendors change that.
     let share =
         |balanced: bool| anonymous_share(Settings { balanced, zram: Bytes(256 * MIB), ..modest(64 * MIB, 64 * KIB) });
     let [first, both] = [false, true].map(share);

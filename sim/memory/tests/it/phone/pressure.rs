@@ -27,7 +27,7 @@ fn with_cached(settings: Settings, cached: i32) -> (PhoneMemory, Simple, Vec<Pro
     (phone, flash, apps)
 }
 
-/// Grows a process by 1 MiB every 20 ms while it runs the 30 MiB of its code, and returns who was ended.
+/// Grows a process by 1 MiB every 20 ms while it runs the 30 MiB of its code; returns the kills.
 fn grow(phone: &mut PhoneMemory, flash: &mut Simple, process: ProcessId, steps: usize) -> Vec<Kill> {
     let mut kills = Vec::new();
     let code = phone.map(process, Bytes(30 * MIB), Backing::File).unwrap();
@@ -64,7 +64,7 @@ fn cached_apps_go_before_the_foreground_and_what_they_held_is_free() {
         assert!(!phone.is_running(kill.process));
     }
     assert!(phone.is_running(foreground) && phone.is_running(system));
-    // The highest score first, and of it the one that was given it first.
+    // The highest score first, and among equals the one that got its score first.
     assert_eq!(kills[0].name, "app1");
     assert_eq!(apps.iter().filter(|&&app| phone.is_running(app)).count(), 8 - kills.len());
     assert_eq!(phone.counters().lmkd_kill, kills.len() as u64);
@@ -72,8 +72,8 @@ fn cached_apps_go_before_the_foreground_and_what_they_held_is_free() {
 
 #[test]
 fn free_swap_is_worth_the_memory_that_zram_is_filled_from_or_itself() {
-    // Beside ZRAM of 64 MiB a partition of 1 GiB, which never fills. A tenth of both is 109 MiB: more than what is free
-    // or inactive, less than what is free of swap.
+    // In addition to ZRAM of 64 MiB, a partition of 1 GiB, which never fills. A tenth of both is 109 MiB: more than the
+    // free and inactive memory, less than the free swap.
     let kills = |ratio: f64| {
         let lmkd = Lmkd { swap_compression_ratio: Factor(ratio), ..aosp() };
         let settings = Settings {
@@ -98,12 +98,12 @@ fn without_cached_apps_the_foreground_dies_and_without_it_nobody() {
     let foreground = phone.spawn("foreground", 0).unwrap();
     let kills = grow(&mut phone, &mut flash, foreground, 400);
     assert_eq!(kills.last().map(|kill| kill.name.as_str()), Some("foreground"));
-    // A score below zero never dies: the touch is an error.
+    // A process with a score below zero is never killed: the touch is an error.
     let (mut phone, mut flash, _) = with_apps(Some(aosp()), 0);
     let system = phone.spawn("system_server", -1).unwrap();
     assert_eq!(grow(&mut phone, &mut flash, system, 400), []);
     assert!(phone.is_running(system));
-    // 256 MiB and what ZRAM gained, 32 MiB, less the reserve of 1 MiB and what an extent rounds.
+    // 256 MiB and the 32 MiB gained by ZRAM, less the reserve of 1 MiB and rounding to extents.
     let held = phone.process_usage(system).unwrap();
     let all = held.resident + held.swapped;
     assert!(all > Bytes(285 * MIB) && all <= Bytes(287 * MIB), "{held:?}");
@@ -127,8 +127,8 @@ fn perceptible_processes_die_by_weight() {
 
 #[test]
 fn stalls_are_pressure_and_idleness_is_not() {
-    // 16 MiB of file beside 52 of a process in 64: what goes returns while it would still be active, so that before
-    // long nearly all that the thread sleeps is for want of memory. Beside another that works, not all stall.
+    // 16 MiB of file with 52 of a process in 64: evicted pages return while they would still be active, so before long
+    // nearly all of the thread's sleep is due to a lack of memory. If another actor works, not all threads stall.
     for others_work in [false, true] {
         let mut phone = phone(Settings { swap: Bytes(512 * MIB), ..modest(64 * MIB, 64 << 10) });
         let mut flash = Simple::new();
@@ -150,7 +150,7 @@ fn stalls_are_pressure_and_idleness_is_not() {
         if others_work {
             assert_eq!(psi.full.total, Nanos::ZERO);
         } else {
-            // First touches are work, and all else is stalls: of the thread's, and kswapd's beside nobody.
+            // First touches are work; everything else is stalls of the thread, and of kswapd without other work.
             assert!(psi.full.total >= Nanos(psi.some.total.0 * 99 / 100), "{psi:?}");
             assert!(psi.full.average[0] > 50.0, "{psi:?}");
         }
@@ -164,8 +164,8 @@ fn stalls_are_pressure_and_idleness_is_not() {
 
 #[test]
 fn reading_what_never_was_active_is_no_want_of_memory() {
-    // A cyclic sweep over half as much again as fits sleeps nearly all the time, but no page was active before it went. What
-    // is swapped comes through the swap cache, which counts it as of the working set whatever it was.
+    // A cyclic sweep over 1.5 times the memory sleeps nearly all the time, although no page was active before its
+    // eviction. Swapped pages come through the swap cache, which always counts them as part of the working set.
     let sweep = |backing: Backing| {
         let mut phone = phone(Settings { swap: Bytes(512 * MIB), ..modest(64 * MIB, 64 << 10) });
         let mut flash = Simple::new();
@@ -184,7 +184,7 @@ fn reading_what_never_was_active_is_no_want_of_memory() {
 #[test]
 fn a_working_set_that_min_ttl_protects_ends_a_process() {
     use haversack_memory::phone::Lists;
-    // 80 MiB touched over and over in 64 MiB: generations younger than 1 s would have to go.
+    // 80 MiB touched repeatedly in 64 MiB: generations younger than 1 s would have to be evicted.
     let run = |min_ttl: Nanos| {
         let lists = Lists::Generations { count: 4, min_ttl };
         let mut phone = phone(Settings { lists, zram: Bytes(64 * MIB), ..modest(64 * MIB, 64 << 10) });

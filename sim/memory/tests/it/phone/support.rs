@@ -13,18 +13,18 @@ use haversack_memory::phone::{
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// A queue of writes at a bandwidth, and reads of a latency each plus their bytes, side by side.
+/// A queue of writes at a bandwidth, and parallel reads of a latency each plus their bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Simple {
     pub(crate) latency: Nanos,
-    /// Nanoseconds a page.
+    /// Nanoseconds per page.
     pub(crate) read: u64,
     pub(crate) write: u64,
     pub(crate) busy: Nanos,
     pub(crate) requests: u64,
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
-    /// What is under way, by its end.
+    /// Transfers in progress, by end time.
     pub(crate) under_way: BTreeSet<(Nanos, Transfer)>,
     pub(crate) begun: u64,
 }
@@ -77,13 +77,13 @@ impl Flash for Simple {
     }
 }
 
-/// lmkd as AOSP sets it on a phone of 8 GB, on phones of one zone without contiguous memory.
+/// lmkd with AOSP's settings for a phone of 8 GB, with a single zone and without contiguous memory.
 pub(crate) fn aosp() -> Lmkd {
     static LMKD: LazyLock<Lmkd> = LazyLock::new(|| lmkd_on(Bytes(8 << 30)));
     LMKD.clone()
 }
 
-/// The same where memory is little: 2 GiB.
+/// The same for a phone with little memory: 2 GiB.
 pub(crate) fn aosp_low_ram() -> Lmkd {
     static LMKD: LazyLock<Lmkd> = LazyLock::new(|| lmkd_on(Bytes(2 << 30)));
     LMKD.clone()
@@ -147,7 +147,7 @@ pub(crate) fn regions(
     (0..count).map(|_| phone.map(process, Bytes(bytes), backing).unwrap()).collect()
 }
 
-/// Everything is somewhere.
+/// All memory is accounted for.
 pub(crate) fn assert_conserved(phone: &PhoneMemory) {
     let usage = phone.usage();
     let all = usage.free + usage.anonymous + usage.file + usage.zram + usage.pinned;

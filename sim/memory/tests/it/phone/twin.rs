@@ -1,4 +1,4 @@
-//! The two lists in lock step with a slow obvious twin, and what holds whatever is done.
+//! The two lists in lock step with a slow, obvious twin, and the invariants under random operations.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 
 use super::support::{ANON, CORE, MIB, Simple, aosp_low_ram, assert_conserved, bare, modest, timeless};
 
-/// Pages of which ZRAM keeps nine in ten whole.
+/// Pages of which ZRAM stores nine in ten uncompressed.
 const HARD: PageMix = PageMix { same_filled: Fraction(0.0), incompressible: Fraction(0.9), ratio: Factor(1.5) };
 
-/// Anonymous pages in rows: each list is a queue whose front is scanned next.
+/// Anonymous pages in queues: the front of each list is scanned next.
 #[derive(Default)]
 struct Twin {
     free: usize,
@@ -56,7 +56,7 @@ impl Twin {
         self.pages[page].young = true;
     }
 
-    /// Evictions and activations since are at most what is active.
+    /// Evictions and activations since then are at most the number of active pages.
     fn refault(&mut self, page: usize) -> bool {
         self.refaults += 1;
         let active = self.age - self.pages[page].evicted_at <= self.lists[1].len() as u64;
@@ -243,7 +243,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Carries out one act on whoever exists; refusals for want of memory and to the dead are in order.
+/// Executes an act on an existing process; errors due to lack of memory or to dead processes are fine.
 fn carry_out(
     act: Act,
     phone: &mut PhoneMemory,
@@ -265,7 +265,7 @@ fn carry_out(
                 3 => Backing::Anonymous(HARD),
                 _ => ANON,
             };
-            // Pinned memory is small, as it is never given back.
+            // Pinned memory is small, as it is never freed.
             let bytes = Bytes(if kind == 0 { kib << 6 } else { kib << 10 });
             if let Some(process) = process(at) {
                 regions.push(phone.map(process, bytes, backing)?);
@@ -334,7 +334,7 @@ proptest! {
                     .filter_map(|&process| phone.process_usage(process).ok())
                     .map(|held| held.resident + held.swapped)
                     .sum();
-                // What is swapped may be in DRAM too (read ahead, or with its copy kept).
+                // Swapped pages may be in DRAM too (read ahead, or with their copy kept).
                 let everywhere = usage.anonymous + usage.file + usage.pinned + usage.zram_stored + usage.swap;
                 prop_assert!(held <= everywhere, "{:?} of {:?}", held, usage);
             }

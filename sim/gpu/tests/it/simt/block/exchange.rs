@@ -10,9 +10,9 @@ use super::super::shared::Array;
 use super::Block;
 
 impl Block<'_, '_> {
-    /// Every warp does one shuffle a register of 32 bits, of which a word takes `bytes`, among the first `threads` threads:
-    /// `step` combines a lane's word with the word of lane `lane + distance` of the same warp, and gets its own where there
-    /// is no such lane.
+    /// Every warp does one shuffle per 32-bit register, of which a word takes `bytes`, among the first `threads`
+    /// threads: `step` combines a lane's word with the word of lane `lane + distance` of the same warp, or with its own
+    /// if that lane does not exist.
     pub fn shuffle_down<T: Word>(
         &mut self,
         words: &mut [T],
@@ -40,12 +40,12 @@ impl Block<'_, '_> {
         self.shared.array(T::BYTES, length)
     }
 
-    /// The same with words that the GPU stores in so many `bytes`: of numbers that a narrower type holds exactly.
+    /// The same, with words that the GPU stores in `bytes` bytes: for numbers that a narrower type represents exactly.
     pub(crate) fn shared_array_as<T: Word>(&mut self, bytes: u64, length: usize) -> Array<T> {
         self.shared.array(bytes, length)
     }
 
-    /// Shared memory that the block holds.
+    /// Shared memory of the block.
     pub fn shared_held(&self) -> Bytes {
         Bytes(self.shared.bytes())
     }
