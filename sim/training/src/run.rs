@@ -156,10 +156,10 @@ pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> 
 }
 
 /// The smallest feasible memory budget of `job`, regardless of its own budget, to a thousandth, rounded up.
+///
 /// `policy` makes a fresh policy for every try. The result was run, with all iterations, and works; a hundredth less
 /// was run, too, and does not. In between, the search assumes that more memory is at least as good, which may be wrong
 /// when an allocator's memory is fragmented.
-/// allocator's memory is fragmented.
 ///
 /// # Errors
 /// The error of a run without a budget.

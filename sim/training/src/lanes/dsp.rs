@@ -71,9 +71,10 @@ impl DspLane {
         self.plan.split.get(id as usize).copied().unwrap_or(0)
     }
 
-    /// Whether a subgraph begins at node `id` on the DSP, and whether it has to be prepared.  One of the plan's begins
-    /// at a marked node; any other, caused by CPU work, is a piece of one, cut where a scale is recomputed. Pieces are
-    /// kept as the plan's are.
+    /// Whether a subgraph begins at node `id` on the DSP, and whether it has to be prepared.
+    ///
+    /// A planned subgraph begins at a marked node; any other, caused by CPU work, is a piece of one, cut where a scale
+    /// is recomputed. Pieces are kept like planned subgraphs.
     fn begins(&mut self, id: NodeId, changes: bool) -> bool {
         let marked = self.plan.begins.get(id as usize).copied().unwrap_or(false);
         let prepares = match (&self.plan.prepared_again, self.prepared) {

@@ -37,7 +37,7 @@ fn one_kernel(flops: u64) -> TrainingGraph {
     }
 }
 
-/// The Galaxy S10 with the constants of the arithmetic below, whatever is fitted later.
+/// The Galaxy S10 with the constants of the arithmetic below, independent of later calibration.
 fn by_hand() -> Machine {
     let (mut device, mut stack) = (load("galaxy-s10").unwrap(), load_stack("sage-opencl").unwrap());
     stack.set("gpu.efficiency.gemm", 0.85).unwrap();
@@ -65,7 +65,8 @@ fn a_kernel_takes_its_launch_and_the_longer_of_compute_and_bytes() {
 
 #[test]
 fn a_kernel_is_bound_by_the_longer_of_compute_and_bytes() {
-    // As above: 10 ms of arithmetic hide 8 ms of DRAM, and 8 ms of DRAM hide 1 ms of arithmetic; the launch hides nothing.
+    // As above: 10 ms of arithmetic hide 8 ms of DRAM, and 8 ms of DRAM hide 1 ms of arithmetic; the launch hides
+    // nothing.
     for (flops, busy, bound) in [(3_434_000_000, 10_000_000, "arithmetic"), (343_400_000, 8_000_000, "dram")] {
         let graph = one_kernel(flops);
         let record = simulate(&by_hand(), &job(&graph, 1), policy("original").as_mut()).unwrap();
@@ -165,7 +166,7 @@ fn what_was_dropped_is_computed_again_from_what_is_left() {
     let record = simulate(&machine(), &job(&graph, 3), &mut DropsAll).unwrap();
     let order: Vec<(u32, bool)> =
         record.timeline.as_ref().unwrap().spans.iter().map(|s| (s.node, s.kind == SpanKind::Recomputed)).collect();
-    // b is dropped after c; db needs b, and for it a: both again. a has a use to come and stays.
+    // b is dropped after c; db needs b, and for it a: both again. a is used later and stays.
     assert_eq!(order, [(0, false), (1, false), (2, false), (0, true), (1, true), (3, false), (4, false)]);
     assert_eq!(record.recomputed, 2);
     // Each node moves 3 × 204.6 MB: 24 ms after a launch of 60 µs; two of seven are recomputation.
