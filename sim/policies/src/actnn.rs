@@ -1,4 +1,5 @@
-//! `actnn`: every tensor that a module keeps is quantised to two bits, group by group (Chen et al., ICML 2021, level L3).
+//! `actnn`: every tensor that a module keeps is quantised to two bits, group by group (Chen et al., ICML 2021, level
+//! L3).
 //!
 //! Each module quantises its own copy; a ReLU and a dropout keep a bit an element, a max-pooling a byte. The bits are
 //! L3's target: it moves bits between samples of a tensor so that their mean stays two, which changes no size. The

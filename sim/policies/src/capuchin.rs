@@ -10,9 +10,9 @@
 //! The first iteration is measured (section 4.2): it has no plan, and when memory runs short, the least recently used
 //! tensor is swapped, with waiting. The second iteration follows the plan made from it, which costs the phone time.
 //!
-//! On a phone there is no host memory: tensors go to flash (FedHybrid, section 3). Each is weighed as if flash served
-//! only that tensor, as in Capuchin; the waiting of transfers for one another shows only in the run. A device without
-//! flash only recomputes.
+//! A phone has no host memory: tensors go to flash (FedHybrid, section 3). Each is weighed as if flash served only that
+//! tensor, as in Capuchin; the waiting of transfers for one another shows only in the run. A device without flash only
+//! recomputes.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};

@@ -340,7 +340,7 @@ impl Policy for Daf {
             self.averages.iter_mut().zip(&iteration.importance).for_each(|(held, &measured)| *held = measured);
         }
         if let Some(plan) = &mut self.plan {
-            // The bits fitted the budget before, and importance only moves them around: there is no error.
+            // The bits fitted the budget before, and importance only moves them around, so this cannot fail.
             let _none = plan.estimate(&self.averages);
         }
         Ok(())

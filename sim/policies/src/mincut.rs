@@ -315,8 +315,8 @@ mod tests {
 
     use super::*;
 
-    /// Activations, each made from earlier ones, some written again in place, some two at once; backward reads most of
-    /// them.
+    /// Activations, each made from earlier ones, some written again in place, some two at a time; backward reads most
+    /// of them.
     fn graph(draws: &mut Draws) -> TrainingGraph {
         let mut builder = GraphBuilder::default();
         let input = builder.tensor(Role::Input, 100);

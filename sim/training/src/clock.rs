@@ -88,8 +88,8 @@ impl Workers {
         (spun.unwrap_or(ThreadTime { all, kernel: touching }), all)
     }
 
-    /// The time in which all cores at work would draw what is drawn in the time `span` in which a kernel of `cost` ran, and
-    /// threads `all` seconds without waiting for another.
+    /// The time for which all cores at work would draw the energy that is drawn within `span`, while a kernel of `cost`
+    /// ran and threads spent `all` seconds without waiting for another.
     fn drawing(&self, cost: &Cost, span: Nanos, all: f64) -> Nanos {
         let preparation = cost.preparation.min(span).seconds();
         let idle = span.seconds() * self.threads - all - preparation * (self.threads - 1.0);
@@ -117,7 +117,7 @@ struct Spent {
 }
 
 impl Clock {
-    /// At the beginning of a run whose DRAM moves `bandwidth`.
+    /// The clock at the beginning of a run whose DRAM moves `bandwidth`.
     pub(crate) fn new(bandwidth: BytesPerSecond, workers: Workers) -> Result<Self> {
         Ok(Self {
             now: Nanos::ZERO,
@@ -229,8 +229,8 @@ impl Clock {
         }
     }
 
-    /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. Events would
-    /// come to the same.
+    /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. The event
+    /// queue would give the same result.
     pub(crate) fn compute_undisturbed(&mut self, cost: &Cost) -> Result<bool> {
         let begin = Nanos(self.now.0.saturating_add(cost.launch.0));
         let before = self.events.next_time().unwrap_or(Nanos::MAX);
@@ -266,7 +266,7 @@ impl Clock {
 
     // Charging time and energy.
 
-    /// The schedule has come to a node.
+    /// The schedule has reached a node.
     pub(crate) fn come_to(&mut self, node: NodeId) {
         self.node = node;
     }
@@ -384,12 +384,12 @@ impl Clock {
         }
     }
 
-    /// Puts what the schedule's node did since `start` on the timeline, if there is one.
+    /// Puts the work of the schedule's node since `start` on the timeline, if there is one.
     pub(crate) fn draw(&mut self, start: Nanos, kind: SpanKind, on: ProcessorKind, tensors: &Tensors<'_>) {
         self.draw_node(self.node, start, kind, on, tensors);
     }
 
-    /// Puts what `node` did since `start` on the timeline, if there is one.
+    /// Puts the work of `node` since `start` on the timeline, if there is one.
     pub(crate) fn draw_node(
         &mut self,
         node: NodeId,

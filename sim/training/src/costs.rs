@@ -83,7 +83,7 @@ impl<'a> RunCosts<'a> {
         *self.nodes[node as usize].get_or_insert_with(|| machine.cost(graph, node as usize, samples, precision))
     }
 
-    /// The same if it reads `less` bytes fewer from memory than the graph says.
+    /// The same if it reads `less` bytes fewer from memory than the graph defines.
     pub(crate) fn node_reading_less(&self, node: NodeId, samples: u64, less: Bytes) -> Cost {
         self.machine.cost_reading_less(self.graph, node as usize, samples, self.precision, less)
     }
@@ -121,7 +121,7 @@ impl<'a> RunCosts<'a> {
         Ok((stored.bytes(tensor, bits, samples), stored.values(tensor, samples)))
     }
 
-    /// Bytes of what stays of a tensor that is given up: what a ReLU needs of it.
+    /// Bytes that remain of a tensor that is given up: the signs that a ReLU needs.
     pub(crate) fn signs(&self, tensor: TensorId, samples: u64) -> Bytes {
         self.quantiser.as_ref().map_or(Bytes::ZERO, |quantiser| quantiser.stored.bytes(tensor, 0, samples))
     }

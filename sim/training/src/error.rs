@@ -49,7 +49,7 @@ pub enum RunError {
     /// The policy cannot work here.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The arena for quantised tensors cannot be what the policy wants.
+    /// The arena for quantised tensors cannot be set up as the policy requests.
     #[error("the arena of quantised tensors: {0}")]
     Arena(#[from] PageError),
     /// A GPU that the kernels of quantisation do not fit.

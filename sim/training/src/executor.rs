@@ -168,7 +168,7 @@ impl<'a> Executor<'a> {
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
     pub(crate) fn start(&mut self) -> Result {
-        // The trace begins with the run; the memory budget changes at its times, whatever iterations begin and end meanwhile.
+        // The trace begins with the run; the memory budget changes at its times, across iterations.
         for wall in &self.job.budgets.traced {
             self.clock.schedule_in(wall.at, Event::Wall(wall.memory));
         }
@@ -207,7 +207,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Notes in `record` when the run has ended, what happened on the phone, the budgets that a rule has decided, and the plans for
+    /// Moves to `record` at the end of the run: the phone's history, the budgets that a rule decided, and the plans for
     /// them.
     pub(crate) fn into_end(self, record: &mut Record) {
         (record.ended, record.plans) = (self.clock.now(), self.plans);

@@ -48,7 +48,7 @@ impl LoadGovernor {
         self.allowed = Some(share);
     }
 
-    /// Whether cores that work would come to run faster than they do.
+    /// Whether cores at work would run faster than they do now.
     pub(crate) fn can_rise(&self) -> bool {
         self.cores.share().0 < self.set(Fraction(1.0)).share().0
     }
@@ -83,7 +83,7 @@ impl LoadGovernor {
     }
 }
 
-/// How hot the device is, and what that leaves of the frequency.
+/// The device's temperature, and the frequency that it allows.
 pub(crate) struct Governors {
     limit: Option<StepWise>,
     heat: Option<(Thermal, Heat)>,
@@ -93,7 +93,7 @@ pub(crate) struct Governors {
 }
 
 impl Governors {
-    /// Before the first iteration.
+    /// The governors before the first iteration.
     pub(crate) fn start(machine: &Machine, job: &Job<'_>) -> Result<Self> {
         let heat = match job.ambient {
             None => None,
@@ -113,8 +113,8 @@ impl Governors {
         })
     }
 
-    /// After an iteration that `cores` have ended: how hot the device is now, and the share of the highest frequency that
-    /// this allows, where a governor heeds it.
+    /// Called after an iteration run by `cores`: updates the device's temperature, and returns the share of the highest
+    /// frequency that it allows, if a governor applies it.
     pub(crate) fn after(&mut self, record: &Record, cores: Option<&CpuCores>) -> Result<Option<Fraction>> {
         self.elapsed += record.iteration;
         let seconds = record.iteration.seconds();

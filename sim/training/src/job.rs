@@ -1,4 +1,4 @@
-//! What is to be simulated.
+//! The definition of a simulation: its graph, budgets and recordings.
 
 use haversack_devices::{AllocatorKind, Bytes, Celsius, Nanos, Precision};
 use haversack_workloads::TrainingGraph;

@@ -31,7 +31,7 @@ pub enum Trains {
     Cpu,
     /// The device's GPU.
     Gpu,
-    /// CPU cores, and the DSP for what a policy offloads.
+    /// CPU cores, and the DSP for nodes that a policy offloads.
     CpuAndDsp,
 }
 
@@ -56,7 +56,7 @@ pub struct Machine {
     chosen: (Trains, Option<CoreSelection>, Frequency),
 }
 
-/// The threads of the process that trains, and what they do while others work.
+/// The threads of the process that trains, and their behaviour while others work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Workers {
     /// Of an operator on the CPU.
@@ -420,8 +420,8 @@ fn accumulation(graph: &TrainingGraph, id: usize) -> Work {
 /// Where services in the background run (Android's processor sets).
 const BACKGROUND: &str = "little:1";
 
-/// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its outputs:
-/// 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.
+/// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its
+/// outputs: 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.
 fn winograd_tiles(product: &Product, of_output: f64, samples: u64, precision: Precision) -> Bytes {
     let taps = 3;
     let side = ((taps - 1) as f64 / (of_output.sqrt() - 1.0)).round() as u64;

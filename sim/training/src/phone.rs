@@ -54,14 +54,14 @@ pub struct Phone {
     pub cached: Vec<AppState>,
     /// Memory used by everything but the trainer, if a recording gives it.
     pub others: OtherMemory,
-    /// From the start of the run until the system touches what it uses for the first time, less than a second.
+    /// From the start of the run until the system first touches its pages in use, less than a second.
     pub phase: Nanos,
 }
 
 /// The threads that train, each on its own core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// How many there are.
+    /// Their number.
     pub(crate) count: u32,
     /// Whether they work between their faults, or wait for another processor.
     pub(crate) compute: bool,

@@ -87,7 +87,7 @@ impl Breakdown {
         self.kinds[kind as usize] += busy;
     }
 
-    /// Moves `numerator / denominator` of all useful time to what is discarded.
+    /// Moves `numerator / denominator` of all useful time to the discarded time.
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =
             |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
@@ -180,7 +180,7 @@ pub struct Record {
     pub batch: u64,
     /// The largest sum of resident tensors: weights, gradients and states included.
     pub peak_memory: Bytes,
-    /// The same above what is resident before forward: weights, states, samples.
+    /// The same above the memory resident before forward: weights, states, samples.
     pub peak_growth: Bytes,
     /// The most memory reserved from the system, over the whole run: by the allocator and by an arena.
     pub reserved: Bytes,
@@ -299,7 +299,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Another iteration. The first does not count once there is a second.
+    /// Adds another iteration. The first does not count once a second has been added.
     pub(crate) fn note(&mut self, record: &Record, number: usize) {
         if number == 1 {
             *self = Self::default();

@@ -18,8 +18,8 @@ const RESOLUTION: f64 = 1e-3;
 /// Limit on an iteration's time: nine years, far from where the clock saturates.
 const LONGEST: Nanos = Nanos(1 << 58);
 
-/// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means of those
-/// after the first.
+/// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means
+/// of those after the first.
 ///
 /// # Errors
 /// [`RunError`]: memory that the policy cannot free, an illegal answer of the policy, a malformed graph.

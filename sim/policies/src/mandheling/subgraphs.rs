@@ -14,7 +14,7 @@ pub struct ReusePlan {
     pub kept: Bytes,
 }
 
-/// A subgraph that does not fit alone.
+/// A subgraph that does not fit on its own.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("subgraph {place} takes {bytes}; expected at most {memory}")]
 pub struct SubgraphTooLarge {
@@ -52,7 +52,7 @@ pub fn runs(on_dsp: &[bool], absent: &[bool]) -> Vec<Range<usize>> {
 /// plans with equally few preparations, the one found that keeps the most bytes wins.
 ///
 /// # Errors
-/// A subgraph that does not fit alone.
+/// A subgraph that does not fit on its own.
 pub fn plan(bytes: &[Bytes], memory: Bytes) -> Result<ReusePlan, SubgraphTooLarge> {
     if let Some((place, &bytes)) = bytes.iter().enumerate().find(|(_, bytes)| **bytes > memory) {
         return Err(SubgraphTooLarge { place, bytes, memory });

@@ -495,13 +495,14 @@ fn elastictrainer_trains_what_is_worth_most_for_its_time() {
     };
     // All: 10 + 5 × fc, 5 + 7 × conv2, 7 + 4 × conv1 = 38.
     assert_eq!(at(38), [0, 1, 2]);
-    // 37: at full depth 15 are left, for conv1 (4) and one of fc (5, 8 a unit) and conv2 (7, 8.6 a unit): conv2; 4 are left.
+    // 37: at full depth 15 are left, for conv1 (4) and one of fc (5, 8 a unit) and conv2 (7, 8.6 a unit): conv2; 4 are
+    // left.
     assert_eq!(at(37), [1, 2]);
     // 26 is the way down and conv1's weight, 300 values; anything shallower is worth 100 at most.
     assert_eq!(at(26), [2]);
-    // 25: not so deep. fc and conv2 would be 10 + 5 + 5 + 7 = 27; conv2 alone 22.
+    // 25: not so deep. fc and conv2 would be 10 + 5 + 5 + 7 = 27; only conv2 is 22.
     assert_eq!(at(25), [1]);
-    // 21: fc alone; 14: nothing.
+    // 21: only fc; 14: nothing.
     assert_eq!(at(21), [0]);
     assert_eq!(at(14), Vec::<usize>::new());
 }
@@ -518,7 +519,7 @@ fn a_time_budget_and_a_memory_budget_hold_together() {
     let schedule = daf.prepare(&setting).unwrap();
     let left = schedule.graph.unwrap();
     assert!(total(&left) <= budget.0);
-    // Bits are chosen among what the shorter backward still reads.
+    // Bits are chosen for tensors that the shorter backward still reads.
     let stored = stored(&left);
     let held: u64 = left
         .saved()
@@ -533,7 +534,8 @@ fn a_time_budget_and_a_memory_budget_hold_together() {
 
 #[test]
 fn a_tensor_has_the_bits_of_the_kind_that_asks_for_most() {
-    // Of three tensors a convolution reads the first, a norm the second and both the third; of a fourth only signs are read.
+    // Of three tensors a convolution reads the first, a norm the second and both the third; of a fourth only signs are
+    // read.
     let mut builder = GraphBuilder::default();
     let saved: Vec<TensorId> = (0..4).map(|_| builder.tensor(Role::Activation, 4_000)).collect();
     for &tensor in &saved {

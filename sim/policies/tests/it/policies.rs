@@ -250,8 +250,8 @@ fn static_accumulation_halves_and_original_keeps() {
 
 #[test]
 fn articulation_points_are_what_all_later_work_depends_on() {
-    // Two residual blocks on x (1): 2 = f(1), 3 = g(2), 4 = 3 + 1; 5 = f(4), 6 = g(5), 7 = 6 + 4; then 8, 9, 10 in a chain.
-    // 1, 4, 7, 8 and 9 are points: within a block the shortcut bypasses the branch, and 10 has no reader.
+    // Two residual blocks on x (1): 2 = f(1), 3 = g(2), 4 = 3 + 1; 5 = f(4), 6 = g(5), 7 = 6 + 4; then 8, 9, 10 in a
+    // chain. 1, 4, 7, 8 and 9 are points: within a block the shortcut bypasses the branch, and 10 has no reader.
     let graph = forward(&[&[0], &[1], &[2], &[3, 1], &[4], &[5], &[6, 4], &[7], &[8], &[9]]);
     let mut sgc = StaticCheckpointing::default();
     sgc.prepare(&setting(&graph, 8, 1)).unwrap();

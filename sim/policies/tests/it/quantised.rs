@@ -73,8 +73,8 @@ fn every_need() -> TrainingGraph {
 fn bytes_of_values_are_codes_and_a_scale_for_every_256() {
     let graph = every_need();
     let stored = Quantised::new(&graph, &EVERYTHING, SIZES);
-    // 3 samples × 1,000 values: ⌈3,000 / 256⌉ = 12 groups of a scale and a minimum of two bytes: 48 B. Signs: 3,000 bits.
-    // 16 and 32 bits need no scale.
+    // 3 samples × 1,000 values: ⌈3,000 / 256⌉ = 12 groups of a scale and a minimum of two bytes: 48 B. Signs: 3,000
+    // bits. 16 and 32 bits need no scale.
     // Words of four bytes: 93.75 of 32 codes, 187.5 of 16.
     for (bits, codes) in [(1, 376), (2, 752), (4, 1_500), (8, 3_000)] {
         assert_eq!(stored.bytes(SHARED, bits, 3), Bytes(codes + 48 + 375), "{bits} bits");

@@ -1,4 +1,4 @@
-//! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
+//! Carrying data: inputs come in, nodes are computed, and the learned state goes out.
 
 use haversack_numerics::{Pass, Statistics};
 use haversack_workloads::{NodeId, Phase, TensorId};

@@ -60,15 +60,15 @@ impl GatherStack {
         self.locked[self.first_of_top()..].contains(&input)
     }
 
-    /// Unlocks what the node on top has gathered.
+    /// Unlocks the inputs that the node on top has gathered.
     pub(super) fn release_top(&mut self, tensors: &mut Tensors<'_>) {
         for input in self.locked.drain(self.first_of_top()..) {
             tensors.unlock(input);
         }
     }
 
-    /// Unlocks what nodes that wait for others on the stack have gathered so far; they gather it again. Returns whether
-    /// there was anything. Used when nothing else is left to drop, which algorithm 1 leaves open.
+    /// Unlocks the inputs that waiting nodes on the stack have gathered so far; they gather them again. Returns whether
+    /// there were any. Used when nothing else is left to drop, a case that algorithm 1 leaves open.
     pub(super) fn release_waiting(&mut self, tensors: &mut Tensors<'_>) -> bool {
         let waiting = self.first_of_top();
         for tensor in self.locked.drain(..waiting) {

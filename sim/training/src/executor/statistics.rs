@@ -23,9 +23,9 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance, or,
-    /// where the graph is composed of smaller operations, that reduce samples to what no longer depends on their number.
-    /// Of these the last is the loss.
+    /// The statistics of the batch normalisations of `graph`: of the forward nodes that update a running mean and a
+    /// running variance, or, if the graph is composed of smaller operations, of those that reduce samples to a size
+    /// independent of their number. The last of these is the loss and is excluded.
     pub(crate) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
         let is_average = |&id: &TensorId| {
             let tensor = graph.tensor(id);
@@ -43,7 +43,7 @@ impl Statistics {
         Self { of, normalisations: all.map(|(id, _)| id).collect(), block: None }
     }
 
-    /// Whether there is any normalisation by statistics of samples.
+    /// Whether anything is normalised by statistics of samples.
     pub(crate) const fn are_taken(&self) -> bool {
         !self.normalisations.is_empty()
     }

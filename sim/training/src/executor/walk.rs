@@ -216,7 +216,7 @@ impl Executor<'_> {
         }
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
-            // In-place operators add to the cost of what they overwrite.
+            // In-place operators add to the cost of the tensor they overwrite.
             let first = self.tensors.uses.producers()[output as usize] == id;
             let before = self.tensors.state(output).cost;
             self.tensors.set_cost(output, if first { spent } else { before.max(spent) });
@@ -230,8 +230,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Has a processor run node `id` of `cost`, and returns what that has cost. Cores that a governor has slowed down come to
-    /// run faster while they work, so that the rest of the node costs less.
+    /// Lets a processor run node `id` of `cost`, and returns the actual cost. Cores that a governor has slowed down
+    /// speed up while they work, so that the rest of the node costs less.
     fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost> {
         let (mut left, mut launch) = (1.0, Nanos::ZERO);
         loop {

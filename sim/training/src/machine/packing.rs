@@ -58,8 +58,8 @@ impl Machine {
         self.stream(whole + code_bytes(signs, 1), 1)
     }
 
-    /// Unpacking packed values likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for every row of a
-    /// tile, all words over which that row is spread.
+    /// Unpacking packed values likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for
+    /// every row of a tile, all words over which that row is spread.
     pub(crate) fn unpacking_cost(&self, values: u64, bits: u8, packing: Packing) -> Cost {
         let row = self.product_tile();
         let again = match (packing, Bits::new(bits)) {
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     /// Unpacking `values` values inside a kernel that computes `columns` columns with them: once for each tile of
-    /// columns, at the rate of a kernel of its own, and without a launch.
+    /// columns, at the rate of a separate kernel, and without a launch.
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
         let again = (columns as f64 / self.product_tile()).max(1.0);
         let busy = Nanos((self.unpacking_cost(values, bits, Packing::Unified).busy.0 as f64 * again) as u64);

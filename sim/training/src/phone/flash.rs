@@ -8,7 +8,7 @@
 use haversack_devices::{Bytes, Direction, Driver, FlashQueue, Nanos, Request};
 use haversack_memory::phone::{Flash, Transfer};
 
-/// Reads of a page at a time: what a fault waits for.
+/// A fault waits for reads of one page at a time.
 const ONE_AT_A_TIME: u32 = 1;
 /// The largest command that the block layer makes of neighbouring pages.
 const COMMAND: Bytes = Bytes(64 << 10);

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(pool.bytes(), 300);
         assert_eq!(pool.take(300), PoolPlace::Runs(vec![0..2, 3..4]));
         pool.give(second);
-        // 2..3 lies before what is in use.
+        // 2..3 lies before the pieces in use.
         pool.trim();
         assert_eq!(pool.bytes(), 400);
     }
@@ -224,7 +224,7 @@ mod tests {
         let places = [pool.take(40), pool.take(99), pool.take(0)];
         assert_eq!(places, [PoolPlace::Slab(40), PoolPlace::Slab(99), PoolPlace::None]);
         places.into_iter().for_each(|place| pool.give(place));
-        // 40 + 99 bytes were the most; 50 more fit in what was given back.
+        // 40 + 99 bytes were the most; 50 more fit in the freed part.
         assert_eq!(pool.take(50), PoolPlace::Slab(50));
         assert_eq!((pool.bytes(), pool.slab_size), (0, 139));
     }

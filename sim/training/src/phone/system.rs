@@ -118,7 +118,7 @@ impl<'a> PhoneSystem<'a> {
         self.memory.now().saturating_sub(self.start)
     }
 
-    /// Everything that happens on the phone up to `now`: apps change, what is in use is touched, kswapd works.
+    /// Runs everything on the phone up to `now`: apps change, memory in use is touched, kswapd works.
     pub(super) fn tend(&mut self, now: Nanos) -> Result<(), PhoneError> {
         self.go_on(now).map(|_none_touches| ())
     }

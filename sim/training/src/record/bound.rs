@@ -25,8 +25,8 @@ pub struct BoundBy {
     pub preparation: Nanos,
     /// Waiting of an accelerator for the host's next launch.
     pub host: Nanos,
-    /// Waiting: for flash, for cores that pack, for another processor and its subgraphs, for pages, at barriers, and for
-    /// contended atomics.
+    /// Waiting: for flash, for cores that pack, for another processor and its subgraphs, for pages, at barriers, and
+    /// for contended atomics.
     pub waiting: Nanos,
 }
 

@@ -1,5 +1,5 @@
-//! How faithful a run's gradients are to those of the whole mini-batch in fp32: runs are compared within a class, or with a
-//! better one.
+//! How faithful a run's gradients are to those of the whole mini-batch in fp32: runs are compared within a class, or
+//! with a better one.
 
 use std::collections::BTreeSet;
 

@@ -93,7 +93,7 @@ impl<'g> Values<'g> {
         })
     }
 
-    /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
+    /// A tensor comes into memory: with its stored contents, otherwise without values to read before it is written.
     pub(super) fn admit(&mut self, tensor: TensorId, samples: u64, arena: Option<&PageArena>) -> Result {
         let slot = &self.slots[tensor as usize];
         let contents = match &slot.stored {

@@ -9,7 +9,8 @@ use super::microseconds;
 /// The process of the trace in which the phone is shown; the run is the first.
 const PID: u32 = 2;
 
-/// A phone in use during a run, in order of time; times are from the run's beginning, in a timeline from the iteration's.
+/// A phone in use during a run, in order of time; times are from the run's beginning, in a timeline from the
+/// iteration's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhoneTrack {
     /// All memory that the kernel manages.

@@ -121,8 +121,9 @@ fn a_core_is_bound_by_arithmetic_by_dram_or_by_its_caches() {
 fn energy_is_power_times_time() {
     let graph = one_kernel(3_434_000_000);
     let record = simulate(&by_hand(), &job(&graph, 2), policy("original").as_mut()).unwrap();
-    // Two samples: 20 ms busy after a launch of 60 µs. The GPU draws 5 W for 20 ms = 0.1 J and 0.1 W while it is launched,
-    // 6 µJ; the rest of the chip 1.73 W over 20.06 ms = 34.70 mJ; DRAM 80 pJ for each of 409.2 MB = 32.736 mJ.
+    // Two samples: 20 ms busy after a launch of 60 µs. The GPU draws 5 W for 20 ms = 0.1 J and 0.1 W while it is
+    // launched, 6 µJ; the rest of the chip 1.73 W over 20.06 ms = 34.70 mJ; DRAM 80 pJ for each of 409.2 MB = 32.736
+    // mJ.
     assert!(record.iteration.0.abs_diff(20_060_000) <= 2, "{}", record.iteration.0);
     let expected = 0.1 + 6e-6 + 1.73 * 0.020_06 + 409.2e6 * 80e-12;
     assert!((record.energy.0 / expected - 1.0).abs() < 1e-6, "{:?} J of {expected}", record.energy);

@@ -42,8 +42,8 @@ impl Policy for Drops {
     }
 }
 
-/// A few activations, each made from earlier ones, some in place and some two at once; backward reads them from last to
-/// first.
+/// A few activations, each made from earlier ones, some in place and some two at a time; backward reads them from last
+/// to first.
 fn small(draws: &mut Draws) -> (TrainingGraph, Vec<TensorId>) {
     let mut builder = GraphBuilder::default();
     let input = builder.tensor(Role::Input, 1000);

@@ -81,6 +81,6 @@ pub(crate) fn with_games(starts: &[Nanos]) -> Phone {
 }
 
 /// Starting again: the process, and w of 4 MiB in 64 commands of 64 KiB, of which flash works on 31 at once. Each takes
-/// 32.768 us of the device and 112 + 61,440 / 2,100 = 141.26 us alone, a share of 0.232: 31 keep 1 − 0.768³¹ = 0.9997 of it
-/// busy for 1,016.1 us, twice; the two that are left 1 − 0.768² = 0.41 for 159.8 us.
+/// 32.768 us of the device and 112 + 61,440 / 2,100 = 141.26 us alone, a share of 0.232: 31 keep 1 − 0.768³¹ = 0.9997
+/// of it busy for 1,016.1 us, twice; the two that are left 1 − 0.768² = 0.41 for 159.8 us.
 pub(crate) const AGAIN: Nanos = Nanos(START.0 + 2_191_977);

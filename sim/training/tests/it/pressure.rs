@@ -1,4 +1,4 @@
-//! Budgets, walls and illegal answers: what happens when memory is short.
+//! Budgets, walls and illegal answers: behaviour when memory is short.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
@@ -30,8 +30,8 @@ fn span_with(record: &Record, graph: &TrainingGraph, phase: Phase, memory: Bytes
 fn a_wall_in_forward_truncates_the_micro_batch() {
     let graph = lowered("resnet50", Variant::Reduced);
     let free = unbounded(&graph, 32);
-    // At 20 / 32 = 62.5 % of the peak no more than 20 samples fit, and 21 do from 21 / 32 = 65.6 % on; weights, which do
-    // not shrink, and the gradients of the first part move the edges, so the wall is searched.
+    // At 20 / 32 = 62.5 % of the peak no more than 20 samples fit, and 21 do from 21 / 32 = 65.6 % on; weights, which
+    // do not shrink, and the gradients of the first part move the edges, so the wall is searched.
     let at = span_with(&free, &graph, Phase::Forward, share(free.peak_memory, 40)).start;
     let found = (50..90).find_map(|percent| {
         let wall = Wall { at, memory: share(free.peak_memory, percent) };
@@ -128,7 +128,7 @@ fn a_wall_takes_hold_when_the_running_operator_ends() {
         let record = run(&with_walls(&graph, 16, vec![wall]), "dgc").unwrap();
         let spans = &record.timeline.as_ref().unwrap().spans;
         let index = spans.iter().position(|span| span.start == running.start).unwrap();
-        // The operator itself ran to its end with what it had.
+        // The operator itself ran to its end with its memory.
         assert_eq!((spans[index].node, spans[index].duration), (running.node, running.duration));
         assert!(spans[index].memory > memory);
         assert!(
@@ -501,7 +501,7 @@ fn a_trace_goes_on_from_iteration_to_iteration() {
     let job = Job { iterations: number, budgets: Budgets { traced, ..Budgets::default() }, ..job(&graph, 16) };
     let record = run(&job, "dgc").unwrap();
     assert_eq!(record.iterations[..2], [free.iteration; 2]);
-    // Samples of 16 do not fit at once: from the third iteration until it rises all take longer.
+    // A batch of 16 does not fit whole: from the third iteration until the budget rises all take longer.
     let mut start = Nanos::ZERO;
     for (place, took) in record.iterations.iter().enumerate() {
         let end = start + *took;

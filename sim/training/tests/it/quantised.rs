@@ -67,7 +67,8 @@ fn every_policy_keeps_the_books() {
                 }
                 // Nothing but state is left between two iterations: the second starts from where the first did and gets
                 // as far. It only saves the arena's system calls.
-                // A caching allocator may find a larger block in its cache, of which it does not split off the last MiB.
+                // A caching allocator may find a larger block in its cache, of which it does not split off the last
+                // MiB.
                 let close = |one: Bytes, other: Bytes| {
                     let kept = if allocator == AllocatorKind::Caching { 1 << 20 } else { 0 };
                     one.0.abs_diff(other.0) <= kept
@@ -116,9 +117,9 @@ fn before_an_iteration_there_are_state_samples_and_the_librarys_workspace() {
 #[test]
 fn daf_stores_lenet5_in_what_its_rules_say() {
     let graph = eager("lenet5");
-    // Four samples. Values: 4 × 1,176 = 4,704 of the first pool, 4 × 400 = 1,600 of the second, 480, 336 and 4 × 62 = 248
-    // log-probabilities; groups of 256: 19, 7, 2, 2 and 1, of four bytes. Signs: 4 × (4,704 + 1,600 + 120 + 84) bits =
-    // 3,254 B. Positions: 4,704 + 1,600 B. The loss's total weight of 4 B is whole.
+    // Four samples. Values: 4 × 1,176 = 4,704 of the first pool, 4 × 400 = 1,600 of the second, 480, 336 and 4 × 62 =
+    // 248 log-probabilities; groups of 256: 19, 7, 2, 2 and 1, of four bytes. Signs: 4 × (4,704 + 1,600 + 120 + 84)
+    // bits = 3,254 B. Positions: 4,704 + 1,600 B. The loss's total weight of 4 B is whole.
     let values: [u64; 5] = [4_704, 1_600, 480, 336, 248];
     // Codes lie in words of 32 bits.
     let words = |bits: u64| values.map(|count| count.div_ceil(32 / bits) * 4).iter().sum::<u64>();
@@ -146,11 +147,11 @@ fn more_bits_take_more_memory_and_modules_take_more_than_daf() {
     };
     let daf: Vec<Bytes> = ["1", "2", "4", "8", "16", "32"].map(|bits| saved("daf", &[("bits", bits)])).to_vec();
     assert!(daf.is_sorted() && daf.windows(2).all(|pair| pair[0] < pair[1]), "{daf:?}");
-    // With 32 bits everything is whole: what forward saves for four samples.
+    // With 32 bits everything is whole: the tensors that forward saves for four samples.
     let whole: u64 = graph.saved().iter().map(|&tensor| graph.tensor(tensor).bytes.at(4)).sum();
     assert_eq!(daf[5], Bytes(whole));
     assert_eq!(saved("original", &[]), Bytes(whole));
-    // ActNN's shortcuts keep copies of their own.
+    // ActNN's shortcuts keep separate copies.
     assert!(saved("actnn", &[]) >= daf[1]);
     assert!(saved("actnn", &[]) < daf[2]);
 }
@@ -231,8 +232,8 @@ fn one_tensor_is_packed_and_unpacked_by_hand() {
     let control = gpu.breakdown.control.0 as f64;
     assert!(control > 0.0);
     near(gpu.iteration, 11_075_000.0 + 3_650_000.0 + 1_000_000.0 + control, "gpu");
-    // The CPU packs while `rest` runs: through its launch of 25 µs alone at 5 GB/s, 125 kB; then both at 2.5 GB/s until the
-    // other 4.375 MB are packed, 1.75 ms, in which `rest` moves as much instead of 8.75 MB: 0.875 ms more.
+    // The CPU packs while `rest` runs: through its launch of 25 µs alone at 5 GB/s, 125 kB; then both at 2.5 GB/s until
+    // the other 4.375 MB are packed, 1.75 ms, in which `rest` moves as much instead of 8.75 MB: 0.875 ms more.
     let cpu = run("cpu");
     // Unpacking 4.5 MB at 5 GB/s: 0.9 ms that the GPU waits.
     near(cpu.breakdown.packing, 900_000.0, "cpu");
@@ -467,9 +468,9 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
 
 #[test]
 fn a_profile_picks_for_each_tensor_who_packs_it() {
-    // A million values by the GPU: 1.825 ms each way. Inside a product of 64 columns they are unpacked once, in 1.8 ms, and the
-    // product reads 0.8 ms less; inside one of 128 columns twice. The CPU's 4.5 MB are hidden behind `rest` where that
-    // computes, and take DRAM another 0.9 ms where it moves bytes all the time.
+    // A million values by the GPU: 1.825 ms each way. Inside a product of 64 columns they are unpacked once, in 1.8 ms,
+    // and the product reads 0.8 ms less; inside one of 128 columns twice. The CPU's 4.5 MB are hidden behind `rest`
+    // where that computes, and take DRAM another 0.9 ms where it moves bytes all the time.
     let packing = |columns: u64, flops: u64, way: Packing| {
         let mut graph = one_tensor();
         graph.nodes[2].work.columns = columns;
@@ -579,8 +580,8 @@ fn two_maps_wait_for_the_cpu_and_the_next_is_unpacked_ahead() {
     // Unpacked, a map has four megabytes; one at a time.
     assert_eq!(cpu.peak_staging, Bytes(4_000_000));
     // Forward waits as it does with `shared`. The first map is unpacked during `first` and the second during the first
-    // reader. The third has the second reader's launch of 25 µs at 5 GB/s, 125 kB, and then as much as its 4 kB at half of
-    // that: the other 4.371 MB take 0.8742 ms. So has the fourth.
+    // reader. The third has the second reader's launch of 25 µs at 5 GB/s, 125 kB, and then as much as its 4 kB at half
+    // of that: the other 4.371 MB take 0.8742 ms. So has the fourth.
     let forward = shared.breakdown.packing.0 as f64 - 4.0 * 2_025_000.0;
     near(cpu.breakdown.packing, forward + 2.0 * 874_200.0, "ahead");
 }
@@ -628,7 +629,8 @@ fn libraries_take_what_their_arithmetic_says() {
     let nodes =
         [&graph, &odd].into_iter().flat_map(|graph| graph.nodes.iter().enumerate().map(move |node| (graph, node)));
     for (graph, (id, node)) in nodes {
-        // F(2×2, 3×3), not fused: 16 values for every 2×2 outputs of each map that is read or written, and for each weight.
+        // F(2×2, 3×3), not fused: 16 values for every 2×2 outputs of each map that is read or written, and for each
+        // weight.
         let tiles = node.work.product.filter(|_| node.work.winograd).map_or(0, |layer| {
             let [height, width] = layer.output_size.map(|length| length.div_ceil(2));
             16 * 4 * (2 * height * width * (layer.inputs + layer.outputs) + layer.inputs * layer.outputs)

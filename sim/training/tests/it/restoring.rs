@@ -228,8 +228,8 @@ fn flash_works_on_one_after_the_other() {
     let graph = two_tensors();
     let swapped = [(1, Holding::Swap), (2, Holding::Swap)];
     let record = run_holding(&graph, &swapped);
-    // Written by 1.02 + 8 + 8 = 17.02 ms, before `rest` ends. x2 is read during `first`; x1 from when x2 is used on, 4 ms
-    // of which 1.02 are hidden: reading ahead takes one at a time.
+    // Written by 1.02 + 8 + 8 = 17.02 ms, before `rest` ends. x2 is read during `first`; x1 from when x2 is used on, 4
+    // ms of which 1.02 are hidden: reading ahead takes one at a time.
     near(record.breakdown.swapping, 2_980_000, "x1");
     assert_eq!(record.peak_memory, Bytes(8 + 28 * MB));
     let waits = |memory: u64| {
@@ -242,7 +242,7 @@ fn flash_works_on_one_after_the_other() {
         assert!(record.peak_memory <= Bytes(8 + memory * MB));
         start_of(&record, &graph, "rest")
     };
-    // Room for y and both, for y and one, for y alone: `rest` begins after the makers, after one, after both writes.
+    // Room for y and both, for y and one, for only y: `rest` begins after the makers, after one, after both writes.
     near(waits(28), 2_040_000, "both beside y");
     near(waits(20), 1_020_000 + 8_000_000, "one beside y");
     near(waits(17), 1_020_000 + 16_000_000, "none beside y");

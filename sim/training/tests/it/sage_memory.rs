@@ -101,8 +101,8 @@ fn the_eager_peak_is_the_one_that_pytorch_allocates() {
         let batch: u64 = row[column("batch")].parse().unwrap();
         let id = known_as(row[0]);
         let ratio = peak(&eager(id), batch).peak_growth.as_f64() / measured as f64;
-        // Found: lenet5 0.875; vgg11-cifar 0.954; resnet18 0.978; resnet18-cifar 0.985; bert-base 0.997; the others 1.000.
-        // The difference is oneDNN's and NNPACK's scratch memory, which matters for small networks.
+        // Found: lenet5 0.875; vgg11-cifar 0.954; resnet18 0.978; resnet18-cifar 0.985; bert-base 0.997; the others
+        // 1.000. The difference is oneDNN's and NNPACK's scratch memory, which matters for small networks.
         let slack = if id == "lenet5" { 0.13 } else { 0.05 };
         assert!((1.0 - slack..1.0005).contains(&ratio), "{id} at batch {batch}: {ratio}");
         seen += 1;

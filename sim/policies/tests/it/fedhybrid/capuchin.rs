@@ -112,7 +112,7 @@ fn memory_that_runs_short_all_the_same_is_freed_by_the_same_rule() {
     );
     let mut scene = scene;
     scene.candidates = [3].into_iter().collect();
-    // Alone it costs 10, as long as it stalls; at 9 it is computed again.
+    // As the only one dropped it costs 10, as long as it stalls; at 9 it is computed again.
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), [Relief::Swap(3)]);
     scene.times[2] = Nanos(9);
     policy.prepare(&scene.setting()).unwrap();

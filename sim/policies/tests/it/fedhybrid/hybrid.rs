@@ -221,7 +221,7 @@ fn techniques_that_are_off_are_not_used() {
         swapping,
         ..Parameters::default()
     };
-    // Recomputation alone: 6, 5.7, 3.3. Compression alone: 1: 6 × 3 / 100, 2: 16 × 2 / 100, and 3 has no codec.
+    // Only recomputation: 6, 5.7, 3.3. Only compression: 1: 6 × 3 / 100, 2: 16 × 2 / 100, and 3 has no codec.
     assert_eq!(relieve(with(false, true, false), &scene, 1), [Rematerialise(1)]);
     assert_eq!(relieve(with(true, false, false), &scene, 1), [Compress(2)]);
     assert_eq!(relieve(with(true, false, false), &scene, 100), [Compress(2), Compress(1)]);

@@ -83,7 +83,8 @@ impl<'g> Coding<'g> {
         }
     }
 
-    /// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
+    /// The mean variance that one step over the range of each group of values adds to them: a step's square over
+    /// twelve.
     pub(super) fn spread(&self, values: &[f32]) -> f64 {
         let of_group = |group: &[f32]| {
             let range = reduce::maximum(group, self.isa) - reduce::minimum(group, self.isa);

@@ -53,8 +53,8 @@ fn a_killed_trainer_starts_its_iteration_again_and_keeps_those_before() {
 
 #[test]
 fn time_until_a_kill_in_a_fault_is_lost_too() {
-    // 32 MiB less 1 in reserve less 10 of a service's: the process touches 13 MiB for `make`, which then takes 1.02 ms, and
-    // 8 of the 12 MiB of y. There is nothing to reclaim.
+    // 32 MiB less 1 in reserve less 10 of a service's: the process touches 13 MiB for `make`, which then takes 1.02 ms,
+    // and 8 of the 12 MiB of y. There is nothing to reclaim.
     let graph = layer();
     let mut phone = phone(32, 0);
     phone.apps = vec![app(Nanos::ZERO, "service", -100, 10), ends(ms(100), "service")];
@@ -125,8 +125,8 @@ fn transfers_in_flight_die_with_the_process() {
 #[test]
 fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
     let graph = layer();
-    // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are ended; or
-    // the thread sleeps 0.7 s of one, for which any is.
+    // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are
+    // ended; or the thread sleeps 0.7 s of one, for which any is.
     for (ram, swap, game, adj, reason) in
         [(26, 7, 6, 300, KillReason::LowMemoryAndSwap), (24, 10, 5, 200, KillReason::NotResponding)]
     {
@@ -141,7 +141,8 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
         let first = &seen.kills[0];
         assert_eq!((first.kill.reason, first.kill.name.as_str(), seen.apps_killed), (reason, "trainer", 0));
         assert_eq!((record.iterations.len(), seen.run.counters.lmkd_kill > 0), (10, true));
-        // The iteration in which it was ended takes what was lost and a new process's time; those before are as they were.
+        // The iteration in which it was killed takes the lost time plus a new process's time; those before are as they
+        // were.
         let killed = first.iteration as usize;
         let record = run(&phone, &graph, first.iteration + 1).unwrap();
         check(&record, reason.name());

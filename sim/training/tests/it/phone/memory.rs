@@ -206,7 +206,7 @@ fn an_app_in_front_takes_memory_and_lives() {
     let graph = layer();
     let without = run(&phone(48, 64), &graph, 8).unwrap();
     let mut phone = phone(48, 64);
-    // 25 and 26 MiB are more than there are; from 5 s on there is room again.
+    // 25 and 26 MiB exceed the memory; from 5 s on everything fits again.
     phone.apps = vec![app(ms(60), "game", 0, 26), ends(ms(5_000), "game")];
     let record = run(&phone, &graph, 8).unwrap();
     check(&record, "game");
@@ -262,7 +262,7 @@ fn an_app_in_front_may_be_ended_before_a_trainer_that_may_not() {
 
 #[test]
 fn apps_in_the_background_keep_flash_busy_while_they_live() {
-    // A page alone takes the flash 50 of its 100 µs, and writes next to nothing.
+    // A single page takes the flash 50 of its 100 µs, and writes next to nothing.
     let machine = with_storage(&[
         ("storage.random_read", 4.096 / 50e-3),
         ("storage.sequential_write", 1e6),
@@ -342,7 +342,7 @@ fn what_a_recording_holds_takes_memory_on_the_clock_of_the_run() {
     let graph = layer();
     let without = run(&phone(48, 64), &graph, 8).unwrap();
     let mut phone = phone(48, 64);
-    // 25 and 29 MiB are more than there are, all of it in use; from 5 s on there is room again.
+    // 25 and 29 MiB exceed the memory, all of it in use; from 5 s on everything fits again.
     phone.others = recorded(&[(Nanos::ZERO, 4), (ms(60), 29), (ms(5_000), 4)], 1.0);
     let record = run(&phone, &graph, 8).unwrap();
     check(&record, "recording");
