@@ -34,8 +34,8 @@ const POLICIES: [&str; 15] = [
     "daf",
 ];
 
-/// Items are operators of the schedule; half of the memory is available, which is more than enough for policies that
-/// free none.
+/// Items are operators of the schedule; policies get half of the memory that they need, those that cannot free any get
+/// twice as much as they need.
 #[divan::bench(args = POLICIES, consts = SIZES, sample_count = 3, sample_size = 1)]
 fn iteration<const OPERATORS: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (machine, graph) = (chains::phone(), chains::network(OPERATORS, 4));

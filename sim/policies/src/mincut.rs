@@ -367,8 +367,7 @@ mod tests {
                 .iter()
                 .filter(|&&id| needed[id as usize] == Needed { values: false, bits: true } && !is_read(id));
             let of_bits: Vec<TensorId> = of_bits.copied().collect();
-            // Every set of tensors that are kept, and of those with kept bits, and the nodes that then have to run
-            // again.
+            // The cost of keeping one set of tensors and the bits of another: the nodes that then have to run again.
             let cost = |kept: u32, held: u32, room: Option<u64>| {
                 let is_kept =
                     |tensor: TensorId| kept >> tensors.iter().position(|&own| own == tensor).unwrap() & 1 == 1;

@@ -304,7 +304,8 @@ impl RestoreCosts {
     /// The time of computing `tensor` again for node `wanted`: its operators, and everything that has to be computed,
     /// decompressed or read first because it is not in memory either, or will be released by then, each once.
     ///
-    /// For a tensor made by a layout transformation this includes the operator that made the transformed tensor.
+    /// For the output of a layout transformation, this includes the operator that made the transformation's input,
+    /// unless that input is in memory.
     pub fn recomputation(&mut self, tensor: TensorId, wanted: NodeId, snapshot: &Snapshot<'_>) -> Nanos {
         self.seen_nodes.begin();
         self.seen_tensors.begin();

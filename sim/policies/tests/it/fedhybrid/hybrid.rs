@@ -137,8 +137,8 @@ fn an_operator_that_makes_two_is_run_once() {
 
 #[test]
 fn the_way_to_its_taker_makes_a_tensor_dearer() {
-    // The current node is 4; 1 (8 ns) is read by node 5, a transformation of 4 ns, and 2 (10 ns) by node 6: by equation
-    // 6 10 × 1 / (8 + 4) = 0.83 against 10 × 5 / 50 = 1; overlooked 10 / 8 = 1.25.
+    // The current node is 4; 1 (8 ns) is read by node 5, a transformation of 4 ns, and 2 (10 ns) by node 6. By
+    // equation 6: 10 × 1 / (8 + 4) = 0.83 against 10 × 5 / 50 = 1; overlooked: 10 / 8 = 1.25.
     let forward: [(&[TensorId], u64, bool); 4] =
         [(&[0], 8, false), (&[0], 50, false), (&[0], 1, false), (&[0], 1, false)];
     let mut scene = Scene::new(&forward, &[&[0], &[1], &[2]], &[1, 10, 10, 1, 1]);
