@@ -1,6 +1,6 @@
-//! An iteration under pressure, by policy and the number of operators: what a policy costs the simulator.
+//! The cost of a policy to the simulator: an iteration under pressure, by policy and the number of operators.
 //!
-//! Times are divided by the operators, so that a line of equal figures is linear growth.
+//! Times are divided by the number of operators, so a line of equal figures is linear growth.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/chains.rs"]
@@ -34,7 +34,8 @@ const POLICIES: [&str; 15] = [
     "daf",
 ];
 
-/// Items are operators of the schedule; half of the memory is left, and more than enough to those that do not give way.
+/// Items are operators of the schedule; policies get half of the memory that they need, those that cannot free any get
+/// twice as much as they need.
 #[divan::bench(args = POLICIES, consts = SIZES, sample_count = 3, sample_size = 1)]
 fn iteration<const OPERATORS: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (machine, graph) = (chains::phone(), chains::network(OPERATORS, 4));

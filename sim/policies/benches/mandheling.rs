@@ -1,4 +1,4 @@
-//! Deciding what runs on the DSP, for rows of operators.
+//! Deciding which operators run on the DSP, for rows of operators.
 #![allow(missing_docs)]
 
 use divan::Bencher;

@@ -1,4 +1,4 @@
-//! What an operation of making a plan takes on the core that this runs on: the constant `planning.operation` of a stack.
+//! The time of one operation of making a plan on this machine's core: the constant `planning.operation` of a stack.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/chains.rs"]
@@ -18,7 +18,7 @@ use haversack_workloads::autograd::Optimiser;
 use haversack_workloads::express::{Version, express};
 use haversack_workloads::models;
 
-/// Each plan is made so often; the fastest counts.
+/// Number of times that each plan is made; the fastest counts.
 const TIMES: usize = 20;
 
 fn main() {

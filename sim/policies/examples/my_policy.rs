@@ -9,13 +9,13 @@ use haversack_training::{Budgets, Job, Machine, Record, Trains, simulate};
 use haversack_workloads::autograd::{EagerRules, differentiate};
 use haversack_workloads::{TensorId, models};
 
-/// Drops the tensor whose next use is farthest away, as Belady's rule has it; it is computed again then.
+/// Drops the tensor with the latest next use (Belady's rule); it is computed again then.
 struct FarthestFirst;
 
 impl Policy for FarthestFirst {
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
-        // Their order means nothing: of equals the lower id goes.
+        // Candidates come in arbitrary order: among equals the lower id goes.
         candidates.sort_by_key(|&tensor| (Reverse(memory.tensors[tensor as usize].next_use), tensor));
         let (mut left, mut reliefs) = (want.bytes(), Vec::new());
         for tensor in candidates {
@@ -29,7 +29,7 @@ impl Policy for FarthestFirst {
     }
 }
 
-/// A batch of 32 on a phone's GPU, within so many bytes.
+/// A batch of 32 on a phone's GPU, with an optional memory budget in bytes.
 pub(crate) fn run(memory: Option<Bytes>) -> Result<Record, Box<dyn Error>> {
     let (device, stack) = (load("galaxy-s10")?, load_stack("sage-opencl")?);
     let machine = Machine::new(device, stack, Trains::Either, None, Frequency::default())?;

@@ -1,8 +1,9 @@
-//! `actnn`: every tensor that a module keeps is quantised to two bits, group by group (Chen et al., ICML 2021, level L3).
+//! `actnn`: every tensor that a module keeps is quantised to two bits, group by group (Chen et al., ICML 2021, level
+//! L3).
 //!
 //! Each module quantises its own copy; a ReLU and a dropout keep a bit an element, a max-pooling a byte. The bits are
 //! L3's target: it moves bits between samples of a tensor so that their mean stays two, which changes no size. The
-//! statistics are kernels of their own, the packed blocks lie wherever the framework's allocator puts them.
+//! statistics run in separate kernels, the packed blocks lie wherever the framework's allocator puts them.
 
 use haversack_workloads::TensorId;
 

@@ -1,8 +1,8 @@
-//! The memory budget of training beside a phone's apps: who decides it, from what was measured, and when it is decided
-//! anew.
+//! The memory budget of training next to a phone's apps: the rules that decide it from measurements, and when they
+//! decide again.
 //!
-//! A rule is fed measurements as they come and told how each round of training went; before a round it says whether a
-//! new plan is wanted and for how much memory. The rules themselves are FedHybrid's (`fedhybrid/rule.rs`).
+//! A rule gets measurements as they come and the outcome of each round of training; before a round it returns whether a
+//! new plan is needed and for how much memory. The rules themselves are FedHybrid's (`fedhybrid/rule.rs`).
 
 use haversack_devices::{Bytes, Nanos};
 use thiserror::Error;
@@ -48,7 +48,7 @@ impl Sample<'_> {
     }
 }
 
-/// Why a sample is refused; the rule is as it was before it.
+/// Why a sample is refused; the rule is unchanged then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SampleError {
     /// Time ran backwards.
@@ -77,7 +77,7 @@ impl SampleError {
     }
 }
 
-/// How a round of training went.
+/// The outcome of a round of training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Page faults of the trainer.
@@ -88,14 +88,14 @@ pub struct Round {
 
 /// Decides the memory that a plan may count on.
 pub trait BudgetRule: Send + std::fmt::Debug {
-    /// Memory was measured. Amortised constant time.
+    /// Records a measurement of memory. Amortised constant time.
     ///
     /// # Errors
-    /// A sample from before the last one, or with an adjustment that does not exist; it is left out.
+    /// A sample from before the last one, or with an adjustment that does not exist; it is ignored.
     fn observe(&mut self, sample: &Sample<'_>) -> Result<(), SampleError>;
 
-    /// A round is about to begin, or to begin anew after a kill: the budget that a new plan is to be made for; nothing
-    /// where the plan in force stays, or nothing was measured yet.
+    /// A round is about to begin, or to begin again after a kill: returns the budget that a new plan is to be made for;
+    /// `None` if the plan in force stays, or nothing was measured yet.
     fn begin_round(&mut self) -> Option<Bytes>;
 
     /// A round has ended.

@@ -1,17 +1,18 @@
-//! `capuchin`: swapping where it hides behind computation, else what stalls less (Peng et al., ASPLOS 2020).
+//! `capuchin`: swapping where it hides behind computation, else the technique that stalls less (Peng et al., ASPLOS
+//! 2020).
 //!
-//! A saved tensor's free time is the time from its last use in forward to its first in backward, less what writing and
-//! reading it take. Before the first iteration, as long as saved tensors take more than they may, the one with the
-//! most free time is to be swapped while some have any. Then follow those whose transfer would stall backward, by
-//! memory saved per second: of recomputing where the stall would be longer, of the stall where it would not. Where
-//! memory runs short all the same, the same rule decides on what is in memory then.
+//! A saved tensor's free time is the time from its last use in forward to its first in backward, less the time of
+//! writing and reading it. Before the first iteration, while saved tensors exceed their limit, the one with the most
+//! free time is selected for swapping, as long as any has free time left. Then follow those whose transfer would stall
+//! backward, by memory saved per second: of recomputation if the stall would be longer, otherwise of the stall. If
+//! memory still runs short, the same rule decides among the tensors in memory at that time.
 //!
-//! The first iteration is measured (section 4.2): nothing is planned, and where memory runs short, what was used longest ago is
-//! swapped and waited for. The second goes by the plan that is made of it, which the phone pays for.
+//! The first iteration is measured (section 4.2): it has no plan, and when memory runs short, the least recently used
+//! tensor is swapped, with waiting. The second iteration follows the plan made from it, which costs the phone time.
 //!
-//! On a phone there is no host memory: tensors go to flash (FedHybrid, section 3). Each is weighed as if flash served
-//! it alone, as Capuchin does; that transfers wait for one another is the run's to find out. A device without flash
-//! only recomputes.
+//! A phone has no host memory: tensors go to flash (FedHybrid, section 3). Each is weighed as if flash served only that
+//! tensor, as in Capuchin; the waiting of transfers for one another shows only in the run. A device without flash only
+//! recomputes.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
@@ -29,20 +30,20 @@ pub struct Capuchin {
     costs: Option<RestoreCosts>,
     planned: Vec<Option<Technique>>,
     rankings: Rankings,
-    /// Tensors that were weighed for the plan.
+    /// The number of tensors weighed for the plan.
     weighed: u64,
     /// Iterations that have begun; zero outside of a run.
     begun: u32,
 }
 
 impl Capuchin {
-    /// Whether the iteration under way is measured, and there is flash to swap to meanwhile.
+    /// Whether the current iteration is measured, and flash is available for swapping in it.
     fn is_measured(&self) -> bool {
         self.begun == 1 && self.costs.as_ref().is_some_and(|costs| costs.offers(Technique::Swap))
     }
 }
 
-/// Swaps what was used longest ago until `wanted` is free.
+/// Swaps the least recently used tensors until `wanted` is free.
 fn longest_unused(wanted: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
     let mut candidates: Vec<TensorId> = memory.candidates.iter().collect();
     candidates.sort_unstable_by_key(|&tensor| (memory.tensors[tensor as usize].last_use, tensor));
@@ -55,26 +56,26 @@ fn longest_unused(wanted: Bytes, memory: &MemoryView<'_>) -> Vec<Relief> {
     missing.map(Relief::Swap).collect()
 }
 
-/// While a tensor that could be given up is not there.
+/// The interval in which a tensor that could be given up is out of memory.
 #[derive(Clone, Copy)]
 struct Absence {
     tensor: TensorId,
     bytes: Bytes,
     /// The node at which it would leave.
     from: NodeId,
-    /// The node that wants it back.
+    /// The node that needs it again.
     to: NodeId,
 }
 
 impl Absence {
-    /// Its free time in nanoseconds; negative where its transfer would stall, `None` if there is no flash.
+    /// Its free time in nanoseconds; negative if its transfer would stall, `None` without flash.
     fn free_time(self, costs: &RestoreCosts, samples: u64) -> Option<i128> {
         let flash = costs.swapping(self.tensor, samples)?;
         let absent = costs.between(self.from, self.to, samples);
         Some(i128::from(absent.0) - i128::from(flash.out.0) - i128::from(flash.back.0))
     }
 
-    /// What stalls less, how long, and how long recomputing does.
+    /// The technique that stalls less, its stall, and the stall of recomputing.
     fn cheaper(self, costs: &mut RestoreCosts, snapshot: &Snapshot<'_>) -> (Technique, Nanos, Nanos) {
         let recompute = costs.recomputation(self.tensor, self.to, snapshot);
         let free = self.free_time(costs, snapshot.samples);
@@ -86,22 +87,22 @@ impl Absence {
     }
 }
 
-/// Tensors by what their absence leaves room for.
+/// Tensors by the value of their absence.
 #[derive(Clone, Debug, Default)]
 struct Rankings {
-    /// By free time with the whole mini-batch, were now the beginning.
+    /// By free time with the whole mini-batch, measured from the beginning of the iteration.
     hidden: Ranking<1>,
     /// By bytes over the time of recomputing, by bytes, and by the same free time.
     stalling: Ranking<3>,
 }
 
-/// The free time with the whole mini-batch of a tensor that is away from `start` to node `to`; of none without flash.
+/// The free time, with the whole mini-batch, of a tensor that is away from `start` to node `to`; `None` without flash.
 fn whole_free_time(costs: &RestoreCosts, tensor: TensorId, start: f64, to: NodeId) -> Option<f64> {
     let flash = costs.whole_swapping(tensor)?;
     Some(costs.start(to) - start - (flash.out.0 + flash.back.0) as f64)
 }
 
-/// What a tensor promises before recomputing it was priced.
+/// Bounds on a tensor's keys before its recomputation is priced.
 fn unpriced(bytes: Bytes, free: Option<f64>) -> [f64; 3] {
     [f64::INFINITY, bytes.as_f64(), free.unwrap_or(f64::MIN)]
 }
@@ -111,7 +112,8 @@ impl Rankings {
         self.hidden.scored() + self.stalling.scored()
     }
 
-    /// Which tensors give `wanted` bytes, and how. What the keys call the beginning is `passed` by now.
+    /// Chooses tensors that free `wanted` bytes, and how. `passed` is the time since the beginning, to which the keys
+    /// refer.
     fn choose(
         &mut self,
         costs: &mut RestoreCosts,

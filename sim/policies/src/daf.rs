@@ -1,11 +1,11 @@
 //! `daf`: importance-aware bits for every saved tensor, in an arena of pages (Liu et al., MobiSys 2025).
 //!
 //! Before an iteration the greedy bi-objective knapsack of section 3.4.1 (algorithm 3) takes from the tensor with the
-//! least importance for what is short: bits where memory is, the whole tensor and with it its weight gradients where
-//! time is. During an iteration the same order says what gives way when the budget falls.
+//! least importance per unit of the scarce resource: bits if memory is scarce, the whole tensor and its weight
+//! gradients if time is. During an iteration the same order decides which tensors give way when the budget falls.
 //!
 //! An activation is what one operation keeps (section 2.1: a bit width for the activations of each operation), so a
-//! tensor that two modules keep is stored for each of them; whole, both share it.
+//! tensor kept by two modules is stored once for each of them; if whole, it is shared.
 
 mod kinds;
 
@@ -22,32 +22,32 @@ pub use kinds::KindBits;
 /// The bits that a value can have, from whole to not stored (section 3.4.1).
 pub const BITS: [u8; 7] = [32, 16, 8, 4, 2, 1, 0];
 
-/// What can be set.
+/// Parameters of `daf`.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Parameters {
-    /// Bits of every tensor; nothing to let the budgets decide.
+    /// Bits of every tensor; `None` lets the budgets decide.
     pub bits: Option<u8>,
-    /// Bits of what layers of a kind keep, in the order of the parameters; nothing where those of every tensor count. A
-    /// tensor that several kinds keep has the most that one of them asks for.
+    /// Bits of the tensors kept by layers of a kind, in the order of the parameters; `None` uses those of every tensor.
+    /// A tensor kept by several kinds gets the largest of their bits.
     pub kind_bits: KindBits,
     /// The fewest bits that a budget may leave a tensor; 0 lets it be given up.
     pub least_bits: u8,
-    /// The share of all importance at which eviction for time's sake stops, budget or not; nothing where only the
+    /// The share of all importance at which eviction to save time stops, with or without a budget; `None` if only the
     /// budget stops it.
     pub trained_share: Option<f64>,
     /// The importance of a tensor before any was measured.
     pub metric: Metric,
-    /// Who packs.
+    /// The processors that pack.
     pub packing: Packing,
-    /// Who computes statistics.
+    /// Where statistics are computed.
     pub control: Control,
     /// The arena.
     pub arena: ArenaPlan,
 }
 
 impl Parameters {
-    /// What was set.
+    /// Reads the parameters from the settings.
     pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, PolicyError> {
         let in_units = |name, unit: u64| Ok::<_, PolicyError>(Bytes(settings.get::<u64>(name)? * unit));
         Ok(Self {
@@ -63,7 +63,7 @@ impl Parameters {
     }
 }
 
-/// The bits of every tensor where no budget is set: the operating point of the paper's table 1.
+/// The bits of every tensor without a budget: the operating point of the paper's table 1.
 const UNBOUNDED_BITS: u8 = 2;
 
 /// Dynamic activation quantisation.
@@ -71,36 +71,36 @@ const UNBOUNDED_BITS: u8 = 2;
 pub struct Daf {
     parameters: Parameters,
     plan: Option<Plan>,
-    /// What each tensor is worth: moving averages, once something was measured.
+    /// The importance of each tensor: moving averages, once measured.
     averages: Vec<f64>,
 }
 
-/// What is decided for one run.
+/// The decisions for one run.
 struct Plan {
     stored: Quantised,
     /// Saved tensors that can be quantised, in order of production.
     reached: Vec<TensorId>,
-    /// What the others take.
+    /// Bytes of the other saved tensors.
     whole: Bytes,
     /// The bits to start from, of each tensor.
     start: Vec<u8>,
-    /// The fewest that a budget may leave.
+    /// The fewest bits that a budget may leave a tensor.
     least: u8,
     budget: Option<Bytes>,
     /// Bits of each tensor; 32 for those that are not saved or kept whole.
     bits: Vec<u8>,
     /// Whether a tensor can be given up altogether.
     skippable: Vec<bool>,
-    /// The page table: every tensor that can still give something, by what it is worth.
+    /// The page table: every tensor that can still give way, by its importance.
     table: PageTable,
     page: Bytes,
-    /// What tensors take that can give nothing any more.
+    /// Bytes of the tensors that cannot give way any further.
     settled: Bytes,
     samples: u64,
 }
 
 impl Daf {
-    /// With `parameters`.
+    /// DAF with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, plan: None, averages: Vec::new() }
     }
@@ -118,8 +118,8 @@ impl Daf {
         }
     }
 
-    /// The iteration without the weight gradients that the time budget does not leave room for: one tensor after the
-    /// other is evicted, by importance for its time. Without a budget, down to the share that is to be trained.
+    /// The iteration without the weight gradients that do not fit the time budget: tensors are evicted one after the
+    /// other, by importance for their time. Without a budget, down to the share that is to be trained.
     fn within_time(&self, setting: &Setting<'_>) -> Result<Option<TrainingGraph>, PolicyError> {
         let whole: Nanos = setting.times().iter().copied().sum();
         let budget = match (setting.time_budget, self.parameters.trained_share) {
@@ -140,7 +140,7 @@ impl Daf {
         for tensor in order {
             let lost = || gradients.of(tensor).iter().filter(|&&gradient| !given_up[gradient as usize]);
             let after = left - lost().map(|&gradient| of_gradient[gradient as usize]).sum::<f64>();
-            // Rounding may leave less than nothing.
+            // Rounding may make this negative.
             if floor > 0.0 && after < floor {
                 continue;
             }
@@ -192,15 +192,15 @@ fn page_table(page: Bytes) -> Result<PageTable, PolicyError> {
 }
 
 impl Plan {
-    /// The estimate before an iteration (algorithm 3): every tensor with the bits to start from, then bits taken from
-    /// the one that is worth least for its size until everything fits.
+    /// The estimate before an iteration (algorithm 3): every tensor with its starting bits, then bits taken from the
+    /// tensor with the least importance for its size until everything fits.
     fn estimate(&mut self, importance: &[f64]) -> Result<(), PolicyError> {
         self.table = page_table(self.page)?;
         self.settled = self.whole;
         for place in 0..self.reached.len() {
             let tensor = self.reached[place];
             self.bits[tensor as usize] = self.start[tensor as usize];
-            // Time is spent by the schedule that was chosen before; keys of one unit leave it out.
+            // Time was accounted for when the schedule was chosen; equal times leave it out of the keys.
             let keys = Keys { importance: importance[tensor as usize], time: Nanos(1) };
             self.table.insert(tensor, self.size(tensor), keys).map_err(|error| no_table(&error))?;
         }
@@ -226,7 +226,7 @@ impl Plan {
         self.table.demand() + self.settled
     }
 
-    /// The next step of algorithm 3: the victim and its new bits; nothing where nobody can give any more.
+    /// The next step of algorithm 3: the victim and its new bits; `None` if no tensor can give way any further.
     fn take(&mut self) -> Option<(TensorId, u8)> {
         while let Some(tensor) = self.table.first(Tighter::Memory) {
             let before = self.size(tensor);
@@ -243,7 +243,7 @@ impl Plan {
             self.bits[tensor as usize] = bits;
             if bits == 0 {
                 self.table.evict(tensor).ok()?;
-                // What a ReLU needs of it stays.
+                // The signs that a ReLU needs stay.
                 self.settled += self.in_pages(self.size(tensor));
             } else {
                 self.table.update_size(tensor, self.size(tensor)).ok()?;
@@ -258,7 +258,7 @@ fn no_table(error: &haversack_memory::pages::PageError) -> PolicyError {
     PolicyError::Table { policy: "daf", reason: error.to_string() }
 }
 
-/// The weight gradients that each saved tensor stands for.
+/// The weight gradients that are given up with each saved tensor.
 struct ByGradient {
     of: Vec<Vec<TensorId>>,
     time: Vec<Nanos>,
@@ -288,7 +288,7 @@ impl ByGradient {
             let values = |&input: &TensorId| is_saved[input as usize] && node.need_of(input) == Need::Values;
             let mut keys: Vec<TensorId> = node.inputs.iter().copied().filter(values).collect();
             if keys.is_empty() {
-                // A first layer reads the samples, which nobody saves: its gradient stands for itself.
+                // A first layer reads the samples, which are not saved: its gradient is listed under its own id.
                 keys.extend(gradients.first());
             }
             for key in keys {
@@ -309,7 +309,8 @@ impl ByGradient {
         &self.of[tensor as usize]
     }
 
-    /// What is lost with each tensor: by a metric, that of the tensor itself too; as measured, the gradients alone.
+    /// The importance lost with each tensor: by a metric, including the tensor itself; from measurements, the gradients
+    /// only.
     fn importance(&self, setting: &Setting<'_>, metric: Metric, of_gradient: &[f64]) -> Vec<f64> {
         if let Worth::Measured(_) = setting.worth(metric) {
             let lost =
@@ -335,11 +336,11 @@ impl Policy for Daf {
 
     fn begin_iteration(&mut self, iteration: &mut IterationPlan) -> Result<(), PolicyError> {
         if !iteration.importance.is_empty() {
-            // What weights' gradients are worth is no matter of storage.
+            // The importance of weight gradients does not affect storage.
             self.averages.iter_mut().zip(&iteration.importance).for_each(|(held, &measured)| *held = measured);
         }
         if let Some(plan) = &mut self.plan {
-            // The budget held these bits before, and importance only moves them around: there is no error.
+            // The bits fitted the budget before, and importance only moves them around, so this cannot fail.
             let _none = plan.estimate(&self.averages);
         }
         Ok(())

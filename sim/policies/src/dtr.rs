@@ -24,19 +24,19 @@ impl Dtr {
     }
 }
 
-/// The score of a tensor at the clock `now` with what its dropped neighbours cost; the lowest goes.
+/// The score of a tensor at the clock `now`, given the cost of its dropped neighbours; the lowest goes.
 fn score(heuristic: Heuristic, tensor: &TensorState, neighbourhood: Nanos, now: Nanos) -> f64 {
     heuristic.score(&Candidate {
         compute: tensor.cost,
         neighbourhood: i64::try_from(neighbourhood.0).unwrap_or(i64::MAX),
         size: tensor.bytes,
         last_access: tensor.last_use,
-        // The runtime's clock starts at one, so that nothing is fresher than now.
+        // The runtime's clock starts at one, so that the last use is always in the past.
         now: now + Nanos(1),
     })
 }
 
-/// What a tensor's score promises: that of a tensor used just now, and when it was used.
+/// The keys of a tensor's score: the score as if used just now, and the time of its last use.
 fn keys(heuristic: Heuristic, tensor: &TensorState, neighbourhood: Nanos) -> [f64; 2] {
     [-score(heuristic, tensor, neighbourhood, tensor.last_use), -(tensor.last_use.0 as f64)]
 }
@@ -68,12 +68,12 @@ impl Policy for Dtr {
     }
 }
 
-/// Who reads what, for what has to be computed again around a tensor.
+/// The graph of tensors along which dropped neighbours are found.
 #[derive(Clone, Debug)]
 struct Neighbours {
     /// The outputs of the nodes that read each tensor; `None` if only ancestors count.
     readers: Option<Vec<Vec<TensorId>>>,
-    /// Whether each tensor was dropped when it last counted.
+    /// Whether each tensor was dropped at the last look.
     dropped: Vec<bool>,
     watchers: Watchers,
     seen: Stamps,
@@ -86,12 +86,12 @@ impl Neighbours {
         Self { readers, dropped: vec![false; tensors], watchers: Watchers::new(tensors), seen: Stamps::new(tensors) }
     }
 
-    /// Takes in what has changed; returns the tensors around which something came back.
+    /// Updates the dropped tensors from the changes; returns the tensors around which one came back.
     fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
         let mut cheaper = Vec::new();
         for tensor in memory.changed.iter() {
             let dropped = memory.form(tensor) == Form::Dropped;
-            // What is dropped again since may have become cheaper in between.
+            // A tensor that came back and was dropped again may have become cheaper in between.
             if std::mem::replace(&mut self.dropped[tensor as usize], dropped) {
                 cheaper.extend(self.watchers.take(tensor));
             }
@@ -113,7 +113,7 @@ impl Neighbours {
         ancestors + descendants.unwrap_or_default()
     }
 
-    /// The cost of the dropped tensors to which `next` leads from `start`, as far as they were not seen yet.
+    /// The cost of the dropped tensors to which `next` leads from `start`, without those already seen.
     fn visit<'a>(
         &mut self,
         start: TensorId,

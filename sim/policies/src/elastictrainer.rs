@@ -1,8 +1,8 @@
 //! `elastictrainer`: trains the weights that matter most for their time (Huang et al., MobiSys 2023).
 //!
-//! Under a time budget it chooses how deep backward goes, and which weights on the way are trained: for each depth,
-//! those with the most importance for their time that still fit. It skips computations alone (DAF, section 4.2): the
-//! framework saves what it always saves, and holds it until backward ends.
+//! Under a time budget it chooses the depth of backward, and which weights up to there are trained: for each depth,
+//! those with the most importance for their time that still fit. It skips only computations (DAF, section 4.2): the
+//! framework saves the same tensors as always, and keeps them until backward ends.
 
 use haversack_devices::{Nanos, ensure};
 use haversack_workloads::{Node, NodeId, Phase, TensorId, TrainingGraph};
@@ -36,7 +36,7 @@ impl Policy for ElasticTrainer {
     }
 }
 
-/// Tensors of `saved` that nobody reads any more live until backward ends.
+/// Extends the life of tensors of `saved` without a remaining reader to the end of backward.
 fn hold_to_the_end(graph: &mut TrainingGraph, saved: &[TensorId]) {
     let read: TensorSet = graph.saved().into_iter().collect();
     let unread: Vec<TensorId> = saved.iter().copied().filter(|&tensor| !read.contains(tensor)).collect();
@@ -45,12 +45,12 @@ fn hold_to_the_end(graph: &mut TrainingGraph, saved: &[TensorId]) {
     }
 }
 
-/// The gradient of one layer: what it is worth and what it costs by itself.
+/// The gradients of one layer, with their importance and cost.
 struct Candidate {
     gradients: Vec<TensorId>,
     importance: f64,
     time: Nanos,
-    /// Whether it comes at no cost with the input gradient of its layer (a normalisation's weights).
+    /// Whether it is computed at no extra cost with the input gradient of its layer (a normalisation's weights).
     free: bool,
 }
 
@@ -58,7 +58,7 @@ struct Candidate {
 /// all depths of backward. By tensor id.
 ///
 /// # Errors
-/// The least time of an iteration, that of forward alone, where it is above the budget.
+/// The least time of an iteration, that of forward only, if it is above the budget.
 pub(crate) fn choose(
     graph: &TrainingGraph,
     times: &[Nanos],
@@ -73,7 +73,7 @@ pub(crate) fn choose(
     ensure!(forward <= budget, forward);
     let writers = completed_in_order(graph);
     let mut best: (f64, Vec<bool>) = (-1.0, vec![false; graph.tensors.len()]);
-    // `path` is what it takes to bring the gradient down to where the walk stands.
+    // `path` is the time of bringing the gradient down to the current node.
     let (mut path, mut reached): (Nanos, Vec<Candidate>) = (Nanos::ZERO, Vec::new());
     for (id, node) in (0..).zip(&graph.nodes).filter(|(_, node)| node.phase == Phase::Backward) {
         let written_here = writers.iter().filter(|(writer, _)| *writer == id);
@@ -86,7 +86,7 @@ pub(crate) fn choose(
         }
         let worth = gradients.iter().map(|&gradient| importance[gradient as usize]).sum();
         let has_some = |tensors: &[TensorId]| tensors.iter().any(|id| gradients.contains(id));
-        // What the nodes take that are there for nothing but these gradients.
+        // The time of the nodes that only compute these gradients.
         let alone = time_of(&|node| writes_parameter_gradients_only(graph, node) && has_some(&node.outputs));
         let time = alone + time_of(&|node| node.phase == Phase::Update && has_some(&node.inputs));
         reached.push(Candidate { gradients, importance: worth, time, free: alone == Nanos::ZERO });
@@ -99,7 +99,7 @@ pub(crate) fn choose(
     Ok(best.1)
 }
 
-/// Every parameter gradient with the node that writes it last: shared weights have theirs from several.
+/// Every parameter gradient with the node that writes it last: shared weights have several writers.
 fn completed_in_order(graph: &TrainingGraph) -> Vec<(NodeId, TensorId)> {
     let mut last = vec![None; graph.tensors.len()];
     for (id, node) in (0..).zip(&graph.nodes) {

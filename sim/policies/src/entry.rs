@@ -1,4 +1,4 @@
-//! A policy's entry in the list: what people read of it, and its parameters, each of which is help and parser at once.
+//! A policy's entry in the list: its description, and its parameters, each of which defines both help and parsing.
 
 use std::collections::BTreeSet;
 
@@ -17,19 +17,19 @@ pub struct Entry {
     pub id: &'static str,
     /// One line for people.
     pub about: &'static str,
-    /// What it does, in a paragraph.
+    /// A paragraph that describes it.
     pub description: &'static str,
     /// The paper that it is from, and the section.
     pub citation: &'static str,
     /// Whether it makes fp32 tensors smaller itself, so that it has nothing to store of a graph in integers.
     #[serde(default)]
     pub stores_floats: bool,
-    /// Whether something gives way where memory is short, so that it makes do with a budget below what it takes without one.
+    /// Whether it frees memory when it is short, so that it can train with a budget below its use without one.
     #[serde(default)]
     pub gives_way: bool,
-    /// The training engine that it stands for; `None` if it goes with any.
+    /// The training engine that it models; `None` if it works with any.
     pub engine: Option<Engine>,
-    /// What can be set, in the order of the list.
+    /// Its parameters, in the order of the list.
     #[serde(default, rename = "parameter")]
     pub parameters: Vec<Parameter>,
 }
@@ -46,7 +46,7 @@ pub enum EngineProcessor {
     CpuAndDsp,
 }
 
-/// What a policy stands for beside what it decides: a whole training engine.
+/// The training engine that a policy models in addition to its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Engine {
@@ -54,18 +54,18 @@ pub struct Engine {
     pub stack: &'static str,
     /// Where it trains.
     pub processor: EngineProcessor,
-    /// The CPU cores that it takes if a scenario asks for none; `None` if it takes none.
+    /// The CPU cores that it uses by default; `None` if it uses none.
     pub cores: Option<&'static str>,
     /// Whether it trains on the graph that is rewritten in integers.
     #[serde(default)]
     pub eight_bit: bool,
-    /// Whether it goes on learning in every iteration, so that a mean of several stands for it; others have settled after
-    /// the first.
+    /// Whether it keeps learning in every iteration, so that its result is a mean over several; others have settled
+    /// after the first.
     #[serde(default)]
     pub keeps_learning: bool,
 }
 
-/// Something that can be set of a policy.
+/// A parameter of a policy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Parameter {
@@ -74,18 +74,18 @@ pub struct Parameter {
     /// One line on what it does.
     #[serde(default)]
     pub about: &'static str,
-    /// `None` where it is that of a policy before.
+    /// `None` if they are those of a policy listed before.
     pub(crate) values: Option<Values>,
     default: Option<Value>,
-    /// Whether it decides something on a phone in use alone.
+    /// Whether it matters only on a phone in use.
     #[serde(default)]
     pub of_a_phone: bool,
-    /// Whether it says what is, not what is done, so that nobody tunes it.
+    /// Whether it describes a fact instead of a choice, so that it is not tuned.
     #[serde(default)]
     pub given: bool,
 }
 
-/// What a parameter can be.
+/// The allowed values of a parameter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Values {
@@ -94,7 +94,7 @@ pub(crate) enum Values {
     Among(Vec<u64>),
     /// A number from one to another.
     Within(u64, u64),
-    /// A number from one on.
+    /// A number of at least this.
     From(u64),
     #[serde(borrow)]
     Words(Vec<&'static str>),
@@ -116,7 +116,7 @@ impl Values {
         }
     }
 
-    /// The value that `text` stands for, or what was expected.
+    /// Parses `text` to a value, or returns a description of the expected values.
     fn parse(&self, text: &str) -> Result<Value, String> {
         let number = |holds: &dyn Fn(u64) -> bool| text.parse().ok().filter(|&number| holds(number)).map(Value::from);
         let found = match self {
@@ -132,7 +132,7 @@ impl Values {
         found.ok_or_else(|| self.text())
     }
 
-    /// Those that are worth a try beside `default`: all of a few, else some below it and above it.
+    /// The values worth trying in addition to `default`: all of a list, else some below it and above it.
     fn tries(&self, default: Option<u64>) -> Vec<String> {
         let (least, most) = match self {
             Self::OnOff => return vec!["on".to_owned(), "off".to_owned()],
@@ -150,18 +150,18 @@ impl Values {
 }
 
 impl Parameter {
-    /// Values that whoever tunes the policy tries.
+    /// Values to try when tuning the policy.
     pub fn tries(&self) -> Vec<String> {
         let values = self.values.as_ref().filter(|_| !self.given && !self.of_a_phone);
         values.map(|values| values.tries(self.default.as_ref().and_then(Value::as_u64))).unwrap_or_default()
     }
 
-    /// What it can be, for people.
+    /// A readable description of its allowed values.
     pub fn values(&self) -> String {
         self.values.as_ref().map(Values::text).unwrap_or_default()
     }
 
-    /// What it is where nothing is set; `None` where no value says that.
+    /// Its default value; `None` if it is unset by default.
     pub fn default_text(&self) -> Option<String> {
         Some(match self.default.as_ref()? {
             Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
@@ -172,7 +172,7 @@ impl Parameter {
 }
 
 impl Entry {
-    /// What its parameters are with `set`, by their names.
+    /// The values of its parameters with `set`, by their names.
     pub(crate) fn settings<'s>(&self, set: &'s [(String, String)]) -> Result<Settings<'s>, PolicyError> {
         let names = || self.parameters.iter().map(|parameter| parameter.name);
         if let Some((found, _)) = set.iter().find(|(name, _)| !names().any(|known| known == name)) {
@@ -183,7 +183,7 @@ impl Entry {
         }
         let mut all = Map::new();
         for &Parameter { name, ref values, ref default, .. } in &self.parameters {
-            // The last one counts.
+            // If set several times, the last value counts.
             let value = match set.iter().rev().find(|(set, _)| set == name).zip(values.as_ref()) {
                 Some(((_, found), values)) => Some(values.parse(found).map_err(|expected| {
                     let found = found.clone();
@@ -197,7 +197,7 @@ impl Entry {
     }
 }
 
-/// What the parameters of a policy are.
+/// The values of a policy's parameters.
 pub(crate) struct Settings<'s> {
     policy: &'static str,
     set: &'s [(String, String)],
@@ -215,7 +215,7 @@ impl Settings<'_> {
         T::deserialize(&self.all[name]).map_err(|error| PolicyError::Failed(error.to_string()))
     }
 
-    /// Refuses `parameters` that are set where something else is not as it must be for them.
+    /// Refuses `parameters` that are set although another setting makes them useless.
     pub(crate) fn only_with(
         &self,
         other: &'static str,

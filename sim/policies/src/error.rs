@@ -10,7 +10,7 @@ pub enum PolicyError {
     /// No policy has this name.
     #[error("unknown policy '{found}'{}", question_or(nearest.as_deref(), "`haversack list policies` has them all"))]
     Unknown {
-        /// What was asked for.
+        /// The given name.
         found: String,
         /// The nearest name.
         nearest: Option<String>,
@@ -20,7 +20,7 @@ pub enum PolicyError {
     UnknownParameter {
         /// The policy.
         policy: &'static str,
-        /// What was set.
+        /// The given name.
         found: String,
         /// The nearest name.
         nearest: Option<String>,
@@ -38,7 +38,7 @@ pub enum PolicyError {
     /// A plan cannot be read, written or carried out.
     #[error("plan: {0}")]
     Plan(String),
-    /// The policy can decide nothing any more.
+    /// The policy cannot decide any more.
     #[error("the policy failed: {0}")]
     Failed(String),
     /// The budget is below what the policy can reach.
@@ -54,7 +54,8 @@ pub enum PolicyError {
     /// The policy of this id offloads to a DSP, and the run has none.
     #[error("{0} needs a DSP; expected a device and a stack that have one")]
     NoDsp(&'static str),
-    /// The policy takes scale factors anew as seldom as they change, and the stack does not say how they do.
+    /// The policy recomputes scale factors only as often as they change, and the stack does not define how often they
+    /// do.
     #[error("{0} needs to know how scale factors change; expected a stack with `[factors]`, or rescaling = dynamic")]
     NoFactors(&'static str),
     /// An operator's buffers are larger than the DSP's memory.
@@ -66,7 +67,7 @@ pub enum PolicyError {
         node: String,
         /// Its buffers.
         bytes: Bytes,
-        /// What the DSP has.
+        /// The DSP's memory.
         memory: Bytes,
     },
     /// The parameter cannot have this value.
@@ -76,9 +77,9 @@ pub enum PolicyError {
         policy: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// What was set.
+        /// The given value.
         found: String,
-        /// What it may be.
+        /// The allowed values.
         expected: String,
     },
     /// The parameter does nothing without another.
@@ -88,7 +89,7 @@ pub enum PolicyError {
         policy: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// What it needs, as it is set.
+        /// The other parameter, with the value it needs.
         other: &'static str,
     },
 }

@@ -1,11 +1,10 @@
 //! `fedhybrid`: recomputation and compression by what each saves for its time (Tam et al., SenSys 2024, section 4.3).
 //!
-//! While memory is short (algorithm 1), the tensor with the largest MPS by any technique goes; by recomputation where
-//! that has the larger MPS of the two, else by compression. FLT runs from the node under way to the next that reads
-//! the tensor, at the times that were profiled. RC of a recomputation (equation 6) is the time of the tensor's
-//! operator and of all that has to be computed for it again because it is gone too or will be by then, and ψ times that of layout
-//! transformations: those that lead back to the operator whose result they transformed, and those that lead on to the
-//! operator that takes the tensor.
+//! While memory is short (algorithm 1), the tensor with the largest MPS by any technique goes, by recomputation if its
+//! MPS is larger than compression's, else by compression. FLT is the profiled time from the current node to the next
+//! that reads the tensor. RC of a recomputation (equation 6) is the time of the tensor's operator and of everything
+//! else that has to be computed for it because it is or will be gone, plus ψ times that of layout transformations:
+//! those back to the operator whose result they transformed, and those on to the operator that reads the tensor.
 //!
 //! ```text
 //! Profile (graph, times) ─┐
@@ -13,12 +12,12 @@
 //!                                     │ chooser                     │ shorter than the plan: the chooser, as it runs short
 //! ```
 //!
-//! A plan is made before an iteration whose budget no plan in force is for, by a server or on the device, and has a
-//! price. A run takes its steps as it becomes short of memory, each at the operator before which it stands or later; a
-//! step whose tensor cannot go (any more) is left out. Where reality is shorter than the plan, since a wall has fallen, an
-//! allocator leaves gaps or a compressed tensor is larger than profiled, the chooser that makes plans decides by itself.
+//! A plan is made before an iteration if no existing plan fits its budget, by a server or on the device, and making it
+//! costs time. A run takes its steps as it becomes short of memory, each at the step's operator or later; a step whose
+//! tensor cannot go (any more) is skipped. When memory is shorter than planned, because a wall has fallen, an allocator
+//! leaves gaps or a compressed tensor is larger than profiled, the chooser that makes plans decides directly.
 //!
-//! A technique that the run cannot offer (no codec, no flash) is not used; where none is left, the policy refuses.
+//! A technique that the run cannot offer (no codec, no flash) is not used; with no technique left, the policy refuses.
 
 mod choice;
 mod parameters;
@@ -48,22 +47,22 @@ use crate::{MemoryView, Oracle, PlanAhead, Policy, PolicyError, Relief, Schedule
 pub struct FedHybrid {
     parameters: Parameters,
     in_force: Arc<Mutex<InForce>>,
-    /// How often the plan had begun when it was last looked at.
+    /// The plan's count of beginnings at the last look.
     begun: u64,
-    /// The next of its steps.
+    /// The next step of the plan.
     next: usize,
-    /// Decides what no plan has foreseen.
+    /// Decides in situations that the plan does not cover.
     online: Option<Chooser>,
-    /// What has changed since that was last asked.
+    /// Tensors changed since the chooser last decided.
     news: TensorSet,
 }
 
-/// The plan in force, which the planner sees to and the policy carries out.
+/// The plan in force, which the planner updates and the policy carries out.
 #[derive(Debug, Default)]
 struct InForce {
-    /// `None` where memory is not bounded, nobody has planned, or no plan fits.
+    /// `None` without a memory limit, before planning, or if no plan fits.
     plan: Option<Plan>,
-    /// How often it has begun: an iteration begins with its first step.
+    /// How many times it has begun: an iteration begins with its first step.
     begun: u64,
 }
 
@@ -76,9 +75,9 @@ fn locked(in_force: &Mutex<InForce>) -> MutexGuard<'_, InForce> {
 struct Ahead {
     profile: Profile,
     planner: Planner,
-    /// The plans that were made before: a budget that comes back costs no new plan.
+    /// Earlier plans: a budget that comes back costs no new plan.
     made: HashMap<Room, Plan>,
-    /// What the last plan was asked for.
+    /// The room of the last plan.
     room: Room,
     in_force: Arc<Mutex<InForce>>,
 }
@@ -126,12 +125,12 @@ impl PlanAhead for Ahead {
 }
 
 impl FedHybrid {
-    /// With `parameters`.
+    /// FedHybrid with `parameters`.
     pub fn new(parameters: Parameters) -> Self {
         Self { parameters, in_force: Arc::default(), begun: 0, next: 0, online: None, news: TensorSet::new() }
     }
 
-    /// What the plan gives up by now so that `wanted` becomes free.
+    /// The tensors that the plan gives up by now so that `wanted` becomes free.
     fn due(&mut self, wanted: Bytes, memory: &MemoryView<'_>) -> Vec<(TensorId, Technique)> {
         let in_force = locked(&self.in_force);
         if std::mem::replace(&mut self.begun, in_force.begun) != in_force.begun {

@@ -1,10 +1,10 @@
-//! `fixed8`: weights and activations of eight bits throughout, which are not dequantised for what computes with them (DAF,
-//! section 4.1).
+//! `fixed8`: weights and activations of eight bits throughout, used in computations without dequantising (DAF, section
+//! 4.1).
 //!
-//! Modules pass eight-bit tensors on; what functional code saves (products of attention, softmax) stays in fp32, out
-//! of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: kernels load eight-bit values and
-//! multiply them at the rate of fp32, since no training engine among the stacks has integer kernels for backward, and
-//! backward multiplies with gradients of fp32.
+//! Modules pass eight-bit tensors on; tensors that functional code saves (products of attention, softmax) stay in fp32,
+//! out of the modules' reach, as do gradients and statistics. Nothing is packed or unpacked: kernels load eight-bit
+//! values and multiply them at the rate of fp32, since none of the modelled training engines has integer kernels for
+//! backward, and backward multiplies with gradients of fp32.
 
 use haversack_workloads::{Element, Need, Phase, Role, TrainingGraph};
 
@@ -21,7 +21,7 @@ impl Policy for Fixed8 {
     }
 }
 
-/// The same iteration with a quarter of the bytes for every fp32 weight and activation that modules hold.
+/// The same iteration with a quarter of the bytes for every fp32 weight and activation stored by modules.
 fn in_eight_bits(graph: &TrainingGraph) -> TrainingGraph {
     let mut whole = vec![false; graph.tensors.len()];
     for saved in graph.nodes.iter().flat_map(|node| &node.saved) {

@@ -4,11 +4,11 @@
 //! variance that a tensor adds is its sensitivity over (2^bits − 1)², and from the one whose variance grows least for
 //! each bit saved, bits are taken, from 8 to 4 to 2, until the mean over all values is met. The authors measure
 //! sensitivity every 1000 iterations, from the first on, by three passes forward and backward for every tensor
-//! (`gact/autoprec.py`), whose time is charged here; without data the prior of `importance` stands in for what they find, and
-//! what a run measures replaces it. The authors' code lets a few tensors stay whole or fall to one bit; here 2 and 8 bound them.
+//! (`gact/autoprec.py`), whose time is charged here; without data the prior of `importance` is used, which measurements
+//! of a run replace. The authors' code lets a few tensors stay whole or fall to one bit; here the range is 2 to 8.
 //!
 //! Hooks see what autograd saves, so a tensor that two operators save is packed for each (the authors' search for
-//! duplicates is off by default); statistics are kernels of their own.
+//! duplicates is off by default); statistics run in separate kernels.
 
 use haversack_workloads::TensorId;
 use serde::Deserialize;
@@ -18,21 +18,22 @@ use crate::quantised::{Quantisation, Quantised, Reach};
 use crate::ranking::{Ranking, Scored};
 use crate::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Schedule, Setting, actnn};
 
-/// GACT's rules of storage: ActNN's, but for what autograd saves, which operators of the framework write.
+/// GACT's rules of storage: ActNN's, except that they cover tensors saved by autograd, which the framework's operators
+/// write.
 pub const RULES: Quantisation = Quantisation { reach: Reach::Everything, writes_signs: false, ..actnn::RULES };
 
-/// The bits that adaptation chooses from, from the most.
+/// The bit widths that adaptation chooses from, largest first.
 pub const BITS: [u8; 3] = [8, 4, 2];
 
 /// Iterations from one adaptation to the next (`adapt_interval`).
 const ADAPTED: u64 = 1000;
-/// Passes that the sensitivity of a tensor takes: two with one bit, drawn differently, and one with eight.
+/// Passes needed for the sensitivity of a tensor: two with one bit, drawn differently, and one with eight.
 const PASSES: u64 = 3;
 
-/// How bits are given out.
+/// How bits are distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum Level {
-    /// L1: every tensor has the same.
+    /// L1: the same for every tensor.
     #[default]
     #[serde(rename = "L1")]
     Fixed,
@@ -41,7 +42,7 @@ pub enum Level {
     Adaptive,
 }
 
-/// What can be set.
+/// Parameters of `gact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
@@ -60,7 +61,7 @@ pub struct Parameters {
 pub struct Gact {
     parameters: Parameters,
     stored: Option<Quantised>,
-    /// Values of each saved tensor, all copies counted; none of those out of reach.
+    /// Values of each saved tensor, over all copies; zero for tensors out of reach.
     values: Vec<u64>,
     sensitivity: Vec<f64>,
     bits: Vec<u8>,
@@ -69,7 +70,7 @@ pub struct Gact {
 }
 
 impl Gact {
-    /// With `parameters`.
+    /// GACT with `parameters`.
     pub const fn new(parameters: Parameters) -> Self {
         Self { parameters, stored: None, values: Vec::new(), sensitivity: Vec::new(), bits: Vec::new(), begun: 0 }
     }
@@ -82,8 +83,8 @@ impl Gact {
     }
 }
 
-/// Bits for tensors of so many `values` each, no more than `mean` over all values, with the least sum of
-/// sensitivity / (2^bits − 1)² that taking from one after the other finds.
+/// Bits for tensors with these numbers of `values`, at most `mean` on average over all values. Greedily minimises the
+/// sum of sensitivity / (2^bits − 1)², taking bits from one tensor after the other.
 pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
     let mut bits = vec![BITS[0]; values.len()];
     let target = values.iter().map(|&values| u128::from(values) * u128::from(mean)).sum::<u128>();
@@ -110,12 +111,12 @@ pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
     bits
 }
 
-/// The next fewer bits.
+/// The next smaller bit width.
 fn next(bits: u8) -> Option<u8> {
     BITS.into_iter().find(|&fewer| fewer < bits)
 }
 
-/// The variance that each bit less adds, from one number of bits to another.
+/// The added variance per bit saved, from one bit width to another.
 fn harm(sensitivity: f64, from: u8, to: u8) -> f64 {
     let variance = |bits: u8| sensitivity / (2f64.powi(i32::from(bits)) - 1.0).powi(2);
     (variance(to) - variance(from)) / f64::from(from - to)
@@ -138,7 +139,7 @@ impl Policy for Gact {
         }
         self.begun += 1;
         if !plan.importance.is_empty() {
-            // A tensor that was never measured is as sensitive as nothing.
+            // A tensor that was never measured has sensitivity zero.
             self.sensitivity.fill(0.0);
             self.sensitivity.iter_mut().zip(&plan.importance).for_each(|(held, &measured)| *held = measured);
             self.adapt();

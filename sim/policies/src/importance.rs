@@ -1,7 +1,7 @@
-//! What keeping a saved tensor is worth: the metric by which tensors are ranked for bits and for skipping.
+//! The value of keeping a saved tensor: the metric by which tensors are ranked for bits and for skipping.
 //!
-//! DAF leaves the metric open (section 3.2: "sensitivity or importance metrics"). Without data a prior stands in;
-//! a run that carries data reports what it measured, and the moving average follows that.
+//! DAF leaves the metric open (section 3.2: "sensitivity or importance metrics"). Without data a prior is used; a run
+//! that carries data reports its measurements, and the moving average of those is used instead.
 
 use haversack_workloads::{Need, NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -28,7 +28,7 @@ pub fn of_gradients(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
     importance
 }
 
-/// What was measured of tensors of a role, 0 for all other tensors.
+/// The measured importance of tensors of a role, 0 for all other tensors.
 fn measured_of(graph: &TrainingGraph, role: Role, measured: &[f64]) -> Vec<f64> {
     let found = measured.iter().copied().chain(std::iter::repeat(0.0));
     graph.tensors.iter().zip(found).map(|(tensor, found)| if tensor.role == role { found } else { 0.0 }).collect()
@@ -58,7 +58,7 @@ pub fn of_saved(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
         Worth::Measured(measured) => return measured_of(graph, Role::Activation, measured),
     };
     let of_gradient = of_gradients(graph, worth);
-    // What backward nodes from each position on write.
+    // Sums over the tensors written by backward nodes from each position on.
     let mut after = vec![0.0; graph.nodes.len() + 1];
     for (position, node) in graph.nodes.iter().enumerate().rev() {
         let own: f64 = match node.phase {
@@ -93,7 +93,7 @@ pub fn of_saved(graph: &TrainingGraph, worth: Worth<'_>) -> Vec<f64> {
     importance
 }
 
-/// Whether a node's only results are gradients of weights, so that it can be given up.
+/// Whether a node only computes gradients of weights, so that it can be given up.
 pub fn writes_parameter_gradients_only(
     graph: &TrainingGraph,
     node: &haversack_workloads::training_graph::Node,
@@ -110,7 +110,7 @@ pub fn skippable(graph: &TrainingGraph) -> Vec<bool> {
     for node in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
         if !writes_parameter_gradients_only(graph, node) {
             for &input in &node.inputs {
-                // Signs and shapes are kept apart from its values.
+                // Signs and shapes are stored separately from its values.
                 skippable[input as usize] &= node.need_of(input) != Need::Values;
             }
         }

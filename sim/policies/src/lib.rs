@@ -1,7 +1,7 @@
-//! Memory policies: what is held, and what gives way when memory is short.
+//! Memory policies: how to hold saved tensors, and which give way when memory is short.
 //!
-//! A policy is a small struct, one a file, that answers the six questions of the [`Policy`] trait with typed actions. It
-//! never touches bytes or clocks: the executor (`haversack-training`) carries the answers out and charges for them.
+//! A policy is a small struct, one per file, that answers the six questions of the [`Policy`] trait with typed actions.
+//! It never touches bytes or clocks: the executor (`haversack-training`) carries the answers out and charges for them.
 //!
 //! ```text
 //! policies.toml ── registry: a line for each ──► a policy's file: parameters · answers
@@ -14,10 +14,10 @@
 //!     learned() ──► Learned            ▼   what it has learned of the data, for a run that goes on
 //! ```
 //!
-//! What several policies share: [`entry`] (how a policy is listed and what can be set), [`ranking`] (which tensor goes
-//! first, without scoring all of them at every question), [`restore`] (what it costs to get a tensor back),
-//! [`quantised`] (what it takes with fewer bits), [`importance`] (what it is worth without data), [`budget`] (who decides
-//! the memory budget on a phone in use), [`plan`] (what a run did, to be done again). The scores of `dtr` are those of `haversack-replay`.
+//! Shared by several policies: [`entry`] (a policy's listing and parameters), [`ranking`] (the tensor that goes first,
+//! without scoring all of them each time), [`restore`] (the cost of getting a tensor back), [`quantised`] (the size of
+//! a tensor with fewer bits), [`importance`] (its importance without data), [`budget`] (rules for the memory budget on
+//! a phone in use), [`plan`] (a run's decisions, to be repeated). The scores of `dtr` are those of `haversack-replay`.
 //!
 //! ```
 //! use haversack_policies::{Holding, MemoryView, Policy, PolicyError, registry};
@@ -38,8 +38,8 @@
 //! # Ok::<(), PolicyError>(())
 //! ```
 //!
-//! `examples/my_policy.rs` is a whole new policy with a run under it. To have it listed, give it an
-//! [`Entry`] in `policies.toml` and [`registry`] a line.
+//! `examples/my_policy.rs` is a complete new policy with a run under it. To have it listed, give it an [`Entry`] in
+//! `policies.toml` and [`registry`] a line.
 
 pub mod actnn;
 pub mod budget;

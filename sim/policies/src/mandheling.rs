@@ -1,9 +1,9 @@
-//! `mandheling`: integer training on the DSP, with the CPU beside it (Xu et al., MobiCom 2022).
+//! `mandheling`: integer training on the DSP, assisted by the CPU (Xu et al., MobiCom 2022).
 //!
-//! Four techniques, each of which can be left out. [`placement`] puts operators where crossing between the processors costs
-//! least, and runs products in parts that fit the DSP's caches; [`factors`] takes scale factors anew as seldom as they
-//! change, which is drawn where no data say it; [`subgraphs`] keeps what was prepared for the DSP from batch to batch. The
-//! graph arrives rewritten in integers.
+//! Four techniques, each of which can be turned off. [`placement`] puts operators where crossing between the processors
+//! costs least, and runs products in parts that fit the DSP's caches; [`factors`] recomputes scale factors only as
+//! often as they change, which is drawn at random without data; [`subgraphs`] keeps subgraphs prepared for the DSP from
+//! batch to batch. The graph arrives rewritten in integers.
 
 pub mod factors;
 pub mod placement;
@@ -26,38 +26,38 @@ use crate::{MemoryView, Room};
 
 const NAME: &str = "mandheling";
 
-/// The algorithm of integer training where none is set, of those in table 1.
+/// The default algorithm of integer training, of those in table 1.
 pub const ALGORITHM: &str = "niti";
 
-/// When scale factors are taken anew.
+/// When scale factors are recomputed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rescaling {
-    /// As often as they were seen to change.
+    /// According to how often they were seen to change.
     Adaptive,
     /// In every batch.
     Dynamic,
 }
 
-/// What can be set.
+/// Parameters of `mandheling`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[must_use]
 pub struct Parameters {
-    /// Whether crossings decide where an operator runs; otherwise each runs where it is at home.
+    /// Whether crossings decide where an operator runs; otherwise each runs on the processor that suits it.
     pub coscheduling: bool,
-    /// When scale factors are taken anew.
+    /// When scale factors are recomputed.
     pub rescaling: Rescaling,
     /// Whether products run in parts.
     pub splitting: bool,
     /// Whether subgraphs stay prepared.
     pub reuse: bool,
-    /// Batches with rescaling from which the period of the next ones follows.
+    /// Batches with rescaling that determine the next period.
     pub history: u64,
     /// Batches trained before the first simulated one.
     pub warm_up: u64,
     /// The seed of the scale factors' changes.
     pub seed: u64,
-    /// Whether samples and tensors give way where memory is short.
+    /// Whether samples and tensors give way when memory is short.
     pub relief: bool,
 }
 
@@ -66,18 +66,18 @@ pub struct Parameters {
 #[must_use]
 pub struct Mandheling {
     parameters: Parameters,
-    /// Nothing where scale factors are taken anew in every batch.
+    /// `None` if scale factors are recomputed in every batch.
     factors: Option<Factors>,
-    /// Whether the data show how they change; otherwise that is drawn.
+    /// Whether data show how they change; otherwise that is drawn.
     has_data: bool,
-    /// Samples of a micro-batch; `None` while that is not decided.
+    /// Samples of a micro-batch; `None` before it is decided.
     micro_batch: Option<u64>,
-    /// What gives way.
+    /// The policy that frees memory.
     relief: Option<Dynamic>,
 }
 
 impl Mandheling {
-    /// With `parameters`.
+    /// Mandheling with `parameters`.
     pub fn new(parameters: Parameters) -> Self {
         let relief = parameters.relief.then(|| Dynamic::new(Order::CheckpointingFirst, None));
         Self { parameters, factors: None, has_data: false, micro_batch: None, relief }
@@ -109,7 +109,7 @@ impl Mandheling {
             }
         }
         let prepared_again = match self.parameters.reuse {
-            // None is too large: they were cut so that each fits.
+            // No subgraph is too large: they were cut so that each fits.
             true => subgraphs::plan(&sizes, dsp.memory()).ok().map(|plan| plan.prepared_again),
             false => None,
         };
@@ -119,8 +119,8 @@ impl Mandheling {
 
 /// Cuts a run on the DSP where its buffers would outgrow `memory`: the first node of each subgraph, and its buffers.
 ///
-/// Buffers are all tensors that its operators read and write, each once: the vendor's library holds a graph's
-/// tensors from its preparation to its end.
+/// Buffers are all tensors that its operators read and write, each once: the vendor's library keeps a graph's tensors
+/// from its preparation to its end.
 fn within_memory(
     setting: &Setting<'_>,
     on_dsp: &[bool],

@@ -6,14 +6,15 @@
 //! has to be computed to get it back now, without layout transformations. Where nothing is left to drop, the
 //! micro-batch shrinks to what fits.
 //!
-//! The authors' planner does not wait until memory is short: after every operator, also of one that is computed again,
-//! it gives up what exceeds its *computing budget*, but for what the next operator reads. What it plans is what
-//! operators make; weights and the optimiser's state are beside it, gradients are not and cannot be given up, so that
-//! they crowd everything else out as they gather. The budget is told to it by hand, 36% to 92% of the device's in the 42
-//! published entries, without a rule that would give it for another network. Here it follows from what it has to leave:
-//! what an operator makes and borrows while it runs, and the gaps of the [pool]. A parameter tells it by hand.
+//! The authors' planner does not wait until memory is short: after every operator, including recomputed ones, it gives
+//! up tensors above its *computing budget*, except inputs of the next operator. It plans the outputs of operators;
+//! weights and the optimiser's state are not part of it. Gradients are, but cannot be given up, so they crowd
+//! everything else out as they accumulate. The budget is set by hand, 36% to 92% of the device's in the 42 published
+//! entries, without a rule for other networks. Here it is derived from the memory it has to leave: an operator's
+//! outputs and workspace while it runs, and the gaps of the [pool]. A parameter sets it by hand.
 //!
-//! The phone makes the plan itself, once for each memory budget (section 4.4): the first iteration under one pays for it.
+//! The phone makes the plan itself, once for each memory budget (section 4.4): its time is charged to the first
+//! iteration under that budget.
 
 pub mod pool;
 
@@ -28,16 +29,16 @@ use crate::{
     Ranking, Relief, Schedule, Scored, Setting, TensorState, Want,
 };
 
-/// What can be set.
+/// Parameters of `melon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
-    /// Whether the micro-batch shrinks where nothing is left to drop.
+    /// Whether the micro-batch shrinks when no tensor is left to drop.
     pub micro_batching: bool,
-    /// Percent of the memory beside weights and state that the planner is told of; `None` for what operators and the pool's
-    /// gaps leave.
+    /// The planner's budget, in percent of the memory without weights and state; `None` derives it from the operators
+    /// and the pool's gaps.
     pub computing_budget: Option<u64>,
-    /// Whose statistics batch normalisations take.
+    /// The statistics that batch normalisations use.
     #[serde(rename = "batch_norm")]
     pub statistics: BatchStatistics,
 }
@@ -51,18 +52,18 @@ pub struct Melon {
     costs: Option<RestoreCosts>,
     /// Tensors by size over cost, and by their release points.
     ranking: Ranking<2>,
-    /// Tensors that the planner has weighed: all that may go, for each that goes.
+    /// Number of tensors that the planner has weighed: all candidates, for each tensor dropped.
     weighed: u64,
 }
 
 impl Melon {
-    /// With `parameters`.
+    /// Melon with `parameters`.
     pub fn new(parameters: Parameters) -> Self {
         let accumulation = Dynamic::new(Order::AccumulationOnly, None).normalising_by(parameters.statistics);
         Self { parameters, accumulation, costs: None, ranking: Ranking::default(), weighed: 0 }
     }
 
-    /// Gives up the tensors that are worth most for their cost, among those that `may_go`, until `wanted` is freed.
+    /// Drops the tensors that are worth most for their cost, among those that `may_go`, until `wanted` is freed.
     fn drop_best(
         &mut self,
         wanted: Bytes,
@@ -104,7 +105,7 @@ impl Policy for Melon {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         self.costs = Some(RestoreCosts::new(setting, Layouts::Overlooked));
         let computing_budget = match self.parameters.computing_budget {
-            // Plan and device agree.
+            // At 100% the plan's limit is the device's.
             Some(100) => None,
             Some(percent) => Some(ComputingBudget::Percent(percent)),
             None => Some(pool::computing_budget(setting)),
@@ -118,7 +119,7 @@ impl Policy for Melon {
 
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let dropped = match want {
-            // What the next operator reads stays.
+            // Inputs of the next operator stay.
             Want::OverPlan(excess) => self.drop_best(excess, memory, |tensor| tensor.next_use != memory.at),
             Want::Shortfall(shortfall) => self.drop_best(shortfall, memory, |_| true),
         };

@@ -1,17 +1,17 @@
-//! What later nodes need of forward, in memory or computed again, as a minimum cut.
+//! The tensors of forward that later nodes need, in memory or computed again, as a minimum cut.
 //!
-//! When a node of backward runs, each tensor of forward that it or a later node reads is in memory in some form, lies on flash,
-//! or is computed again after that node, from tensors of which the same is true. State and samples are always there. With a
-//! price for a byte, the cheapest way to see to all of it is the least cut of a network:
+//! When a node of backward runs, each tensor of forward that it or a later node reads is in memory in some form, is on
+//! flash, or is computed again after that node from tensors for which the same is true. State and samples are always in
+//! memory. Given a price per byte, the cheapest combination is the least cut of a network:
 //!
 //! ```text
 //! source ── a form of it ──► operators that make it ── their time ──► sink        for a tensor that later nodes read
 //!                               └─ ∞ ─► an input ── a form of it ──► operators that make it ─► …
 //! ```
 //!
-//! Whatever is planned, what it takes of time beside the schedule and of memory is what some cut takes. So the least cut at any
-//! price, less the price of the memory that there is, bounds the time that is spent beside the schedule from below (weak
-//! duality). In the price this is concave, and the best is found by Newton's method from both sides.
+//! The extra time and memory of any plan equal those of some cut. So the least cut at any price, less the price of the
+//! available memory, is a lower bound on the extra time (weak duality). The bound is concave in the price, and its
+//! maximum is found by Newton's method from both sides.
 
 mod flow;
 pub mod policy;
@@ -22,18 +22,18 @@ use haversack_workloads::{Need, NodeId, Phase, Role, TensorId, TrainingGraph, Us
 
 use self::flow::{Flow, SINK, SOURCE};
 
-/// What one way to have something takes.
+/// The cost of one way to have a tensor available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// Nanoseconds beside the schedule.
+    /// Nanoseconds in addition to the schedule.
     pub time: u64,
     /// Bytes in memory.
     pub bytes: u64,
-    /// Nanoseconds of flash, beside which the processor works.
+    /// Nanoseconds of flash transfers, during which the processor can work.
     pub flash: u64,
 }
 
-/// What is needed of a tensor.
+/// The parts of a tensor that are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Its values.
@@ -42,43 +42,44 @@ pub struct Needed {
     pub bits: bool,
 }
 
-/// What a micro-batch works with, and at which prices.
+/// The inputs for a micro-batch, with prices.
 pub struct Terms<'a> {
     /// The graph.
     pub graph: &'a TrainingGraph,
-    /// Who uses what in it.
+    /// Uses of its tensors.
     pub uses: &'a Uses,
     /// Samples of the micro-batch.
     pub samples: u64,
-    /// Nanoseconds that each node takes when it runs again, at least.
+    /// Lower bounds on the time of each node when it runs again, in nanoseconds.
     pub times: &'a [u64],
-    /// The forms in which a tensor may be held of which so much is needed, one of them at least in memory and in no time.
+    /// The forms in which a tensor may be stored, given the parts that are needed; at least one is in memory and takes
+    /// no time.
     pub forms: &'a dyn Fn(TensorId, Needed) -> Vec<Price>,
     /// Whether a node may be left out of this micro-batch.
     pub leaves_out: &'a dyn Fn(NodeId) -> bool,
 }
 
-/// An arc, the ways in which it may be cut, and the tensor that stays then, of which so much is needed.
+/// An arc, the ways in which it may be cut, and the tensor that stays in memory then, with the parts that are needed.
 type Priced = (u32, Range<usize>, Option<(TensorId, Needed)>);
 
-/// The memory while a node of backward runs, and what has to be had for it and for those after it.
+/// Memory while a node of backward runs, and the tensors that it and later nodes need.
 #[derive(Debug)]
 #[must_use]
 pub struct Moment {
-    /// Bytes that are in memory whatever is planned: of state, of gradients and of what the node works with; in the first
-    /// micro-batch, and in one that follows others.
+    /// Bytes that are in memory under any plan: of state, of gradients and of the node's own tensors; in the first
+    /// micro-batch, and in a later one.
     pub beside: [u64; 2],
-    /// Bytes of all that is needed later, each tensor in the smallest form that takes no time.
+    /// Bytes of all tensors needed later, each in the smallest form that takes no time.
     pub all: u64,
     flow: Flow,
     /// Arcs that may be cut, each in one of several ways.
     priced: Vec<Priced>,
     prices: Vec<Price>,
-    /// Arcs that may not.
+    /// Arcs that may not be cut.
     firm: Vec<u32>,
 }
 
-/// Parts of a nanosecond in which prices are counted, rounded down.
+/// Fractions of a nanosecond in which prices are counted, rounded down.
 const PARTS: f64 = 64.0;
 /// The highest price, so that sums of a hundred thousand stay countable.
 const HIGHEST: u64 = 1 << 46;
@@ -88,7 +89,7 @@ const FIRM: u64 = 1 << 63;
 const STEPS: usize = 24;
 
 impl Moment {
-    /// Of node `at` of backward.
+    /// The moment of node `at` of backward.
     pub fn new(terms: &Terms<'_>, at: NodeId) -> Self {
         let (graph, needed, reads) = (terms.graph, terms.needed(at), terms.read_by(at));
         let mut moment = Self {
@@ -108,7 +109,7 @@ impl Moment {
             }
             let forms = (terms.forms)(tensor, *of);
             moment.all += in_memory(&forms);
-            // Where bits are enough, its values have them too.
+            // Where bits are enough, stored values also provide them.
             let place = if of.values { SOURCE } else { moment.flow.node() };
             if place != SOURCE {
                 moment.may_cut(SOURCE, place, &forms, Some((tensor, *of)));
@@ -159,14 +160,14 @@ impl Moment {
         self.firm.push(self.flow.arc(from, to));
     }
 
-    /// The least nanoseconds that are spent beside the schedule where what is needed later has `room` bytes; of what counts
-    /// as time, flash has the share `flash`.
+    /// The least nanoseconds in addition to the schedule if tensors needed later have `room` bytes; flash time has the
+    /// weight `flash` in the objective.
     pub fn least(&mut self, room: u64, flash: f64) -> u64 {
         self.bound(room, flash).0
     }
 
-    /// How each tensor of forward that may stay does so, by its place among the forms, under the cheapest cut that was found
-    /// with `room` bytes; `None` where it is computed again.
+    /// The place of each stored tensor's form among its forms, under the cheapest cut found with `room` bytes; `None`
+    /// for tensors that are computed again.
     pub fn choice(&mut self, room: u64, flash: f64) -> Vec<(TensorId, Needed, Option<usize>)> {
         let (_, byte) = self.bound(room, flash);
         self.cut(byte, flash);
@@ -179,16 +180,17 @@ impl Moment {
         self.priced.iter().filter_map(way).collect()
     }
 
-    /// That bound, and the least price of a byte that was seen at which the cut has room.
+    /// That bound, and the least price per byte tried at which the cut fits.
     fn bound(&mut self, room: u64, flash: f64) -> (u64, f64) {
         let again: u64 = self.prices.iter().filter(|price| price.bytes == 0).map(|price| price.time).sum();
         let room = room as f64;
-        // The ends: all is kept, and all is computed again. A line is what a cut takes, by the price of a byte.
+        // The two ends: everything kept, and everything computed again. A line is a cut's cost as a function of the
+        // price per byte.
         let (mut kept, mut lost) = ((0.0, self.all as f64 - room), (again as f64 * (1.0 - flash), -room));
         let (mut best, mut fits) = (0.0_f64, 0.0);
         for _ in 0..STEPS {
             let byte = (lost.0 - kept.0) / (kept.1 - lost.1);
-            // All has room, or nothing takes time.
+            // Everything fits, or nothing takes time.
             if kept.1 <= 0.0 || byte <= 0.0 {
                 break;
             }
@@ -207,7 +209,7 @@ impl Moment {
         (best as u64, fits)
     }
 
-    /// The nanoseconds of the least cut where a byte costs `byte` of them, and its bytes.
+    /// The time of the least cut at `byte` nanoseconds per byte, and its bytes.
     fn cut(&mut self, byte: f64, flash: f64) -> (f64, f64) {
         let rate = |price: &&Price| rate(price, byte, flash);
         let ways = |ways: &Range<usize>| self.prices[ways.clone()].iter().min_by_key(rate);
@@ -221,7 +223,7 @@ impl Moment {
     }
 }
 
-/// What a price is in parts of a nanosecond where a byte costs `byte` nanoseconds.
+/// A cost in fractions of a nanosecond at `byte` nanoseconds per byte.
 fn rate(price: &Price, byte: f64, flash: f64) -> u64 {
     let time = price.time as f64 * (1.0 - flash) + price.flash as f64 * flash;
     (((time + price.bytes as f64 * byte) * PARTS) as u64).min(HIGHEST)
@@ -248,7 +250,7 @@ impl Terms<'_> {
         self.uses.is_rematerialisable(tensor) && first < at && self.is_forward(first)
     }
 
-    /// What node `id` reads of forward's tensors, each once, and what it needs of it.
+    /// The tensors of forward that node `id` reads, each once, with the parts it needs.
     fn read_by(&self, id: NodeId) -> Vec<(TensorId, Needed)> {
         let node = &self.graph.nodes[id as usize];
         let made = node.inputs.iter().filter(|&&input| self.is_made(input, id));
@@ -263,7 +265,7 @@ impl Terms<'_> {
         reads
     }
 
-    /// What node `at` of backward and those after it need of each tensor of forward.
+    /// The parts of each tensor of forward that node `at` of backward and later ones need.
     fn needed(&self, at: NodeId) -> Vec<Needed> {
         let mut needed = vec![Needed::default(); self.graph.tensors.len()];
         let backward = (at..self.graph.nodes.len() as NodeId)
@@ -275,7 +277,7 @@ impl Terms<'_> {
         needed
     }
 
-    /// Bytes beside what later nodes need: see [`Moment::beside`].
+    /// Bytes in memory in addition to tensors needed later: see [`Moment::beside`].
     fn beside(&self, at: NodeId, needed: &[Needed], reads: &[(TensorId, Needed)]) -> [u64; 2] {
         let node = &self.graph.nodes[at as usize];
         let mut sums = [0; 2];
@@ -297,7 +299,7 @@ impl Terms<'_> {
             };
             sums = [sums[0] + of[0], sums[1] + of[1]];
         }
-        // Its bits are a part of its values, where later nodes need those.
+        // Its bits are contained in its values, if later nodes need those.
         let read = reads.iter().filter(|(input, own)| own.values || !needed[*input as usize].values);
         let read: u64 = read.map(|&(input, own)| in_memory(&(self.forms)(input, own))).sum();
         sums.map(|sum| sum + read)
@@ -313,7 +315,8 @@ mod tests {
 
     use super::*;
 
-    /// Activations, each of some before it, some written again in place, some two at once; backward reads most of them.
+    /// Activations, each made from earlier ones, some written again in place, some two at a time; backward reads most
+    /// of them.
     fn graph(draws: &mut Draws) -> TrainingGraph {
         let mut builder = GraphBuilder::default();
         let input = builder.tensor(Role::Input, 100);
@@ -364,7 +367,7 @@ mod tests {
                 .iter()
                 .filter(|&&id| needed[id as usize] == Needed { values: false, bits: true } && !is_read(id));
             let of_bits: Vec<TensorId> = of_bits.copied().collect();
-            // Every set of tensors that is kept, and of which the bits are, and what then has to run again.
+            // The cost of keeping one set of tensors and the bits of another: the nodes that then have to run again.
             let cost = |kept: u32, held: u32, room: Option<u64>| {
                 let is_kept =
                     |tensor: TensorId| kept >> tensors.iter().position(|&own| own == tensor).unwrap() & 1 == 1;
@@ -418,7 +421,7 @@ mod tests {
                 let room = moment.all * share / 4;
                 let (least, best) = (moment.least(room, 0.0) as f64, all(Some(room)));
                 assert!(least <= best, "{least}, {best}");
-                // With no room at all, and with all, there is nothing between the two.
+                // With zero room, and with full room, the bound is exact.
                 assert!(!matches!(share, 0 | 4) || best - least <= 1.5, "{share}: {least}, {best}");
             }
         }

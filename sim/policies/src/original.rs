@@ -1,4 +1,4 @@
-//! `original`: no memory management. Everything is kept, and what does not fit does not run.
+//! `original`: no memory management. Everything is kept; a run that does not fit fails.
 
 use crate::Policy;
 

@@ -1,14 +1,15 @@
-//! A plan of what becomes of every saved tensor, as a run recorded it or a solver made it; and `planned`, the policy that
-//! carries one out.
+//! A plan for every saved tensor, recorded from a run or made by a solver; and `planned`, the policy that carries one
+//! out.
 //!
 //! ```text
 //! any policy ─► Recorder ─► executor ─► Plan (JSON) ─► Planned ─► executor: the same run again, event by event
 //! a solver ───────────────────────────► Plan ────────► Planned ─► executor: its time and peak
 //! ```
 //!
-//! A plan is for one graph, batch and machine, and says of them how each node looked and how long it took. It holds what was
-//! fixed before the first iteration, and for each iteration the micro-batch, the treatment of saved tensors, and in steps
-//! what else was answered, each before the node at which it was asked. Iterations after its last one are as that.
+//! A plan is for one graph, batch and machine, and identifies them by each node's shape and time. It contains the
+//! decisions made before the first iteration, and for each iteration the micro-batch, the treatment of saved tensors,
+//! and as steps all other answers of the policy, each with the node before which it was given. Iterations after the
+//! last one repeat it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,17 +27,17 @@ use crate::{
     Policy, PolicyError, Quantisation, Relief, Schedule, Setting, Want,
 };
 
-/// The policy that carries plans out; whoever has solved for one goes by this name too.
+/// The id of the policy that carries plans out; also the policy name in plans made by solvers.
 pub const PLANNED: &str = "planned";
 
-/// The form of a plan that this program reads and writes.
+/// The format version of plans that this program reads and writes.
 const VERSION: u32 = 1;
 
 pub(crate) fn failed(reason: impl Into<String>) -> PolicyError {
     PolicyError::Plan(reason.into())
 }
 
-/// What becomes of saved tensors, and when.
+/// The treatment of saved tensors over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
@@ -50,47 +51,47 @@ pub struct Plan {
     pub batch: u64,
     /// The memory that it is for.
     pub room: Room,
-    /// The nodes of the run's graph, before what is fixed changes it.
+    /// The nodes of the run's graph, before the fixed decisions change it.
     pub nodes: Vec<PlannedNode>,
-    /// What holds for all iterations.
+    /// Decisions for all iterations.
     pub fixed: Fixed,
-    /// Each iteration; those after the last are as that.
+    /// Each iteration; later ones repeat the last.
     pub iterations: Vec<PlannedIteration>,
 }
 
-/// A node as a plan knows it again.
+/// A node as a plan identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedNode {
     /// Its name.
     pub name: String,
-    /// Of what it reads, writes and sets free, and how large that is.
+    /// Digest of the tensors that it reads, writes and frees, and of their sizes.
     digest: String,
-    /// Nanoseconds that it takes alone, with the whole mini-batch.
+    /// Its time in nanoseconds when run alone, with the whole mini-batch.
     pub time_ns: u64,
 }
 
-/// What holds for all iterations: see [`Schedule`].
+/// Decisions for all iterations: see [`Schedule`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed {
     /// Samples of the first micro-batch.
     pub micro_batch: u64,
-    /// Gradients of weights without which the graph runs.
+    /// Gradients of weights that the graph does not compute.
     pub given_up: Vec<TensorId>,
-    /// Tensors that are held until backward ends, though nobody reads them.
+    /// Tensors that stay until backward ends, although nothing reads them.
     pub held: Vec<TensorId>,
     /// Whether weights and activations have eight bits throughout.
     pub eight_bits: bool,
     /// How quantised tensors are stored.
     pub quantisation: Option<Quantisation>,
-    /// What runs on the DSP.
+    /// Nodes that run on the DSP.
     pub offload: Option<Offload>,
-    /// What may be left in use after an operator.
+    /// The memory that may be left in use after an operator.
     pub computing_budget: Option<ComputingBudget>,
-    /// Whose statistics batch normalisations take.
+    /// The statistics that batch normalisations use.
     pub batch_statistics: BatchStatistics,
-    /// Whether iterations say what planning ahead took.
+    /// Whether iterations record the cost of planning ahead.
     pub plans_ahead: bool,
 }
 
@@ -100,54 +101,54 @@ pub struct Fixed {
 pub struct PlannedIteration {
     /// Samples of the first micro-batch.
     pub micro_batch: u64,
-    /// How saved tensors are held, by tensor, where forward has used them for the last time; others are kept.
+    /// How saved tensors are stored, by tensor, once forward has used them for the last time; others are kept.
     pub treatments: BTreeMap<TensorId, Treatment>,
-    /// What is done beside that, in order.
+    /// Further actions, in order.
     pub steps: Vec<Step>,
-    /// So often is the mini-batch carried through once more to measure tensors.
+    /// The number of additional passes over the mini-batch to measure tensors.
     pub rehearsals: u64,
     /// Tensors that keep their scale.
     pub kept_scales: Vec<TensorId>,
-    /// What planning ahead took, each time that it was asked for.
+    /// The cost of planning ahead, for each request.
     pub planning: Vec<Option<Planning>>,
-    /// What deciding has taken by its end.
+    /// Operations spent on decisions so far, at its end.
     pub operations: Operations,
 }
 
-/// How a tensor is held.
+/// How to hold a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Treatment {
-    /// The tensor's name, for people.
+    /// The tensor's name, for readability.
     pub name: String,
-    /// How.
+    /// Its form.
     pub hold: Holding,
 }
 
-/// What is done besides.
+/// A further action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// The micro-batch, from 0; one that has begun again counts again.
+    /// The micro-batch, counted from 0; a restarted one counts again.
     pub part: u64,
-    /// The node before which it is done, or later.
+    /// The node before which it happens, or later.
     pub before: NodeId,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What a step does.
+/// An action of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// From here on the tensor is held so.
+    /// From here on the tensor is stored in this form.
     Hold(TensorId, Holding),
-    /// Memory is wanted: this gives way, in order.
+    /// Memory is short: these give way, in order.
     Relieve(Vec<Relief>),
 }
 
 impl Plan {
-    /// One for the graph, batch and machine of `setting` that keeps everything; a solver goes on from there.
+    /// A plan for the graph, batch and machine of `setting` that keeps everything; a starting point for solvers.
     pub fn keeping_all(setting: &Setting<'_>) -> Self {
         let micro_batch = setting.batch;
         Self {
@@ -162,10 +163,10 @@ impl Plan {
         }
     }
 
-    /// The plan in a file.
+    /// Reads the plan in a file.
     ///
     /// # Errors
-    /// A file that cannot be read, or holds none.
+    /// A file that cannot be read, or is not a plan.
     pub fn read(file: &str) -> Result<Self, PolicyError> {
         let text = fs::read_to_string(file).map_err(|error| failed(format!("{file}: {error}")))?;
         Self::of_text(&text).map_err(|error| match error {
@@ -174,10 +175,10 @@ impl Plan {
         })
     }
 
-    /// The plan that a file's text holds.
+    /// Parses the plan in a file's text.
     ///
     /// # Errors
-    /// Text that holds none, or one of another version.
+    /// Text that is not a plan, or one of another version.
     pub fn of_text(text: &str) -> Result<Self, PolicyError> {
         let plan: Self = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
         let found = plan.version;
@@ -186,12 +187,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Bytes of what a planner elsewhere has to be told: the nodes and their times.
+    /// Bytes of a planner's input when sent elsewhere: the nodes and their times.
     pub(crate) fn profile_bytes(&self) -> Bytes {
         Bytes(serde_json::to_string(&self.nodes).map_or(0, |text| text.len() as u64))
     }
 
-    /// How many of the tensors that are `saved` go which way, each by its first.
+    /// How many of the tensors that are `saved` are treated in each way, counting each by its first treatment.
     pub(crate) fn treatments(&self, saved: &[bool]) -> Treatments {
         let mut treatments = Treatments::default();
         let Some(iteration) = self.iterations.first() else { return treatments };
@@ -212,7 +213,7 @@ impl Plan {
         treatments
     }
 
-    /// The text of a file with it.
+    /// The text of a file with this plan.
     pub fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
@@ -243,7 +244,7 @@ impl Plan {
         bad.map_or(Ok(()), |bad| Err(failed(format!("names tensor {bad}; this graph has {tensors}"))))
     }
 
-    /// The graph that runs; `None` for the one that was given.
+    /// The graph that runs; `None` if it is the given one.
     fn graph(&self, setting: &Setting<'_>) -> Result<Option<TrainingGraph>, PolicyError> {
         if self.fixed.eight_bits {
             return Ok(Fixed8.prepare(setting)?.graph);
@@ -261,7 +262,7 @@ impl Plan {
 }
 
 impl PlannedIteration {
-    /// What gives way, in order.
+    /// The reliefs, in order.
     fn reliefs(&self) -> impl Iterator<Item = &Relief> {
         self.steps.iter().flat_map(|step| match &step.action {
             Action::Hold(..) => &[],
@@ -280,7 +281,7 @@ impl PlannedIteration {
     }
 }
 
-/// The nodes of the graph of `setting` as a plan knows them again.
+/// The nodes of the graph of `setting` as a plan identifies them.
 fn nodes_of(setting: &Setting<'_>) -> Vec<PlannedNode> {
     let graph = setting.graph;
     let of_list = |tensors: &[TensorId]| {
@@ -295,7 +296,7 @@ fn nodes_of(setting: &Setting<'_>) -> Vec<PlannedNode> {
     graph.nodes.iter().zip(setting.times()).map(node).collect()
 }
 
-/// What the last node of backward sets free.
+/// The tensors that the last node of backward frees.
 fn at_the_end(graph: &TrainingGraph) -> &[TensorId] {
     let last = graph.nodes.iter().rfind(|node| node.phase == Phase::Backward);
     last.map_or(&[], |node| &node.releases)
@@ -308,7 +309,7 @@ fn applied(graph: &TrainingGraph) -> BTreeSet<TensorId> {
     read.filter(|&id| graph.tensor(id).role == Role::ParameterGradient).collect()
 }
 
-/// How far an iteration has come, and how saved tensors are held from here on.
+/// The progress of an iteration, and how to hold saved tensors from here on.
 #[derive(Debug, Default)]
 struct Progress {
     part: u64,
@@ -322,7 +323,7 @@ impl Progress {
         Self { holds: holds.collect(), ..Self::default() }
     }
 
-    /// A question comes; one from an earlier node than the last is of the next part.
+    /// The policy is called at a node; one earlier than the last belongs to the next part.
     fn come_to(&mut self, at: NodeId) {
         self.part += u64::from(at < self.at);
         self.at = at;
@@ -332,7 +333,7 @@ impl Progress {
         self.holds.get(&tensor).copied().unwrap_or(Holding::Keep)
     }
 
-    /// What is made smaller by a relief stays so in later parts.
+    /// Tensors made smaller by a relief stay so in later parts.
     fn relieved(&mut self, reliefs: &[Relief]) {
         for relief in reliefs {
             match *relief {
@@ -343,7 +344,7 @@ impl Progress {
         }
     }
 
-    /// The step of `action` at the question under way.
+    /// The step of `action` at the current call.
     const fn step(&self, action: Action) -> Step {
         Step { part: self.part, before: self.at, action }
     }
@@ -357,17 +358,17 @@ pub struct Planned {
     /// The number of iterations that have begun.
     begun: usize,
     progress: Progress,
-    /// The next step of the iteration under way.
+    /// The next step of the current iteration.
     next: usize,
 }
 
 impl Planned {
-    /// That of `plan`, which has an iteration at least.
+    /// Carries out `plan`, which has at least one iteration.
     pub fn new(plan: Plan) -> Self {
         Self { plan: Arc::new(plan), begun: 0, progress: Progress::default(), next: 0 }
     }
 
-    /// The iteration under way, and the next of its steps if that is due by now.
+    /// The next step of the current iteration, if it is due.
     fn due(&self) -> Option<&Step> {
         let Progress { part, at, .. } = self.progress;
         let step = nth(&self.plan, self.begun)?.steps.get(self.next)?;
@@ -375,7 +376,7 @@ impl Planned {
     }
 }
 
-/// The iteration with which `begun` have begun.
+/// The current iteration, when `begun` iterations have begun.
 fn nth(plan: &Plan, begun: usize) -> Option<&PlannedIteration> {
     plan.iterations.get(begun.saturating_sub(1)).or(plan.iterations.last())
 }
@@ -432,11 +433,11 @@ impl Policy for Planned {
     }
 }
 
-/// Says again what planning ahead took.
+/// Repeats the recorded costs of planning ahead.
 #[derive(Debug)]
 struct Ahead {
     plan: Arc<Plan>,
-    /// How often it was asked.
+    /// The number of calls.
     asked: usize,
 }
 
@@ -448,10 +449,10 @@ impl PlanAhead for Ahead {
     }
 }
 
-/// What a planner has answered, for who writes it down.
+/// Recorded answers of a planner, shared with the recorder.
 type Answers = Arc<Mutex<Vec<Option<Planning>>>>;
 
-/// Asks a planner, and writes down what it says.
+/// Calls a planner, and records its answers.
 #[derive(Debug)]
 struct Overheard {
     planner: Box<dyn PlanAhead>,
@@ -471,7 +472,7 @@ impl PlanAhead for Overheard {
     }
 }
 
-/// Asks a policy, and writes what it answers down as a plan.
+/// Calls a policy, and records its answers as a plan.
 #[must_use]
 pub struct Recorder<'p> {
     policy: &'p mut dyn Policy,
@@ -483,7 +484,7 @@ pub struct Recorder<'p> {
 }
 
 impl<'p> Recorder<'p> {
-    /// Of what `policy` answers.
+    /// A recorder of the answers of `policy`.
     pub fn new(policy: &'p mut dyn Policy) -> Self {
         Self { policy, plan: None, names: Vec::new(), progress: Progress::default(), answers: Answers::default() }
     }
@@ -494,7 +495,7 @@ impl<'p> Recorder<'p> {
     /// A run that has not begun.
     pub fn into_plan(self) -> Result<Plan, PolicyError> {
         let mut plan = self.plan.filter(|plan| !plan.iterations.is_empty()).ok_or_else(|| failed("was not begun"))?;
-        // What repeats the iteration before it to the end is said once.
+        // Iterations that repeat the previous one up to the end are stored once.
         while let [.., before, last] = &plan.iterations[..]
             && before == last
         {

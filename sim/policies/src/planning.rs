@@ -1,16 +1,16 @@
-//! Plans that are made ahead: within which memory, where, what making them counts, and what they do.
+//! Plans made ahead: their memory limits, the place and cost of making them, and a summary of their contents.
 
 use std::fmt;
 
 use haversack_devices::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The memory that an iteration may take; `None` where it is not bounded.
+/// The memory that an iteration may use; `None` if it is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Room {
     /// Of everything.
     pub memory: Option<Bytes>,
-    /// Of saved tensors alone.
+    /// Of saved tensors only.
     pub activations: Option<Bytes>,
 }
 
@@ -25,24 +25,24 @@ impl fmt::Display for Room {
     }
 }
 
-/// What having a new plan took.
+/// The cost of getting a new plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planning {
-    /// Who made it.
+    /// The planner that made it.
     pub planner: Planner,
     /// The budget that it is for.
     pub room: Room,
-    /// The operations that it took; none if whoever makes plans had it already.
+    /// The operations needed to make it; none if the planner had it already.
     pub operations: Operations,
     /// Bytes that were sent to the server: the profile and the budget.
     pub sent: Bytes,
     /// Bytes that came back: the plan.
     pub received: Bytes,
-    /// What becomes of saved tensors; `None` if no plan fits, so that everything is decided as memory runs short.
+    /// The treatment of saved tensors; `None` if no plan fits, so that everything is decided as memory runs short.
     pub treatments: Option<Treatments>,
 }
 
-/// Sizes of micro-batches that are worth a try: the mini-batch's, and those of more and more parts.
+/// Sizes of micro-batches worth trying: the mini-batch's, and those of more and more parts.
 pub(crate) fn sizes(batch: u64) -> impl Iterator<Item = u64> {
     let parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64].into_iter().filter(move |&parts| parts <= batch.max(1));
     parts.map(move |parts| batch.div_ceil(parts))
@@ -52,7 +52,7 @@ pub(crate) fn sizes(batch: u64) -> impl Iterator<Item = u64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planner {
-    /// By a server, which is sent the profile and sends the plan (section 4.3.2).
+    /// By a server, which receives the profile and sends the plan (section 4.3.2).
     #[default]
     Server,
     /// By the device itself.
@@ -74,7 +74,7 @@ impl Operations {
         self.scores + self.operators
     }
 
-    /// Those since there were `before`.
+    /// The operations since the count `before`.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         let scores = self.scores.saturating_sub(before.scores);
@@ -82,7 +82,7 @@ impl Operations {
     }
 }
 
-/// How many saved tensors go which way; one that goes several times counts by its first.
+/// The number of saved tensors by treatment; one that gives way several times counts by its first treatment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Treatments {
     /// Kept whole.

@@ -1,9 +1,9 @@
-//! What a policy is asked and what it may answer.
+//! The interface of policies: the questions to them, and their possible answers.
 //!
 //! A policy decides, the executor validates and charges: policies never touch bytes or clocks themselves, so all of
 //! them are compared on exactly the same machine. An answer that cannot be carried out is an error of the run, never
-//! ignored. What a policy sees is in [`setting`] before the first iteration and in
-//! [`view`](crate::view) during one.
+//! ignored. The inputs of a policy are defined in [`setting`] for the time before the first iteration and in
+//! [`view`](crate::view) for the time during one.
 
 pub mod setting;
 
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::planning::{Planning, Room};
 use crate::{BudgetRule, Learned, MemoryView, Operations, PolicyError, Quantisation, Setting, TensorSet};
 
-/// A memory policy: six questions, each with a default. An error in place of an answer ends the run.
+/// A memory policy: six methods, each with a default. An error instead of an answer ends the run.
 pub trait Policy: Send {
-    /// Before the first iteration: what holds for all of them.
+    /// Before the first iteration: decisions for all of them.
     ///
     /// # Errors
     /// A policy that cannot work in this setting.
@@ -24,15 +24,15 @@ pub trait Policy: Send {
         Ok(Schedule::plain(setting.batch))
     }
 
-    /// Before each iteration: what holds for this one. `plan` comes as the schedule has it.
+    /// Before each iteration: decisions for this one. `plan` is initialised from the schedule.
     ///
     /// # Errors
-    /// A policy that can decide nothing any more.
+    /// A policy that cannot decide any more.
     fn begin_iteration(&mut self, _plan: &mut IterationPlan) -> Result<(), PolicyError> {
         Ok(())
     }
 
-    /// A tensor with a later backward use was just made: how is it to be held? Asked again after a relief.
+    /// A tensor with a later backward use was just made: how to hold it? Called again after a relief.
     ///
     /// # Errors
     /// As [`Policy::begin_iteration`].
@@ -40,8 +40,9 @@ pub trait Policy: Send {
         Ok(Holding::Keep)
     }
 
-    /// Memory is wanted: what gives way? Asked again while it is not enough. An empty answer to a shortfall means that
-    /// the policy is at its end; the run goes on as it is after one to what exceeds the plan.
+    /// Memory is short: which tensors or samples give way? Called again while that is not enough. An empty answer to a
+    /// shortfall means that the policy can free nothing more; an empty answer to [`Want::OverPlan`] lets the run
+    /// continue.
     ///
     /// # Errors
     /// As [`Policy::begin_iteration`].
@@ -49,8 +50,8 @@ pub trait Policy: Send {
         Ok(Vec::new())
     }
 
-    /// After each iteration. Returns what deciding has taken so far, on the device: it is charged once for each memory that was
-    /// decided for, as what was decided then is the plan.
+    /// After each iteration. Returns the operations spent on decisions on the device so far: they are charged once for
+    /// each memory limit, since the decisions made for it become the plan.
     ///
     /// # Errors
     /// As [`Policy::begin_iteration`].
@@ -58,13 +59,13 @@ pub trait Policy: Send {
         Ok(Operations::default())
     }
 
-    /// What it has learned of the data. A later run on the same graph is given it back in [`Setting::learned`].
+    /// The policy's learned parameters. A later run on the same graph gets them in [`Setting::learned`].
     fn learned(&self) -> Learned {
         Learned::Null
     }
 }
 
-/// What a policy fixes before the first iteration.
+/// A policy's decisions before the first iteration.
 #[derive(Debug, Default)]
 pub struct Schedule {
     /// Samples of the first micro-batch.
@@ -77,27 +78,27 @@ pub struct Schedule {
     pub quantisation: Option<Quantisation>,
     /// Which nodes run on the DSP; `None` if none does.
     pub offload: Option<Offload>,
-    /// What may be left in use after an operator, if something can give way (see [`Want::OverPlan`]); `None` if all that
-    /// there is.
+    /// The memory that may be left in use after an operator, if something can give way (see [`Want::OverPlan`]); `None`
+    /// for all of the memory.
     pub computing_budget: Option<ComputingBudget>,
-    /// Whose statistics batch normalisations take.
+    /// The statistics that batch normalisations use.
     pub batch_statistics: BatchStatistics,
-    /// What plans ahead within the memory that there is; `None` if everything is decided as memory runs short.
+    /// The planner for the available memory; `None` if everything is decided as memory runs short.
     pub planner: Option<Box<dyn PlanAhead>>,
-    /// Who decides the memory budget of a run on a phone in use; `None` if nobody does.
+    /// The rule for the memory budget of a run on a phone in use; `None` without one.
     pub budget_rule: Option<Box<dyn BudgetRule>>,
-    /// Iterations of a round: the rule is asked before it, and after it the process gives the memory back that no tensor is
-    /// in. `None` if each iteration is a round, and the process keeps its memory.
+    /// Iterations of a round: the rule decides before it, and after it the process frees the memory that no tensor
+    /// occupies. `None` if each iteration is a round, and the process keeps its memory.
     pub round: Option<u64>,
 }
 
 impl Schedule {
-    /// The graph as it is, from a micro-batch of `micro_batch` samples.
+    /// The schedule of the unchanged graph, from a micro-batch of `micro_batch` samples.
     pub fn plain(micro_batch: u64) -> Self {
         Self { micro_batch, ..Self::default() }
     }
 
-    /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: where memory is not short, nothing is
+    /// Whether it is [`plain`](Self::plain), from a micro-batch of `batch` samples: unless memory is short, nothing is
     /// decided before the first iteration.
     pub const fn is_plain(&self, batch: u64) -> bool {
         self.micro_batch == batch
@@ -112,13 +113,13 @@ impl Schedule {
     }
 }
 
-/// Plans ahead what gives way; part of the [`Schedule`] of a policy that does.
+/// Plans ahead which tensors give way; part of the [`Schedule`] of a policy that plans.
 pub trait PlanAhead: std::fmt::Debug + Send {
-    /// Before each iteration, of which nothing is fixed yet, and when a process that was ended has started again: sees to the plan for the memory that it
-    /// may take of. Returns what that took, nothing where the plan in force holds.
+    /// Called before each iteration, before anything is fixed for it, and when a killed process has started again:
+    /// updates the plan for the memory that the iteration may use. Returns its cost; `None` if the plan in force stays.
     ///
     /// # Errors
-    /// A policy that can decide nothing any more.
+    /// A policy that cannot decide any more.
     fn plan_within(
         &mut self,
         graph: &TrainingGraph,
@@ -127,133 +128,134 @@ pub trait PlanAhead: std::fmt::Debug + Send {
     ) -> Result<Option<Planning>, PolicyError>;
 }
 
-/// The executor, as whoever looks for a plan asks it.
+/// The executor, for policies that search for a plan.
 pub trait Oracle {
-    /// What the last of so many iterations under `policy` within `room` takes, of which nothing stays. A [`Planned`](crate::Planned) tries a
-    /// plan, a [`Recorder`](crate::Recorder) makes one of what its policy decides.
+    /// Runs a number of iterations under `policy` within `room`, without lasting effects, and returns the cost of the
+    /// last. A [`Planned`](crate::Planned) tries a plan, a [`Recorder`](crate::Recorder) makes one from the decisions
+    /// of its policy.
     ///
     /// # Errors
-    /// Why there is none, such as memory that nothing frees.
+    /// The reason of failure, such as memory that cannot be freed.
     fn run(&self, policy: &mut dyn Policy, room: Room, iterations: u32) -> Result<Tried, PolicyError>;
 }
 
-/// What an iteration took, and all of them gave up.
+/// The costs of an iteration, and the losses over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
-    /// How long it was.
+    /// Its time.
     pub time: Nanos,
-    /// The most that was in memory.
+    /// The peak memory.
     pub peak: Bytes,
-    /// Operators that ran, again or for the first time.
+    /// Operators that ran, repetitions included.
     pub operators: u64,
     /// Operators that ran again.
     pub recomputed: u64,
     /// Bytes that were written to flash.
     pub written: Bytes,
-    /// What gradients gave up, a number a kind: gradients of weights, arithmetic, bits a value, batch statistics.
+    /// Losses in gradients, one number per kind: gradients of weights, arithmetic, bits a value, batch statistics.
     pub losses: [u64; 4],
 }
 
-/// How much of the memory budget beside weights and the optimiser's state may be left in use after an operator.
+/// The part of the memory budget, without weights and the optimiser's state, that may be left in use after an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComputingBudget {
-    /// So many percent of it.
+    /// A percentage of it.
     Percent(u64),
-    /// What an operator leaves of it that works in so much, as far as a pool holds it that becomes `pool` where `live`
-    /// lives in it.
+    /// The part left by an operator's working memory, scaled by the share of a pool that live tensors fill: a pool
+    /// grows to `pool` bytes when `live` bytes live in it.
     Pool {
-        /// What an operator makes and borrows while it runs.
+        /// An operator's outputs and workspace while it runs.
         working: Extent,
-        /// What the pool takes.
+        /// The size of the pool.
         pool: Bytes,
-        /// What lives in it.
+        /// Bytes that live in it.
         live: Bytes,
     },
 }
 
 impl ComputingBudget {
-    /// The bytes that may be left in use of `covered`, while parts have `samples` samples.
+    /// The bytes that may be left in use out of `covered`, for parts of `samples` samples.
     pub fn of(self, covered: Bytes, samples: u64) -> Bytes {
         match self {
             Self::Percent(percent) => Bytes(covered.0 / 100 * percent),
             Self::Pool { working, pool, live } => {
                 let left = covered.0.saturating_sub(working.at(samples));
                 let held = u128::from(left) * u128::from(live.0) / u128::from(pool.0.max(live.0).max(1));
-                // No more than was left.
+                // At most the memory left.
                 Bytes(u64::try_from(held).unwrap_or(left))
             }
         }
     }
 }
 
-/// Whose statistics a batch normalisation takes where a mini-batch is trained in parts.
+/// The statistics that a batch normalisation uses when a mini-batch is trained in parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BatchStatistics {
-    /// Each part's own, as frameworks do it.
+    /// Each part's statistics, as in frameworks.
     #[default]
     Part,
-    /// The whole mini-batch's: before each iteration all of it goes forward once, and nothing of that is kept but the
-    /// statistics (Gim and Ko, MobiSys 2022, section 5).
+    /// The whole mini-batch's: before each iteration all of it goes forward once, and only the statistics are kept (Gim
+    /// and Ko, MobiSys 2022, section 5).
     Whole,
 }
 
-/// What a policy runs on the DSP, and how.
+/// The nodes that a policy runs on the DSP, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offload {
     /// Whether each node runs there.
     pub on_dsp: Vec<bool>,
     /// Samples of the parts that a node's batch is split into there; 0 for a node that runs whole.
     pub split: Vec<u64>,
-    /// Whether a subgraph begins at each node. Where a scale is taken anew within one, it is cut there for that
-    /// iteration: the piece that follows begins at a node that is not marked.
+    /// Whether a subgraph begins at each node. If a scale is recomputed within one, it is cut there for that iteration:
+    /// the piece that follows begins at a node that is not marked.
     pub begins: Vec<bool>,
     /// Of the subgraphs, in order of execution, those that are prepared in every iteration; the others only in the
     /// first. `None` if all are.
     pub prepared_again: Option<Vec<bool>>,
 }
 
-/// What a policy fixes for one iteration.
+/// A policy's decisions for one iteration.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct IterationPlan {
     /// Samples of the first micro-batch; at least one, at most the mini-batch's.
     pub micro_batch: u64,
-    /// The importance of tensors as iterations before have measured it, by tensor; empty if none has.
+    /// The importance of tensors measured in earlier iterations, by tensor; empty if none was.
     pub importance: Vec<f64>,
-    /// The scale factors of integer tensors as the iteration before left them, by tensor, `None` for those that have none
-    /// yet; empty where no data is carried in integers.
+    /// The scale factors of integer tensors after the previous iteration, by tensor, `None` for those without one so
+    /// far; empty without integer data.
     pub factors: Vec<Option<u32>>,
-    /// So often is the mini-batch carried forward and backward once more, without an update, to see what each tensor does to
-    /// gradients.
+    /// The number of additional forward and backward passes over the mini-batch, without an update, that measure each
+    /// tensor's effect on gradients.
     pub rehearsals: u64,
     kept_scales: TensorSet,
 }
 
 impl IterationPlan {
-    /// From a micro-batch of `micro_batch` samples; every scale is taken anew.
+    /// A plan from a micro-batch of `micro_batch` samples, with every scale recomputed.
     pub const fn new(micro_batch: u64) -> Self {
         Self { micro_batch, importance: Vec::new(), factors: Vec::new(), rehearsals: 0, kept_scales: TensorSet::new() }
     }
 
-    /// `tensor` keeps the scale that it has: its rescaling does not run in this iteration.
+    /// `tensor` keeps its scale: its rescaling does not run in this iteration.
     pub fn keep_scale(&mut self, tensor: TensorId) {
         self.kept_scales.insert(tensor);
     }
 
-    /// The tensors that keep theirs.
+    /// The tensors that keep their scale.
     pub fn kept_scales(&self) -> impl Iterator<Item = TensorId> {
         self.kept_scales.iter()
     }
 
-    /// Whether the scale of `tensor` is taken anew.
+    /// Whether the scale of `tensor` is recomputed.
     pub fn rescales(&self, tensor: TensorId) -> bool {
         !self.kept_scales.contains(tensor)
     }
 }
 
-/// How a tensor with a later backward use is to be held.
+/// How to hold a tensor with a later backward use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holding {
@@ -261,7 +263,8 @@ pub enum Holding {
     Keep,
     /// Not at all: it is computed again at its use.
     Rematerialise,
-    /// Where the schedule's quantisation stores tensors, with so many bits a value: 1 to 8, 16, or 32 for whole.
+    /// In the store defined by the schedule's quantisation, with this number of bits a value: 1 to 8, 16, or 32 for
+    /// whole.
     Quantise(u8),
     /// Not at all, and the weight gradients that need it are given up.
     Skip,
@@ -271,17 +274,17 @@ pub enum Holding {
     Swap,
 }
 
-/// Why memory is wanted.
+/// Why memory is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// So many more bytes are wanted than the budget leaves.
+    /// This number of bytes more is needed than the budget leaves.
     Shortfall(Bytes),
-    /// An operator has left so many bytes more in use than the schedule's computing budget.
+    /// An operator has left this number of bytes more in use than the schedule's computing budget.
     OverPlan(Bytes),
 }
 
 impl Want {
-    /// How much is wanted.
+    /// The number of bytes needed.
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Shortfall(bytes) | Self::OverPlan(bytes) => bytes,
@@ -289,18 +292,18 @@ impl Want {
     }
 }
 
-/// How a policy gives memory back.
+/// How a policy frees memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relief {
     /// Drop the tensor; it is computed again at its use.
     Rematerialise(TensorId),
-    /// Go on with so many samples: in forward the last samples' columns of every tensor are dropped,
-    /// in backward, where their gradients are already summed, the part starts again. Their time is lost.
+    /// Continue with this number of samples: in forward the last samples' columns of every tensor are dropped, in
+    /// backward, where their gradients are already summed, the part starts again. Their time is lost.
     ShrinkMicroBatch(u64),
     /// Store a quantised tensor with fewer bits, in place.
     Requantise(TensorId, u8),
-    /// Quantise a tensor that is whole in memory, as the schedule says.
+    /// Quantise a tensor that is whole in memory, by the schedule's rules.
     Quantise(TensorId, u8),
     /// Give up the weight gradients that need the tensor, for this iteration.
     Skip(TensorId),
@@ -311,7 +314,7 @@ pub enum Relief {
 }
 
 impl Relief {
-    /// How the tensor is held then; as it is where samples give way.
+    /// How to hold the tensor after it; unchanged if samples give way.
     pub const fn holding(&self) -> Holding {
         match *self {
             Self::ShrinkMicroBatch(_) => Holding::Keep,
@@ -337,7 +340,7 @@ impl Relief {
     }
 }
 
-/// What a policy learns from an iteration.
+/// The executor's report on an iteration to the policy.
 #[derive(Clone, Debug, Default)]
 pub struct IterationSummary {
     /// How long it took.

@@ -1,7 +1,8 @@
-//! Quantised storage: by which rules a policy stores saved tensors with fewer bits, and what they then take.
+//! Quantised storage: the rules by which a policy stores saved tensors with fewer bits, and their stored sizes.
 //!
-//! What backward needs of a tensor decides what can be done with it: values are quantised, the signs that a ReLU
-//! needs are kept at a bit, positions of a pooling at a byte, a shape costs nothing, means and deviations stay whole.
+//! The parts of a tensor that backward needs determine how it can be stored: values are quantised, the signs that a
+//! ReLU needs are kept at a bit, positions of a pooling at a byte, a shape costs nothing, means and deviations stay
+//! whole.
 
 use haversack_devices::Bytes;
 use haversack_kernels::quantise::{Bits, Grouping, Layout, packed_bytes};
@@ -18,11 +19,11 @@ pub enum Reach {
     Everything,
 }
 
-/// How often a tensor is stored that several operators keep.
+/// How many times a tensor kept by several operators is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Copies {
-    /// Once for each module that keeps it, since modules know nothing of each other.
+    /// Once for each module that keeps it, since modules are independent of each other.
     PerModule,
     /// Once.
     PerTensor,
@@ -32,14 +33,14 @@ pub enum Copies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
-    /// In kernels of their own that read the tensor again, one statistic at a time.
+    /// In separate kernels that read the tensor again, one statistic at a time.
     OwnKernels,
     /// In the kernel that makes the tensor (DAF, section 3.2.3).
     #[default]
     Fused,
 }
 
-/// Who packs in forward and unpacks in backward (DAF, section 3.3 and table 2).
+/// The processors that pack in forward and unpack in backward (DAF, section 3.3 and table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Packing {
@@ -51,7 +52,7 @@ pub enum Packing {
     Shared,
     /// The same in the unified layout: the GPU unpacks in shared memory, inside the kernels that read.
     Unified,
-    /// For each tensor whichever of `Gpu` and `Unified` a profile finds faster, once before training.
+    /// The faster of `Gpu` and `Unified` for each tensor, by a profile made once before training.
     #[default]
     Profiled,
 }
@@ -88,19 +89,19 @@ pub struct ArenaPlan {
 pub struct Quantisation {
     /// Which tensors.
     pub reach: Reach,
-    /// How often.
+    /// The number of copies.
     pub copies: Copies,
     /// Whether dropout's masks are drawn again from their seed instead of being kept.
     pub redraw_masks: bool,
-    /// Whether operators of the policy's own write signs and masks as bits while they run; otherwise a kernel packs them.
+    /// Whether the policy's own operators write signs and masks as bits while they run; otherwise a kernel packs them.
     pub writes_signs: bool,
-    /// Who computes statistics.
+    /// Where statistics are computed.
     pub control: Control,
-    /// Who packs.
+    /// The processors that pack.
     pub packing: Packing,
     /// How values become codes.
     pub rounding: Rounding,
-    /// Where: in an arena of their own, or wherever the framework's allocator puts them.
+    /// The place: in a separate arena, or wherever the framework's allocator puts them.
     pub arena: Option<ArenaPlan>,
 }
 
@@ -116,7 +117,7 @@ pub struct ElementBytes {
 /// The bits of a tensor that is stored as it was made.
 pub const WHOLE: u8 = 32;
 
-/// What a saved tensor consists of in its stored form, in this order; of so many samples, or by their number.
+/// The contents of a saved tensor in its stored form, in this order; for a number of samples, or as a function of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct StoredParts<N = u64> {
@@ -126,48 +127,48 @@ pub struct StoredParts<N = u64> {
     pub values: N,
     /// The number of copies of its values.
     pub copies: u64,
-    /// Elements of which a bit is kept: what a ReLU or a mask lets through.
+    /// Elements stored with one bit: whether a ReLU or a mask lets them through.
     pub bits: N,
-    /// Elements of which a byte is kept: positions within a window.
+    /// Elements stored with one byte: positions within a window.
     pub positions: N,
 }
 
 impl StoredParts {
-    /// Bytes with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and what is kept of
-    /// signs, masks and positions.
+    /// Bytes with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and the stored signs,
+    /// masks and positions.
     pub fn bytes_at(&self, bits: u8) -> u64 {
         if bits == WHOLE {
-            // Modules share it, and signs are read from it.
+            // Modules share the whole tensor, and signs are read from it.
             return self.whole;
         }
         self.packed_bytes(bits) + self.bits.div_ceil(8) + self.positions
     }
 
-    /// Bytes of all copies of the values alone.
+    /// Bytes of all copies of the values only.
     pub fn packed_bytes(&self, bits: u8) -> u64 {
         self.copy_bytes(bits) * if bits == WHOLE { 1 } else { self.copies }
     }
 
-    /// Bytes of one copy of the values; whole, there is one that all share.
+    /// Bytes of one copy of the values; a whole tensor has one copy for all.
     pub fn copy_bytes(&self, bits: u8) -> u64 {
         if bits == WHOLE {
             return self.whole;
         }
         match Bits::new(bits) {
             Ok(bits) => packed_bytes(self.values as usize, bits, Grouping::Group256, Layout::Interleaved),
-            // Half floats have no scales, and nothing has no bytes.
+            // Half floats have no scales, and zero values have zero bytes.
             Err(_) => self.values * u64::from(bits) / 8,
         }
     }
 
-    /// Where the bits of what lets a gradient through lie; empty if there are none.
+    /// Where the bits for elements let through lie; empty if there are none.
     pub fn bit_range(&self, bits: u8) -> std::ops::Range<usize> {
         let first = self.packed_bytes(bits) as usize;
         if bits == WHOLE { first..first } else { first..first + self.bits.div_ceil(8) as usize }
     }
 }
 
-/// What every saved tensor of a graph takes under a policy's rules.
+/// The stored sizes of all saved tensors of a graph under a policy's rules.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Quantised {
@@ -175,7 +176,7 @@ pub struct Quantised {
 }
 
 impl Quantised {
-    /// Looks through what backward needs of each saved tensor of `graph`.
+    /// Finds the parts of each saved tensor of `graph` that backward needs.
     pub fn new(graph: &TrainingGraph, rules: &Quantisation, sizes: ElementBytes) -> Self {
         let mut parts: Vec<Option<StoredParts<Extent>>> = vec![None; graph.tensors.len()];
         for tensor in graph.saved() {
@@ -228,7 +229,7 @@ impl Quantised {
         self.of(tensor).map_or(0, |parts| parts.values.at(samples))
     }
 
-    /// What a tensor of `samples` samples consists of in its stored form; `None` if it is out of reach.
+    /// The contents of a tensor of `samples` samples in its stored form; `None` if it is out of reach.
     pub fn parts(&self, tensor: TensorId, samples: u64) -> Option<StoredParts> {
         self.of(tensor).map(|parts| StoredParts {
             whole: parts.whole.at(samples),
@@ -239,14 +240,14 @@ impl Quantised {
         })
     }
 
-    /// Bytes of the tensor with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and
-    /// what is kept of signs, masks and positions.
+    /// Bytes of the tensor with `bits` a value (32 is whole): codes, the scale and minimum of every 256 values, and the
+    /// stored signs, masks and positions.
     pub fn bytes(&self, tensor: TensorId, bits: u8, samples: u64) -> Bytes {
         self.parts(tensor, samples).map_or(Bytes::ZERO, |parts| Bytes(parts.bytes_at(bits)))
     }
 }
 
-/// The most that a batch of `samples` needs at once beside the saved tensors' stored form: state, temporaries,
+/// The peak memory of a batch of `samples` in addition to the saved tensors' stored form: state, temporaries,
 /// gradients, and each saved tensor whole while forward still works on it or one backward node reads it.
 pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
     let mut last = vec![None; graph.tensors.len()];
@@ -259,9 +260,9 @@ pub fn working_memory(graph: &TrainingGraph, samples: u64) -> Bytes {
             last[tensor as usize] = Some(position);
         }
     }
-    // As allocators of GPU frameworks give it out.
+    // Sizes are rounded up as in allocators of GPU frameworks.
     let size = |tensor: TensorId| graph.tensor(tensor).bytes.at(samples).next_multiple_of(512);
-    // Samples stay until their part has ended, whoever reads them last.
+    // Samples stay until their part has ended, regardless of their last reader.
     let stays = |role: Role| role.is_state() || matches!(role, Role::Input | Role::Target);
     let state: u64 =
         (0..).zip(&graph.tensors).filter(|(_, held)| stays(held.role)).map(|(tensor, _)| size(tensor)).sum();

@@ -1,37 +1,37 @@
-//! Which tensor goes first, without asking for the score of every one each time.
+//! Finds the tensor that goes first without computing every score each time.
 //!
-//! A policy gives each tensor that may go a few keys, from which it can tell how high the scores of several tensors can
-//! be at most, now and later. A binary tree keeps the largest keys of every range of tensors: a question walks down to
-//! the tensors that may still be the first, the most promising half first, and only these are scored. Keys may promise
-//! too much; each score corrects those of its tensor. So a question costs a logarithm, and what was found holds for the
-//! next question wherever nothing changed. The answer is that of a search through all scores; of equal ones the lower
-//! id goes first.
+//! A policy gives each tensor that may go a few keys, from which it can compute upper bounds on the scores of several
+//! tensors, now and later. A binary tree keeps the largest keys of every range of tensors: a search walks down to the
+//! tensors that may still be the first, the most promising half first, and scores only these. Bounds from keys may be
+//! too high; each score corrects those of its tensor. So a search takes logarithmic time, and its results stay valid
+//! for the next search wherever nothing changed. The result is the same as from computing all scores; among equal ones
+//! the lower id goes first.
 //!
-//! Beside it what scores are kept by: who looked at a tensor while pricing another (`Watchers`), and a set that is emptied
-//! in no time (`Stamps`).
+//! Also helpers for keeping scores: which tensors looked at another while they were priced (`Watchers`), and a set that
+//! is emptied in constant time (`Stamps`).
 
 use haversack_devices::Bytes;
 use haversack_workloads::TensorId;
 
 use crate::{MemoryView, Relief, TensorState};
 
-/// Rounding may put a score this much above what its keys promise, relative to it.
+/// Rounding may put a score this much above the bound from its keys, relative to it.
 const ROUNDING: f64 = 1.0 + 1e-12;
 
-/// What is promised of products and quotients of keys: never less than the score that is rounded otherwise.
+/// An upper bound on products and quotients of keys, which is valid even if the score is rounded differently.
 pub fn at_most(value: f64) -> f64 {
     value * if value < 0.0 { 2.0 - ROUNDING } else { ROUNDING }
 }
 
-/// What a rate of scores promises for `factor`, of which less than nothing counts as nothing.
+/// An upper bound from a rate of scores times `factor`, where negative factors count as zero.
 pub(crate) fn promised(rate: f64, factor: f64) -> f64 {
     if rate == f64::INFINITY { rate } else { at_most(rate * factor.max(0.0)) }
 }
 
-/// What came of scoring a tensor.
+/// The result of scoring a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scored<const K: usize> {
-    /// Its score, and keys that promise no more than is known by now.
+    /// Its score, and keys whose bound is tight at this time.
     At(f64, [f64; K]),
     /// It may not go this time.
     NotNow,
@@ -39,18 +39,18 @@ pub enum Scored<const K: usize> {
     Never,
 }
 
-/// Tensors by a score that is known from above.
+/// Tensors by upper bounds on their scores.
 #[derive(Clone, Debug)]
 pub struct Ranking<const K: usize> {
-    /// The largest keys of each range; the whole is at 1, the halves of what is at `n` at `2n` and `2n + 1`.
+    /// The largest keys of each range; the whole is at 1, the halves of the range at `n` at `2n` and `2n + 1`.
     keys: Vec<[f64; K]>,
     /// The number of leaves, a power of two: the keys of tensor `t` are at `leaves + t`.
     leaves: usize,
-    /// Ranges that the question under way has still to look at; empty between questions.
+    /// Ranges that the current search has yet to visit; empty between searches.
     open: Vec<Range>,
-    /// What was taken since the last refreshing.
+    /// Tensors taken since the last refresh.
     taken: Vec<TensorId>,
-    /// The micro-batch at the last refreshing.
+    /// The micro-batch at the last refresh.
     samples: u64,
     scored: u64,
 }
@@ -61,7 +61,7 @@ impl<const K: usize> Default for Ranking<K> {
     }
 }
 
-/// A range of tensors that is still to be looked at: the one below `place` of the tree.
+/// A range of tensors to search: the one below `place` of the tree.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     bound: f64,
@@ -73,7 +73,7 @@ struct Range {
 impl<const K: usize> Ranking<K> {
     const ABSENT: [f64; K] = [f64::NEG_INFINITY; K];
 
-    /// Takes `tensor` in with `keys`, or out.
+    /// Adds `tensor` with `keys`, or removes it.
     pub fn put(&mut self, tensor: TensorId, keys: Option<[f64; K]>) {
         let id = tensor as usize;
         if id >= self.leaves {
@@ -82,7 +82,7 @@ impl<const K: usize> Ranking<K> {
             }
             self.grow(id + 1);
         }
-        // No key of a tensor that is there is that of one that is not.
+        // Keys of present tensors differ from those of absent ones.
         let mut largest = keys.map_or(Self::ABSENT, |keys| keys.map(|key| key.max(f64::MIN)));
         let mut place = self.leaves + id;
         while place > 0 && self.keys[place] != largest {
@@ -102,7 +102,7 @@ impl<const K: usize> Ranking<K> {
         self.keys = keys;
     }
 
-    /// Takes in what has changed since the last question, and `others`: of what may go, `keys` promises anew.
+    /// Updates the keys of changed tensors and of `others`: `keys` computes them for candidates.
     pub fn refresh(
         &mut self,
         memory: &MemoryView<'_>,
@@ -122,10 +122,10 @@ impl<const K: usize> Ranking<K> {
         }
     }
 
-    /// Takes the tensor with the largest score out, until it changes or the next question begins.
+    /// Removes and returns the tensor with the largest score, until it changes or the next search begins.
     ///
-    /// `bound` tells from the largest keys of some tensors how high their scores can be at most; of what is bounded by
-    /// minus infinity nothing goes. `score` tells exactly.
+    /// `bound` computes an upper bound on scores from the largest keys of some tensors; tensors bounded by minus
+    /// infinity are never taken. `score` computes the exact score.
     pub fn take_best(
         &mut self,
         bound: impl Fn(&[f64; K]) -> f64,
@@ -171,7 +171,7 @@ impl<const K: usize> Ranking<K> {
         Some(tensor as TensorId)
     }
 
-    /// Drops the best, one after the other, until `wanted` is freed or none is left.
+    /// Drops the best tensors, one after the other, until `wanted` is freed or none is left.
     pub fn evict(
         &mut self,
         wanted: Bytes,
@@ -189,7 +189,7 @@ impl<const K: usize> Ranking<K> {
         reliefs
     }
 
-    /// The number of scores that were asked for so far.
+    /// The number of scores computed so far.
     pub const fn scored(&self) -> u64 {
         self.scored
     }
@@ -199,14 +199,14 @@ fn larger<const K: usize>(one: &[f64; K], other: &[f64; K]) -> [f64; K] {
     std::array::from_fn(|key| one[key].max(other[key]))
 }
 
-/// The tensors in whose price each tensor counted: told when that tensor comes back, since they may be cheaper then.
+/// The tensors in whose price each tensor counted; they may become cheaper when that tensor comes back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watchers {
     of: Vec<Vec<TensorId>>,
 }
 
 impl Watchers {
-    /// For `tensors` tensors, none of which is watched.
+    /// Watchers for `tensors` tensors, none of which is watched.
     pub(crate) fn new(tensors: usize) -> Self {
         Self { of: vec![Vec::new(); tensors] }
     }
@@ -215,20 +215,20 @@ impl Watchers {
     pub(crate) fn watch(&mut self, watched: TensorId, watcher: TensorId) {
         let list = &mut self.of[watched as usize];
         if list.len() == list.capacity() {
-            // It is rid of repetitions before it grows; what was there then is in order still.
+            // Duplicates are removed before it grows; earlier entries are still in order.
             list.sort();
             list.dedup();
         }
         list.push(watcher);
     }
 
-    /// Those in whose price `watched` counted, who watch it no more; one may be named several times.
+    /// The tensors in whose price `watched` counted; they no longer watch it. One may be named several times.
     pub(crate) fn take(&mut self, watched: TensorId) -> Vec<TensorId> {
         std::mem::take(&mut self.of[watched as usize])
     }
 }
 
-/// What a search has come upon, without clearing anything between searches.
+/// The things that a search has visited, without clearing anything between searches.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamps {
     of: Vec<u32>,
@@ -236,17 +236,17 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// For so many things.
+    /// A set for this number of things.
     pub(crate) fn new(things: usize) -> Self {
         Self { of: vec![0; things], search: 0 }
     }
 
-    /// A search begins: nothing was come upon yet.
+    /// A search begins: nothing was visited so far.
     pub(crate) fn begin(&mut self) {
         self.search += 1;
     }
 
-    /// Whether the search comes upon `thing` for the first time.
+    /// Whether the search visits `thing` for the first time.
     pub(crate) fn first(&mut self, thing: u32) -> bool {
         std::mem::replace(&mut self.of[thing as usize], self.search) != self.search
     }
@@ -258,14 +258,15 @@ mod tests {
 
     use super::*;
 
-    /// The first by a search through all scores.
+    /// The first, by computing all scores.
     fn searched(scores: &[Option<f64>]) -> Option<usize> {
         let present = (0..scores.len()).filter(|&id| scores[id].is_some());
         present.max_by(|&a, &b| scores[a].partial_cmp(&scores[b]).unwrap().then(b.cmp(&a)))
     }
 
     proptest! {
-        /// Scores fall between questions, which keys learn only when they are asked; the order is that of a search.
+        /// Scores fall between searches, which keys learn only when they are scored; the order is that of a full
+        /// search.
         #[test]
         fn it_yields_what_a_search_through_all_scores_would(
             steps in proptest::collection::vec((0..40_u32, 0..6_u8, 0..4_u8), 1..200),
@@ -278,7 +279,7 @@ mod tests {
                         scores[tensor as usize] = Some(f64::from(score));
                         ranking.put(tensor, Some([f64::from(score)]));
                     }
-                    // It falls without a word.
+                    // It falls without notice.
                     2 => scores[tensor as usize] = scores[tensor as usize].map(|now| now.min(f64::from(score))),
                     _ => {
                         let exact = |tensor: TensorId| {
@@ -305,7 +306,7 @@ mod tests {
         for first in 0..100 {
             assert_eq!(ranking.take_best(|&[key]| key, |_| Scored::At(7.0, [7.0])), Some(first));
         }
-        // One score a question: the lowest of equals is found without looking at the others.
+        // One score per search: the lowest of equals is found without looking at the others.
         assert_eq!(ranking.scored(), 100);
     }
 

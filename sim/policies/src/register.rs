@@ -1,6 +1,6 @@
-//! Every tensor of an iteration: its form, who works on it, and how many of its uses are over.
+//! Every tensor of an iteration: its form, its locks, and how many of its uses are over.
 //!
-//! Runs and plans keep one each, by the same rules. What a tensor takes of memory is their own matter.
+//! Runs and plans keep one each, by the same rules. They account for memory separately.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{NodeId, Phase, Role, TensorId, TrainingGraph, Uses};
@@ -13,17 +13,17 @@ use crate::{Form, MemoryView, Storage, TensorSet, TensorState};
 pub struct Register<'g> {
     /// The graph.
     pub graph: &'g TrainingGraph,
-    /// Who uses what.
+    /// Uses of its tensors.
     pub uses: Uses,
     /// Samples of the micro-batch.
     pub samples: u64,
-    /// The schedule's node that is under way, or the next where one has ended.
+    /// The current node of the schedule, or the next if one has ended.
     pub at: NodeId,
     /// Each tensor as policies see it, its form included.
     states: Vec<TensorState>,
     counts: Vec<Counts>,
     candidates: TensorSet,
-    /// Tensors whose state or candidature has changed since a policy was last asked for memory.
+    /// Tensors whose state or candidature has changed since a policy was last called for memory.
     changed: TensorSet,
 }
 
@@ -36,7 +36,7 @@ struct Counts {
 }
 
 impl<'g> Register<'g> {
-    /// Those of `graph`, none of which is anywhere yet, nor is to be used before [`rewind`](Self::rewind).
+    /// The tensors of `graph`, none of which exists yet, nor has a next use before [`rewind`](Self::rewind).
     pub fn new(graph: &'g TrainingGraph, samples: u64) -> Self {
         let count = graph.tensors.len();
         Self {
@@ -63,7 +63,7 @@ impl<'g> Register<'g> {
         self.state(tensor).form.is_whole()
     }
 
-    /// How a tensor is stored otherwise than whole; `None` if it is not.
+    /// The stored form of a tensor that is not whole; `None` if it has none.
     #[inline]
     pub fn storage(&self, tensor: TensorId) -> Option<Storage> {
         self.state(tensor).form.storage()
@@ -74,7 +74,7 @@ impl<'g> Register<'g> {
         Bytes(self.graph.tensor(tensor).bytes.at(self.samples))
     }
 
-    /// Whether somebody works on it.
+    /// Whether an operator or a lane works on it.
     #[inline]
     pub fn is_locked(&self, tensor: TensorId) -> bool {
         self.counts[tensor as usize].locks > 0
@@ -93,7 +93,7 @@ impl<'g> Register<'g> {
             && matches!(role, Role::Activation | Role::Gradient | Role::ParameterGradient)
     }
 
-    /// Memory as a policy sees it in a phase, with no bound, nor any clock.
+    /// Memory as a policy sees it in a phase, with neither a bound nor a clock.
     pub fn view(&self, phase: Phase) -> MemoryView<'_> {
         MemoryView {
             tensors: &self.states,
@@ -107,30 +107,30 @@ impl<'g> Register<'g> {
         }
     }
 
-    /// A policy was asked for memory: what changes from now on is news to it.
+    /// A policy was called for memory: later changes count as new to it.
     pub fn forget_changed(&mut self) {
         self.changed.clear();
     }
 
-    /// A tensor that is whole takes so many bytes.
+    /// Sets the size of a whole tensor.
     pub fn set_bytes(&mut self, tensor: TensorId, bytes: Bytes) {
         self.states[tensor as usize].bytes = bytes;
         self.changed.insert(tensor);
     }
 
-    /// What it took to make the tensor, or to make it again.
+    /// Sets the time of making the tensor, or of making it again.
     pub fn set_cost(&mut self, tensor: TensorId, cost: Nanos) {
         self.states[tensor as usize].cost = cost;
         self.changed.insert(tensor);
     }
 
-    /// The tensor was used beside the schedule.
+    /// The tensor was used outside the schedule.
     pub fn note_use(&mut self, tensor: TensorId, now: Nanos) {
         self.states[tensor as usize].last_use = now;
         self.changed.insert(tensor);
     }
 
-    /// The tensor is held in another form.
+    /// The tensor is now stored in another form.
     pub fn reform(&mut self, tensor: TensorId, form: Form) {
         self.states[tensor as usize].form = form;
         self.changed.insert(tensor);
@@ -157,14 +157,14 @@ impl<'g> Register<'g> {
         self.withdraw(tensor);
     }
 
-    /// One of them has done with it.
+    /// One of them has finished with it.
     pub fn unlock(&mut self, tensor: TensorId) {
         let locks = &mut self.counts[tensor as usize].locks;
         *locks = locks.saturating_sub(1);
         self.offer(tensor);
     }
 
-    /// Nobody works on any tensor.
+    /// Unlocks all tensors.
     pub fn unlock_all(&mut self) {
         for tensor in 0..self.counts.len() as TensorId {
             self.counts[tensor as usize].locks = 0;
@@ -172,7 +172,7 @@ impl<'g> Register<'g> {
         }
     }
 
-    /// The schedule's node `node` has ended: what it uses has one use less before it.
+    /// The schedule's node `node` has ended: each tensor it uses has one remaining use less.
     pub fn advance(&mut self, node: NodeId, now: Nanos) {
         for tensor in self.graph.nodes[node as usize].uses() {
             let (uses, passed) = (self.uses.of(tensor), &mut self.counts[tensor as usize].passed);

@@ -1,4 +1,4 @@
-//! All policies, by the names that scenarios use: `policies.toml` lists them, and here is how each is built.
+//! All policies, by the names that scenarios use: `policies.toml` lists them; this module builds them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use crate::{
     mandheling, melon, original, sga, sgc,
 };
 
-/// Makes a policy with what was set.
+/// Makes a policy with its settings.
 type Build = fn(&Settings<'_>) -> Result<Box<dyn Policy>, PolicyError>;
 
 const BUILDS: [(&str, Build); 22] = [
@@ -49,7 +49,7 @@ const BUILDS: [(&str, Build); 22] = [
     }),
 ];
 
-/// The policies of papers that go with any engine, as they are shipped.
+/// The policies of papers that work with any engine, with default settings.
 fn papers() -> Vec<Box<dyn Policy>> {
     let ids = ["sage", "dgc", "dga", "dtr", "fedhybrid", "melon", "capuchin", "sgc", "sga", "gact", "actnn", "daf"];
     ids.into_iter().filter_map(|id| build(id, &[]).ok()).collect()
@@ -72,11 +72,11 @@ static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     entries
 });
 
-/// All policies that decide by themselves, in the order in which they are listed.
+/// All policies that make decisions, in the order in which they are listed.
 pub static POLICIES: LazyLock<Vec<&'static Entry>> =
     LazyLock::new(|| all().filter(|entry| entry.id != PLANNED).collect());
 
-/// The same, and that which carries out what was decided before.
+/// The same, and the one that carries out earlier decisions.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter()
 }
@@ -103,11 +103,11 @@ pub fn build(id: &str, set: &[(String, String)]) -> Result<Box<dyn Policy>, Poli
     build(&settings)
 }
 
-/// The policy that a run under `entry` with the parameters `set` stands for, and its own: of `planned` the one whose plan it
-/// carries out.
+/// The policy that decided in a run under `entry` with the parameters `set`, and its parameters: for `planned`, the
+/// policy that made its plan.
 ///
 /// # Errors
-/// As [`Plan::read`], and a plan of a policy that there is not.
+/// As [`Plan::read`], and a plan of an unknown policy.
 pub fn origin(
     entry: &'static Entry,
     set: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What a tensor that leaves memory costs to get back: by computing it again, by a codec, from flash.
+//! The cost of getting a tensor back that has left memory: by recomputation, from a codec, from flash.
 //!
 //! Times are those of the whole mini-batch as profiled before the first iteration; a smaller part takes its share.
 
@@ -22,7 +22,7 @@ pub enum Technique {
 }
 
 impl Technique {
-    /// The relief that does so to `tensor`.
+    /// The relief that applies this to `tensor`.
     pub const fn relief(self, tensor: TensorId) -> Relief {
         match self {
             Self::Recompute => Relief::Rematerialise(tensor),
@@ -32,13 +32,13 @@ impl Technique {
     }
 }
 
-/// How the cost of computing a tensor again sees layout transformations.
+/// How layout transformations count in the cost of computing a tensor again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layouts {
-    /// Not at all: they are the framework's, and a tensor costs what the operators themselves do (Melon, Capuchin;
-    /// FedHybrid, section 4.3).
+    /// Not at all: they belong to the framework, and a tensor costs the time of the operators themselves (Melon,
+    /// Capuchin; FedHybrid, section 4.3).
     Overlooked,
-    /// By equation 6 of FedHybrid: those on the way count so many times (ψ: 2 where they cross from one processor to
+    /// By equation 6 of FedHybrid: those on the way count with a factor (ψ: 2 where they cross from one processor to
     /// another, else 1).
     Counted {
         /// ψ.
@@ -46,7 +46,7 @@ pub enum Layouts {
     },
 }
 
-/// Whether a tensor is there when a computation wants it.
+/// Whether a tensor is available when a computation needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// In memory.
@@ -61,15 +61,15 @@ pub enum Availability {
 pub struct Snapshot<'a> {
     /// The graph.
     pub graph: &'a TrainingGraph,
-    /// How each tensor is held.
+    /// The availability of each tensor.
     pub held: &'a dyn Fn(TensorId) -> Availability,
-    /// The node under way; only what was written before it can be written again.
+    /// The current node; only tensors written before it can be written again.
     pub at: NodeId,
-    /// Samples of the part under way.
+    /// Samples of the current part.
     pub samples: u64,
 }
 
-/// How each tensor of `memory` is held.
+/// The availability of each tensor of `memory`.
 pub fn availability<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Availability + 'a {
     |tensor| match memory.form(tensor) {
         _ if memory.producers[tensor as usize] == NodeId::MAX => Availability::Whole,
@@ -79,7 +79,7 @@ pub fn availability<'a>(memory: &'a MemoryView<'a>) -> impl Fn(TensorId) -> Avai
     }
 }
 
-/// Only what forward saves, and what no node makes, is there in backward.
+/// In backward only tensors saved by forward, and those without a producer, are available.
 pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(TensorId) -> Availability + use<> {
     let mut there = vec![true; setting.graph.tensors.len()];
     for &output in setting.graph.nodes.iter().flat_map(|node| &node.outputs) {
@@ -91,8 +91,8 @@ pub(crate) fn saved_alone(setting: &Setting<'_>, saved: &[TensorId]) -> impl Fn(
     move |tensor| if there[tensor as usize] { Availability::Whole } else { Availability::Gone }
 }
 
-/// While a saved tensor is not used: from the node after the last that uses it in forward to the first that uses it in
-/// backward. By tensor; `None` for those that lack one of the two.
+/// The interval in which a saved tensor is not used: from the node after the last that uses it in forward to the first
+/// that uses it in backward. By tensor; `None` for those that lack one of the two.
 pub(crate) fn absences(graph: &TrainingGraph) -> Vec<Option<(NodeId, NodeId)>> {
     let mut last = vec![None; graph.tensors.len()];
     let mut absences = vec![None; graph.tensors.len()];
@@ -111,24 +111,24 @@ pub(crate) fn absences(graph: &TrainingGraph) -> Vec<Option<(NodeId, NodeId)>> {
     last.into_iter().zip(absences).map(|(from, to)| from.zip(to)).collect()
 }
 
-/// What all tensors of a graph cost to get back.
+/// The costs of getting back all tensors of a graph.
 ///
-/// A price holds until one of the tensors that counted in it comes back: `take_in` names those that may
-/// be cheaper than they were. Everything else that happens makes tensors dearer.
+/// A price stays valid until one of the tensors that counted in it comes back: `take_in` returns those that may be
+/// cheaper than they were. All other events make tensors more expensive.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RestoreCosts {
     batch: u64,
     layouts: Layouts,
     times: Vec<Nanos>,
-    /// When each node begins where nothing is given up; one more for the end.
+    /// When each node begins if nothing is given up; one more for the end.
     starts: Vec<Nanos>,
     is_layout: Vec<bool>,
-    /// From each node on, the layout transformations up to the first operator that is none.
+    /// From each node on, the layout transformations up to the first operator of another kind.
     layout_paths: Vec<Nanos>,
     /// Nodes that write each tensor, in order.
     writers: Vec<Vec<NodeId>>,
-    /// The last node that uses each tensor that a node makes; what no node makes is never released.
+    /// The last node that uses each tensor made by a node; other tensors are never released.
     released: Vec<NodeId>,
     compression: Vec<Option<Compression>>,
     swapping: Vec<Option<Swapping>>,
@@ -137,9 +137,9 @@ pub struct RestoreCosts {
     /// The choice in which it was given up.
     given_in: Vec<u32>,
     choice: u32,
-    /// What was given up in it.
+    /// Tensors given up in this choice.
     given_up: Vec<TensorId>,
-    /// How each tensor was held when prices last counted it.
+    /// The availability of each tensor when prices last counted it.
     held: Vec<Availability>,
     watchers: Watchers,
     seen_nodes: Stamps,
@@ -149,7 +149,7 @@ pub struct RestoreCosts {
 }
 
 impl RestoreCosts {
-    /// For the graph, the times and the costs of a setting.
+    /// The costs for the graph, the times and the prices of a setting.
     pub fn new(setting: &Setting<'_>, layouts: Layouts) -> Self {
         let graph = setting.graph;
         let (nodes, tensors) = (graph.nodes.len(), graph.tensors.len());
@@ -209,17 +209,17 @@ impl RestoreCosts {
         std::iter::once(self.batch).chain(times).chain(compression).chain(swapping)
     }
 
-    /// A choice begins: nothing is given up in it yet.
+    /// Starts a choice: no tensor is given up in it so far.
     pub(crate) fn begin_choice(&mut self) {
         self.choice += 1;
     }
 
-    /// Takes in what has changed since the last question; returns the tensors that are to be priced anew: those that
-    /// may be cheaper now, and what was given up. One may be named several times.
+    /// Updates from the changes since the last call; returns the tensors to be priced again: those that may be cheaper
+    /// now, and those given up. One may be named several times.
     pub(crate) fn take_in(&mut self, memory: &MemoryView<'_>) -> Vec<TensorId> {
         let now = availability(memory);
         let mut cheaper = Vec::new();
-        // What was given up may be held otherwise than was said: flash may still be writing it.
+        // A tensor that was given up may have another form than chosen: flash may still be writing it.
         let given_up = std::mem::take(&mut self.given_up);
         for tensor in memory.changed.iter().chain(given_up.iter().copied()) {
             let held = now(tensor);
@@ -243,24 +243,24 @@ impl RestoreCosts {
         };
     }
 
-    /// The time from the beginning of one node to that of another, or to the end of the iteration, where nothing is
-    /// given up.
+    /// The time from the beginning of one node to that of another, or to the end of the iteration, if nothing is given
+    /// up.
     pub fn between(&self, from: NodeId, to: NodeId, samples: u64) -> Nanos {
         let start = |node: NodeId| self.starts[(node as usize).min(self.times.len())];
         self.share(start(to).saturating_sub(start(from)), samples)
     }
 
-    /// When `node` begins with the whole mini-batch where nothing is given up, in nanoseconds.
+    /// When `node` begins with the whole mini-batch if nothing is given up, in nanoseconds.
     pub fn start(&self, node: NodeId) -> f64 {
         self.starts[(node as usize).min(self.times.len())].0 as f64
     }
 
-    /// What `samples` take of the time of the whole mini-batch.
+    /// The share of `samples` in the time of the whole mini-batch.
     pub fn ratio(&self, samples: u64) -> f64 {
         samples as f64 / self.batch as f64
     }
 
-    /// Whether any tensor can be given up so.
+    /// Whether any tensor can be given up by this technique.
     pub fn offers(&self, technique: Technique) -> bool {
         match technique {
             Technique::Recompute => true,
@@ -269,7 +269,7 @@ impl RestoreCosts {
         }
     }
 
-    /// The tensor compressed; nothing where no codec reaches it.
+    /// Compression of the tensor; `None` if no codec can compress it.
     pub fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression> {
         self.compression[tensor as usize].map(|whole| Compression {
             bytes: Bytes(share(whole.bytes.0, samples, self.batch)),
@@ -278,18 +278,18 @@ impl RestoreCosts {
         })
     }
 
-    /// The tensor on flash; nothing where there is none.
+    /// Swapping of the tensor; `None` without flash.
     pub fn swapping(&self, tensor: TensorId, samples: u64) -> Option<Swapping> {
         self.swapping[tensor as usize]
             .map(|whole| Swapping { out: self.share(whole.out, samples), back: self.share(whole.back, samples) })
     }
 
-    /// The tensor on flash with the whole mini-batch; `None` if there is no flash.
+    /// Swapping of the tensor with the whole mini-batch; `None` without flash.
     pub(crate) fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
         self.swapping[tensor as usize]
     }
 
-    /// The layout transformations from `reader` on up to the operator that takes the tensor; none where they are
+    /// The time of layout transformations from `reader` on up to the operator that uses the tensor; zero if they are
     /// overlooked.
     pub fn layout_path(&self, reader: NodeId, samples: u64) -> Nanos {
         let Layouts::Counted { times } = self.layouts else { return Nanos::ZERO };
@@ -301,10 +301,11 @@ impl RestoreCosts {
         self.released[tensor as usize]
     }
 
-    /// The time of computing `tensor` again for node `wanted`: its operators, and all that has to be computed,
-    /// decompressed or read before because it is not in memory either, or will be released by then, each once.
+    /// The time of computing `tensor` again for node `wanted`: its operators, and everything that has to be computed,
+    /// decompressed or read first because it is not in memory either, or will be released by then, each once.
     ///
-    /// A tensor that a layout transformation made leads back to the operator that made what was transformed.
+    /// For the output of a layout transformation, this includes the operator that made the transformation's input,
+    /// unless that input is in memory.
     pub fn recomputation(&mut self, tensor: TensorId, wanted: NodeId, snapshot: &Snapshot<'_>) -> Nanos {
         self.seen_nodes.begin();
         self.seen_tensors.begin();
@@ -339,7 +340,7 @@ impl RestoreCosts {
         self.share(total, snapshot.samples)
     }
 
-    /// What an operator counts.
+    /// The time that an operator counts with.
     fn weight(&self, node: NodeId) -> Nanos {
         let time = self.times[node as usize];
         match self.layouts {
@@ -353,12 +354,12 @@ impl RestoreCosts {
         let id = tensor as usize;
         let given = self.choice > 0 && self.given_in[id] == self.choice;
         let found = if given { Availability::Stored } else { (snapshot.held)(tensor) };
-        // What is held otherwise, and by nothing that is known here, is as good as gone.
+        // A tensor stored in an unknown way counts as gone.
         let otherwise = matches!(self.left[id], Some(Technique::Compress | Technique::Swap));
         if found == Availability::Stored && !otherwise { Availability::Gone } else { found }
     }
 
-    /// The time of getting a tensor back from where it was put, for the whole mini-batch.
+    /// The time of restoring a tensor from its stored form, for the whole mini-batch.
     fn fetching(&self, tensor: TensorId) -> Nanos {
         let id = tensor as usize;
         match self.left[id] {
@@ -373,7 +374,7 @@ impl RestoreCosts {
     }
 }
 
-/// What `samples` of a batch take of `whole`.
+/// The share of `samples` of a batch in `whole`.
 fn share(whole: u64, samples: u64, batch: u64) -> u64 {
     if samples == batch {
         return whole;
@@ -381,11 +382,11 @@ fn share(whole: u64, samples: u64, batch: u64) -> u64 {
     u64::try_from(u128::from(whole) * u128::from(samples) / u128::from(batch)).unwrap_or(u64::MAX)
 }
 
-/// For each node, its time and that of the nodes after it as long as each is a layout transformation of what the one
-/// before it made; nothing for other operators.
+/// For each node, its time and that of the nodes after it as long as each is a layout transformation of the previous
+/// one's output; zero for other operators.
 fn layout_paths(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> Vec<Nanos> {
     let mut paths = vec![Nanos::ZERO; times.len()];
-    // The first node after the one in hand that reads each tensor.
+    // The first node after the current one that reads each tensor.
     let mut reader: Vec<Option<NodeId>> = vec![None; graph.tensors.len()];
     for (id, node) in graph.nodes.iter().enumerate().rev() {
         if is_layout[id] {
@@ -399,7 +400,7 @@ fn layout_paths(graph: &TrainingGraph, times: &[Nanos], is_layout: &[bool]) -> V
     paths
 }
 
-/// What is won for each nanosecond that it costs: zero if nothing is won, without bound if it costs nothing.
+/// The gain per nanosecond of cost: zero without a gain, infinite without a cost.
 pub fn worth(won: f64, cost: Nanos) -> f64 {
     if won > 0.0 { won / cost.0 as f64 } else { 0.0 }
 }

@@ -1,13 +1,13 @@
-//! `sage`, its two parts alone (`dgc`, `dga`) and the other hybrids of figure 11 (Gim and Ko, MobiSys 2022,
+//! `sage`, its two parts on their own (`dgc`, `dga`) and the other hybrids of figure 11 (Gim and Ko, MobiSys 2022,
 //! section 3.4 and algorithm 1).
 //!
 //! Dynamic gradient accumulation drops the last samples' columns of everything in memory; dynamic gradient
-//! checkpointing drops the tensor with the lowest latency per byte. Sage accumulates while the micro-batch is
-//! at least MTP, the point below which the GPU is under-used, and checkpoints from there on. The comparison is
-//! with the *current* part, whose last one may be small. As algorithm 1 is printed, accumulation never goes below
-//! MTP − 1; `floor=1` lets it go on down to single samples where nothing is left to drop. An iteration begins with
-//! the micro-batch that the one before it ended with, so that under a constant budget only the first one pays for
-//! finding it.
+//! checkpointing drops the tensor with the lowest latency per byte. Sage accumulates while the micro-batch is at least
+//! MTP, the point below which the GPU is under-used, and checkpoints from there on. The comparison is with the
+//! *current* part, whose last one may be small. As algorithm 1 is printed, accumulation never goes below MTP − 1;
+//! `floor=1` lets it continue down to single samples when nothing is left to drop. An iteration begins with the
+//! micro-batch that the one before it ended with, so that under a constant budget only the first one pays for finding
+//! it.
 
 use haversack_devices::Bytes;
 use haversack_workloads::{Phase, TensorId};
@@ -55,7 +55,7 @@ pub enum Order {
 #[must_use]
 pub struct Dynamic {
     order: Order,
-    /// The micro-batch from which on accumulation costs nothing; `None` asks the device.
+    /// The micro-batch from which on accumulation costs nothing; `None` uses the device's.
     least_full: Option<u64>,
     mtp: u64,
     floor: Floor,
@@ -100,7 +100,7 @@ impl Dynamic {
     /// Shrinks the micro-batch, by one sample at least, to the largest that fits but not below `least`.
     fn accumulate(memory: &MemoryView<'_>, least: u64) -> Vec<Relief> {
         let least = least.max(1);
-        // In the update no micro-batch is under way.
+        // The update does not belong to a micro-batch.
         if memory.micro_batch <= least || memory.phase == Phase::Update {
             return Vec::new();
         }

@@ -5,7 +5,7 @@ use crate::{BatchStatistics, Policy, PolicyError, Schedule, Setting};
 /// Static gradient accumulation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StaticAccumulation {
-    /// Whose statistics batch normalisations take.
+    /// The statistics that batch normalisations use.
     pub statistics: BatchStatistics,
 }
 

@@ -18,7 +18,7 @@ impl Policy for StaticCheckpointing {
     fn prepare(&mut self, setting: &Setting<'_>) -> Result<Schedule, PolicyError> {
         let points = articulation_points(setting.graph);
         let step = (points.len() as f64).sqrt().round().max(1.0) as usize;
-        // Tensors that are not saved die by themselves and are not asked about.
+        // Tensors that are not saved are freed without a decision of the policy.
         self.kept = vec![false; setting.graph.tensors.len()];
         for &point in points.iter().step_by(step) {
             self.kept[point as usize] = true;
@@ -31,7 +31,7 @@ impl Policy for StaticCheckpointing {
     }
 }
 
-/// The tensors through which everything that forward computes later depends on what it computed before.
+/// The tensors that separate later computations of forward from earlier ones: all dependencies pass through them.
 fn articulation_points(graph: &TrainingGraph) -> Vec<TensorId> {
     let forward = || graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
     let mut last_use = vec![None; graph.tensors.len()];

@@ -3,27 +3,27 @@
 use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::{Extent, NodeId, Phase, TensorId, TrainingGraph};
 
-/// How a tensor is held.
+/// The form of a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub enum Form {
-    /// Nowhere: it was not made yet, or nobody reads it any more.
+    /// Nowhere: it was not made yet, or it is not read any more.
     #[default]
     Absent,
     /// Nowhere: it was dropped and is computed again at its use.
     Dropped,
     /// In memory as it was made, also while flash still writes it.
     Whole,
-    /// Not in memory as it was made, but stored otherwise.
+    /// Not in memory as it was made, but in a stored form.
     Stored(Storage),
-    /// Both at once, for a while: it is being packed or brought back, or was brought back for those that read it.
+    /// In both forms for a while: it is being packed or restored, or was restored for its readers.
     InFlight(Storage),
 }
 
-/// How a tensor is stored that is not held whole.
+/// The stored form of a tensor that is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// With so many bits a value: 1 to 8, 16, or 32 for all of them; 0 where only signs and masks are left.
+    /// With this number of bits a value: 1 to 8, 16, or 32 for all of them; 0 if only signs and masks are left.
     Quantised(u8),
     /// By a codec, within an error bound.
     Compressed,
@@ -37,7 +37,7 @@ impl Form {
         matches!(self, Self::Whole | Self::InFlight(_))
     }
 
-    /// How the tensor is stored otherwise; `None` if it is not.
+    /// The stored form of the tensor; `None` if it has none.
     pub const fn storage(self) -> Option<Storage> {
         match self {
             Self::Stored(storage) | Self::InFlight(storage) => Some(storage),
@@ -60,11 +60,11 @@ impl Form {
 /// One tensor as a policy sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TensorState {
-    /// How it is held.
+    /// Its form.
     pub form: Form,
-    /// What it takes whole, at the micro-batch with which it last came into memory.
+    /// Its size when whole, at the micro-batch with which it last came into memory.
     pub bytes: Bytes,
-    /// The time of the operator that makes it; after a recomputation, of all that had to be computed for it.
+    /// The time of the operator that makes it; after a recomputation, of everything that had to be computed for it.
     pub cost: Nanos,
     /// When it was last read or written.
     pub last_use: Nanos,
@@ -110,7 +110,7 @@ impl TensorSet {
         new
     }
 
-    /// Takes `tensor` out; returns whether it was there.
+    /// Removes `tensor`; returns whether it was present.
     #[inline]
     pub fn remove(&mut self, tensor: TensorId) -> bool {
         let Some(place) = self.places.get_mut(tensor as usize) else { return false };
@@ -125,14 +125,14 @@ impl TensorSet {
         true
     }
 
-    /// Takes everything out, in time proportional to what was there.
+    /// Removes everything, in time proportional to the number of members.
     pub fn clear(&mut self) {
         for tensor in self.members.drain(..) {
             self.places[tensor as usize] = NOWHERE;
         }
     }
 
-    /// Its members, in no order that means anything.
+    /// Its members, in arbitrary order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = TensorId> + '_ {
         self.members.iter().copied()
     }
@@ -150,43 +150,42 @@ impl FromIterator<TensorId> for TensorSet {
 
 static EMPTY: TensorSet = TensorSet::new();
 
-/// Memory as it stands when a policy is asked.
+/// Memory at the time when a policy is called.
 ///
-/// Whoever keeps something of its own for each tensor, such as a heap of scores, needs to look only at what
-/// [`MemoryView::changed`] names; all else is as it was at the question before. Time goes on between questions
-/// without a tensor's change: what a score takes from [`MemoryView::now`] or [`MemoryView::at`] is the policy's own
-/// matter.
+/// A policy that keeps state for each tensor, such as a heap of scores, needs to look only at the tensors in
+/// [`MemoryView::changed`]; all others are as they were at the previous call. Time advances between calls without any
+/// change of a tensor: the policy itself has to account for [`MemoryView::now`] or [`MemoryView::at`] in its scores.
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct MemoryView<'a> {
-    /// The graph that runs: the schedule's, or the job's where the schedule has none.
+    /// The graph that runs: the schedule's, or the job's if the schedule has none.
     pub graph: &'a TrainingGraph,
     /// Every tensor, by id.
     pub tensors: &'a [TensorState],
     /// Tensors that may give way: whole in memory, not in use, possible to compute again.
     pub candidates: &'a TensorSet,
-    /// Tensors whose state is not, or may not be, what it was when [`relieve`](crate::Policy::relieve) was last asked,
-    /// or that became candidates or ceased to be; before the first question, all that were ever used.
+    /// Tensors whose state may have changed since [`relieve`](crate::Policy::relieve) was last called, or that became
+    /// candidates or ceased to be; before the first call, all that were ever used.
     pub changed: &'a TensorSet,
     /// The node that makes each tensor first; `NodeId::MAX` for inputs and weights.
     pub producers: &'a [NodeId],
-    /// The node of the schedule that is under way, or the next where one has just ended: nothing is used before it.
+    /// The current node of the schedule, or the next if one has just ended: no tensor is used before it.
     pub at: NodeId,
     /// Samples of the current micro-batch.
     pub micro_batch: u64,
-    /// All that is whole in memory, and what the next node wants beside it.
+    /// Everything that is whole in memory, plus the needs of the next node.
     pub needed: Extent,
     /// Bytes that may be in memory; `Bytes::MAX` if memory is not bounded.
     pub budget: Bytes,
     /// The clock.
     pub now: Nanos,
-    /// The phase of the node that memory is wanted for, or that has just ended.
+    /// The phase of the node that memory is needed for, or that has just ended.
     pub phase: Phase,
 }
 
 impl<'a> MemoryView<'a> {
-    /// A memory with nothing in it, at the beginning of an iteration of `graph` with one sample: what tests of
-    /// policies start from.
+    /// An empty memory at the beginning of an iteration of `graph` with one sample: a starting point for tests of
+    /// policies.
     pub const fn empty(graph: &'a TrainingGraph) -> Self {
         Self {
             graph,
@@ -203,12 +202,12 @@ impl<'a> MemoryView<'a> {
         }
     }
 
-    /// How `tensor` is held; absent where the view does not know it.
+    /// The form of `tensor`; absent if the view does not know it.
     pub fn form(&self, tensor: TensorId) -> Form {
         self.tensors.get(tensor as usize).map_or(Form::Absent, |state| state.form)
     }
 
-    /// The largest micro-batch, no smaller than `least`, with which everything needed fits; `least` where none does.
+    /// The largest micro-batch, no smaller than `least`, with which everything needed fits; `least` if none does.
     pub fn fitting_micro_batch(&self, least: u64) -> u64 {
         let room = self.budget.0.saturating_sub(self.needed.fixed);
         let fits = room.checked_div(self.needed.per_sample).unwrap_or(self.micro_batch);
@@ -227,7 +226,7 @@ mod tests {
             (set.iter().len(), set.contains(2), set.contains(3), set.contains(u32::MAX)),
             (3, true, false, false)
         );
-        // The last member takes the place of the one that goes, and is found there.
+        // The last member moves to the place of the removed one, and is found there.
         assert!(set.remove(5) && !set.remove(5) && !set.remove(77));
         assert!(set.contains(9) && set.contains(2) && !set.contains(5));
         assert!(set.remove(9) && set.contains(2));

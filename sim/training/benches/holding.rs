@@ -1,8 +1,8 @@
-//! What holding maps in fewer bits adds to a real training step: `resnet8-cifar` with a batch of 128 under the policies that
-//! quantise, beside `original`. `RAYON_NUM_THREADS=2 cargo bench -p haversack-training`.
+//! Cost of storing saved tensors in fewer bits, measured on real training steps: `resnet8-cifar` with a batch of 128
+//! under the policies that quantise, compared with `original`. `RAYON_NUM_THREADS=2 cargo bench -p haversack-training`.
 //!
-//! The policies take turns, so that a machine that is busy for a while slows all of them; what is told is CPU time, of all
-//! threads, and over `original` the median of the turns.
+//! The policies take turns, so that a machine that is busy for a while slows all of them. Reported are the CPU time of
+//! all threads and its ratio to `original`, each as the median over the turns.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
 #[path = "../tests/it/learning/classroom.rs"]
@@ -16,7 +16,7 @@ use haversack_policies::registry;
 use haversack_training::{Job, Machine, Trains};
 
 const BATCH: u64 = 128;
-/// Updates of a turn, and turns.
+/// Updates per turn, and number of turns.
 const UPDATES: u64 = 5;
 const TURNS: usize = 7;
 /// A clock tick of `/proc`, in milliseconds.

@@ -1,7 +1,7 @@
-//! What a phone under pressure costs to simulate: MobileNetV2 with a batch of 32 on a Galaxy S22 in use, whose memory it
-//! does not fit, at extents of 64 KiB. `cargo bench -p haversack-training --bench phone [-- ITERATIONS]`.
+//! Cost of simulating a phone under pressure: MobileNetV2 with a batch of 32 on a Galaxy S22 in use, which does not fit
+//! its memory, at extents of 64 KiB. `cargo bench -p haversack-training --bench phone [-- ITERATIONS]`.
 //!
-//! What is told is CPU time by 262 simulated seconds, and the time of each iteration.
+//! Reports CPU time per 262 simulated seconds, and the time of each iteration.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -20,7 +20,7 @@ use haversack_workloads::training_graph::Optimiser;
 const BATCH: u64 = 32;
 /// A clock tick of `/proc`, in seconds.
 const TICK: f64 = 0.01;
-/// Simulated seconds that CPU time is told by.
+/// CPU time is reported per this number of simulated seconds.
 const SPAN: f64 = 262.0;
 
 /// The CPU time of this process so far, in seconds (proc(5): user and system time, after the name in brackets).

@@ -1,7 +1,7 @@
-//! The run's clock: it alone charges time and energy.
+//! The run's clock: the only place that charges time and energy.
 //!
-//! Time goes on from event to event. Whoever lets it go on ([`Lanes`](crate::lanes::Lanes)) says afterwards what the
-//! time was for; the parts of the breakdown then sum to the iteration.
+//! Time advances from event to event. The code that advances it ([`Lanes`](crate::lanes::Lanes)) then charges that time
+//! to its purpose, so the parts of the breakdown sum to the iteration.
 
 use haversack_devices::processor::Queue;
 use haversack_devices::{Bytes, BytesPerSecond, Cost, Joules, Nanos, OperatorKind, Power, ProcessorKind, Usage, Watts};
@@ -16,7 +16,7 @@ use crate::record::{BoundBy, Breakdown, OperatorTimes, Record, ThreadTime};
 use crate::tensors::Tensors;
 use crate::timeline::{Draw, PackingSpan, Span, SpanKind, Timeline};
 
-/// What the engine announces.
+/// Events that the engine announces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// The kernel is launched: the processor begins to compute and DRAM to move its bytes.
@@ -46,7 +46,7 @@ pub(crate) enum Flow {
     Packer,
 }
 
-/// Time, events, DRAM, and what both were used for.
+/// Time, events, DRAM, and the record of how both were used.
 pub(crate) struct Clock {
     now: Nanos,
     events: EventQueue<Event>,
@@ -65,14 +65,14 @@ pub(crate) struct Clock {
     /// When the processors' power last changed, and how long everything had been busy by then.
     repowered: (Nanos, Usage),
     workers: Workers,
-    /// Where the time of the micro-batch under way went.
+    /// The breakdown of the current micro-batch's time.
     part: Breakdown,
     spent: Spent,
 }
 
 impl Workers {
-    /// The seconds of all threads in the time `span` in which a kernel of `cost` ran, and what of them the system's kernel took;
-    /// and those of all in which none waited for another.
+    /// Thread-seconds within `span`, during which a kernel of `cost` ran, and the part of them that the system's kernel
+    /// took; and thread-seconds without waiting for another thread.
     fn times(&self, cost: &Cost, span: Nanos, on_cpu: bool) -> (ThreadTime, f64) {
         let [launch, preparation] = [cost.launch, cost.preparation].map(|time| time.min(span).seconds());
         let touching = cost.touching.seconds();
@@ -88,8 +88,8 @@ impl Workers {
         (spun.unwrap_or(ThreadTime { all, kernel: touching }), all)
     }
 
-    /// The time in which all cores at work would draw what is drawn in the time `span` in which a kernel of `cost` ran, and
-    /// threads `all` seconds without waiting for another.
+    /// The time for which all cores at work would draw the energy that is drawn within `span`, while a kernel of `cost`
+    /// ran and threads spent `all` seconds without waiting for another.
     fn drawing(&self, cost: &Cost, span: Nanos, all: f64) -> Nanos {
         let preparation = cost.preparation.min(span).seconds();
         let idle = span.seconds() * self.threads - all - preparation * (self.threads - 1.0);
@@ -98,17 +98,17 @@ impl Workers {
     }
 }
 
-/// What an iteration has been charged so far.
+/// The time and energy charged to an iteration so far.
 #[derive(Default)]
 struct Spent {
     /// Forward, backward and the update.
     phases: [Nanos; 3],
-    /// Of the time of computing again, layout transformations'.
+    /// The part of recomputation time that layout transformations took.
     layout: Nanos,
     breakdown: Breakdown,
     /// The energy until processors' power last changed.
     energy: Joules,
-    /// What processors were bound by while they ran anything.
+    /// The bottlenecks of the processors while they ran anything.
     bound_by: BoundBy,
     threads: ThreadTime,
     /// How long each operator took, where that is recorded.
@@ -117,7 +117,7 @@ struct Spent {
 }
 
 impl Clock {
-    /// At the beginning of a run whose DRAM moves `bandwidth`.
+    /// The clock at the beginning of a run whose DRAM moves `bandwidth`.
     pub(crate) fn new(bandwidth: BytesPerSecond, workers: Workers) -> Result<Self> {
         Ok(Self {
             now: Nanos::ZERO,
@@ -155,7 +155,7 @@ impl Clock {
         self.spent = Spent { timeline, operators, ..Spent::default() };
     }
 
-    /// The iteration is over: what it took goes to the record.
+    /// The iteration is over: moves its totals to the record.
     pub(crate) fn end_iteration(&mut self, record: &mut Record) {
         let spent = std::mem::take(&mut self.spent);
         record.iteration = self.now - self.started;
@@ -203,7 +203,7 @@ impl Clock {
         self.events.cancel(event);
     }
 
-    /// Lets time go on to the next event; `None` if none is to come.
+    /// Advances to the next event; `None` if none is pending.
     pub(crate) fn next(&mut self) -> Option<Event> {
         let (time, event) = self.events.pop()?;
         self.now = time;
@@ -213,7 +213,7 @@ impl Clock {
         Some(event)
     }
 
-    /// The host launches a kernel of `cost`; returns what it costs where it stands in the queue.
+    /// The host launches a kernel of `cost`; returns its cost at its position in the queue.
     pub(crate) fn issue(&mut self, cost: &Cost) -> Cost {
         self.queue.issue(cost)
     }
@@ -229,8 +229,8 @@ impl Clock {
         }
     }
 
-    /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. Events would
-    /// come to the same.
+    /// Launches a kernel and runs it to its end, if nothing else happens by then; returns whether it did. The event
+    /// queue would give the same result.
     pub(crate) fn compute_undisturbed(&mut self, cost: &Cost) -> Result<bool> {
         let begin = Nanos(self.now.0.saturating_add(cost.launch.0));
         let before = self.events.next_time().unwrap_or(Nanos::MAX);
@@ -264,24 +264,24 @@ impl Clock {
         self.moved = due.map(|due| self.events.schedule_in(due.saturating_sub(self.now), Event::Moved));
     }
 
-    // What time and energy were for.
+    // Charging time and energy.
 
-    /// The schedule has come to a node.
+    /// The schedule has reached a node.
     pub(crate) fn come_to(&mut self, node: NodeId) {
         self.node = node;
     }
 
-    /// What follows is of this phase.
+    /// Charges from here on go to this phase.
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.phase = phase;
     }
 
-    /// The time since `start` was of the phase under way.
+    /// Charges the time since `start` to the current phase.
     pub(crate) fn charge_phase(&mut self, start: Nanos) {
         self.spent.phases[self.phase as usize] += self.now - start;
     }
 
-    /// The time since `start` was for work or waiting beside the schedule.
+    /// Charges the time since `start` to work or waiting outside the schedule.
     pub(crate) fn charge(&mut self, start: Nanos, part: impl FnOnce(&mut Breakdown) -> &mut Nanos) {
         *part(&mut self.part) += self.now - start;
     }
@@ -292,7 +292,7 @@ impl Clock {
         self.part.runnable += stall.runnable;
     }
 
-    /// The time since `start` was for an operator of the schedule, of `cost`.
+    /// Charges the time since `start` to an operator of the schedule, of `cost`.
     pub(crate) fn charge_operator(&mut self, start: Nanos, kind: OperatorKind, cost: &Cost) {
         let preparation = cost.preparation.min(cost.launch);
         self.part.preparation += preparation;
@@ -300,7 +300,7 @@ impl Clock {
         self.part.add(kind, (self.now - start).saturating_sub(cost.launch));
     }
 
-    /// The time since `start` was for an operator that is computed again.
+    /// Charges the time since `start` to an operator that is computed again.
     pub(crate) fn charge_recomputation(&mut self, start: Nanos, kind: OperatorKind) {
         self.charge(start, |part| &mut part.recompute);
         if kind == OperatorKind::Layout {
@@ -334,7 +334,8 @@ impl Clock {
         let on_cpu = on == ProcessorKind::Cpu;
         let (threads, all) = self.workers.times(cost, span, on_cpu);
         self.spent.threads += threads;
-        // On a CPU the framework's own work is the CPU's too; where some of its cores sleep, they count as so much less of it.
+        // On a CPU the framework's own work counts too; while some of its cores sleep, proportionally less of it
+        // counts.
         let busy = if on_cpu && self.workers.threads > 1.0 {
             self.workers.drawing(cost, span, all)
         } else {
@@ -383,12 +384,12 @@ impl Clock {
         }
     }
 
-    /// Puts what the schedule's node did since `start` on the timeline, if there is one.
+    /// Puts the work of the schedule's node since `start` on the timeline, if there is one.
     pub(crate) fn draw(&mut self, start: Nanos, kind: SpanKind, on: ProcessorKind, tensors: &Tensors<'_>) {
         self.draw_node(self.node, start, kind, on, tensors);
     }
 
-    /// Puts what `node` did since `start` on the timeline, if there is one.
+    /// Puts the work of `node` since `start` on the timeline, if there is one.
     pub(crate) fn draw_node(
         &mut self,
         node: NodeId,

@@ -1,11 +1,11 @@
-//! What everything costs in a run: the machine's prices for its graph, worked out once.
+//! The costs of everything in a run: the machine's prices for its graph, each computed once.
 //!
-//! Who packs each tensor: as the policy asks, or as a profile of both ways finds faster.
+//! Also decides who packs each tensor: the policy's choice, or the faster of two ways in a profile.
 //!
-//! DAF's library of layouts (section 3.3) has two options "tailored to different hardware and DNN operators", of which "a
-//! one-time profiling process determines the most efficient": kernels of the GPU, or packing by the CPU while forward
-//! goes on and unpacking inside the kernels that read. The profile times each operator's tensor by itself; that the CPU
-//! may still be busy with the one before it does not see.
+//! DAF's library of layouts (section 3.3) has two options "tailored to different hardware and DNN operators", of which
+//! "a one-time profiling process determines the most efficient": GPU kernels, or packing by the CPU during forward and
+//! unpacking inside the kernels that read. The profile times each operator's tensor in isolation; it ignores that the
+//! CPU may still be busy with the previous one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ pub(crate) struct RunCosts<'a> {
     precision: Precision,
     /// How the policy stores quantised tensors; `None` if it does not.
     quantiser: Option<Quantiser>,
-    /// What compressing takes.
+    /// Costs of compressing tensors.
     codec: &'a CodecProfile<'a>,
     /// Who packs each tensor, once one of several ways was chosen for it.
     ways: BTreeMap<TensorId, Packing>,
-    /// What each node costs at the current micro-batch, once it was asked.
+    /// Cost of each node at the current micro-batch, filled on first use.
     nodes: Vec<Option<Cost>>,
-    /// What the statistics of a tensor cost, by its values.
+    /// Costs of computing a tensor's statistics, by its number of values.
     statistics: Vec<(u64, Cost)>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> RunCosts<'a> {
         self.machine.processor.kind()
     }
 
-    /// A governor has set the CPU's cores anew.
+    /// A governor has changed the CPU's cores.
     pub(crate) fn run_on(&mut self, cores: CpuCores) {
         self.machine = Arc::new(self.machine.with_cores(cores));
         self.forget_nodes();
@@ -77,18 +77,18 @@ impl<'a> RunCosts<'a> {
         self.nodes.fill(None);
     }
 
-    /// What `node` costs on the processor that trains.
+    /// The cost of `node` on the processor that trains.
     pub(crate) fn node(&mut self, node: NodeId, samples: u64) -> Cost {
         let (machine, graph, precision) = (&self.machine, self.graph, self.precision);
         *self.nodes[node as usize].get_or_insert_with(|| machine.cost(graph, node as usize, samples, precision))
     }
 
-    /// The same if it reads `less` bytes fewer from memory than the graph says.
+    /// The same if it reads `less` bytes fewer from memory than the graph defines.
     pub(crate) fn node_reading_less(&self, node: NodeId, samples: u64, less: Bytes) -> Cost {
         self.machine.cost_reading_less(self.graph, node as usize, samples, self.precision, less)
     }
 
-    /// What `node` costs on the DSP in parts of `split` samples.
+    /// The cost of `node` on the DSP in parts of `split` samples.
     pub(crate) fn on_dsp(&self, node: NodeId, samples: u64, split: u64) -> Cost {
         self.machine.dsp_cost(self.graph, node as usize, samples, self.precision, split).unwrap_or_default()
     }
@@ -106,7 +106,7 @@ impl<'a> RunCosts<'a> {
     /// The rules by which tensors are quantised.
     ///
     /// # Errors
-    /// A policy that quantises although its schedule does not say how.
+    /// A policy that quantises although its schedule does not define how.
     pub(crate) fn quantiser(&self) -> Result<&Quantiser, Stop> {
         let reason = "its schedule does not say how quantised tensors are stored";
         self.quantiser.as_ref().ok_or_else(|| Stop::illegal("quantise a tensor".to_owned(), reason))
@@ -121,12 +121,12 @@ impl<'a> RunCosts<'a> {
         Ok((stored.bytes(tensor, bits, samples), stored.values(tensor, samples)))
     }
 
-    /// Bytes of what stays of a tensor that is given up: what a ReLU needs of it.
+    /// Bytes that remain of a tensor that is given up: the signs that a ReLU needs.
     pub(crate) fn signs(&self, tensor: TensorId, samples: u64) -> Bytes {
         self.quantiser.as_ref().map_or(Bytes::ZERO, |quantiser| quantiser.stored.bytes(tensor, 0, samples))
     }
 
-    /// What the statistics of `values` values cost; profiled once a size, as offline profiling does.
+    /// The cost of the statistics of `values` values; profiled once per size, as offline profiling does.
     pub(crate) fn statistics(&mut self, values: u64, control: Control) -> Result<Cost> {
         if let Some(&(_, known)) = self.statistics.iter().find(|(size, _)| *size == values) {
             return Ok(known);
@@ -136,14 +136,15 @@ impl<'a> RunCosts<'a> {
         Ok(cost)
     }
 
-    /// Whether what is stored of a tensor is enough for `node`: signs do not serve an operator that runs again on values.
+    /// Whether the stored form of a tensor is enough for `node`: signs do not serve an operator that runs again on
+    /// values.
     pub(crate) fn serves(&self, node: NodeId, tensor: TensorId, tensors: &Tensors<'_>) -> bool {
         let Some(Storage::Quantised(bits)) = tensors.storage(tensor) else { return true };
         let has_values = bits == WHOLE || (bits > 0 && self.values(tensor, tensors).1 > 0);
         has_values || self.graph.nodes[node as usize].need_of(tensor) != Need::Values
     }
 
-    /// Whether `node` needs the values of a tensor in memory that is stored otherwise.
+    /// Whether `node` needs the values, in memory, of a tensor that is not stored whole.
     pub(crate) fn reads_values(&self, node: NodeId, tensor: TensorId, tensors: &Tensors<'_>) -> bool {
         let node = &self.graph.nodes[node as usize];
         match tensors.storage(tensor) {
@@ -162,7 +163,7 @@ impl RunCosts<'_> {
         self.quantiser.is_some()
     }
 
-    /// Who packs `tensor`; `None` if nobody has to.
+    /// Who packs `tensor`; `None` if it needs no packing.
     pub(crate) fn packing_of(&self, tensor: TensorId) -> Option<Packing> {
         let asked = self.quantiser.as_ref().map(|quantiser| quantiser.rules.packing);
         self.ways.get(&tensor).copied().or(asked)
@@ -173,8 +174,8 @@ impl RunCosts<'_> {
         self.packing_of(tensor).is_some_and(|way| self.machine.unpacks_within(way))
     }
 
-    /// Whether the CPU is to pack `tensor`, which is packed with `bits` bits now. What a profile has found for a tensor
-    /// holds from then on.
+    /// Whether the CPU is to pack `tensor`, which is packed with `bits` bits now. The choice made for a tensor by a
+    /// profile is kept for the rest of the run.
     pub(crate) fn cpu_packs(&mut self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> bool {
         if self.packing_of(tensor) == Some(Packing::Profiled) {
             let by_gpu = self.by_gpu(tensor, bits, tensors);
@@ -184,15 +185,15 @@ impl RunCosts<'_> {
         self.packing_of(tensor).is_some_and(Packing::cpu_packs)
     }
 
-    /// What it takes where the GPU packs, and unpacks for each reader.
+    /// The time if the GPU packs, and unpacks for each reader.
     fn by_gpu(&self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> Nanos {
         let (all, one) = self.values(tensor, tensors);
         let kernels = all / one.max(1) + self.readers(tensor, tensors).count() as u64;
         Nanos(self.machine.packing_cost(one, bits).alone().0 * kernels)
     }
 
-    /// What it takes where the CPU packs and readers unpack: what the forward nodes until the next tensor do not hide of
-    /// the CPU's time, or leave of DRAM's, and what readers take longer than they do with a whole tensor.
+    /// The time if the CPU packs and readers unpack: the part of the CPU's and DRAM's time that the forward nodes until
+    /// the next tensor do not hide, plus the extra time of readers compared with a whole tensor.
     fn by_both(&mut self, tensor: TensorId, bits: u8, tensors: &Tensors<'_>) -> Nanos {
         let Some(cores) = self.machine.packing_cores() else { return Nanos::MAX };
         let (samples, size) = (tensors.samples, tensors.size(tensor));
@@ -212,7 +213,7 @@ impl RunCosts<'_> {
         time
     }
 
-    /// Values of all copies of `tensor`, and of one.
+    /// The number of values in all copies of `tensor`, and in one copy.
     fn values(&self, tensor: TensorId, tensors: &Tensors<'_>) -> (u64, u64) {
         let (stored, samples) = (self.quantiser.as_ref().map(|quantiser| &quantiser.stored), tensors.samples);
         stored.map_or((0, 0), |stored| (stored.packed_values(tensor, samples), stored.values(tensor, samples)))
@@ -248,7 +249,7 @@ impl RunCosts<'_> {
         (time, moved)
     }
 
-    /// What unpacking inside `node` costs beside it, and the bytes that it does not read whole; `None` if it reads
+    /// The additional cost of unpacking inside `node`, and the bytes that it no longer reads whole; `None` if it reads
     /// nothing that is packed.
     pub(crate) fn unpacking_within(&self, node: NodeId, tensors: &Tensors<'_>) -> Option<(Cost, Bytes)> {
         let node = &self.graph.nodes[node as usize];

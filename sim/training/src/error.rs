@@ -25,7 +25,7 @@ pub enum RunError {
         node: String,
         /// How much is missing.
         shortfall: Bytes,
-        /// What was to be kept to.
+        /// The budget that was exceeded.
         budget: Bytes,
     },
     /// Tensors are computed again and again without progress.
@@ -38,10 +38,10 @@ pub enum RunError {
         /// Operators of the graph.
         nodes: usize,
     },
-    /// The policy answered what cannot be done.
+    /// The policy requested an illegal action.
     #[error("the policy asked to {action}, which is not possible: {reason}")]
     IllegalAction {
-        /// What it asked for.
+        /// The requested action.
         action: String,
         /// Why not.
         reason: &'static str,
@@ -49,18 +49,18 @@ pub enum RunError {
     /// The policy cannot work here.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The arena for quantised tensors cannot be what the policy wants.
+    /// The arena for quantised tensors cannot be set up as the policy requests.
     #[error("the arena of quantised tensors: {0}")]
     Arena(#[from] PageError),
     /// A GPU that the kernels of quantisation do not fit.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// A graph that reads what nobody has written.
+    /// A graph that reads a tensor before anything has written it.
     #[error("{node} reads {tensor}, which nothing has written")]
     Unwritten {
         /// The node that reads.
         node: String,
-        /// What it reads.
+        /// The tensor that it reads.
         tensor: String,
     },
     /// A device whose DRAM the engine cannot model.
@@ -85,12 +85,12 @@ pub enum RunError {
         iteration: u32,
         /// How often in it.
         times: u32,
-        /// What the killer says.
+        /// The killer's report.
         kill: Box<Kill>,
-        /// What had happened on the phone until then, where it was asked for.
+        /// The phone's history until then, if it was recorded.
         track: Option<Box<PhoneTrack>>,
     },
-    /// What a tensor holds cannot be stored, or not be had back.
+    /// A tensor's values cannot be stored, or not be restored.
     #[error("{tensor} cannot be stored: {error}")]
     Store {
         /// The tensor.
@@ -101,12 +101,12 @@ pub enum RunError {
     /// A node that cannot be computed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A value is not finite any more.
+    /// A value is no longer finite.
     #[error("training diverged at update {update}: {layer} is the first with a value that is not finite")]
     Diverged {
         /// The number of updates before.
         update: u64,
-        /// The first operator with such a value; the loss itself, if all others are finite.
+        /// The first operator with such a value; the loss, if all others are finite.
         layer: String,
     },
     /// An iteration without a time.
@@ -130,7 +130,7 @@ impl RunError {
     }
 }
 
-/// What a part of a run yields.
+/// The result of a part of a run.
 pub(crate) type Result<T = (), E = RunError> = std::result::Result<T, E>;
 
 /// Why the walk through a part ended early.
@@ -150,12 +150,12 @@ impl<E: Into<RunError>> From<E> for Stop {
 }
 
 impl Stop {
-    /// The policy asked for what cannot be done.
+    /// The policy requested an illegal action.
     pub(crate) fn illegal(action: String, reason: &'static str) -> Self {
         Self::Failed(RunError::IllegalAction { action, reason })
     }
 
-    /// The error, if no part is under way that could start again.
+    /// The error, if no part is running that could start again.
     pub(crate) fn outside_a_part(self) -> RunError {
         match self {
             Self::Failed(error) => error,

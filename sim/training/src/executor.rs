@@ -1,9 +1,9 @@
 //! The executor: it walks a graph, asks the policy, and has the parts that own time, tensors and lanes carry it out.
 //!
-//! A node first needs its inputs in memory ([`gather`]: what was dropped is computed again, what was put away is
-//! brought back by [`restore`]); then room for its outputs ([`pressure`]: the policy may have to give something back);
-//! then the processor ([`walk`]). Once forward has used a tensor for the last time the policy is asked how it is to be
-//! held ([`hold`]). On a phone in use pages are touched first ([`paging`]).
+//! A node first needs its inputs in memory ([`gather`]: dropped tensors are computed again, stored ones are brought
+//! back by [`restore`]); then room for its outputs ([`pressure`]: the policy may have to give something back); then the
+//! processor ([`walk`]). Once forward has used a tensor for the last time the policy decides how to hold it ([`hold`]).
+//! On a phone in use pages are touched first ([`paging`]).
 
 mod compute;
 mod gather;
@@ -44,48 +44,48 @@ use crate::{
 
 /// Tensors listed at the peak.
 const LISTED_AT_PEAK: usize = 10;
-/// Seconds for which the phone is in use before training begins, where a rule for the budget is to learn from it.
+/// Seconds that a rule for the budget observes the phone in use before training begins.
 const WATCHED: u32 = 120;
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct Executor<'a> {
     job: &'a Job<'a>,
     policy: &'a mut dyn Policy,
-    /// What plans ahead; `None` if the policy decides everything as memory runs short.
+    /// The planner; `None` if the policy decides everything as memory runs short.
     planner: Option<Box<dyn PlanAhead>>,
-    /// What it tries plans on.
+    /// Simulates the plans that the planner tries.
     oracle: &'a dyn Oracle,
-    /// What the policy had decided by itself when that was last charged.
+    /// The planning operations of the policy that have been charged so far.
     decided: Operations,
-    /// What the policy has fixed for the iteration under way.
+    /// The policy's decisions for the current iteration.
     plan: IterationPlan,
     costs: RunCosts<'a>,
     clock: Clock,
     tensors: Tensors<'a>,
     lanes: Lanes,
-    /// What sets the cores' frequency; `None` if that is fixed.
+    /// The governor of the cores' frequency; `None` if the frequency is fixed.
     load: Option<LoadGovernor>,
-    /// The phone in use; `None` if the run is on none.
+    /// The phone in use; `None` if the run does not simulate one.
     phone: Option<PhoneInUse<'a>>,
     /// Nodes whose inputs are being gathered.
     stack: GatherStack,
-    /// What batch normalisations normalise by, where that is not each part's own.
+    /// Statistics that batch normalisations normalise by, if not each part's own.
     statistics: Statistics,
-    /// What is learned; `None` if only sizes are known.
+    /// The training state and data; `None` if only sizes are known.
     learning: Option<Learning<'a>>,
-    /// Samples of the mini-batch that micro-batches have ended with.
+    /// Samples of the mini-batch that finished micro-batches have covered.
     done: u64,
-    /// What the run has given up of its gradients: before anything was held, and so far.
+    /// The gradients that the run has given up: before any tensor was stored, and so far.
     fidelity: [Fidelity; 2],
     /// The number of iterations that have begun.
     iterations: usize,
-    /// The plans that the policy had, and what they took.
+    /// The plans that the policy had, and their times.
     plans: Vec<PlanReport>,
     record: Record,
 }
 
 impl<'a> Executor<'a> {
-    /// Nothing is in memory yet.
+    /// Creates the executor; nothing is in memory yet.
     pub(crate) fn new(
         machine: &Machine,
         job: &'a Job<'a>,
@@ -119,7 +119,7 @@ impl<'a> Executor<'a> {
             let values = Values::new(graph, lesson.program, quantised, rounding, lesson.meter.clone());
             tensors.carry(values.map_err(|error| RunError::Store { tensor: "a saved tensor".to_owned(), error })?);
         }
-        // Bits and time are given out by importance.
+        // Bits and time are distributed by importance.
         let measures = schedule.quantisation.is_some() || job.budgets.time.is_some();
         let learning = lesson.map(|lesson| {
             let importance = measures.then(|| Importance::new(graph, lesson.program, &lesson.importance));
@@ -168,7 +168,7 @@ impl<'a> Executor<'a> {
     /// Before the first iteration: the rule for the budget watches the phone in use, libraries take their memory, and
     /// weights, buffers and the optimiser's state come in.
     pub(crate) fn start(&mut self) -> Result {
-        // The trace begins with the run; the memory budget changes at its times, whatever iterations begin and end meanwhile.
+        // The trace begins with the run; the memory budget changes at its times, across iterations.
         for wall in &self.job.budgets.traced {
             self.clock.schedule_in(wall.at, Event::Wall(wall.memory));
         }
@@ -207,7 +207,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Notes in `record` when the run has ended, what happened on the phone, the budgets that a rule has decided, and the plans for
+    /// Moves to `record` at the end of the run: the phone's history, the budgets that a rule decided, and the plans for
     /// them.
     pub(crate) fn into_end(self, record: &mut Record) {
         (record.ended, record.plans) = (self.clock.now(), self.plans);
@@ -260,7 +260,7 @@ impl<'a> Executor<'a> {
         Ok(std::mem::take(&mut self.record))
     }
 
-    /// What processors draw as they run now.
+    /// The power of the processors in their current state.
     fn power(&self) -> Power {
         let machine = &self.costs.machine;
         let power = machine.device.power(machine.cores(), &machine.stack);
@@ -279,7 +279,7 @@ impl<'a> Executor<'a> {
             let Observe { timeline, phone: whole, .. } = self.job.observe;
             phone.begin_iteration(self.clock.now(), timeline || whole)?;
         }
-        // Walls are of an iteration: those that the one before did not reach fall with it.
+        // Walls belong to an iteration: those that the previous one did not reach are cancelled with it.
         self.lanes.cancel_walls(&mut self.clock);
         self.set_own_budget();
         let budgets = &self.job.budgets;
@@ -287,7 +287,7 @@ impl<'a> Executor<'a> {
         self.tensors.set_activation_budget(budgets.activations);
         self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
         if self.costs.quantises() {
-            // The arena holds what was planned, whatever was cut in the iteration before.
+            // The arena has the planned size, even if the budget was cut in the iteration before.
             let budget = activation_budget(&self.costs.machine, self.job, self.clock.now()).unwrap_or(Bytes::MAX);
             let restored = self.tensors.bound_arena(budget).unwrap_or_default();
             self.in_phase(Phase::Forward, |run| Ok(run.charge_paging(restored)?)).map_err(Stop::outside_a_part)?;
@@ -351,16 +351,16 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Bounds memory as the job and the phone's rule have it.
+    /// Bounds memory by the job's budget and the phone's rule.
     fn set_own_budget(&mut self) {
         let decided = self.phone.as_ref().and_then(PhoneInUse::decided);
         let given = memory_budget(&self.costs.machine, self.job, self.clock.now());
         self.tensors.set_budget(given.into_iter().chain(decided).min());
     }
 
-    // Time goes on.
+    // Advancing time.
 
-    /// The governor of load looks at the time since it last did, and sets the cores anew.
+    /// The load governor looks at the load since its last look, and sets the cores.
     fn follow_load(&mut self) {
         let Some(load) = &mut self.load else { return };
         let Some(cores) = load.come_to(self.clock.now(), &self.clock.usage) else { return };
@@ -368,7 +368,7 @@ impl<'a> Executor<'a> {
         self.clock.repower(self.power());
     }
 
-    /// The work of a phase: whatever time it takes is the phase's, also if it ends early.
+    /// The work of a phase: its time is charged to the phase, even if it ends early.
     fn in_phase<T>(&mut self, phase: Phase, work: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         self.clock.enter(phase);
         let start = self.clock.now();
@@ -377,12 +377,12 @@ impl<'a> Executor<'a> {
         done
     }
 
-    /// Work of the processor beside the graph's nodes.
+    /// Work of the processor outside the graph's nodes.
     fn spend(&mut self, cost: &Cost, kind: SpanKind) -> Result {
         self.lanes.spend(cost, kind, self.costs.processor(), &mut self.clock, &mut self.tensors)
     }
 
-    /// The host works for `busy` beside the graph's nodes, which wait for it.
+    /// The host works for `busy` outside the graph's nodes, which wait for it.
     fn drive(&mut self, busy: Nanos, kind: SpanKind) -> Result {
         let stalls = Stalls { waiting: busy, ..Stalls::default() };
         self.spend(&Cost { busy, stalls, ..Cost::default() }, kind)?;
@@ -402,9 +402,9 @@ impl<'a> Executor<'a> {
         self.lanes.await_flash(far_enough, &mut self.clock, &mut self.tensors)
     }
 
-    // What is recorded of memory.
+    // Recording memory.
 
-    /// Keeps the peaks; `node` is under way.
+    /// Updates the peaks while `node` runs.
     fn note_memory(&mut self, node: NodeId) {
         let resident = self.tensors.resident();
         if resident > self.record.peak_memory {
@@ -446,7 +446,7 @@ impl<'a> Executor<'a> {
         node.map_or_else(|| "the start".to_owned(), |node| node.name.clone())
     }
 
-    /// What a tensor holds cannot be stored, or not be had back.
+    /// A tensor's values cannot be stored, or not be restored.
     fn lost(&self, tensor: TensorId, error: StoreError) -> Stop {
         let tensor = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         match (&self.learning, error) {
@@ -458,7 +458,7 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// The policy asked for what cannot be done to a tensor.
+    /// The policy requested an illegal action on a tensor.
     fn refused(&self, action: &str, tensor: TensorId, reason: &'static str) -> Stop {
         let name = self.tensors.graph.tensors.get(tensor as usize).map_or("?", |tensor| tensor.name.as_str());
         Stop::illegal(format!("{action} {name}"), reason)

@@ -1,4 +1,5 @@
-//! The governors of a run: load sets the cores' frequency while an iteration goes on, heat bounds it from one to the next.
+//! The governors of a run: one sets the cores' frequency by load within an iteration, one bounds it by heat between
+//! iterations.
 
 use haversack_devices::{CpuCores, Fraction, Heat, Hertz, Nanos, Schedutil, StepWise, Thermal, Usage, Watts};
 
@@ -16,15 +17,15 @@ pub(crate) struct LoadGovernor {
     allowed: Option<Fraction>,
     /// The share of its time that a core that waits for the DSP runs.
     waiting: Fraction,
-    /// Until when it has seen how long everything was busy.
+    /// The time and usage at its last look.
     seen: (Nanos, Usage),
 }
 
 impl LoadGovernor {
-    /// So often does the kernel look at the load: Android's `CONFIG_HZ` is 250.
+    /// The interval at which the kernel looks at the load: Android's `CONFIG_HZ` is 250.
     pub(crate) const TICK: Nanos = Nanos(4_000_000);
 
-    /// That of a machine whose frequencies are left to a governor.
+    /// The governor of a machine whose frequencies are left to one.
     pub(crate) fn of(machine: &Machine) -> Option<Self> {
         let base = machine.cores().filter(|_| machine.governed)?.clone();
         Some(Self {
@@ -37,7 +38,7 @@ impl LoadGovernor {
         })
     }
 
-    /// An iteration begins, and usage is counted anew.
+    /// An iteration begins, and usage is counted from zero.
     pub(crate) fn begin_iteration(&mut self, now: Nanos) {
         self.seen = (now, Usage::default());
     }
@@ -47,7 +48,7 @@ impl LoadGovernor {
         self.allowed = Some(share);
     }
 
-    /// Whether cores that work would come to run faster than they do.
+    /// Whether cores at work would run faster than they do now.
     pub(crate) fn can_rise(&self) -> bool {
         self.cores.share().0 < self.set(Fraction(1.0)).share().0
     }
@@ -58,12 +59,12 @@ impl LoadGovernor {
         self.allowed.map_or_else(|| wanted.clone(), |allowed| wanted.limited(allowed))
     }
 
-    /// Time has come to `now`, and everything was busy as `usage` says; the cores as they run from here where they have
-    /// changed.
+    /// Time has advanced to `now`, with everything busy as given by `usage`; returns the cores in their new state if it
+    /// has changed.
     pub(crate) fn come_to(&mut self, now: Nanos, usage: &Usage) -> Option<CpuCores> {
         let (since, before) = std::mem::replace(&mut self.seen, (now, *usage));
         let mut left = now - since;
-        // Cores that wait run for a share of the time: they poll.
+        // Waiting cores run for a share of the time: they poll.
         let polled = (usage.dsp_busy - before.dsp_busy).seconds() * self.waiting.0;
         let worked = (usage.cpu_busy - before.cpu_busy).seconds() + polled;
         let busy = Fraction((worked / left.seconds().max(f64::MIN_POSITIVE)).min(1.0));
@@ -82,7 +83,7 @@ impl LoadGovernor {
     }
 }
 
-/// How hot the device is, and what that leaves of the frequency.
+/// The device's temperature, and the frequency that it allows.
 pub(crate) struct Governors {
     limit: Option<StepWise>,
     heat: Option<(Thermal, Heat)>,
@@ -92,7 +93,7 @@ pub(crate) struct Governors {
 }
 
 impl Governors {
-    /// Before the first iteration.
+    /// The governors before the first iteration.
     pub(crate) fn start(machine: &Machine, job: &Job<'_>) -> Result<Self> {
         let heat = match job.ambient {
             None => None,
@@ -112,8 +113,8 @@ impl Governors {
         })
     }
 
-    /// After an iteration that `cores` have ended: how hot the device is now, and the share of the highest frequency that
-    /// this allows, where a governor heeds it.
+    /// Called after an iteration run by `cores`: updates the device's temperature, and returns the share of the highest
+    /// frequency that it allows, if a governor applies it.
     pub(crate) fn after(&mut self, record: &Record, cores: Option<&CpuCores>) -> Result<Option<Fraction>> {
         self.elapsed += record.iteration;
         let seconds = record.iteration.seconds();

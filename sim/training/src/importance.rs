@@ -1,40 +1,41 @@
-//! What tensors are worth, measured.
+//! Measured importance of tensors.
 //!
-//! Of the gradient of a weight, the sum of its squares: by that the loss falls at a small step along it (Huang et al.,
-//! MobiSys 2023, section 3). Of a saved tensor, the variance that storing it with one step over its range adds to what is
-//! computed from it in backward: the variance of a step, times the squares of the gradient that it is multiplied with,
-//! times the products that each result is a sum of (Chen et al., ICML 2021, section 3; Liu et al., ICML 2022, section 4).
-//! Policies see moving averages, a tenth of which is the newest iteration's (DAF, section 3.4).
+//! For the gradient of a weight: the sum of its squares: this is how fast the loss falls at a small step along it
+//! (Huang et al., MobiSys 2023, section 3). For a saved tensor: the variance that storing it with one step over its
+//! range adds to the results computed from it in backward: the variance of a step, times the squares of the gradient
+//! that it is multiplied with, times the products that each result is a sum of (Chen et al., ICML 2021, section 3; Liu
+//! et al., ICML 2022, section 4). Policies see moving averages, a tenth of which is the newest iteration's (DAF,
+//! section 3.4).
 
 use haversack_numerics::{Program, ProgramError};
 use haversack_workloads::{Need, Node, Phase, Role, TensorId, TrainingGraph};
 
 use crate::tensors::Carried;
 
-/// Of a new importance and the moving average, the share of the new one.
+/// The weight of a new importance in the moving average.
 const NEWEST: f64 = 0.1;
 
-/// What is measured of tensors' importance.
+/// Importance measurements of a run.
 pub(crate) struct Importance {
     tensors: Vec<Measured>,
 }
 
-/// What is measured of one tensor.
+/// Measurements of one tensor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     role: Option<Role>,
     /// The last forward node that writes it.
     writer: Option<u32>,
-    /// The variance of one step over its range, in the iteration under way.
+    /// The variance of one step over its range, in the current iteration.
     step: Option<f64>,
-    /// Its importance in the iteration under way.
+    /// Its importance in the current iteration.
     now: Option<f64>,
     /// The moving average; `None` if it was never measured.
     average: Option<f64>,
 }
 
 impl Importance {
-    /// Goes on from the moving averages of iterations before, if there were any.
+    /// Continues from the moving averages of earlier iterations, if any.
     pub(crate) fn new(graph: &TrainingGraph, program: &Program, averages: &[f64]) -> Self {
         let mut tensors: Vec<Measured> = graph
             .tensors
@@ -54,7 +55,7 @@ impl Importance {
         Self { tensors }
     }
 
-    /// Moving averages by tensor, zero for what was never measured; none if nothing was.
+    /// Moving averages by tensor, zero where none was measured; empty without any measurement.
     pub(crate) fn averages(&self) -> impl Iterator<Item = f64> + '_ {
         let any = self.tensors.iter().any(|tensor| tensor.average.is_some());
         self.tensors.iter().filter(move |_| any).map(|tensor| tensor.average.unwrap_or(0.0))
@@ -81,7 +82,7 @@ impl Importance {
         Ok(())
     }
 
-    /// What the gradient that a node of backward multiplies saved values with says of them.
+    /// Measures the saved values that a backward node multiplies, from the gradient it multiplies them with.
     fn measure_reading(&mut self, node: &Node, carried: &Carried<'_, '_>) -> Result<(), ProgramError> {
         let is_saved = |tensor: TensorId| self.tensors[tensor as usize].role == Some(Role::Activation);
         let read = |&tensor: &TensorId| is_saved(tensor) && node.need_of(tensor) == Need::Values;
@@ -109,12 +110,12 @@ impl Importance {
         node.outputs.iter().any(|&output| self.tensors[output as usize].role == Some(Role::ParameterGradient))
     }
 
-    /// What was measured in the iteration under way is lost.
+    /// Discards the measurements of the current iteration.
     pub(crate) fn forget_iteration(&mut self) {
         self.tensors.iter_mut().for_each(|tensor| (tensor.step, tensor.now) = (None, None));
     }
 
-    /// The averages move towards what was measured.
+    /// Moves the averages towards the new measurements.
     pub(crate) fn end_iteration(&mut self) {
         for tensor in &mut self.tensors {
             tensor.step = None;

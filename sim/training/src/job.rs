@@ -1,35 +1,35 @@
-//! What is to be simulated.
+//! The definition of a simulation: its graph, budgets and recordings.
 
 use haversack_devices::{AllocatorKind, Bytes, Celsius, Nanos, Precision};
 use haversack_workloads::TrainingGraph;
 
 use crate::phone::Phone;
 
-/// A budget that holds from a given time on.
+/// A budget that applies from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wall {
     /// When it begins, from the start of the iteration; of a trace, from the start of the run.
     pub at: Nanos,
-    /// The bytes that may be held from then on.
+    /// The memory limit from then on.
     pub memory: Bytes,
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
-    /// Bytes of all that the framework holds, weights and states included.
+    /// Bytes of all memory of the framework, weights and states included.
     pub memory: Option<Bytes>,
-    /// Bytes of saved tensors alone.
+    /// Bytes of saved tensors only.
     pub activations: Option<Bytes>,
     /// Time of an iteration.
     pub time: Option<Nanos>,
-    /// Memory budgets that replace `memory` at given times. They take hold when the operator that
-    /// is running then has ended: a kernel cannot give back its operands.
+    /// Memory budgets that replace `memory` at given times. They take effect when the operator that is running then has
+    /// ended: a kernel cannot give back its operands.
     pub walls: Vec<Wall>,
     /// Budgets that replace `activations` in the same way.
     pub activation_walls: Vec<Wall>,
-    /// Memory budgets that replace `memory` at times of the run, in order of time: each holds until the next, whatever
-    /// iterations begin meanwhile, and the last one to the end. They take hold as `walls` do.
+    /// Memory budgets that replace `memory` at times of the run, in order of time: each applies until the next, even
+    /// across iterations, and the last one to the end. They take effect as `walls` do.
     pub traced: Vec<Wall>,
 }
 
@@ -49,18 +49,18 @@ impl Budgets {
     }
 }
 
-/// What to record beside the results.
+/// Optional recordings in addition to the results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observe {
     /// Every operator's span and the memory after it.
     pub timeline: bool,
-    /// What happened on the phone in use, in the whole run.
+    /// The phone in use, second by second, over the whole run.
     pub phone: bool,
-    /// What is resident at the peak.
+    /// The tensors resident at the peak.
     pub peak: bool,
     /// How long each operator took.
     pub operators: bool,
-    /// How saved tensors are held between forward and backward.
+    /// How saved tensors are stored between forward and backward.
     pub stored: bool,
 }
 
@@ -74,20 +74,20 @@ pub struct Job<'a> {
     pub batch: u64,
     /// The number format of the arithmetic.
     pub precision: Precision,
-    /// What it may use.
+    /// Its limits.
     pub budgets: Budgets,
-    /// What stands between tensors and memory.
+    /// The allocator of tensors.
     pub allocator: AllocatorKind,
     /// Iterations to run; the record is the last one's.
     pub iterations: u32,
-    /// The temperature of the device at the start and of what surrounds it; without it heat is left out.
+    /// The initial temperature of the device and its surroundings; `None` disables thermal modelling.
     pub ambient: Option<Celsius>,
     /// The phone that it runs on, where its memory is shared with a system and with apps.
     pub phone: Option<&'a Phone>,
-    /// What to record.
+    /// Optional recordings.
     pub observe: Observe,
-    /// What a run with data measured, by iteration: a run without data then asks the policy with it, and repeats its
-    /// events. Empty if there was none.
+    /// Importance measured by a run with data, by iteration: a run without data then passes it to the policy, and
+    /// repeats that run's events. Empty if there was none.
     pub measured: &'a [Vec<f64>],
     /// The scale factors that a run with data had before each iteration, in the same way.
     pub factors: &'a [Vec<Option<u32>>],

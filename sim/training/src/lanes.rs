@@ -1,7 +1,7 @@
-//! What works beside the schedule while time goes on: cores that pack, flash, the DSP.
+//! The lanes that work in parallel with the schedule: packing cores, flash, the DSP.
 //!
-//! Time goes on in one place, [`Lanes::next`]: it takes the clock to the next event and lets whoever the event is for
-//! act on it.
+//! Only [`Lanes::next`] advances time: it moves the clock to the next event and passes the event to the lane that it
+//! belongs to.
 
 pub(crate) mod dsp;
 pub(crate) mod packer;
@@ -19,16 +19,16 @@ use crate::{Breakdown, SpanKind, Wall};
 
 /// The lanes of a run.
 pub(crate) struct Lanes {
-    /// Cores that pack beside the processor; `None` if it packs itself.
+    /// Cores that pack in parallel with the processor; `None` if it packs itself.
     pub(crate) packer: Option<PackerLane>,
     pub(crate) flash: FlashLane,
-    /// What the DSP runs; `None` if it has no part in it.
+    /// State of the DSP's work; `None` if the DSP is not used.
     pub(crate) dsp: Option<DspLane>,
-    /// Changes of the budgets that are to come in this iteration.
+    /// Budget changes that are still to come in this iteration.
     walls: Vec<EventHandle>,
 }
 
-/// What an event meant for the kernel that is running.
+/// The meaning of an event for the kernel that is running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// It can begin.
@@ -42,7 +42,7 @@ pub(crate) enum Progress {
 }
 
 impl Lanes {
-    /// Cores that pack, and what the DSP runs, where a run has them.
+    /// Lanes with packing cores and the DSP's work, if the run uses them.
     pub(crate) fn new(packer: Option<PackerLane>, dsp: Option<DspLane>) -> Self {
         Self { packer, flash: FlashLane::default(), dsp, walls: Vec::new() }
     }
@@ -59,7 +59,7 @@ impl Lanes {
         }
     }
 
-    /// Lets time go on to the next event, and says what it meant; `None` if none is to come.
+    /// Advances to the next event, and returns its meaning for the kernel; `None` if none is pending.
     pub(crate) fn next(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result<Option<Progress>> {
         let Some(event) = clock.next() else { return Ok(None) };
         let mut progress = Progress::Other;
@@ -85,8 +85,7 @@ impl Lanes {
         Ok(Some(progress))
     }
 
-    /// Runs a kernel of `cost` on one of the processors to its end, and returns what it has cost where it stands in the
-    /// queue.
+    /// Runs a kernel of `cost` on one of the processors to its end, and returns its cost at its position in the queue.
     pub(crate) fn run(
         &mut self,
         cost: &Cost,
@@ -109,7 +108,7 @@ impl Lanes {
         Ok(*cost)
     }
 
-    /// Work of a processor beside the graph's nodes: statistics, packing, paging, crossing and the like.
+    /// Work of a processor outside the graph's nodes: statistics, packing, paging, crossing and the like.
     pub(crate) fn spend(
         &mut self,
         cost: &Cost,
@@ -133,7 +132,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Nothing happens here for `span`.
+    /// Idles for `span`.
     pub(crate) fn pause(&mut self, span: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         clock.schedule_in(span, Event::Pause);
         while !matches!(self.next(clock, tensors)?, Some(Progress::Paused) | None) {}
@@ -161,13 +160,13 @@ impl Lanes {
         self.wait(|lanes| !far_enough(&lanes.flash), |part| &mut part.swapping, clock, tensors)
     }
 
-    /// The lanes finish what they have in hand.
+    /// The lanes finish their current work.
     pub(crate) fn finish(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         self.finish_packing(clock, tensors)?;
         self.await_flash(|flash| flash.in_flight() == 0, clock, tensors)
     }
 
-    /// The cores that pack finish what they have begun; what waits for them does not matter any more.
+    /// The packing cores finish the current tensor; queued ones are dropped.
     pub(crate) fn finish_packing(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         if let Some(packer) = &mut self.packer {
             packer.forget_waiting();

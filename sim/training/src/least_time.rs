@@ -1,10 +1,11 @@
-//! A time that no plan beats, whatever decides it: what the schedule takes where nothing is short, and what the least cut of
-//! [`mincut`](haversack_policies::mincut) says is spent beside it.
+//! A lower bound on the time of any plan, however it is made: the time of the schedule without memory limits, plus the
+//! extra time that the least cut of [`mincut`](haversack_policies::mincut) requires.
 //!
-//! It is a bound for this executor: every operator of the schedule runs once in each micro-batch, what runs again takes what it
-//! took, gradients, state and samples stay, and a node runs once all that it reads and writes is in memory. What only takes
-//! longer is left out: workspaces, fragments, planning, contention for DRAM, throttled cores, phones that page. So is what might
-//! be hidden, such as packing by cores beside the processor.
+//! The bound is for this executor: every operator of the schedule runs once in each micro-batch, an operator that runs
+//! again takes the same time, gradients, state and samples stay, and a node runs once all its inputs and outputs are in
+//! memory. Left out is everything that only adds time: workspaces, fragmentation, planning, contention for DRAM,
+//! throttled cores, paging phones. Left out is also work that might be hidden, such as packing by cores in parallel
+//! with the processor.
 
 use haversack_devices::{Bytes, Cost, Nanos, Processor};
 use haversack_policies::mincut::{Moment, Needed, Price, Terms};
@@ -19,20 +20,21 @@ use crate::record::{FidelityClass, codec_bits};
 use crate::setting::element_bytes;
 use crate::{Job, Machine, Record};
 
-/// What a plan may do beside dropping tensors and computing them again.
+/// Actions that a plan may take in addition to dropping tensors and computing them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Train in micro-batches where batch normalisations then see to a part only; where there are none, any plan may.
+    /// Train in micro-batches although batch normalisations then see only a part of the mini-batch; graphs without
+    /// batch normalisation may always be split.
     pub parts: bool,
-    /// Store saved tensors with so many bits a value, or more; 32 for none.
+    /// Store saved tensors with this number of bits a value, or more; 32 allows no quantisation.
     pub least_bits: u8,
     /// Write tensors to flash.
     pub flash: bool,
 }
 
 impl Allowed {
-    /// What plans may do that are as faithful as the run of `record`, and write to flash if it does; `None` for arithmetic in
-    /// integers and where gradients are given up, since each such plan works with a graph of its own.
+    /// The actions of plans that are as faithful as the run of `record`, including swapping if it wrote to flash;
+    /// `None` for integer arithmetic and where gradients are given up, since each such plan works with its own graph.
     pub fn like(record: &Record) -> Option<Self> {
         let (fidelity, flash) = (&record.fidelity, record.flash_written > Bytes::ZERO);
         let parts = match fidelity.class() {
@@ -44,17 +46,17 @@ impl Allowed {
     }
 }
 
-/// Nodes of backward at which memory is looked at.
+/// Number of backward nodes at which memory is checked.
 const MOMENTS: usize = 24;
-/// Sizes of micro-batches that are told apart.
+/// Number of micro-batch sizes that are distinguished.
 const SIZES: u64 = 256;
-/// Of what counts as time, the shares that flash may have.
+/// Weights tried for flash time in the objective.
 const SHARES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.35, 0.5];
-/// No plan.
+/// The time of an infeasible plan.
 const NEVER: u64 = u64::MAX;
 
-/// The least time that an iteration of `job` takes on `machine` under any plan that does what is `allowed`; `None` if none
-/// fits its memory budget.
+/// A lower bound on the time of an iteration of `job` on `machine` under any plan within `allowed`; `None` if none fits
+/// its memory budget.
 pub fn least_time(machine: &Machine, job: &Job<'_>, allowed: Allowed) -> Option<Nanos> {
     let on_phone = job.phone.map(|_| machine.clone().faulted_by_a_kernel());
     let search = Search::new(on_phone.as_ref().unwrap_or(machine), job, allowed);
@@ -69,7 +71,7 @@ pub fn least_time(machine: &Machine, job: &Job<'_>, allowed: Allowed) -> Option<
     }
 }
 
-/// The least memory that the framework holds under any plan, whatever is allowed.
+/// A lower bound on the framework's memory under any plan, with all actions allowed.
 pub fn least_room(machine: &Machine, job: &Job<'_>) -> Bytes {
     let search = Search::new(machine, job, Allowed { parts: true, least_bits: 1, flash: true });
     let times = vec![0; job.graph.nodes.len()];
@@ -77,17 +79,17 @@ pub fn least_room(machine: &Machine, job: &Job<'_>) -> Bytes {
     Bytes(most.unwrap_or_default()) + machine.library_workspace()
 }
 
-/// Micro-batches of about a size.
+/// Micro-batches within a range of sizes.
 struct Size {
-    /// Samples of the smallest, which times and bytes are of.
+    /// Samples of the smallest, for which times and bytes are computed.
     samples: u64,
     /// Samples of the largest.
     most: u64,
-    /// Nanoseconds of each node, at least.
+    /// Lower bound on each node's time, in nanoseconds.
     times: Vec<u64>,
-    /// Nanoseconds of forward and backward, at least: of the first micro-batch, and of one that follows others.
+    /// Lower bounds on the time of forward and backward, in nanoseconds: of the first micro-batch, and of a later one.
     least: [u64; 2],
-    /// Whether memory is seen to in them.
+    /// Whether `least` already accounts for memory.
     is_known: bool,
 }
 
@@ -98,18 +100,19 @@ struct Search<'a> {
     uses: Uses,
     stored: Quantised,
     codec: CodecProfile<'a>,
-    /// Whether cores pack beside the processor that trains.
+    /// Whether cores pack in parallel with the processor that trains.
     packs_beside: bool,
     budget: u64,
-    /// Whether launching kernels takes longer than running them, where it goes on beside.
+    /// Whether launching all asynchronously launched kernels takes longer than running them.
     by_launches: bool,
-    /// At each node, how long a processor has waited by then for the host that launches ahead, with the whole mini-batch.
+    /// At each node, how long a processor has waited so far for the host that launches ahead, with the whole
+    /// mini-batch.
     waited: Vec<u64>,
 }
 
 impl<'a> Search<'a> {
     fn new(machine: &'a Machine, job: &'a Job<'a>, allowed: Allowed) -> Self {
-        // The rules under which tensors take least.
+        // The storage rules under which tensors take the least memory.
         let rules = Quantisation {
             reach: Reach::Everything,
             copies: Copies::PerTensor,
@@ -164,7 +167,7 @@ impl<'a> Search<'a> {
             .rev()
             .map(|&samples| {
                 let own = (0..graph.nodes.len()).map(|id| self.time(id, samples));
-                // What a larger one does in less time, this may have done before it shrank.
+                // If a larger micro-batch takes less time for a node, this one may have run it before it shrank.
                 let times: Vec<u64> = match least.take() {
                     Some(larger) => own.zip(larger).map(|(own, larger)| own.min(larger)).collect(),
                     None => own.collect(),
@@ -186,11 +189,11 @@ impl<'a> Search<'a> {
         node.phase != Phase::Update && !streams(self.job.graph, node)
     }
 
-    /// The least time of a mini-batch of micro-batches of these `sizes`, and which they are.
+    /// The least time of a mini-batch split into micro-batches of these `sizes`, and the sizes chosen.
     fn cheapest(&self, sizes: &[Size]) -> (u64, Vec<usize>) {
         let batch = self.job.batch;
         let reach = |place: usize, samples: u64| samples.saturating_sub(sizes[place].most) as usize;
-        // Of so many samples, all in micro-batches that follow others: their time, and the first of them.
+        // For each number of samples, all in later micro-batches: their time, and the size of the first of them.
         let mut rest = vec![(0_u64, 0_usize)];
         for samples in 1..batch {
             let with = |place: usize| (sizes[place].least[1].saturating_add(rest[reach(place, samples)].0), place);
@@ -209,7 +212,7 @@ impl<'a> Search<'a> {
         (time.saturating_add(once.sum()).max(of_whole), chosen)
     }
 
-    /// What the whole mini-batch takes at once, where the host launches ahead and no kernel may read less than it does.
+    /// The time of the whole mini-batch in one piece, where the host launches ahead and no kernel reads fewer bytes.
     fn unbounded(&self) -> u64 {
         if self.allowed.least_bits < WHOLE {
             return 0;
@@ -218,8 +221,8 @@ impl<'a> Search<'a> {
         time.0.saturating_sub(self.job.graph.nodes.len() as u64)
     }
 
-    /// Nanoseconds of node `id` with so many samples, at least: less those that clocks may round off, and where fewer bits
-    /// are allowed, as a GPU runs it that unpacks what it reads.
+    /// Lower bound on the time of node `id` with this number of samples, in nanoseconds: less what clocks may round
+    /// off, and, where fewer bits are allowed, as on a GPU that unpacks its inputs in the kernel.
     fn time(&self, id: usize, samples: u64) -> u64 {
         let (machine, graph, precision) = (self.machine, self.job.graph, self.job.precision);
         let of = |cost: Cost| match (cost.ahead, self.by_launches) {
@@ -247,7 +250,7 @@ impl<'a> Search<'a> {
         least.0.saturating_sub(1)
     }
 
-    /// The forms in which `tensor` may be held of which so much is needed.
+    /// The forms in which `tensor` may be stored, given which parts of it are needed.
     fn forms(&self, tensor: TensorId, needed: Needed, samples: u64) -> Vec<Price> {
         let bytes = self.job.graph.tensor(tensor).bytes.at(samples);
         let whole = Price { bytes, ..Price::default() };
@@ -266,14 +269,14 @@ impl<'a> Search<'a> {
             }
         }
         if let Some(swapping) = self.machine.swapping(Bytes(bytes)).filter(|_| self.allowed.flash) {
-            // A phone in use has a queue of its own.
+            // A phone in use has its own queue.
             let flash = if self.job.phone.is_some() { 0 } else { (swapping.out + swapping.back).0 };
             forms.push(Price { flash, ..Price::default() });
         }
         forms
     }
 
-    /// What the processor that trains takes for packing values and unpacking them, at least.
+    /// Lower bound on the time that the processor that trains spends packing and unpacking values.
     fn packing(&self, values: u64, bits: u8) -> Nanos {
         let packing = self.machine.packing_cost(values, bits).alone();
         match self.machine.processor {
@@ -283,7 +286,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Memory at some nodes of backward, in a micro-batch of so many samples that is the mini-batch's only one, or is not.
+    /// Memory at some nodes of backward, in a micro-batch of `samples` samples, which is the whole mini-batch if
+    /// `is_only`.
     fn moments(&self, samples: u64, times: &[u64], is_only: bool) -> impl Iterator<Item = (NodeId, Moment)> {
         let graph = self.job.graph;
         let every = (0..graph.nodes.len() as NodeId).filter(|&id| self.is_of_every_part(id));
@@ -302,7 +306,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Nanoseconds of forward and backward of micro-batches of a size, at least, in which memory is seen to.
+    /// Lower bounds on the time of forward and backward for micro-batches of a size within the memory budget, in
+    /// nanoseconds.
     fn within_memory(&self, size: &Size) -> [u64; 2] {
         let is_whole = size.samples == self.job.batch;
         let mut least = size.least;
@@ -318,8 +323,9 @@ impl<'a> Search<'a> {
         least
     }
 
-    /// Nanoseconds of a micro-batch whose `schedule` takes so many, with what is spent beside it in `room` bytes. Flash has done
-    /// all that it is asked by the end: of what counts as time it may have a share.
+    /// Lower bound on the time of a micro-batch whose `schedule` takes this long, in nanoseconds, with the extra work
+    /// needed to fit `room` bytes. Flash must have finished by the end, so its time can be weighted against the
+    /// schedule's.
     fn with_again(&self, moment: &mut Moment, room: u64, schedule: u64) -> u64 {
         if !self.allowed.flash {
             return schedule.saturating_add(moment.least(room, 0.0));

@@ -1,4 +1,4 @@
-//! What a run that carries data learns from, and what it has learned.
+//! The data that a run learns from, and the training state.
 
 use haversack_devices::ensure;
 use haversack_numerics::{Contents, Loss, Meter, MiniBatch, Pass, Program, Rule, State};
@@ -8,16 +8,16 @@ use haversack_workloads::{Role, TensorId};
 use crate::error::{Result, RunError};
 use crate::importance::Importance;
 
-/// What is trained, and how far it has come.
+/// The training state and its progress.
 #[derive(Debug)]
 pub struct Lesson<'a> {
-    /// What every node of the graph computes.
+    /// The computation of every node of the graph.
     pub program: &'a Program,
     /// Weights, running averages and the optimiser's state.
     pub state: State,
     /// Who counts the bytes of buffers.
     pub meter: Meter,
-    /// What random masks are drawn by.
+    /// The seed of random masks.
     pub seed: u64,
     /// The number of updates so far.
     pub update: u64,
@@ -25,7 +25,7 @@ pub struct Lesson<'a> {
     pub importance: Vec<f64>,
     /// The scale factors that integer training has last taken, by tensor; empty if none was.
     pub factors: Vec<Option<u32>>,
-    /// What the policy has learned of the data.
+    /// Parameters that the policy has learned from the data.
     pub learned: Learned,
 }
 
@@ -34,16 +34,16 @@ pub(crate) struct Learning<'a> {
     pub(crate) program: &'a Program,
     batch: MiniBatch,
     pub(crate) pass: Pass,
-    /// The loss of the micro-batch under way.
+    /// The loss of the current micro-batch.
     part: Loss,
-    /// That of those that have ended: the sum over rows, that of squares, the number of right answers, rows.
+    /// The totals of those that have ended: the sum over rows, the sum of squares, the number of right answers, rows.
     sum: f64,
     squares: f64,
     correct: usize,
     rows: usize,
-    /// The state as the iteration began, on a phone in use.
+    /// On a phone in use, the state at the start of the iteration.
     kept: Vec<(TensorId, Contents)>,
-    /// What is measured of importance; `None` if nobody asks.
+    /// Importance measurements; `None` if not requested.
     pub(crate) importance: Option<Importance>,
 }
 
@@ -70,30 +70,30 @@ impl<'a> Learning<'a> {
         (self.part, self.sum, self.squares, self.correct, self.rows) = (Loss::default(), 0.0, 0.0, 0, 0);
     }
 
-    /// The state that a process goes on from which takes the place of one that was ended.
+    /// Saves the state from which a new process continues after a kill.
     pub(crate) fn keep(&mut self, state: Vec<(TensorId, Contents)>) {
         self.kept = state;
     }
 
-    /// The mini-batch begins anew; returns the state that was kept.
+    /// Restarts the mini-batch; returns the saved state.
     pub(crate) fn begin_again(&mut self) -> Vec<(TensorId, Contents)> {
         (self.part, self.sum, self.squares, self.correct, self.rows) = (Loss::default(), 0.0, 0.0, 0, 0);
         self.importance.iter_mut().for_each(Importance::forget_iteration);
         self.kept.clone()
     }
 
-    /// A micro-batch of `samples` samples begins at sample `first`, or goes on with fewer.
+    /// A micro-batch of `samples` samples begins at sample `first`, or continues with fewer.
     pub(crate) fn take(&mut self, first: u64, samples: u64) {
         (self.pass.first, self.pass.samples) = (first as usize, samples as usize);
     }
 
-    /// What an input of the graph holds for the micro-batch.
+    /// The contents of an input of the graph for the micro-batch.
     pub(crate) fn given(&self, role: Role, meter: &Meter) -> Contents {
         let range = self.pass.first..self.pass.first + self.pass.samples;
         if role == Role::Target { self.batch.labels_of(range, meter) } else { self.batch.samples_of(range, meter) }
     }
 
-    /// What is drawn by in the micro-batch that begins at sample `first`.
+    /// The random draw of the micro-batch that begins at sample `first`.
     pub(crate) const fn draw(&self, first: u64) -> u64 {
         self.pass.seed
             ^ self.pass.update.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -127,7 +127,7 @@ impl<'a> Learning<'a> {
         RunError::Diverged { update: self.pass.update, layer }
     }
 
-    /// A loss that is no number any more is an error.
+    /// Returns an error for a NaN or infinite loss.
     pub(crate) fn check(&self, loss: Loss, layer: impl FnOnce() -> String) -> Result {
         ensure!(loss.mean.is_finite(), self.diverged(layer()));
         Ok(())

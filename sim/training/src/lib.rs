@@ -1,21 +1,23 @@
 //! The executor: training iterations on the event engine.
 //!
 //! [`simulate`] walks a training graph node by node. Operators occupy a processor, their bytes occupy DRAM, tensors
-//! occupy memory, and a [policy](haversack_policies::Policy) is asked how saved tensors are to be held and what gives
-//! way when memory is short. There is one executor for every policy, so that all are compared on the same machine.
+//! occupy memory, and a [policy](haversack_policies::Policy) decides how to hold saved tensors and which give way when
+//! memory is short. There is one executor for every policy, so all are compared on the same machine.
 //!
-//! What lives here, and what owns what:
+//! Modules and their responsibilities:
 //!
 //! | module | owns |
 //! |---|---|
-//! | `run` | a run's iterations, the governors of heat and of load (`governors`), and what a policy is told first (`setting`) |
-//! | `executor` | the stories: a micro-batch (`walk`), its inputs (`gather`), putting away (`hold`), bringing back (`restore`), `pressure`, `paging` on a phone |
-//! | `clock` | time: events, DRAM, phases, the breakdown, energy, the timeline. Nobody else charges any |
-//! | `tensors` | every tensor's form, what it takes of memory, and the budgets |
-//! | `lanes` | what works beside the schedule: cores that pack, flash, the DSP |
-//! | [`phone`] | a phone in use: its kernel's memory, apps, kills, who decides the budget |
-//! | `lesson`, `importance` | what a run that carries data learns from, and what it measures |
-//! | `machine`, `costs` | a device under a software stack, and what everything costs in a run |
+//! | `run` | a run's iterations, the governors of heat and of load (`governors`), and the initial information for a
+//! policy (`setting`) |
+//! | `executor` | the process: a micro-batch (`walk`), its inputs (`gather`), putting away (`hold`), bringing back
+//! (`restore`), `pressure`, `paging` on a phone |
+//! | `clock` | time: events, DRAM, phases, the breakdown, energy, the timeline. No other module charges any |
+//! | `tensors` | every tensor's form, its memory, and the budgets |
+//! | `lanes` | work in parallel with the schedule: cores that pack, flash, the DSP |
+//! | [`phone`] | a phone in use: its kernel's memory, apps, kills, the rule for the budget |
+//! | `lesson`, `importance` | the data and state of a run that learns, and its measurements |
+//! | `machine`, `costs` | a device under a software stack, and all costs in a run |
 //!
 //! One saved tensor, from its producer to its use in backward:
 //!

@@ -1,4 +1,4 @@
-//! A device under a software stack: what the executor asks for costs.
+//! A device under a software stack: the costs that the executor needs.
 
 pub(crate) mod packing;
 
@@ -13,10 +13,10 @@ use haversack_policies::{Operations, Planner, Planning, Swapping};
 use haversack_workloads::{KernelCost, Phase, TrainingGraph};
 use thiserror::Error;
 
-/// Why a device and a stack make no machine.
+/// Why a device and a stack cannot form a machine.
 #[derive(Debug, Error)]
 pub enum MachineError {
-    /// The processor cannot be had.
+    /// The processor is unavailable.
     #[error(transparent)]
     Processor(#[from] ProcessorError),
 }
@@ -24,14 +24,14 @@ pub enum MachineError {
 /// Which processors train.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Trains {
-    /// The GPU where the device has one that the stack has kernels for and no cores were asked for, otherwise the CPU.
+    /// The GPU if the device has one that the stack has kernels for and no cores were specified, otherwise the CPU.
     #[default]
     Either,
     /// CPU cores.
     Cpu,
     /// The device's GPU.
     Gpu,
-    /// CPU cores, and the DSP for what a policy offloads.
+    /// CPU cores, and the DSP for nodes that a policy offloads.
     CpuAndDsp,
 }
 
@@ -45,28 +45,29 @@ pub struct Machine {
     pub stack: Stack,
     /// The processor that trains.
     pub processor: Processor,
-    /// The DSP beside it, where a policy may use one.
+    /// The DSP that assists it, if a policy may use one.
     pub dsp: Option<Offloader>,
     /// Whether a governor moves the CPU's frequency from iteration to iteration.
     pub governed: bool,
     kernels: KernelCost,
-    /// Whether its session was prepared before.
+    /// Whether its session was prepared in advance.
     prepared: bool,
-    /// What it was made with.
+    /// The selection that it was made with.
     chosen: (Trains, Option<CoreSelection>, Frequency),
 }
 
-/// The threads of the process that trains, and what they do while others work.
+/// The threads of the process that trains, and their behaviour while others work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Workers {
     /// Of an operator on the CPU.
     pub(crate) threads: f64,
-    /// Of the time in which they spin, what the system's kernel takes; they sleep where it is not given.
+    /// Of the time in which they spin, the share that the system's kernel takes; they sleep if it is not given.
     pub(crate) yielding: Option<f64>,
-    /// What a core draws on which a thread spins, and one that prepares a graph, as shares of one that runs a vector kernel.
+    /// The power of a core on which a thread spins, relative to one that runs a vector kernel; then of one that
+    /// prepares a graph.
     pub(crate) spinning: f64,
     pub(crate) scalar: f64,
-    /// Of the time in which an accelerator works, what the host's thread polls.
+    /// Of the time in which an accelerator works, the share that the host's thread polls.
     pub(crate) polling: f64,
 }
 
@@ -130,8 +131,8 @@ impl Machine {
         Ok(if self.prepared { machine.prepared_before() } else { machine })
     }
 
-    /// The same under a session that was prepared before and is run again and again: the graph and the memory of its
-    /// tensors are there, as they are in inference (MNN's and TensorFlow Lite's sessions).
+    /// The same under a session that was prepared before and is run again and again: the graph and its tensors' memory
+    /// exist already, as in inference (MNN's and TensorFlow Lite's sessions).
     pub fn prepared_before(mut self) -> Self {
         if let Processor::Cpu(cores, on_cpu) = &mut self.processor {
             (on_cpu.preparation, on_cpu.preparation_work, on_cpu.first_touch) = (None, None, None);
@@ -144,7 +145,7 @@ impl Machine {
         Self { prepared: true, ..self }
     }
 
-    /// The same where somebody else counts the pages that are touched for the first time: a phone's kernel.
+    /// The same, but pages touched for the first time are counted elsewhere: by a phone's kernel.
     pub(crate) fn faulted_by_a_kernel(mut self) -> Self {
         if let Processor::Cpu(_, on_cpu) = &mut self.processor {
             on_cpu.first_touch = None;
@@ -152,7 +153,7 @@ impl Machine {
         self
     }
 
-    /// The same with maps of pictures that lie in memory as `format` says.
+    /// The same with image maps in the memory layout `format`.
     pub fn with_memory_format(self, format: MemoryFormat) -> Self {
         Self { kernels: KernelCost { memory_format: format, ..self.kernels }, ..self }
     }
@@ -166,14 +167,14 @@ impl Machine {
         Self { processor, ..self.clone() }
     }
 
-    /// The same with a GPU that addresses all memory: for what is needed, whether there is room for it or not.
+    /// The same with a GPU that addresses all memory, to compute requirements regardless of the available memory.
     pub fn without_limit(&self) -> Self {
         let mut machine = self.clone();
         machine.device.constants.gpu.iter_mut().for_each(|gpu| gpu.memory_share = None);
         machine
     }
 
-    /// The bytes that the processor can address; `None` if those are all that the device has.
+    /// The bytes that the processor can address; `None` if it can address all of the device's memory.
     pub fn addressable(&self) -> Option<Bytes> {
         let Processor::Gpu(..) = &self.processor else { return None };
         let share = self.device.constants.gpu.as_ref()?.memory_share.as_ref()?;
@@ -188,8 +189,8 @@ impl Machine {
         }
     }
 
-    /// What node `id` of `graph` costs on the DSP with `samples` samples in parts of `split`, which equation 4 adds up
-    /// again (Xu et al., MobiCom 2022, section 3.5); whole if `split` is 0. `None` if no DSP can run it.
+    /// The cost of node `id` of `graph` on the DSP with `samples` samples in parts of `split`, which equation 4 sums
+    /// (Xu et al., MobiCom 2022, section 3.5); whole if `split` is 0. `None` if no DSP can run it.
     pub fn dsp_cost(
         &self,
         graph: &TrainingGraph,
@@ -219,33 +220,33 @@ impl Machine {
         Some(cost)
     }
 
-    /// Crossing between the CPU and the DSP with `bytes` to be copied from one's memory space to the other's. Without a DSP
-    /// nothing.
+    /// The time of crossing between the CPU and the DSP with `bytes` to copy from one memory space to the other. Zero
+    /// without a DSP.
     pub fn crossing(&self, bytes: Bytes) -> Nanos {
         let both = self.dsp.as_ref().zip(self.cores());
         both.map_or(Nanos::ZERO, |(dsp, cores)| dsp.crossing(bytes, cores))
     }
 
-    /// What adding one part's gradient to the sum of the others costs on the DSP; zero without one.
+    /// The cost of adding one part's gradient to the sum of the others on the DSP; zero without one.
     pub(crate) fn accumulation(&self, graph: &TrainingGraph, id: usize) -> Cost {
         self.dsp.as_ref().map_or_else(Cost::default, |dsp| dsp.cost(&accumulation(graph, id)))
     }
 
-    /// What writing `bytes` to flash and reading them back takes with nothing else under way; `None` without flash.
+    /// The time of writing `bytes` to idle flash and reading them back; `None` without flash.
     pub fn swapping(&self, bytes: Bytes) -> Option<Swapping> {
         let storage = self.device.constants.storage.as_ref()?;
         let at = |rate: BytesPerSecond| Nanos::from_seconds(bytes.as_f64() / rate.0);
         Some(Swapping { out: at(storage.sequential_write.value), back: at(storage.sequential_read.value) })
     }
 
-    /// What node `id` of `graph` costs with `samples` samples.
+    /// The cost of node `id` of `graph` with `samples` samples.
     pub fn cost(&self, graph: &TrainingGraph, id: usize, samples: u64, precision: Precision) -> Cost {
         self.cost_reading_less(graph, id, samples, precision, Bytes::ZERO)
     }
 
-    /// Pages of what node `id` makes that are touched for the first time, where memory is mapped anew for every batch: what the
-    /// graph says, and forward's tensors, or a share of them, since few are freed before its end; what comes after finds
-    /// theirs.
+    /// Pages in the outputs of node `id` that are touched for the first time, if memory is mapped again for every
+    /// batch: the number in the graph, plus the pages of forward's tensors or a share of them, since few are freed
+    /// before forward ends. Later nodes reuse those pages.
     pub(crate) fn fresh_pages(&self, graph: &TrainingGraph, id: usize, samples: u64) -> u64 {
         let node = &graph.nodes[id];
         let Processor::Cpu(_, on_cpu) = &self.processor else { return 0 };
@@ -280,7 +281,7 @@ impl Machine {
         }
     }
 
-    /// The same where it reads `less` bytes fewer from memory than the graph says.
+    /// The same if it reads `less` bytes fewer from memory than the graph defines.
     pub(crate) fn cost_reading_less(
         &self,
         graph: &TrainingGraph,
@@ -310,7 +311,7 @@ impl Machine {
         Bytes(work.copied.at(samples)) + tiles
     }
 
-    /// Memory that the stack's libraries hold from the first operator on.
+    /// Memory that the stack's libraries use from the first operator on.
     pub fn library_workspace(&self) -> Bytes {
         match &self.processor {
             Processor::Gpu(_, on_gpu) => on_gpu.library_workspace.value,
@@ -340,20 +341,20 @@ impl Machine {
         worst.max().unwrap_or(1).clamp(1, batch.max(1))
     }
 
-    /// What each node of `graph` takes at `batch`, alone.
+    /// The time of each node of `graph` at `batch`, run alone.
     pub fn times(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Vec<Nanos> {
         (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision).alone()).collect()
     }
 
-    /// The time of one iteration of `graph` at `batch` where nothing is short, from costs alone.
+    /// The time of one iteration of `graph` at `batch` without memory limits, from costs only.
     pub fn unbounded_time(&self, graph: &TrainingGraph, batch: u64, precision: Precision) -> Nanos {
         let mut queue = Queue::default();
         let costs = (0..graph.nodes.len()).map(|id| self.cost(graph, id, batch, precision));
         costs.map(|cost| queue.issue(&cost).alone()).sum()
     }
 
-    /// From asking for a plan until it is there; `None` where the stack does not say what plans cost, or the device has no
-    /// core whose CoreMark is known.
+    /// From requesting a plan until it arrives; `None` if the stack defines no planning costs, or the device has no
+    /// core with a known CoreMark.
     pub fn planning_time(&self, planning: &Planning) -> Option<Nanos> {
         let link = self.stack.constants.planning.as_ref()?.link.value;
         let sent = (planning.sent + planning.received).as_f64() / link.0;
@@ -370,7 +371,7 @@ impl Machine {
         Some(speed.time(Factor(operations.total() as f64 * constants.operation.value.0)))
     }
 
-    /// The core of services in the background: a little one, or the slowest where there is none.
+    /// The core of services in the background: a little one, or the slowest if the device has none.
     fn background(&self) -> Option<ScalarSpeed> {
         let cpu = self.device.cpu()?;
         let little = BACKGROUND.parse::<CoreSelection>().ok().and_then(|one| cpu.choose(one, Frequency::Highest).ok());
@@ -379,7 +380,7 @@ impl Machine {
     }
 }
 
-/// `cost` a number of `times`, one after the other.
+/// `cost` repeated `times` times, one after the other.
 fn repeated(cost: Cost, times: u64) -> Cost {
     Cost {
         launch: cost.launch * times,
@@ -390,7 +391,7 @@ fn repeated(cost: Cost, times: u64) -> Cost {
     }
 }
 
-/// One after the other.
+/// Both costs, one after the other.
 fn together(first: Cost, second: Cost) -> Cost {
     Cost {
         launch: first.launch + second.launch,
@@ -414,13 +415,13 @@ fn accumulation(graph: &TrainingGraph, id: usize) -> Work {
     }
 }
 
-// What making and sending a plan takes on a machine.
+// Costs of making and sending a plan on a machine.
 
 /// Where services in the background run (Android's processor sets).
 const BACKGROUND: &str = "little:1";
 
-/// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its outputs:
-/// 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.
+/// The transformed tiles of a 3×3 convolution of `samples` maps, with `of_output` values in a tile for each of its
+/// outputs: 4 in F(2×2, 3×3), whose tiles of 4×4 give 2×2.
 fn winograd_tiles(product: &Product, of_output: f64, samples: u64, precision: Precision) -> Bytes {
     let taps = 3;
     let side = ((taps - 1) as f64 / (of_output.sqrt() - 1.0)).round() as u64;

@@ -1,4 +1,4 @@
-//! The phone around a run: its kernel's memory, its flash, what the system holds, and the apps that come and go.
+//! The phone around a run: its kernel's memory, its flash, the system's memory, and the apps that come and go.
 
 mod apps;
 mod at_rest;
@@ -26,7 +26,7 @@ pub struct Phone {
     pub training: Costs,
     /// The same on the core on which the system and apps run.
     pub front: Costs,
-    /// Cores of the phone: as many of the system's processes run, and stall, side by side.
+    /// Cores of the phone: the maximum number of system processes that run, and stall, at the same time.
     pub cores: u32,
     /// The same on kswapd's core.
     pub kswapd: Costs,
@@ -36,63 +36,63 @@ pub struct Phone {
     pub flash: Flash,
     /// The driver's work on a core that trains.
     pub driver: Driver,
-    /// The same where its clock has sunk since the thread sleeps between faults.
+    /// The same at the lower clock that results when the thread sleeps between faults.
     pub faulting: Driver,
-    /// Input and output of one app in the background; as many at once as there are.
+    /// Input and output of one app in the background; repeated for each such app.
     pub background: Vec<Stream>,
-    /// What the app in front reads of files, beside its faults.
+    /// Files that the app in front reads, in addition to its faults.
     pub foreground: Vec<Stream>,
-    /// What the system itself holds.
+    /// The system's own memory.
     pub own: Vec<SystemMemory>,
     /// The process that trains.
     pub trainer: Trainer,
-    /// What pages of apps are to ZRAM.
+    /// How pages of apps compress in ZRAM.
     pub app_pages: PageMix,
-    /// What apps do, in order of time from the start of the run.
+    /// Changes of apps, in order of time from the start of the run.
     pub apps: Vec<AppChange>,
-    /// Apps that wait from before the run on, frozen: they do nothing, and may be ended.
+    /// Apps that are cached and frozen from before the run: they do nothing, and may be killed.
     pub cached: Vec<AppState>,
-    /// What is held of memory beside the trainer, where a recording says so.
+    /// Memory used by everything but the trainer, if a recording gives it.
     pub others: OtherMemory,
-    /// From the start of the run until the system touches what it uses for the first time, less than a second.
+    /// From the start of the run until the system first touches its pages in use, less than a second.
     pub phase: Nanos,
 }
 
-/// The threads that train, each on a core of its own.
+/// The threads that train, each on its own core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// How many there are.
+    /// Their number.
     pub(crate) count: u32,
     /// Whether they work between their faults, or wait for another processor.
     pub(crate) compute: bool,
 }
 
 impl Threads {
-    /// Nobody trains.
+    /// No training.
     const NONE: Self = Self { count: 1, compute: false };
 
-    /// Those of a machine: one on each of its CPU's cores, or one that feeds its GPU.
+    /// The threads of a machine: one on each of its CPU's cores, or one that feeds its GPU.
     pub(crate) fn of(machine: &Machine) -> Self {
         let cores = machine.cores().map(|cores| cores.cores().len());
         Self { count: cores.map_or(1, |cores| u32::try_from(cores).unwrap_or(u32::MAX)), compute: cores.is_some() }
     }
 }
 
-/// Memory that system and apps hold together, by a recording of a phone: `MemTotal` less `MemAvailable`.
+/// Memory of system and apps together, from a recording of a phone: `MemTotal` less `MemAvailable`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OtherMemory {
-    /// In order of time; each holds until the next, and the last one to the end of the run.
+    /// In order of time; each value applies until the next, and the last one to the end of the run.
     pub series: Vec<HeldByOthers>,
-    /// The share of what is held beyond the system at rest that is in use all the time.
+    /// Of the memory beyond the system at rest, the share that is in use all the time.
     pub hot: Fraction,
 }
 
-/// Memory that others hold from a time on.
+/// Memory used by others from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldByOthers {
     /// When, from the start of the run.
     pub at: Nanos,
-    /// All of it, what the system holds at rest included.
+    /// All of it, including the system at rest.
     pub bytes: Bytes,
 }
 
@@ -101,7 +101,7 @@ pub struct HeldByOthers {
 pub struct Trainer {
     /// Its `oom_score_adj`.
     pub adj: i32,
-    /// What its pages are to ZRAM.
+    /// How its pages compress in ZRAM.
     pub pages: PageMix,
     /// From a kill until its first instruction: the time of starting the process again.
     pub start: Nanos,
@@ -110,9 +110,9 @@ pub struct Trainer {
 /// Memory of the system's own.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemMemory {
-    /// How much of it.
+    /// Its size.
     pub bytes: Bytes,
-    /// What is behind it.
+    /// Its backing storage.
     pub backing: Backing,
     /// The share that is in use all the time.
     pub hot: Fraction,
@@ -125,7 +125,7 @@ pub struct AppChange {
     pub at: Nanos,
     /// The name of the app.
     pub app: String,
-    /// What it is from then on; `None` if it has ended.
+    /// Its state from then on; `None` if it has ended.
     pub state: Option<AppState>,
 }
 
@@ -147,9 +147,9 @@ pub struct AppState {
 pub struct WatchedSample {
     /// When, from the beginning.
     pub time: Nanos,
-    /// What could be had (`MemAvailable`).
+    /// Available memory (`MemAvailable`).
     pub available: Bytes,
-    /// All that is not free.
+    /// All memory that is not free.
     pub used: Bytes,
     /// The watermark at which kswapd stops.
     pub watermark_high: Bytes,

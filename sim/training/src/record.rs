@@ -1,6 +1,6 @@
-//! What a run yields.
+//! The results of a run.
 //!
-//! What an iteration takes once the first is over: the mean of those after it.
+//! The time of an iteration, without the first: the mean of those after it.
 
 mod bound;
 mod fidelity;
@@ -23,7 +23,8 @@ use haversack_workloads::TensorId;
 
 use crate::timeline::{PhoneTrack, Timeline};
 
-/// Declares the parts beside the operators' own time once: for the struct, and for all that goes through them.
+/// Declares the parts of the breakdown other than operators once: for the struct, and for everything that iterates over
+/// them.
 macro_rules! breakdown {
     ($($(#[$doc:meta])* $part:ident,)+) => {
         /// Where an iteration's time went; the parts sum to the iteration exactly.
@@ -34,7 +35,7 @@ macro_rules! breakdown {
         }
 
         impl Breakdown {
-            /// The parts beside the operators' own time, by name.
+            /// The parts other than operators, by name.
             const NAMES: &[&str] = &[$(stringify!($part)),+];
 
             fn times(&self) -> impl Iterator<Item = Nanos> {
@@ -57,17 +58,17 @@ breakdown! {
     discarded,
     /// Statistics of tensors that are to be quantised.
     control,
-    /// Packing and unpacking, and waiting for whoever does it.
+    /// Packing and unpacking, and waiting for the cores that do it.
     packing,
     /// System calls for the arena's blocks, and copying within it.
     paging,
     /// Crossing between the CPU and the DSP: calls, and the copies of tensors.
     crossing,
-    /// Preparing a graph anew for the batch, and subgraphs of the DSP.
+    /// Preparing a graph for a new batch, and subgraphs of the DSP.
     preparation,
-    /// The host, for whose next launch an accelerator waits.
+    /// Waiting of an accelerator for the host's next launch.
     host,
-    /// Waiting for a new plan: its making, and the way there and back where a server makes it.
+    /// Waiting for a new plan: making it, and transfers to and from a server if one makes it.
     planning,
     /// Compressing tensors and getting them back.
     compression,
@@ -86,7 +87,7 @@ impl Breakdown {
         self.kinds[kind as usize] += busy;
     }
 
-    /// Moves `numerator / denominator` of all useful time to what is discarded.
+    /// Moves `numerator / denominator` of all useful time to the discarded time.
     pub(crate) fn discard(&mut self, numerator: u64, denominator: u64) {
         let share =
             |time: Nanos| Nanos((u128::from(time.0) * u128::from(numerator) / u128::from(denominator.max(1))) as u64);
@@ -122,7 +123,7 @@ impl Breakdown {
 pub struct ThreadTime {
     /// In which they were on a core, spinning or at work.
     pub all: f64,
-    /// Of these, in the system's kernel: pages that are brought in, and threads that spin and give their core away.
+    /// Of these, in the system's kernel: faulting pages in, and yielding the core while spinning.
     pub kernel: f64,
 }
 
@@ -139,7 +140,7 @@ pub struct Held {
     pub name: String,
     /// Bytes of this form of it.
     pub bytes: Bytes,
-    /// How it is held.
+    /// How it is stored.
     pub hold: String,
 }
 
@@ -154,7 +155,7 @@ pub struct PeakReport {
     pub largest: Vec<Held>,
 }
 
-/// How saved tensors are held between forward and backward.
+/// How saved tensors are stored between forward and backward.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredForms {
     /// How quantised ones are rounded.
@@ -166,8 +167,8 @@ pub struct StoredForms {
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The whole iteration; with the times and the energy below, of a run the mean of those after the first, and of an only one
-    /// that.
+    /// The time of the whole iteration. This, the other times and the energy below are means over the iterations after
+    /// the first, or the values of the only iteration.
     pub iteration: Nanos,
     /// From the samples to the loss, over all micro-batches.
     pub forward: Nanos,
@@ -179,21 +180,21 @@ pub struct Record {
     pub batch: u64,
     /// The largest sum of resident tensors: weights, gradients and states included.
     pub peak_memory: Bytes,
-    /// The same above what is resident before forward: weights, states, samples.
+    /// The same above the memory resident before forward: weights, states, samples.
     pub peak_growth: Bytes,
-    /// The most that was held from the system, over the whole run: by the allocator and by an arena.
+    /// The most memory reserved from the system, over the whole run: by the allocator and by an arena.
     pub reserved: Bytes,
     /// The most that saved tensors took, in the form in which they are stored.
     pub peak_saved: Bytes,
-    /// The most that packing and unpacking held beside them, in flight between two processors.
+    /// The largest size of temporaries for packing and unpacking, in flight between two processors.
     pub peak_staging: Bytes,
     /// The arena when it was fullest, where the policy has one.
     pub arena: Option<Fragmentation>,
-    /// What saved tensors took in their stored form right after the activation budget was last cut.
+    /// Size of saved tensors in their stored form right after the activation budget was last cut.
     pub saved_after_cut: Option<Bytes>,
     /// Weight gradients that were given up.
     pub given_up: u64,
-    /// What the run gives up of its gradients, over all its iterations.
+    /// Losses in the run's gradients, over all its iterations.
     pub fidelity: Fidelity,
     /// Bytes of tensors that the run has swapped to flash, over all its iterations.
     pub flash_written: Bytes,
@@ -203,56 +204,56 @@ pub struct Record {
     pub micro_batches: Vec<u64>,
     /// Operators computed again.
     pub recomputed: u64,
-    /// Of the time of computing again, layout transformations'.
+    /// The part of recomputation time that layout transformations took.
     pub recomputed_layout: Nanos,
     /// Where the time went.
     pub breakdown: Breakdown,
-    /// What it was bound by.
+    /// Its bottlenecks.
     pub bound_by: BoundBy,
     /// How long its threads were on cores.
     pub threads: ThreadTime,
     /// Pages that were touched for the first time.
     pub minor_faults: u64,
-    /// How long each operator took, in the order of the graph; empty where it was not asked for.
+    /// How long each operator took, in the order of the graph; empty if not requested.
     pub operators: Vec<OperatorTime>,
-    /// What is resident at the peak, where it was asked for.
+    /// The tensors resident at the peak, if requested.
     pub peak: Option<PeakReport>,
-    /// The timeline, where it was asked for.
+    /// The timeline, if requested.
     pub timeline: Option<Timeline>,
-    /// How saved tensors were held when forward of the last micro-batch had ended, where it was asked for.
+    /// How saved tensors were stored when forward of the last micro-batch had ended, if requested.
     pub stored: Option<StoredForms>,
-    /// What was learned from, where the run carries data.
+    /// The loss, if the run carries data.
     pub loss: Option<Loss>,
-    /// The importance of tensors that the policy was told of before the iteration, by tensor; empty if none was measured.
+    /// The importance of tensors passed to the policy before the iteration, by tensor; empty if none was measured.
     pub measured: Vec<f64>,
-    /// The scale factors that it was told of, by tensor; empty if no data is carried in integers.
+    /// The scale factors passed to the policy, by tensor; empty without integer data.
     pub factors: Vec<Option<u32>>,
     /// How long each iteration of the run took.
     pub iterations: Vec<Nanos>,
-    /// When the run ended, since it began: iterations, and before them the seconds for which a rule for the budget watched
-    /// the phone.
+    /// When the run ended, since it began: iterations, and before them the seconds in which a rule for the budget
+    /// observed the phone.
     pub ended: Nanos,
     /// The budget that each began with, where a rule decides it.
     pub planned: Vec<Bytes>,
     /// The plans that the policy had, where it plans ahead.
     pub plans: Vec<PlanReport>,
-    /// What the phone's kernel saw, where the run was on a phone in use.
+    /// The kernel's statistics, if the run was on a phone in use.
     pub phone: Option<PhoneReport>,
-    /// What happened there from second to second, where it was asked for.
+    /// The phone second by second, if requested.
     pub track: Option<PhoneTrack>,
-    /// How hot the device was after each iteration of the run; empty where no surroundings were given.
+    /// How hot the device was after each iteration of the run; empty without an ambient temperature.
     pub heat: Vec<HeatPoint>,
 }
 
 /// A plan that a policy had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanReport {
-    /// The iteration before which it had it, from 0.
+    /// The iteration before which it arrived, from 0.
     pub iteration: u64,
-    /// What it is, and what it counted.
+    /// The plan's room and operation counts.
     pub planning: Planning,
-    /// From asking for it until it was there; `None` where the stack does not say what plans cost. Nobody waits for the
-    /// first of a run.
+    /// From requesting it until it arrived; `None` if the stack defines no planning costs. Training does not wait for
+    /// the first plan of a run.
     pub time: Option<Nanos>,
 }
 
@@ -283,7 +284,7 @@ impl Record {
     }
 }
 
-/// The sums of what iterations took.
+/// Sums over iterations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taken {
     iterations: u64,
@@ -298,7 +299,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Another iteration. The first does not count once there is a second.
+    /// Adds another iteration. The first does not count once a second has been added.
     pub(crate) fn note(&mut self, record: &Record, number: usize) {
         if number == 1 {
             *self = Self::default();
@@ -315,7 +316,7 @@ impl Taken {
         self.recomputed_layout += record.recomputed_layout;
     }
 
-    /// Has `record`, of the last of them, say the means.
+    /// Replaces the times of `record`, the last iteration's, by the means.
     pub(crate) fn into_means(mut self, record: &mut Record) {
         let count = self.iterations;
         if count < 2 {
@@ -336,7 +337,7 @@ impl Taken {
     }
 }
 
-/// Divides sums by `count`; what rounding leaves of `whole` is the longest part's.
+/// Divides sums by `count`; the rounding remainder of `whole` goes to the longest part.
 fn share<'p>(parts: impl Iterator<Item = &'p mut Nanos>, whole: Nanos, count: u64) {
     let mut parts: Vec<&mut Nanos> = parts.collect();
     parts.iter_mut().for_each(|part| part.0 /= count);

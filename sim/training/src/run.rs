@@ -1,5 +1,5 @@
-//! A run: its iterations, one after the other, and what heat leaves between them; and the smallest memory budget with which
-//! a policy gets through one.
+//! A run: its iterations, one after the other, with heat carried over between them; and the smallest memory budget with
+//! which a policy can train.
 
 use haversack_devices::{AllocatorKind, Bytes, Nanos, ensure};
 use haversack_numerics::{MiniBatch, Rule};
@@ -15,11 +15,11 @@ use crate::{Budgets, Job, Lesson, Machine, Observe, Record, RunError};
 
 /// Budgets are searched to this share of the answer.
 const RESOLUTION: f64 = 1e-3;
-/// An iteration of more is none: nine years, far from where the clock saturates.
+/// Limit on an iteration's time: nine years, far from where the clock saturates.
 const LONGEST: Nanos = Nanos(1 << 58);
 
-/// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means of those
-/// after the first.
+/// Runs `job` on `machine` under `policy`; the record is that of the last iteration, and its times and energy are means
+/// of those after the first.
 ///
 /// # Errors
 /// [`RunError`]: memory that the policy cannot free, an illegal answer of the policy, a malformed graph.
@@ -29,10 +29,10 @@ pub fn simulate(machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy) -> Re
 }
 
 /// Runs `job` once for each of `batches`, each with the rule by which weights are updated, with every tensor's values:
-/// `lesson` is carried on, `seen` is shown the record of every iteration and says whether to go on.
+/// `lesson` is updated, `seen` gets the record of every iteration and returns whether to continue.
 ///
 /// # Errors
-/// As [`simulate`], and [`RunError::Diverged`] once a value is not finite. What the lesson had learned is lost then.
+/// As [`simulate`], and [`RunError::Diverged`] once a value is not finite. The learned state is lost then.
 pub fn train(
     machine: &Machine,
     job: &Job<'_>,
@@ -44,7 +44,7 @@ pub fn train(
     run(machine, job, policy, Some(lesson), batches, |run, (batch, rule)| run.learn(batch, rule), seen)
 }
 
-/// One iteration for each of `iterations`, which `begin` is told of before and `seen` after, until it has seen enough.
+/// One iteration for each of `iterations`. `begin` is called before each, `seen` after each; `seen` can end the run.
 fn run<T>(
     machine: &Machine,
     job: &Job<'_>,
@@ -102,20 +102,21 @@ fn run<T>(
     Ok(record)
 }
 
-/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, and returns what it answers.
+/// Calls `ask` with the information that a policy gets on `job` and `machine` before the first iteration, and returns
+/// its result.
 pub fn with_setting<T>(machine: &Machine, job: &Job<'_>, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
     let codec = CodecProfile::new(machine, job.graph, job.precision);
     with_codec(machine, job, &codec, Told::default(), &Tries { machine, job, allocator: job.allocator }, ask)
 }
 
-/// A job on a machine, as planners try what they find.
+/// A job on a machine, for planners to simulate candidate plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Tries<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The job, whose budgets are the planner's.
     pub job: &'a Job<'a>,
-    /// What stands between tensors and memory.
+    /// The allocator of tensors.
     pub allocator: AllocatorKind,
 }
 
@@ -145,7 +146,7 @@ impl Oracle for Tries<'_> {
     }
 }
 
-/// One iteration of `job` by `plan`: what it takes is what whoever looks for a plan asks.
+/// Runs one iteration of `job` by `plan`; its cost is the measure by which plans are searched.
 ///
 /// # Errors
 /// As [`simulate`]: memory that the plan does not fit, and a plan for something else.
@@ -154,13 +155,14 @@ pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> 
     simulate(machine, &job, &mut Planned::new(plan))
 }
 
-/// The smallest feasible memory budget of `job`, whatever its own budget, to a thousandth, rounded up.
+/// The smallest feasible memory budget of `job`, regardless of its own budget, to a thousandth, rounded up.
 ///
-/// `policy` makes a fresh policy for every try. The answer itself was run, with all iterations, and works; a hundredth less
-/// was run, too, and does not. In between more memory is taken to be no worse, which gaps in an allocator's memory break.
+/// `policy` makes a fresh policy for every try. The result was run, with all iterations, and works; a hundredth less
+/// was run, too, and does not. In between, the search assumes that more memory is at least as good, which may be wrong
+/// when an allocator's memory is fragmented.
 ///
 /// # Errors
-/// What a run without a budget yields.
+/// The error of a run without a budget.
 pub fn least_memory(
     machine: &Machine,
     job: &Job<'_>,
@@ -178,23 +180,23 @@ pub fn least_memory(
     least_that_works(start, iterations, |budget, iterations| attempt(Some(budget), iterations).map(drop))
 }
 
-/// The least budget with which `attempt` works for all `iterations`, to a thousandth, rounded up, though a hundredth less
-/// does not; `start` is about the most that is held without one.
+/// The least budget with which `attempt` works for all `iterations`, to a thousandth, rounded up, though a hundredth
+/// less does not; `start` is about the peak use without a budget.
 ///
 /// # Errors
-/// What `attempt` fails with for another reason than its budget, or with budgets far above `start`.
+/// An error of `attempt` unrelated to its budget, or a failure with budgets far above `start`.
 pub fn least_that_works(start: Bytes, iterations: u32, mut attempt: impl FnMut(Bytes, u32) -> Result) -> Result<Bytes> {
     let mut fault = |budget, iterations| match attempt(Bytes(budget), iterations) {
         Err(error) if error.is_infeasible() => Ok(Some(error)),
         other => other.map(|()| None),
     };
-    // One iteration decides nearly always. Where it does not, since each begins in the gaps that the one before has left in an
-    // allocator's memory, all are run from there on.
+    // One iteration nearly always decides. When it does not, since each begins in the gaps that the previous one left
+    // in an allocator's memory, all are run from there on.
     let (mut fails, mut least, mut few) = (0, start.0, 1);
-    // What has worked for all iterations.
+    // A budget that has worked for all iterations.
     let mut known = None;
     loop {
-        // Half of what works, again and again, until something does not.
+        // Bisects below the smallest budget that works, up to the resolution.
         while least > fails + 1 && (least - fails) as f64 > RESOLUTION * least as f64 {
             let middle = fails + (least - fails) / 2;
             if fault(middle, few)?.is_some() {
@@ -205,7 +207,7 @@ pub fn least_that_works(start: Bytes, iterations: u32, mut attempt: impl FnMut(B
             }
         }
         if known == Some(least) {
-            // In more memory gaps may be worse, so that what the search has passed over works.
+            // Fragmentation may be worse in more memory, so smaller budgets that the search skipped may work.
             let less = least - least.div_ceil(100);
             if least == 0 || fault(less, iterations)?.is_some() {
                 return Ok(Bytes(least));

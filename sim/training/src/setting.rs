@@ -1,4 +1,4 @@
-//! What a policy is told of a job on a machine before the first iteration.
+//! The information that a policy gets on a job and a machine before the first iteration.
 
 use haversack_devices::{Bytes, Nanos, Precision};
 use haversack_policies::quantised::working_memory;
@@ -8,19 +8,19 @@ use haversack_workloads::NodeId;
 use crate::machine::packing::CodecProfile;
 use crate::{Job, Machine};
 
-/// What data have told a policy before the first iteration.
+/// Information from data that a policy gets before the first iteration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told<'a> {
     /// The importance of tensors; `None` if none was measured.
     pub(crate) importance: Option<&'a [f64]>,
-    /// What the policy had learned; `None` if the run goes on from none.
+    /// The policy's learned parameters from earlier; `None` if the run starts without any.
     pub(crate) learned: Option<&'a Learned>,
-    /// Whether each iteration tells the scale factors of the one before.
+    /// Whether each iteration passes on the scale factors of the one before.
     pub(crate) factors: bool,
 }
 
-/// Hands `ask` what a policy is told of `job` on `machine` before the first iteration, which can be tried on `oracle`, and
-/// returns what it answers.
+/// Calls `ask` with the information that a policy gets on `job` and `machine` before the first iteration, with `oracle`
+/// to simulate candidate plans, and returns its result.
 pub(crate) fn with_codec<T>(
     machine: &Machine,
     job: &Job<'_>,
@@ -30,7 +30,7 @@ pub(crate) fn with_codec<T>(
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
     let dsp = OnDsp { machine, job };
-    // The most that a library takes while it runs an operator.
+    // The largest workspace that a library uses while it runs an operator.
     let workspace = |id| machine.workspace(job.graph, id, job.batch, job.precision);
     ask(&Setting {
         importance: told.importance,
@@ -59,13 +59,13 @@ pub(crate) fn element_bytes(machine: &Machine, job: &Job<'_>) -> ElementBytes {
     ElementBytes { value, mask: machine.stack.constants.dropout_mask.value.0 }
 }
 
-/// What the framework may hold from `now` on: its budget, and on a GPU that can address only a share of the device's
-/// memory, that.
+/// The framework's memory limit from `now` on: its budget, and the memory that a GPU can address if that is only a
+/// share of the device's.
 pub(crate) fn memory_budget(machine: &Machine, job: &Job<'_>, now: Nanos) -> Option<Bytes> {
     job.budgets.memory_at(now).into_iter().chain(machine.addressable()).min()
 }
 
-/// What saved tensors may take from `now` on: the budget for them, or what the memory budget leaves beside all else.
+/// The limit for saved tensors from `now` on: the budget for them, and the memory budget less everything else.
 pub(crate) fn activation_budget(machine: &Machine, job: &Job<'_>, now: Nanos) -> Option<Bytes> {
     let beside = || working_memory(job.graph, job.batch) + machine.library_workspace();
     let left = job.budgets.memory_at(now).map(|memory| memory.saturating_sub(beside()));

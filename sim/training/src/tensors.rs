@@ -1,6 +1,6 @@
-//! Every tensor of a run: its form, what it takes of memory, and who still uses it.
+//! Every tensor of a run: its form, its memory, and its remaining uses.
 //!
-//! Whatever becomes of a tensor becomes of it here, by one of the methods below; nobody else remembers a form.
+//! All changes of a tensor's form happen here, by one of the methods below; no other module stores a form.
 //!
 //! ```text
 //! Absent ─admit→ Whole ─store→ InFlight ─drop_whole→ Stored ─admit→ InFlight ─drop_stored→ Whole
@@ -24,40 +24,40 @@ pub use self::values::{GivesBack, StoreError};
 /// The tensors of a run.
 pub(crate) struct Tensors<'g> {
     register: Register<'g>,
-    /// What each tensor takes.
+    /// The memory of each tensor.
     slots: Vec<Slot>,
     pub(crate) limits: Limits,
     allocator: Box<dyn Allocator>,
-    /// Where quantised tensors lie; `None` if the allocator holds them.
+    /// Where quantised tensors lie; `None` if they are in the allocator's memory.
     arena: Option<PageArena>,
-    /// Whether the policy quantises: saved tensors are then counted once it has said how it holds them.
+    /// Whether the policy quantises: saved tensors then count once the policy has decided how to hold them.
     quantises: bool,
-    /// Saved tensors that it holds whole until they are stored with fewer bits.
+    /// Saved tensors that stay whole until they are stored with fewer bits.
     to_pack: Vec<TensorId>,
     totals: Totals,
-    /// What was in memory when forward first began in this iteration.
+    /// Memory use when forward first began in this iteration.
     baseline: Bytes,
-    /// What changed since it was last asked; `None` if nobody asks.
+    /// Changes since the last call; `None` if they are not recorded.
     changes: Option<Vec<Change>>,
-    /// What tensors hold; `None` if only their sizes are known.
+    /// The values of tensors; `None` if only their sizes are known.
     values: Option<Values<'g>>,
 }
 
-/// What a tensor takes of memory.
+/// The memory of a tensor.
 ///
-/// Where a run carries data, what the tensor holds comes and goes with the blocks, see [`Values`].
+/// In a run that carries data, the tensor's values come and go with the blocks, see [`Values`].
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// The block of the tensor as it was made.
     whole: Option<Allocation>,
     stored: Option<Stored>,
-    /// Whether the policy has said that it is held whole.
+    /// Whether the policy has decided to keep it whole.
     kept: bool,
     /// Whether this gradient of a parameter is given up in this iteration.
     given_up: bool,
 }
 
-/// A tensor that is stored otherwise than whole.
+/// A tensor that is not stored whole.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     storage: Storage,
@@ -76,18 +76,18 @@ struct Totals {
     given_up: u64,
 }
 
-/// What bounds memory: all of it, saved tensors alone, and what is left in use after an operator.
+/// The limits of memory: of all of it, of saved tensors, and of the memory left in use after an operator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes of everything; `None` if memory is not bounded.
     pub(crate) memory: Option<Bytes>,
     /// Bytes of saved tensors.
     pub(crate) activations: Option<Bytes>,
-    /// What of that which `state` leaves of the memory budget is left in use after an operator; `None` if all is.
+    /// The share of the memory budget, less `state`, that may be in use after an operator; `None` for all of it.
     pub(crate) computing: Option<ComputingBudget>,
     /// Bytes of weights, buffers and the optimiser's state.
     pub(crate) state: Bytes,
-    /// Whether `activations` was cut since anybody asked.
+    /// Whether `activations` was cut since the last check.
     pub(crate) cut: bool,
 }
 
@@ -99,10 +99,10 @@ impl Limits {
     }
 }
 
-/// What became of the memory of a tensor, for whoever manages its pages.
+/// A change of a tensor's memory, for the code that manages its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Its whole form has that many bytes now: zero if it left memory.
+    /// Its whole form has this number of bytes now: zero if it left memory.
     Whole(TensorId, Bytes),
     /// The same of the form in which it is stored.
     Stored(TensorId, Bytes),
@@ -110,11 +110,11 @@ pub(crate) enum Change {
 
 /// Why a tensor finds no place.
 pub(crate) enum NoPlace {
-    /// The budget has no room: so much is missing.
+    /// The budget is exceeded by this number of bytes.
     Short(Bytes),
     /// The arena refuses it.
     Refused(PageError),
-    /// What it holds cannot be stored, or not be had back.
+    /// Its values cannot be stored, or not be restored.
     Lost(StoreError),
 }
 
@@ -146,7 +146,7 @@ impl DerefMut for Tensors<'_> {
 }
 
 impl<'g> Tensors<'g> {
-    /// Those of `graph`, none of which is in memory yet.
+    /// The tensors of `graph`, none of which is in memory yet.
     pub(crate) fn new(graph: &'g TrainingGraph, allocator: Box<dyn Allocator>, limits: Limits) -> Self {
         let mut tensors = Self {
             register: Register::new(graph, 1),
@@ -177,22 +177,22 @@ impl<'g> Tensors<'g> {
         Ok(())
     }
 
-    /// From now on tensors hold something; to be said before any is in memory.
+    /// Tensors have values from now on; to be called before any is in memory.
     pub(crate) fn carry(&mut self, values: Values<'g>) {
         self.values = Some(values);
     }
 
-    /// What tensors hold; `None` if only their sizes are known.
+    /// The values of tensors; `None` if only their sizes are known.
     pub(crate) fn values(&mut self) -> Option<&mut Values<'g>> {
         self.values.as_mut()
     }
 
-    /// The same as nodes read and write it.
+    /// The same, as nodes read and write them.
     pub(crate) fn carried(&mut self) -> Option<Carried<'_, 'g>> {
         self.values.as_mut().map(|values| Carried::new(values, self.arena.as_ref()))
     }
 
-    // What policies and the rest of the executor ask.
+    // Queries of policies and the rest of the executor.
 
     /// The number of bits a value with which a tensor is stored; 0 if it is not quantised.
     pub(crate) fn bits(&self, tensor: TensorId) -> u8 {
@@ -214,36 +214,36 @@ impl<'g> Tensors<'g> {
         MemoryView { needed: self.totals.whole + wanted, budget, now, ..self.register.view(phase) }
     }
 
-    // How much is in memory, and how much may be.
+    // Memory use and its limits.
 
-    /// A budget for saved tensors from the beginning of an iteration on.
+    /// Sets the budget for saved tensors from the beginning of an iteration on.
     pub(crate) const fn set_activation_budget(&mut self, activations: Option<Bytes>) {
         self.limits.activations = activations;
     }
 
-    /// A smaller or larger one while an iteration is under way.
+    /// Changes that budget within an iteration.
     pub(crate) fn cut_activations(&mut self, activations: Bytes) {
         (self.limits.activations, self.limits.cut) = (Some(activations), true);
     }
 
-    /// The budget for saved tensors, if it was cut since this was last asked.
+    /// The budget for saved tensors, if it was cut since the last call.
     pub(crate) fn take_cut(&mut self) -> Option<Bytes> {
         self.limits.activations.filter(|_| std::mem::take(&mut self.limits.cut))
     }
 
-    /// Bounds what may be in memory altogether.
+    /// Bounds the total memory use.
     pub(crate) fn set_budget(&mut self, memory: Option<Bytes>) {
         self.limits.memory = memory;
         self.bound_allocator();
     }
 
-    /// The allocator may hold what the arena leaves of the budget.
+    /// Limits the allocator to the part of the budget that the arena does not use.
     pub(crate) fn bound_allocator(&mut self) {
         let arena = self.reserved_by_arena();
         self.allocator.set_budget(self.limits.memory.map_or(Bytes::MAX, |budget| budget.saturating_sub(arena)));
     }
 
-    /// Bytes given out to tensors, the arena's pages included.
+    /// Bytes allocated to tensors, the arena's pages included.
     pub(crate) fn allocated(&self) -> Bytes {
         self.allocator.allocated() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
     }
@@ -253,38 +253,38 @@ impl<'g> Tensors<'g> {
         self.allocator.resident() + self.arena.as_ref().map_or(Bytes::ZERO, PageArena::used)
     }
 
-    /// Forward begins; what is in memory at the first beginning of an iteration is kept.
+    /// Forward begins; records memory use if it is the first time in the iteration.
     pub(crate) fn note_baseline(&mut self) {
         if self.baseline == Bytes::ZERO {
             self.baseline = self.allocated();
         }
     }
 
-    /// What was in memory when forward first began since this was last asked.
+    /// Memory use when forward first began, if it began since the last call.
     pub(crate) fn take_baseline(&mut self) -> Bytes {
         std::mem::take(&mut self.baseline)
     }
 
-    /// Bytes that count against a budget: those given out, and all of the arena.
+    /// Bytes that count against a budget: those allocated, and all of the arena.
     pub(crate) fn footprint(&self) -> Bytes {
         self.allocator.allocated() + self.reserved_by_arena()
     }
 
-    /// Bytes held from the system.
+    /// Bytes reserved from the system.
     pub(crate) fn reserved(&self) -> Bytes {
         self.allocator.reserved() + self.reserved_by_arena()
     }
 
-    /// Bytes of saved tensors in the form in which they are held.
+    /// Bytes of saved tensors in their stored form.
     pub(crate) fn held_bytes(&self) -> Bytes {
         let whole = if self.quantises { self.totals.kept } else { self.totals.saved_whole };
         self.totals.stored + Bytes(whole.at(self.samples))
     }
 
-    /// What the budget of saved tensors misses for `tensor` whole.
+    /// The excess over the budget of saved tensors if `tensor` is admitted whole.
     pub(crate) fn activation_shortfall(&self, tensor: TensorId) -> Bytes {
         match self.limits.activations {
-            // What is to be quantised is whole only for a while; its stored form counts.
+            // A tensor to be quantised is whole only briefly; its stored form counts.
             Some(budget) if self.uses.is_saved(tensor) && !self.quantises => {
                 (self.held_bytes() + self.size(tensor)).saturating_sub(budget)
             }
@@ -292,15 +292,15 @@ impl<'g> Tensors<'g> {
         }
     }
 
-    /// Gives the steps of the arena back that a smaller `budget` leaves no room for.
+    /// Gives back the steps of the arena that exceed a smaller `budget`.
     ///
     /// # Errors
-    /// What has to be requantised or given up first.
+    /// The bytes that have to be requantised or given up first.
     pub(crate) fn bound_arena(&mut self, budget: Bytes) -> Result<Effects, Bytes> {
         self.arena.as_mut().map_or(Ok(Effects::default()), |arena| arena.set_budget(budget).map_err(|over| over.bytes))
     }
 
-    /// Bytes that the arena holds from the system.
+    /// Bytes that the arena has reserved from the system.
     pub(crate) fn reserved_by_arena(&self) -> Bytes {
         self.arena.as_ref().map_or(Bytes::ZERO, PageArena::reserved)
     }
@@ -319,12 +319,12 @@ impl<'g> Tensors<'g> {
         self.allocator.free(temporary);
     }
 
-    /// Has every change of a tensor's memory noted from now on.
+    /// Records every change of a tensor's memory from now on.
     pub(crate) fn note_changes(&mut self) {
         self.changes = Some(Vec::new());
     }
 
-    /// What has changed since the last call, in order.
+    /// The changes since the last call, in order.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter, and a phone in use beside them.
+//! A run as a Chrome/Perfetto trace: operators as spans, memory as a counter, and the phone in use.
 
 mod phone;
 
@@ -52,7 +52,7 @@ pub struct Span {
     pub budget: Option<Bytes>,
 }
 
-/// One tensor in the hands of the cores that pack.
+/// One tensor being packed or unpacked by the packing cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackingSpan {
     /// The tensor, by its place in the graph.
@@ -65,14 +65,14 @@ pub struct PackingSpan {
     pub unpacks: bool,
 }
 
-/// Power that something draws above what it draws idle.
+/// Power of a component above its idle power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
     /// From when.
     pub start: Nanos,
     /// For how long.
     pub duration: Nanos,
-    /// What is drawn, beyond the idle power.
+    /// The power, above the idle power.
     pub power: Watts,
 }
 
@@ -81,18 +81,18 @@ pub struct Draw {
 pub struct Timeline {
     /// All spans of the processor that trains.
     pub spans: Vec<Span>,
-    /// All spans of the cores that pack beside it.
+    /// All spans of the cores that pack in parallel with it.
     pub packing: Vec<PackingSpan>,
-    /// What each of them draws.
+    /// The power of each of them.
     pub draws: Vec<Draw>,
-    /// What the device draws all the while.
+    /// The constant power of the device.
     pub base_power: Watts,
-    /// The phone in use around the run; `None` if it is on none.
+    /// The phone in use around the run; `None` if the run does not simulate one.
     pub phone: Option<PhoneTrack>,
 }
 
 impl Timeline {
-    /// The power from each time on at which it changes.
+    /// The times at which the power changes, with the power from then on.
     pub fn power(&self) -> Vec<(Nanos, Watts)> {
         let ends = self
             .draws

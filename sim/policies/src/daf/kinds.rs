@@ -5,13 +5,13 @@ use haversack_workloads::{LayerKind, Need, Phase, TrainingGraph};
 use crate::PolicyError;
 use crate::entry::Settings;
 
-/// Bits of what layers of a kind keep, in the order of `KINDS`; `None` where those of every tensor count.
+/// Bits of the tensors kept by layers of a kind, in the order of `KINDS`; `None` uses those of every tensor.
 pub type KindBits = [Option<u8>; KINDS.len()];
 
 /// The names of the kinds, each with a parameter that sets its bits in place of `bits`.
 const KINDS: [&str; 7] = ["convolution", "linear", "product", "softmax", "norm", "elementwise", "loss"];
 
-/// What was set.
+/// Reads the bits from the settings.
 pub(super) fn read(settings: &Settings<'_>) -> Result<KindBits, PolicyError> {
     let mut found = [None; KINDS.len()];
     for (bits, kind) in found.iter_mut().zip(KINDS) {
@@ -20,8 +20,8 @@ pub(super) fn read(settings: &Settings<'_>) -> Result<KindBits, PolicyError> {
     Ok(found)
 }
 
-/// The bits of each tensor to start from: the most that a layer asks for that needs its values, `bits` where it says
-/// nothing or none does.
+/// The starting bits of each tensor: the maximum over the layers that need its values, `bits` for kinds without a
+/// setting and for tensors without such a layer.
 pub(super) fn start(graph: &TrainingGraph, kinds: &KindBits, bits: u8) -> Vec<u8> {
     let of_kind = |layer: LayerKind| {
         let place = KINDS.iter().position(|kind| *kind == layer.name());

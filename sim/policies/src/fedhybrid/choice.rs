@@ -1,5 +1,5 @@
-//! Which tensor goes, and how: the one that saves the most memory for its time (algorithm 1, lines 11 to 16). Plans are
-//! made by it, and what no plan has foreseen is decided by it.
+//! The choice of the tensor that goes and of the technique: the one that saves the most memory for its time (algorithm
+//! 1, lines 11 to 16). It makes plans, and decides in situations that no plan covers.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_workloads::{NodeId, TensorId};
@@ -10,7 +10,7 @@ use crate::ranking::{Ranking, Scored, promised};
 use crate::restore::{Layouts, RestoreCosts, Snapshot, Technique, absences, availability, saved_alone, worth};
 use crate::{MemoryView, Policy, PolicyError, Relief, Setting, Want};
 
-/// Chooses what gives way.
+/// Chooses the tensors that give way.
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
     parameters: Parameters,
@@ -20,17 +20,17 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    /// By the times and prices of `setting`; nothing was given up yet.
+    /// A chooser with the times and prices of `setting`; nothing was given up yet.
     pub(super) fn new(parameters: Parameters, setting: &Setting<'_>) -> Self {
         Self { parameters, costs: RestoreCosts::new(setting, parameters.layouts()), ranking: Ranking::default() }
     }
 
-    /// Scores that were worked out so far, and operators that were visited for them.
+    /// The number of scores computed so far, and of operators visited for them.
     pub(super) const fn operations(&self) -> Operations {
         Operations { scores: self.ranking.scored(), operators: self.costs.visited }
     }
 
-    /// What gives way so that `wanted` becomes free, the first first; less where nothing is left.
+    /// Chooses tensors so that `wanted` becomes free, in order; less if no candidates are left.
     pub(super) fn choose(&mut self, wanted: Bytes, memory: &MemoryView<'_>) -> Vec<(TensorId, Technique)> {
         let Self { parameters, costs, ranking } = self;
         let (held, samples) = (availability(memory), memory.micro_batch);
@@ -57,19 +57,19 @@ impl Chooser {
         chosen
     }
 
-    /// The tensor was given up so, as somebody else had chosen.
+    /// Records that the tensor was given up by a choice made elsewhere.
     pub(super) fn note(&mut self, tensor: TensorId, technique: Technique) {
         self.costs.give_up(tensor, technique);
     }
 
-    /// Memory that giving up a tensor of `bytes` frees; nothing where no codec reaches it.
+    /// Memory that giving up a tensor of `bytes` frees; zero if no codec can compress it.
     pub(super) fn freed(&self, tensor: TensorId, bytes: Bytes, technique: Technique, samples: u64) -> Bytes {
         let compressed = || self.costs.compression(tensor, samples).map_or(bytes, |found| found.bytes);
         if technique == Technique::Compress { bytes.saturating_sub(compressed()) } else { bytes }
     }
 }
 
-/// Decides by itself as memory runs short, which is how plans are made.
+/// Decides as memory runs short, without a plan; plans are recorded from this.
 impl Policy for Chooser {
     fn relieve(&mut self, want: Want, memory: &MemoryView<'_>) -> Result<Vec<Relief>, PolicyError> {
         let chosen = self.choose(want.bytes(), memory);
@@ -77,7 +77,7 @@ impl Policy for Chooser {
     }
 }
 
-/// What giving up a tensor of `bytes` by `technique` saves and costs while it is away from one node to another.
+/// Savings and costs of giving up a tensor of `bytes` by `technique` while it is away from one node to another.
 fn terms(
     costs: &mut RestoreCosts,
     tensor: TensorId,
@@ -114,8 +114,8 @@ struct Best {
 }
 
 impl Parameters {
-    /// The technique with the largest MPS. Compression where it is as good as recomputation (algorithm 1, lines 13 to
-    /// 16), and either where it is as good as swapping.
+    /// The technique with the largest MPS. Ties: compression before recomputation (algorithm 1, lines 13 to 16), and
+    /// both before swapping.
     fn best(
         self,
         costs: &mut RestoreCosts,
@@ -139,7 +139,7 @@ impl Parameters {
     }
 }
 
-/// What giving a tensor up in one way saves and costs (equation 5): MPS = SM × FLT / (PC + RC).
+/// Savings and costs of giving a tensor up in one way (equation 5): MPS = SM × FLT / (PC + RC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// SM: memory saved.
@@ -158,15 +158,15 @@ impl Terms {
         self.saved.as_f64() * self.lifetime.0 as f64
     }
 
-    /// MPS: bytes saved for as long as is spent on it (byte-seconds a second). Nothing where nothing is saved; without
-    /// bound where it costs nothing.
+    /// MPS: bytes saved times their duration, per time spent (byte-seconds a second). Zero if nothing is saved;
+    /// infinite if it costs nothing.
     pub fn mps(&self) -> f64 {
         worth(self.reward(), self.purge + self.regain)
     }
 }
 
-/// The MPS of every saved tensor by each technique, where nothing else is given up and each stays away from its
-/// last use in forward to its first in backward (figure 7). What forward does not save is gone by then.
+/// The MPS of every saved tensor by each technique, if it is the only tensor given up and stays away from its last use
+/// in forward to its first in backward (figure 7). Tensors that forward does not save are gone by then.
 pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
     let mut costs = RestoreCosts::new(setting, layouts);
     let saved = setting.graph.saved();
@@ -189,15 +189,15 @@ pub fn survey(setting: &Setting<'_>, layouts: Layouts) -> Vec<Surveyed> {
         .collect()
 }
 
-/// What giving one saved tensor up is worth.
+/// The value of giving up one saved tensor.
 #[derive(Clone, Copy, Debug)]
 pub struct Surveyed {
     /// The tensor.
     pub tensor: TensorId,
     /// By computing it again.
     pub recompute: Terms,
-    /// By compression; nothing where no codec reaches it.
+    /// By compression; `None` if no codec can compress it.
     pub compress: Option<Terms>,
-    /// By swapping; nothing where there is no flash.
+    /// By swapping; `None` without flash.
     pub swap: Option<Terms>,
 }

@@ -1,4 +1,4 @@
-//! What can be set of `fedhybrid`.
+//! Parameters of `fedhybrid`.
 
 use haversack_devices::units::Nanos;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::budget::BudgetRule;
 use crate::entry::Settings;
 use crate::restore::{Layouts, Technique};
 
-/// What can be set.
+/// Parameters of `fedhybrid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[must_use]
 pub struct Parameters {
@@ -27,7 +27,7 @@ pub struct Parameters {
     pub crossing: bool,
     /// Where plans are made.
     pub planner: Planner,
-    /// Who decides the memory budget on a phone in use; nobody where nothing is set.
+    /// The rule for the memory budget on a phone in use; `None` if unset.
     #[serde(skip)]
     pub budget: Option<BudgetParameters>,
 }
@@ -38,7 +38,7 @@ pub struct BudgetParameters {
     /// The rule.
     #[serde(rename = "budget")]
     pub rule: Rule,
-    /// Iterations of an epoch, for so long as which the predictor looks back at first.
+    /// Iterations of an epoch, whose duration is the predictor's initial window.
     pub epoch: u64,
     /// Epochs of a round.
     pub epochs: u64,
@@ -54,7 +54,7 @@ pub struct BudgetParameters {
 }
 
 impl BudgetParameters {
-    /// The rule, of a run whose iterations take `iteration` each.
+    /// Starts the rule for a run whose iterations take `iteration` each.
     pub(super) fn start(self, iteration: Nanos) -> Box<dyn BudgetRule> {
         let Self { rule, epoch, fault_percent, kills, shrink_percent, .. } = self;
         let own = predictor::Parameters::for_epoch(Nanos(iteration.0.saturating_mul(epoch)));
@@ -82,7 +82,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What was set.
+    /// Reads the parameters from the settings.
     pub(crate) fn read(settings: &Settings<'_>) -> Result<Self, PolicyError> {
         let rule: Option<Rule> = settings.get("budget")?;
         settings.only_with("budget=predicted", rule == Some(Rule::Predicted), &["tp1", "tp2", "ws_adj"])?;
@@ -90,7 +90,7 @@ impl Parameters {
         Ok(Self { budget: rule.map(|_| settings.all()).transpose()?, ..settings.all()? })
     }
 
-    /// The techniques that may be used; of equals the earlier.
+    /// The techniques that may be used; earlier ones win ties.
     pub(super) fn allowed(self) -> impl Iterator<Item = Technique> {
         let all = [
             (self.compression, Technique::Compress),

@@ -1,8 +1,8 @@
-//! A plan: what is given up before which operator, and how, so that training fits into a budget.
+//! A plan: which tensors are given up before which operator, and how, so that training fits a budget.
 //!
-//! It is made by algorithm 1 from a graph, the profile of a device and a budget, wherever that is done, and sent as
-//! text. It says which graph, profile and budget it is for, so that it is carried out for no other; making it counts
-//! operations, which take time on whatever core makes it.
+//! Algorithm 1 makes it from a graph, the profile of a device and a budget, on a server or the device, and it is sent
+//! as text. It contains digests of its graph, profile and budget, so that it is not carried out for others. Making it
+//! counts operations, which take time on the core that makes it.
 
 use haversack_devices::calibration::Digest;
 use haversack_devices::units::Bytes;
@@ -16,18 +16,18 @@ use crate::restore::Technique;
 /// The form of a plan that this program writes.
 const VERSION: u32 = 1;
 
-/// One tensor gives way.
+/// A step: one tensor gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The operator of the schedule before which it does.
+    /// The operator of the schedule before which it gives way.
     pub before: NodeId,
-    /// Which tensor.
+    /// The tensor.
     pub tensor: TensorId,
-    /// How.
+    /// The technique.
     pub technique: Technique,
 }
 
-/// What gives way, when and how.
+/// The tensors that give way, when and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Plan {
@@ -39,29 +39,29 @@ pub struct Plan {
     room: Room,
     operations: Operations,
     steps: Vec<Step>,
-    /// Of all before it.
+    /// Of all fields before it.
     checksum: Digest,
 }
 
 impl Plan {
-    /// That of `steps`, made with `operations` for what has these digests.
+    /// A plan of `steps`, made with `operations` for the inputs with these digests.
     pub(super) fn new(graph: Digest, profile: Digest, room: Room, operations: Operations, steps: Vec<Step>) -> Self {
         let mut plan = Self { version: VERSION, graph, profile, room, operations, steps, checksum: Digest::default() };
         plan.checksum = plan.sum();
         plan
     }
 
-    /// What gives way, in order.
+    /// The steps, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// What making it took.
+    /// Operations spent on making it.
     pub const fn operations(&self) -> Operations {
         self.operations
     }
 
-    /// How many of the tensors that `graph` saves go which way.
+    /// How many of the tensors that `graph` saves are treated in each way.
     pub fn treatments(&self, graph: &TrainingGraph) -> Treatments {
         let mut first = vec![None; graph.tensors.len()];
         for step in &self.steps {

@@ -1,10 +1,12 @@
-//! The memory budget predictor (section 4.4.2): a moving average of what is safely available, weighted by the
-//! importance of the apps that run, and when a new plan is wanted.
+//! The memory budget predictor (section 4.4.2): a moving average of the safely available memory, weighted by the
+//! importance of the running apps, and the conditions for a new plan.
 //!
-//! Beside it the two baselines of figure 19b: a budget from the first measurement, and one from the latest before every round.
+//! Also the two baselines of figure 19b: a budget from the first measurement, and one from the latest before every
+//! round.
 //!
-//! Samples are averaged over each sampling period; the average over a window of periods is the prediction, taken anew
-//! each time the window has slid far enough. All sums are whole numbers, so that what leaves the window leaves no trace.
+//! Samples are averaged over each sampling period; the average over a window of periods is the prediction, computed
+//! each time the window has slid far enough. All sums are integers, so that values leaving the window leave no rounding
+//! error.
 
 use std::collections::VecDeque;
 
@@ -16,7 +18,7 @@ use crate::budget::{BudgetRule, Round, Sample, SampleError};
 /// The greatest `oom_score_adj`.
 const MAX_SCORE: u128 = 1000;
 
-/// What can be set.
+/// Parameters of the predictor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Parameters {
@@ -26,25 +28,25 @@ pub struct Parameters {
     pub period: Nanos,
     /// T_slide: how far the window slides between predictions.
     pub slide: Nanos,
-    /// TP_1 in percent: a round with more page faults than so many times the average of the rounds before wants a new
-    /// plan. The paper's 1.5 to 3 is a factor: in faults it would be nothing.
+    /// TP_1 in percent: a round with more page faults than this multiple of the average of earlier rounds triggers a
+    /// new plan. The paper's 1.5 to 3 is a factor: as a number of faults it would be negligible.
     pub fault_percent: u64,
-    /// TP_2: more kills than these under one plan want a new one.
+    /// TP_2: more kills than this under one plan trigger a new one.
     pub kills: u64,
-    /// WS_adj in percent: what a new plan leaves of the window.
+    /// WS_adj in percent: the share of the window that remains after a new plan.
     pub shrink_percent: u64,
 }
 
 impl Parameters {
-    /// The paper's thresholds (section 5.2: TP_1 = 2, TP_2 = 3, WS_adj = 0.9) for epochs of such a duration. It states
-    /// neither period: a second each, several to the shortest changes of its figure 12.
+    /// The paper's thresholds (section 5.2: TP_1 = 2, TP_2 = 3, WS_adj = 0.9) for epochs of this duration. It states
+    /// neither period: here a second each, several within the shortest changes of its figure 12.
     pub const fn for_epoch(epoch: Nanos) -> Self {
         let second = Nanos(1_000_000_000);
         Self { window: epoch, period: second, slide: second, fault_percent: 200, kills: 3, shrink_percent: 90 }
     }
 }
 
-/// The importance w of the apps that run: Σ max score / adjustment, over activities that are not below 0; an adjustment
+/// The importance w of the running apps: Σ max score / adjustment, over activities that are not below 0; an adjustment
 /// of 0, the foreground, counts as 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
@@ -54,7 +56,7 @@ impl Weight {
     /// Units of one: fine enough that 1000 / 999 differs from 1.
     const ONE: u128 = 1 << 20;
 
-    /// Of activities with these values of `oom_score_adj`.
+    /// The weight of activities with these values of `oom_score_adj`.
     pub fn of(adjustments: &[i16]) -> Self {
         let listed = adjustments.iter().filter_map(|&adjustment| u128::try_from(adjustment).ok());
         Self(listed.map(|adjustment| MAX_SCORE * Self::ONE / adjustment.max(1)).sum())
@@ -84,7 +86,7 @@ struct Point {
     weight: u128,
 }
 
-/// Predicts the memory that training can count on.
+/// Predicts the memory available to training.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Predictor {
@@ -111,20 +113,20 @@ impl Predictor {
         Self { window: parameters.window.max(parameters.period), parameters, ..Self::default() }
     }
 
-    /// M_Pred (equation 10), as of the last slide of the window; before a first period has ended, of what it has so
-    /// far. Nothing before the first sample.
+    /// M_Pred (equation 10), as of the last slide of the window; before the first period has ended, from its samples so
+    /// far. `None` before the first sample.
     ///
-    /// Where no activity is known at all in the window, its periods count alike.
+    /// If the window has no known activity at all, its periods have equal weights.
     pub fn prediction(&self) -> Option<Bytes> {
         self.predicted.map(|(_, budget)| budget).or_else(|| Some(bytes(self.open.mean()?.0)))
     }
 
-    /// W, as it stands.
+    /// W, its current length.
     pub const fn window(&self) -> Nanos {
         self.window
     }
 
-    /// Ends the open period, whose averages enter the window.
+    /// Ends the open period and adds its averages to the window.
     fn close(&mut self) {
         let Some((safe, weight)) = self.open.mean() else { return };
         let time = Nanos(self.open.index.saturating_mul(self.parameters.period.0));
@@ -137,7 +139,7 @@ impl Predictor {
         }
     }
 
-    /// Lets go of the points that the window has left behind.
+    /// Drops the points that have left the window.
     fn forget(&mut self) {
         let Some(newest) = self.points.back().map(|point| point.time) else { return };
         while let Some(&Point { time, safe, weight }) = self.points.front()
@@ -161,7 +163,7 @@ fn bytes(count: u128) -> Bytes {
 }
 
 impl Period {
-    /// The averages of M_safe and of the weight; nothing without samples.
+    /// The averages of M_safe and of the weight; `None` without samples.
     fn mean(&self) -> Option<(u128, u128)> {
         let samples = u128::from(self.samples);
         Some((self.safe.checked_div(samples)?, self.weight.checked_div(samples)?))
@@ -200,7 +202,7 @@ impl BudgetRule for Predictor {
 
     fn end_round(&mut self, round: Round) {
         self.kills += round.kills;
-        // faults > TP_1 × (sum / rounds) without a division; never in the first round, which has none before it.
+        // faults > TP_1 × (sum / rounds) without a division; never in the first round, which has no earlier ones.
         let own = u128::from(round.page_faults) * u128::from(self.rounds) * 100;
         let exceeds = own > self.faults * u128::from(self.parameters.fault_percent);
         self.due |= exceeds || self.kills > self.parameters.kills;
@@ -209,15 +211,15 @@ impl BudgetRule for Predictor {
     }
 }
 
-/// The rules that there are.
+/// The available rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// FedHybrid's predictor.
     Predicted,
-    /// What was available at first, for good.
+    /// The memory available at first, fixed.
     Initial,
-    /// What is available before each round.
+    /// The memory available before each round.
     EveryRound,
 }
 

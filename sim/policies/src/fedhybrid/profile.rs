@@ -1,4 +1,4 @@
-//! What a plan is made from beside the budget: a graph, and what a device takes for it.
+//! The inputs of a plan other than the budget: a graph, and a device's times for it.
 
 use haversack_devices::calibration::Digest;
 use haversack_devices::units::Bytes;
@@ -12,7 +12,7 @@ use crate::policy::setting::Setting;
 use crate::restore::Technique;
 use crate::{Oracle, PolicyError, Recorder, Relief, plan};
 
-/// Bytes of a number of the profile, as a client sends it.
+/// Bytes of a number in the profile, as a client sends it.
 const NUMBER: u64 = 4;
 
 /// A device's times for a graph: of every operator, and of compressing and swapping every tensor.
@@ -27,7 +27,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What `setting` says, for plans that may do what `parameters` allow.
+    /// Profile of `setting`, for plans within the techniques allowed by `parameters`.
     pub fn new(setting: &Setting<'_>, parameters: Parameters) -> Self {
         let chooser = Chooser::new(parameters, setting);
         let graph = digest_of(setting.graph, setting.batch);
@@ -39,8 +39,8 @@ impl Profile {
         Self { graph, digest, operators, chooser }
     }
 
-    /// A plan for `graph`, of which this is the profile, within `room`: what the chooser gives up where a run of `oracle` is
-    /// short of memory.
+    /// A plan for `graph`, of which this is the profile, within `room`: the chooser's decisions in a run of `oracle`
+    /// whenever memory is short.
     ///
     /// # Errors
     /// A room that no choice of tensors fits.
@@ -56,7 +56,7 @@ impl Profile {
         Ok(Plan::new(self.graph, self.digest, room, operations, steps))
     }
 
-    /// Whether any tensor can be given up so.
+    /// Whether any tensor can be given up by this technique.
     pub(super) fn offers(&self, technique: Technique) -> bool {
         self.chooser.costs.offers(technique)
     }
@@ -67,7 +67,7 @@ impl Profile {
     }
 }
 
-/// What gives way by a step of a recorded run.
+/// The tensors that give way in a step of a recorded run.
 fn steps(step: &plan::Step) -> Vec<Step> {
     let plan::Action::Relieve(reliefs) = &step.action else { return Vec::new() };
     let of = |relief: &Relief| {
@@ -82,7 +82,7 @@ fn steps(step: &plan::Step) -> Vec<Step> {
     reliefs.iter().filter_map(of).collect()
 }
 
-/// Of all that a plan depends on in a graph: who reads and writes what, of which size.
+/// Digest of everything in a graph that a plan depends on: readers, writers and sizes of tensors.
 fn digest_of(graph: &TrainingGraph, batch: u64) -> Digest {
     let list = |tensors: &[TensorId]| -> Vec<u64> {
         let ids = tensors.iter().map(|&tensor| u64::from(tensor));

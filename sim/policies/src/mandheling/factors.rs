@@ -1,12 +1,12 @@
-//! All scale factors of a run, batch by batch; and how often each is taken anew (section 3.4): half as often as it was seen
+//! All scale factors of a run, batch by batch; and when each is recomputed (section 3.4): twice as often as it was seen
 //! to change.
 //!
-//! Where no data say how a factor changes, that is drawn, batch by batch (figure 4).
+//! Without data on how a factor changes, the changes are drawn, batch by batch (figure 4).
 //! A scale factor is the number of bits by which the largest magnitude of a tensor exceeds seven (listing 1): log₂ of
-//! that magnitude, rounded up. Late in training the logarithm keeps its level, and mini-batches scatter around it, each
-//! for itself. The factor jumps between the whole numbers next to the level: seldom where that lies halfway between
-//! two, in half of the batches where it is one. How far mini-batches scatter was measured on a network that trains in
-//! integers, by what the tensor is; where levels lie between whole numbers is drawn.
+//! that magnitude, rounded up. Late in training the logarithm stays at a level, and mini-batches scatter around it
+//! independently. The factor jumps between the integers next to the level: rarely if the level is halfway between two,
+//! in half of the batches if it is an integer. The scatter of mini-batches was measured on a network that trains in
+//! integers, by kind of tensor; the position of levels between integers is drawn.
 
 use haversack_devices::FactorConstants;
 use haversack_engine::Stream;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Learned;
 
-/// The scale factors of a graph's tensors and who decides when each is taken anew.
+/// The scale factors of a graph's tensors and the decision when each is recomputed.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Factors {
@@ -29,7 +29,7 @@ pub struct Factors {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Factor {
-    /// What draws it; `None` where the data tell it.
+    /// The random process of its changes; `None` if the data show them.
     #[serde(skip)]
     process: Option<ScaleProcess>,
     rescaler: Rescaler,
@@ -38,8 +38,9 @@ struct Factor {
 }
 
 impl Factors {
-    /// Those of the tensors that nodes of `graph` rescale, as data tell them; each decision remembers `history` batches. They
-    /// go on from what was [`learned`](Factors::learned) before, unless that is of another number of factors.
+    /// The factors of the tensors that nodes of `graph` rescale, as observed in data; each decision remembers `history`
+    /// batches. They continue from the state [`learned`](Factors::learned) before, unless that is for another number of
+    /// factors.
     pub(super) fn told(graph: &TrainingGraph, history: u64, learned: Option<&Learned>) -> Self {
         let factors = Self::new(graph, history, |_| None);
         let before = learned.and_then(|learned| <(u64, Vec<Factor>)>::deserialize(learned).ok());
@@ -49,7 +50,7 @@ impl Factors {
         }
     }
 
-    /// The same, drawn under `seed` by the tensors' names, as `constants` say.
+    /// The same, drawn under `seed` by the tensors' names, with the scatter in `constants`.
     pub fn drawn(graph: &TrainingGraph, seed: u64, history: u64, constants: &FactorConstants) -> Self {
         Self::new(graph, history, |tensor| Some(ScaleProcess::of(tensor, seed, constants)))
     }
@@ -73,12 +74,12 @@ impl Factors {
         Self { all: (0..).zip(&tensors).map(factor).collect(), of, batch: 0 }
     }
 
-    /// The number of batches, and what is known of each factor.
+    /// The number of batches, and the state of each factor.
     pub(super) fn learned(&self) -> Learned {
         serde_json::to_value((self.batch, &self.all)).unwrap_or_default()
     }
 
-    /// The next batch of drawn factors: what is due is taken anew.
+    /// The next batch of drawn factors: those that are due are recomputed.
     pub fn advance(&mut self) {
         for Factor { process, rescaler, held, due } in &mut self.all {
             let Some(process) = process else { continue };
@@ -92,8 +93,8 @@ impl Factors {
         self.batch += 1;
     }
 
-    /// The next batch of a run that carries data, whose factors the batch before has left as `seen`, by tensor: what was due
-    /// then has been taken anew.
+    /// The next batch of a run that carries data. `seen` contains the factors after the previous batch, by tensor:
+    /// those that were due then have been recomputed.
     pub fn observe(&mut self, seen: &[Option<u32>]) {
         for (tensor, place) in self.of.iter().enumerate() {
             let Some(factor) = place.and_then(|place| self.all.get_mut(place)) else { continue };
@@ -108,7 +109,7 @@ impl Factors {
         self.batch += 1;
     }
 
-    /// Whether the factor of `tensor` is taken anew in this batch; one that is not known here always is.
+    /// Whether the factor of `tensor` is recomputed in this batch; unknown ones always are.
     pub fn due(&self, tensor: TensorId) -> bool {
         self.factor(tensor).is_none_or(|factor| factor.due)
     }
@@ -129,29 +130,29 @@ impl Factors {
     }
 }
 
-/// The longest interval between changes that is believed in, in batches: the upper end of figure 4(b).
+/// The longest interval between changes that is assumed, in batches: the upper end of figure 4(b).
 pub const LONGEST_INTERVAL: u64 = 60;
 
-/// The shortest history that tells much: of three batches, none with a change and all with one are too alike.
+/// The shortest meaningful history: over three batches, a change in none and a change in every one are too similar.
 pub const LEAST_HISTORY: u64 = 4;
 
-/// Decides in which batches one scale factor is taken anew.
+/// Decides in which batches one scale factor is recomputed.
 ///
-/// Each K batches in which that was done are the history from which the next K follow: where they show a change every
-/// f batches on average, the factor is taken anew every f / 2 batches, and at least once in [`LONGEST_INTERVAL`] / 2.
-/// The first K batches have no history: in each of them the factor is taken anew.
+/// The history consists of K batches in which that was done, and determines the next K: if it shows a change every f
+/// batches on average, the factor is recomputed every f / 2 batches, and at least once in [`LONGEST_INTERVAL`] / 2. The
+/// first K batches have no history: the factor is recomputed in each of them.
 ///
-/// A check sees only whether the factor differs from the last one that was taken. Of a factor that jumps between two
-/// values it misses every even number of jumps, so that counting what it sees would lengthen the interval with the
-/// period, and then the period with the interval. Where such jumps come at random every f batches, a share
-/// s = (1 − exp(−2g / f)) / 2 of checks g batches apart sees a change; f is worked out from that. Where none sees one,
-/// or half of them or more, half a change is added or taken away.
+/// A check sees only whether the factor differs from the last one computed. If a factor jumps between two values, the
+/// check misses every even number of jumps, so counting the changes seen would lengthen the interval with the period,
+/// and then the period with the interval. If such jumps come at random every f batches, a share s = (1 − exp(−2g / f))
+/// / 2 of checks g batches apart sees a change; f is computed from that. If none sees one, or half of them or more,
+/// half a change is added or taken away.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[must_use]
 pub struct Rescaler {
     /// K.
     remembered: u64,
-    /// Its share of a period, as a fraction, by which it comes after the first of all factors.
+    /// The offset of its first turn after the first factor's, as a fraction of a period.
     place: (u64, u64),
     period: u64,
     last: Option<u64>,
@@ -163,19 +164,19 @@ pub struct Rescaler {
 }
 
 impl Rescaler {
-    /// Remembers `remembered` batches, at least [`LEAST_HISTORY`]; it is number `place` of `of` factors, whose turns are spread
-    /// evenly over the batches so that all batches have as many.
+    /// Remembers `remembered` batches, at least [`LEAST_HISTORY`]; it is number `place` of `of` factors, whose turns
+    /// are spread evenly over the batches.
     pub fn new(remembered: u64, place: u64, of: u64) -> Self {
         let (remembered, place) = (remembered.max(LEAST_HISTORY), (place % of.max(1), of.max(1)));
         Self { remembered, place, period: 1, last: None, next: 0, checks: 0, changes: 0, reach: 0 }
     }
 
-    /// Whether the factor is to be taken anew in `batch`.
+    /// Whether the factor is to be recomputed in `batch`.
     pub fn due(&self, batch: u64) -> bool {
         batch >= self.next
     }
 
-    /// The factor was taken anew in `batch`, and had `changed` or not since it last was.
+    /// The factor was recomputed in `batch`; `changed` is whether it differed from the previous value.
     pub fn observe(&mut self, batch: u64, changed: bool) {
         self.reach += self.last.map_or(1, |last| batch.saturating_sub(last));
         self.last = Some(batch);
@@ -202,7 +203,7 @@ impl Rescaler {
         -2.0 * gap / (1.0 - 2.0 * share).ln()
     }
 
-    /// The first batch after `batch` that is its own of a period's.
+    /// The first batch after `batch` that is its turn.
     fn turn_after(&self, batch: u64) -> u64 {
         let (place, of) = self.place;
         let own = place * self.period / of;
@@ -211,7 +212,7 @@ impl Rescaler {
     }
 }
 
-/// The whole number below each level. Nobody reads more of a factor than whether it is another one, but none is negative.
+/// The integer below each level. Only changes of a factor matter, but it must not be negative.
 const BELOW: f64 = 8.0;
 
 /// The scale factor of one layer's tensor, batch by batch.
@@ -238,10 +239,10 @@ impl ScaleProcess {
         Self { stream, level, scatter: scatter.value.0 }
     }
 
-    /// The factor of the next batch, at first the first.
+    /// The factor of the next batch; on the first call, of the first batch.
     pub fn next_batch(&mut self) -> u32 {
         let drawn: f64 = self.stream.sample(StandardNormal);
-        // A cast of what lies below zero is zero.
+        // Casting a negative value gives zero.
         (self.level + self.scatter * drawn).ceil() as u32
     }
 }

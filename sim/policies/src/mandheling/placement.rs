@@ -1,11 +1,12 @@
-//! Which operators run on the DSP: from a training graph to the row of operators that section 3.3 schedules and back, by
-//! dynamic programming over the order of execution or by the scheme that the paper calls intuitive; and into which parts a
-//! product's batch is split there (section 3.5).
+//! Which operators run on the DSP: from a training graph to the row of operators that section 3.3 schedules and back,
+//! by dynamic programming over the order of execution or by the scheme that the paper calls intuitive; and into which
+//! parts a product's batch is split there (section 3.5).
 //!
-//! What an iteration takes on two processors with memory spaces of their own, and a placement that is better by it.
+//! Also the time of an iteration on two processors with separate memory spaces, and a search for a placement that
+//! improves it.
 //!
-//! Equations 1 to 3 know of a crossing only what the operator before has made. A map that forward saves crosses again for
-//! whichever side reads it in backward, and what lies on both sides crosses no more: as the executor does it.
+//! Equations 1 to 3 count only the previous operator's output in a crossing. In the executor a map that forward saves
+//! also crosses when backward reads it on the other side, and a tensor that is on both sides does not cross again.
 
 use haversack_devices::{Bytes, Nanos, OperatorKind, Product};
 use haversack_workloads::{Node, NodeId, Role, TensorId, TrainingGraph};
@@ -15,36 +16,35 @@ use crate::{DspProfile, Setting};
 
 /// The operators in a row, in the order of execution.
 ///
-/// Two kinds of nodes are not in it. What launches no kernel is free anywhere and runs where the one before it does.
-/// A rescaling of the adaptive kind runs on the CPU, and rarely: it cuts a subgraph of the DSP in one of so many
-/// batches, and its share of the two crossings that this takes is part of the time that the operator before it takes
-/// on the DSP.
+/// Two kinds of nodes are left out. A node that launches no kernel is free anywhere and runs where the one before it
+/// does. An adaptive rescaling runs on the CPU, and rarely: it cuts a subgraph of the DSP in one out of several
+/// batches, and the average cost of its two crossings is added to the DSP time of the operator before it.
 #[derive(Debug, Default)]
 pub(super) struct OperatorRow {
     nodes: Vec<usize>,
     cpu: Vec<Nanos>,
-    /// Nothing where the DSP lacks it.
+    /// `None` if the DSP has no such operator.
     pub(super) dsp: Vec<Option<Nanos>>,
     switch: Vec<Nanos>,
     unfriendly: Vec<bool>,
     /// Samples of the parts that each is split into on the DSP.
     parts: Vec<u64>,
-    /// What rescalings after each take of an iteration where it runs on the DSP: to the CPU, and back.
+    /// Average time per iteration of the rescalings after each operator if it runs on the DSP: to the CPU, and back.
     interruptions: Vec<[Nanos; 2]>,
-    /// Whether scale factors are taken anew as seldom as they change.
+    /// Whether scale factors are recomputed only as often as they change.
     seldom: bool,
 }
 
-/// What the row is made for.
+/// Options of the row.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// Whether products are split.
     pub(super) splitting: bool,
-    /// Who decides about rescaling, where that is adaptive.
+    /// The factors that decide when to rescale, if that is adaptive.
     pub(super) factors: Option<&'a Factors>,
 }
 
-/// Which nodes run on the DSP, and in parts of how many samples.
+/// Which nodes run on the DSP, and the number of samples per part.
 pub(super) struct Placement {
     pub(super) on_dsp: Vec<bool>,
     pub(super) split: Vec<u64>,
@@ -75,14 +75,15 @@ impl OperatorRow {
         row
     }
 
-    /// The last operator is followed by a rescaling on the CPU now and then; its share of the way there and of that back.
+    /// Adds the average cost of an occasional rescaling on the CPU after the last operator: of the way there and of the
+    /// way back.
     fn interrupted(&mut self, shares: [Nanos; 2]) {
         if let Some(interruption) = self.interruptions.last_mut() {
             interruption.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
         }
     }
 
-    /// Where each node runs: so that the whole takes least, or each where it is at home.
+    /// The processor of each node: for the least total time, or each on the processor that suits it.
     pub(super) fn place(&self, setting: &Setting<'_>, dsp: &dyn DspProfile, coscheduling: bool) -> Placement {
         let walk = Walk { graph: setting.graph, batch: setting.batch, dsp, row: self };
         let there = match coscheduling {
@@ -100,7 +101,7 @@ impl OperatorRow {
         Placement { on_dsp: self.by_node(setting.graph, &there), split }
     }
 
-    /// Which nodes the DSP runs where it runs those operators of the row that are `there`.
+    /// Which nodes the DSP runs if it runs the operators of the row marked in `there`.
     pub(super) fn by_node(&self, graph: &TrainingGraph, there: &[bool]) -> Vec<bool> {
         let mut on_dsp = vec![false; graph.nodes.len()];
         for (&node, &there) in self.nodes.iter().zip(there) {
@@ -117,32 +118,32 @@ impl OperatorRow {
         on_dsp
     }
 
-    /// What operators take on the DSP with both ways of the rescalings that follow.
+    /// The times of operators on the DSP including both crossings of the rescalings that follow.
     fn interrupted_dsp(&self) -> Vec<Option<Nanos>> {
         let times = self.dsp.iter().zip(&self.interruptions);
         times.map(|(time, &[there, back])| time.map(|time| time + there + back)).collect()
     }
 
-    /// What the operators take, without what crosses in every iteration, where the DSP runs those that are `there`.
+    /// The operators' time, without crossings that happen in every iteration, if the DSP runs those marked in `there`.
     pub(super) fn computing(&self, there: &[bool]) -> Nanos {
         let time = |place: usize| {
             let on_dsp = self.dsp[place].filter(|_| there[place])?;
             let [away, back] = self.interruptions[place];
-            // Where the CPU goes on, what is rescaled would have come to it anyhow.
+            // If the CPU runs the next operator, the rescaled tensor would have crossed anyway.
             let goes_on = there.get(place + 1).is_some_and(|&there| there);
             Some(on_dsp + if goes_on { away + back } else { Nanos::ZERO })
         };
         (0..there.len()).map(|place| time(place).unwrap_or(self.cpu[place])).sum()
     }
 
-    /// Whether most iterations pass over `node`: what takes a scale anew, where that is seldom.
+    /// Whether most iterations skip `node`: a rescaling, if those are adaptive.
     pub(super) fn passes_over(&self, node: &Node) -> bool {
         self.seldom && node.rescales.is_some()
     }
 }
 
 impl Wanted<'_> {
-    /// For a rescaling of the adaptive kind, the batches of which it runs in one.
+    /// For an adaptive rescaling, the number of batches per run of it.
     pub(super) fn turns(&self, node: &Node) -> Option<u64> {
         Some(self.factors?.period(node.rescales?))
     }
@@ -153,10 +154,10 @@ fn parts(node: &Node, id: NodeId, batch: u64, dsp: &dyn DspProfile) -> Option<Pa
     split(|samples| dsp.time(id, samples), batch, dsp.accumulation(id), THRESHOLD)
 }
 
-/// Bytes that cross before the node at `place` where the operator at `before` ran on the other processor.
+/// Bytes that cross before the node at `place` if the operator at `before` ran on the other processor.
 ///
-/// Equations 1 and 2 know only that neighbour: what it made, or what was made of that since, crosses. Where the node
-/// reads nothing of it, all that was made for it in this iteration lies on one side or the other, and counts.
+/// Equations 1 and 2 consider only that neighbour: its outputs, or tensors made from them since, cross. If the node
+/// reads none of these, all of its inputs made in this iteration count, since they lie on one side or the other.
 fn carried(graph: &TrainingGraph, before: Option<usize>, place: usize, batch: u64) -> Bytes {
     let since = &graph.nodes[before.unwrap_or(place)..place];
     let node = &graph.nodes[place];
@@ -172,24 +173,24 @@ fn carried(graph: &TrainingGraph, before: Option<usize>, place: usize, batch: u6
     Bytes(inputs.iter().copied().filter(made).map(bytes).sum())
 }
 
-/// The bytes of `input` that cross for `node`: what is rescaled is there as the sums of 32 bits that the node leaves.
+/// The bytes of `input` that cross for `node`: a rescaled tensor is stored as the 32-bit sums that the node leaves.
 pub(super) fn crossing_for(graph: &TrainingGraph, node: &Node, input: TensorId, batch: u64) -> u64 {
     let bytes = |tensor: TensorId| graph.tensor(tensor).bytes.at(batch);
     let sums = || node.outputs.iter().copied().filter(|&output| output != input).map(bytes).sum();
     if node.rescales == Some(input) { sums() } else { bytes(input) }
 }
 
-/// What cannot be reached; no sum of times comes near it.
+/// The cost of an unreachable state; sums of times stay far below it.
 const NEVER: Nanos = Nanos::MAX;
 
-/// Which operators of an execution order run on the DSP, so that the whole takes least: equations 1 to 3, exactly.
+/// Which operators of an execution order run on the DSP, so that the total time is least: equations 1 to 3, exactly.
 ///
-/// Operator `i` takes `cpu[i]` or `dsp[i]`, nothing where the DSP has no such operator, and `switch[i]` more where the
-/// operator before it ran on the other processor. The first operator comes without a crossing, as in the paper. Of
-/// equal times, staying on a processor wins over crossing, and of the two ends the DSP's, which takes less energy.
-/// Linear in the number of operators; the slices are of one length.
+/// Operator `i` takes `cpu[i]` or `dsp[i]`, `None` if the DSP has no such operator, and `switch[i]` more if the
+/// operator before it ran on the other processor. The first operator has no crossing, as in the paper. Ties: staying on
+/// a processor wins over crossing, and ending on the DSP over ending on the CPU, since it takes less energy. Linear in
+/// the number of operators; the slices must have equal lengths.
 pub fn assign(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos]) -> Vec<bool> {
-    // Whether the best way to end with operator i on the CPU, or on the DSP, had the one before on the DSP.
+    // For the best way to end with operator i on the CPU, and on the DSP: whether the previous one ran on the DSP.
     let mut before: Vec<[bool; 2]> = Vec::with_capacity(cpu.len());
     let mut least = [Nanos::ZERO; 2];
     for ((&on_cpu, &on_dsp), &crossing) in cpu.iter().zip(dsp).zip(switch) {
@@ -211,8 +212,8 @@ pub fn assign(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos]) -> Vec<boo
     on_dsp
 }
 
-/// The scheme without the technique: what the DSP has an operator for and is not `unfriendly` to it runs there, the
-/// rest on the CPU, neighbours together, whatever the crossings cost.
+/// The scheme without the technique: operators that the DSP has and that are not `unfriendly` to it run there, the rest
+/// on the CPU, neighbours together, whatever the crossings cost.
 pub fn apart(dsp: &[Option<Nanos>], unfriendly: &[bool]) -> Vec<bool> {
     dsp.iter().zip(unfriendly).map(|(time, &unfriendly)| time.is_some() && !unfriendly).collect()
 }
@@ -227,18 +228,18 @@ const THRESHOLD: f64 = 1.2;
 /// A batch in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Samples of each; the last one has what is left.
+    /// Samples of each part; the last one has the rest.
     pub samples: u64,
-    /// What all take, sums included.
+    /// Time of all parts, sums included.
     pub time: Nanos,
 }
 
-/// The parts in which a batch of `batch` samples takes least, where the operator is abnormal as a whole.
+/// The fastest split of a batch of `batch` samples, if the operator is abnormal as a whole.
 ///
-/// `profile` gives the operator's latency for so many samples and is asked at powers of two below `batch`; adding the
-/// results of one more part takes `accumulation` (equation 4, where all parts have one scale). An operator is abnormal
-/// where a sample takes more than `threshold` times what it takes in a smaller batch. Nothing where it is normal, the
-/// DSP does not run it, or no parts take less than the whole. Of equal times the larger parts win.
+/// `profile` gives the operator's latency for a number of samples and is called for powers of two below `batch`; adding
+/// the results of one more part takes `accumulation` (equation 4, where all parts have one scale). An operator is
+/// abnormal if its time per sample is more than `threshold` times that in a smaller batch. `None` if it is normal, the
+/// DSP does not run it, or no split is faster than the whole. Among equal times the larger parts win.
 pub fn split(profile: impl Fn(u64) -> Option<Nanos>, batch: u64, accumulation: Nanos, threshold: f64) -> Option<Parts> {
     let whole = profile(batch)?;
     let mut smaller = Vec::new();
@@ -258,15 +259,15 @@ pub fn split(profile: impl Fn(u64) -> Option<Nanos>, batch: u64, accumulation: N
         let sums = full + u64::from(rest > 0) - 1;
         Some(Parts { samples, time: time * full + last + accumulation * sums })
     };
-    // The first of equals is the least.
+    // `min_by_key` returns the first of equals.
     let best = smaller.iter().rev().filter_map(in_parts).min_by_key(|parts| parts.time)?;
     (best.time < whole).then_some(best)
 }
 
-/// How often a placement is gone through for something better.
+/// Number of passes over a placement in search of improvements.
 const SWEEPS: usize = 4;
 
-/// An iteration of a graph whose operators stand in a row.
+/// Computes the time of an iteration of a graph with its row of operators.
 pub(super) struct Walk<'a> {
     pub(super) graph: &'a TrainingGraph,
     pub(super) batch: u64,
@@ -275,11 +276,11 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What an iteration takes after the first where `there` says which operators of the row the DSP runs.
+    /// The time of an iteration after the first if the DSP runs the operators of the row marked in `there`.
     fn takes(&self, there: &[bool]) -> Nanos {
         let on_dsp = self.row.by_node(self.graph, there);
         let call = self.dsp.crossing(Bytes::ZERO);
-        // Whether a tensor lies with the CPU, and with the DSP.
+        // Whether a tensor is on the CPU's side, and on the DSP's.
         let mut lies = vec![[true, false]; self.graph.tensors.len()];
         let mut steady = Nanos::ZERO;
         for _ in 0..2 {
@@ -305,8 +306,8 @@ impl Walk<'_> {
         steady
     }
 
-    /// The best of `placements`, and what is better than it by one run of operators, or the first or last of one, on the
-    /// other processor.
+    /// The best of `placements`, improved by moving one run of operators, or the first or last of one, to the other
+    /// processor.
     pub(super) fn improved<const N: usize>(&self, placements: [Vec<bool>; N]) -> Vec<bool> {
         let timed = placements.into_iter().map(|there| (self.takes(&there), there));
         let Some((mut least, mut there)) = timed.min_by_key(|&(takes, _)| takes) else { return Vec::new() };

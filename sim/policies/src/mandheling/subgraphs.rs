@@ -10,24 +10,24 @@ use thiserror::Error;
 pub struct ReusePlan {
     /// Whether each is released after it ran, and prepared again in the next iteration.
     pub prepared_again: Vec<bool>,
-    /// What those take that stay.
+    /// Bytes of the subgraphs that stay.
     pub kept: Bytes,
 }
 
-/// A subgraph that does not fit alone.
+/// A subgraph that does not fit on its own.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("subgraph {place} takes {bytes}; expected at most {memory}")]
 pub struct SubgraphTooLarge {
-    /// Which, in order of execution.
+    /// Its place in the order of execution.
     pub place: usize,
-    /// What it takes.
+    /// Its size.
     pub bytes: Bytes,
-    /// What there is.
+    /// The available memory.
     pub memory: Bytes,
 }
 
-/// The runs of nodes on the DSP that no node of the CPU interrupts, but for those that are `absent`: they rarely run.
-/// A range begins and ends with a node of the DSP.
+/// The runs of nodes on the DSP that no node of the CPU interrupts, ignoring nodes marked in `absent`, which rarely
+/// run. A range begins and ends with a node of the DSP.
 pub fn runs(on_dsp: &[bool], absent: &[bool]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut open = false;
@@ -42,17 +42,17 @@ pub fn runs(on_dsp: &[bool], absent: &[bool]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Which of the subgraphs, that take `bytes` each and run one after the other in every iteration, stay prepared in
-/// `memory`, so that as few as possible are prepared again.
+/// Which subgraphs stay prepared in `memory`, so that as few as possible are prepared again. They take `bytes` each and
+/// run one after the other in every iteration.
 ///
-/// A subgraph that runs has to be there as a whole. One that does not fit beside those that stay takes the place of
-/// what was most recently used and was marked beforehand: the one that ran before it and does not stay. So those that
-/// stay have to fit together with the largest of those that do not. All circumstances are explored: whichever is the
-/// largest that does not stay, all larger ones do, and of the others as many as fit, the smallest first. That is exact
-/// in n² log n steps; of plans with equally few preparations, the one that keeps the most bytes of those found so.
+/// A subgraph must be completely in memory to run. One that does not fit next to those that stay replaces the most
+/// recently used one marked for release: the one that ran before it and does not stay. So those that stay have to fit
+/// together with the largest of the others. All cases are tried: for each choice of the largest one that does not stay,
+/// all larger ones stay, and of the others as many as fit, the smallest first. That is exact in n² log n steps; among
+/// plans with equally few preparations, the one found that keeps the most bytes wins.
 ///
 /// # Errors
-/// A subgraph that does not fit alone.
+/// A subgraph that does not fit on its own.
 pub fn plan(bytes: &[Bytes], memory: Bytes) -> Result<ReusePlan, SubgraphTooLarge> {
     if let Some((place, &bytes)) = bytes.iter().enumerate().find(|(_, bytes)| **bytes > memory) {
         return Err(SubgraphTooLarge { place, bytes, memory });
@@ -66,7 +66,7 @@ pub fn plan(bytes: &[Bytes], memory: Bytes) -> Result<ReusePlan, SubgraphTooLarg
     let plans = (0..order.len()).filter_map(|largest| releasing_at_most(&order, largest, bytes, memory));
     let count = |plan: &ReusePlan| plan.prepared_again.iter().filter(|&&again| again).count();
     let best = plans.min_by(|a, b| count(a).cmp(&count(b)).then(b.kept.cmp(&a.kept)));
-    // The largest alone fits, so that releasing all is one of the plans.
+    // The largest fits on its own, so releasing all is one of the plans.
     Ok(best.unwrap_or_else(|| ReusePlan { prepared_again: vec![true; bytes.len()], kept: Bytes::ZERO }))
 }
 

@@ -1,8 +1,8 @@
 //! Melon's memory pool (section 4.2 of its paper, and the allocator that its authors published): every tensor has its
 //! place from the beginning, those that live longest first, each at the lowest address that is free all its life.
 //!
-//! Such a placement has gaps. How much larger than what lives in it the pool becomes, and what an operator needs while
-//! it runs, is what the planner's budget has to leave.
+//! Such a placement has gaps. The planner's budget has to leave room for the pool's size beyond the live tensors, and
+//! for the working memory of an operator while it runs.
 
 use haversack_devices::Bytes;
 use haversack_workloads::{Extent, NodeId, TensorId, TrainingGraph, Uses};
@@ -19,31 +19,31 @@ pub struct Life {
     pub from: NodeId,
     /// The last that uses it.
     pub to: NodeId,
-    /// What it takes.
+    /// Its size.
     pub bytes: Bytes,
 }
 
-/// What a placement comes to.
+/// The size of a placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
     /// The highest address in use.
     pub pool: Bytes,
-    /// The most that lives at a time.
+    /// The peak of live bytes.
     pub live: Bytes,
 }
 
-/// What the planner may leave in use after an operator: what the device has less what an operator makes and borrows while
-/// it runs, and of that the share that a pool with gaps holds.
+/// The memory that the planner may leave in use after an operator: the device's, less an operator's outputs and
+/// workspace while it runs, scaled by the share of a pool with gaps that live tensors fill.
 pub(super) fn computing_budget(setting: &Setting<'_>) -> ComputingBudget {
     let Packing { pool, live } = pack(lives(setting.graph, setting.batch));
     let working = Extent::fixed(setting.workspace.0) + largest(setting.graph, setting.batch);
     ComputingBudget::Pool { working, pool, live }
 }
 
-/// What the operator makes that makes most.
+/// The outputs of the operator with the largest outputs.
 fn largest(graph: &TrainingGraph, batch: u64) -> Extent {
     let made = graph.nodes.iter().map(|node| {
-        // What is written in place takes nothing new.
+        // Outputs written in place need no new memory.
         let new = node.outputs.iter().filter(|output| !node.inputs.contains(output));
         new.map(|&output| graph.tensor(output)).filter(|tensor| !tensor.role.is_state()).map(|tensor| tensor.bytes)
     });
@@ -51,7 +51,7 @@ fn largest(graph: &TrainingGraph, batch: u64) -> Extent {
     sums.max_by_key(|sum| sum.at(batch)).unwrap_or(Extent::ZERO)
 }
 
-/// Of all that operators make, where nothing is given up.
+/// The lives of all operator outputs, if nothing is given up.
 pub fn lives(graph: &TrainingGraph, batch: u64) -> Vec<Life> {
     let uses = Uses::new(graph);
     let life = |tensor: TensorId| {
@@ -92,7 +92,7 @@ pub fn pack(mut lives: Vec<Life>) -> Packing {
     Packing { pool: Bytes(pool), live }
 }
 
-/// The most that lives at a time.
+/// The peak of live bytes.
 fn most_alive(lives: &[Life]) -> Bytes {
     let mut changes: Vec<(u64, bool, u64)> = Vec::with_capacity(2 * lives.len());
     for life in lives {
@@ -100,7 +100,7 @@ fn most_alive(lives: &[Life]) -> Bytes {
         // It lives until its last operator has ended.
         changes.push((u64::from(life.to) + 1, false, life.bytes.0));
     }
-    // What ends goes before what begins.
+    // At equal times, ends come before beginnings.
     changes.sort_unstable();
     let (mut now, mut most) = (0, 0);
     for (_, begins, bytes) in changes {

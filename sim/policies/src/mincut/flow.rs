@@ -1,21 +1,22 @@
-//! Maximum flow by Dinic's algorithm (Soviet Mathematics Doklady, 1970), in integers, so that equal networks have equal cuts.
+//! Maximum flow by Dinic's algorithm (Soviet Mathematics Doklady, 1970), in integers, so that equal networks have equal
+//! cuts.
 
-/// Arcs with capacities. Nodes are numbers; what flows goes from [`SOURCE`] to [`SINK`].
+/// Arcs with capacities. Nodes are numbers; flow goes from [`SOURCE`] to [`SINK`].
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    /// Where each arc ends and what it still takes; arc `n ^ 1` goes back.
+    /// The end of each arc and its remaining capacity; arc `n ^ 1` is its reverse.
     arcs: Vec<(u32, u64)>,
     /// The arcs of each node.
     of: Vec<Vec<u32>>,
-    /// The steps from the source, as far as there is anything left.
+    /// Steps from the source along arcs with remaining capacity.
     level: Vec<u32>,
-    /// The arcs of each node that were tried.
+    /// Number of arcs of each node already tried.
     tried: Vec<u32>,
 }
 
-/// Where everything comes from.
+/// The node where all flow begins.
 pub(super) const SOURCE: u32 = 0;
-/// Where everything goes.
+/// The node where all flow ends.
 pub(super) const SINK: u32 = 1;
 const NOWHERE: u32 = u32::MAX;
 
@@ -40,12 +41,12 @@ impl Flow {
         arc
     }
 
-    /// An arc takes so much; nothing flows through it yet.
+    /// Sets the capacity of an arc and resets its flow to zero.
     pub(super) fn set(&mut self, arc: u32, capacity: u64) {
         (self.arcs[arc as usize].1, self.arcs[arc as usize ^ 1].1) = (capacity, 0);
     }
 
-    /// Lets as much flow as can, and returns how much that is: the sum of the least cut.
+    /// Sends the maximum flow, and returns it: the sum of the least cut.
     pub(super) fn fill(&mut self) -> u64 {
         let mut all = 0;
         while self.climb() {
@@ -62,12 +63,12 @@ impl Flow {
         self.reaches(from) && !self.reaches(to)
     }
 
-    /// Whether anything more would come to `node`.
+    /// Whether more flow could reach `node`.
     fn reaches(&self, node: u32) -> bool {
         self.level[node as usize] != NOWHERE
     }
 
-    /// Finds how far each node is from the source; whether the sink is anywhere.
+    /// Computes each node's distance from the source; returns whether the sink is reachable.
     fn climb(&mut self) -> bool {
         self.level.clear();
         self.level.resize(self.of.len(), NOWHERE);
@@ -87,7 +88,7 @@ impl Flow {
         self.reaches(SINK)
     }
 
-    /// Fills every path that leads up level by level. Paths are as long as networks are deep, hence no recursion.
+    /// Fills every path that leads up level by level. Paths are as long as networks are deep, so this is not recursive.
     fn pour(&mut self) -> u64 {
         let (mut all, mut path) = (0, Vec::<u32>::new());
         loop {
@@ -108,7 +109,7 @@ impl Flow {
             }
             let tried = &mut self.tried[node as usize];
             let Some(&arc) = self.of[node as usize].get(*tried as usize) else {
-                // Nothing goes on from here.
+                // Dead end.
                 let Some(arc) = path.pop() else { return all };
                 let before = self.arcs[arc as usize ^ 1].0;
                 self.tried[before as usize] += 1;
@@ -153,7 +154,7 @@ mod tests {
                 cut.map(|arc| arc.3).sum::<u64>()
             };
             let least = sides.map(sum).min().unwrap();
-            // Filled twice, since capacities are set anew for every price.
+            // Filled twice, since capacities are reset for every price.
             for _ in 0..2 {
                 arcs.iter().for_each(|&(arc, _, _, capacity)| flow.set(arc, capacity));
                 assert_eq!(flow.fill(), least);

@@ -1,4 +1,4 @@
-//! `mincut`: all that can give way, chosen together by minimum cuts and tried on the executor.
+//! `mincut`: all ways of freeing memory, chosen together by minimum cuts and tried on the executor.
 //!
 //! ```text
 //! size of a micro-batch, bytes for saved tensors ─► least cut ─► kept, packed, signs, on flash, or computed again ─┐
@@ -8,13 +8,13 @@
 //!                                executor: an iteration of each ─► the fastest that is as faithful as was asked for
 //! ```
 //!
-//! A cut (see [`mincut`](crate::mincut)) is taken where backward begins, when most is saved. It knows nothing of what
-//! computing again needs beside it, so bytes and size are searched from what cuts find: every size with all the room and
-//! with less, and from the fastest on in steps that become smaller. An operator that runs again reads whole tensors only: a tensor of
-//! which backward needs signs is kept as signs where nobody computes from it.
+//! A cut (see [`mincut`](crate::mincut)) is taken where backward begins, when most tensors are saved. It does not
+//! include the extra memory needed for recomputation, so the bytes and the size are searched starting from the cuts:
+//! every size with all the room and with less, and from the fastest on in decreasing steps. An operator that runs again
+//! reads whole tensors only: a tensor of which backward needs signs is kept as signs if no recomputation reads it.
 //!
-//! The plan is for the memory that there is before the first iteration, and made anew where that changes. Where reality is
-//! shorter than the executor of the tries, the tensor with the lowest latency per byte gives way, then samples.
+//! The plan is made for the memory available before the first iteration, and again when that changes. If memory is
+//! shorter in the run than in the tries, the tensor with the lowest latency per byte gives way, then samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,28 +39,28 @@ use crate::{
     Rounding, Schedule, Setting, Storage, TensorSet, WHOLE, Want,
 };
 
-/// What gradients may be, at worst.
+/// The worst acceptable gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gradients {
     /// The mini-batch's own.
     Exact,
-    /// Those of parts with batch statistics of their own.
+    /// Gradients of parts with separate batch statistics.
     BatchStatistics,
-    /// Those of saved tensors with fewer bits.
+    /// Gradients computed from saved tensors with fewer bits.
     Stored,
 }
 
-/// What can be set of `mincut`.
+/// Parameters of `mincut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Parameters {
-    /// What gradients may be.
+    /// The worst acceptable gradients.
     pub fidelity: Gradients,
     /// Bits a value of saved tensors that are stored with fewer.
     pub least_bits: u64,
     /// Whether tensors may go to flash.
     pub flash: bool,
-    /// Iterations that are tried for a plan, at most.
+    /// The maximum number of iterations tried for a plan.
     pub tries: u64,
     /// Where plans are made.
     pub planner: Planner,
@@ -71,24 +71,24 @@ impl Parameters {
         if self.fidelity == Gradients::Stored { self.least_bits as u8 } else { WHOLE }
     }
 
-    /// The most that a run may give up, a number a kind: see [`Tried::losses`](crate::Tried).
+    /// The maximum losses of a run, one number per kind: see [`Tried::losses`](crate::Tried).
     fn most(&self) -> [u64; 4] {
         let statistics = if self.fidelity == Gradients::Exact { 0 } else { 2 };
         [0, 0, u64::from(WHOLE - self.bits()), statistics]
     }
 }
 
-/// The number of policies that see to what a cut leaves short.
+/// The number of policies that handle memory that a cut leaves short.
 const THEN: usize = 3;
 
 impl Parameters {
-    /// What gives way where no plan has foreseen it: by latency a byte, and then samples where they may.
+    /// The policy for shortages that no plan covers: drops by latency per byte, then samples if allowed.
     fn unforeseen(&self) -> Dynamic {
         let exact = self.fidelity == Gradients::Exact;
         Dynamic::new(if exact { Order::CheckpointingOnly } else { Order::CheckpointingFirst }, None)
     }
 
-    /// What may give way where a cut leaves something short.
+    /// The policies tried for memory that a cut leaves short.
     fn then(&self) -> [Box<dyn Policy>; THEN] {
         let chooser =
             fedhybrid::Parameters { compression: false, swapping: self.flash, ..fedhybrid::Parameters::default() };
@@ -96,7 +96,7 @@ impl Parameters {
     }
 }
 
-/// How it stores tensors with fewer bits: each once, whoever reads it, by kernels of its own.
+/// The rules for tensors with fewer bits: each is stored once for all readers, by separate kernels.
 const RULES: Quantisation = Quantisation {
     reach: Reach::Everything,
     copies: Copies::PerTensor,
@@ -108,19 +108,19 @@ const RULES: Quantisation = Quantisation {
     arena: None,
 };
 
-/// Policies of papers, as they are shipped: all are tried.
+/// Policies of papers, with default settings: all are tried.
 pub(crate) type Papers = fn() -> Vec<Box<dyn Policy>>;
 
 /// Iterations of a try: a policy may learn in the first, and an allocator has its pieces from then on.
 const ITERATIONS: u32 = 2;
-/// Of what counts as time, the share of flash where it is dear, and where it is cheap.
+/// Weights of flash time in the objective: expensive and cheap.
 const SHARES: [f64; 2] = [0.4, 0.1];
-/// Of the room for saved tensors, what is tried first.
+/// Fractions of the room for saved tensors that are tried first.
 const ROOM: [f64; 2] = [1.0, 0.8];
-/// By what share the room is moved then; halved where nothing is faster, down to the last.
+/// The fraction by which the room is then moved: the first, halved when no step is faster, down to the last.
 const STEPS: (f64, f64) = (0.2, 0.01);
 
-/// The ways in which saved tensors may be held.
+/// The forms in which saved tensors may be stored.
 #[derive(Debug)]
 struct Ways {
     saved: Vec<bool>,
@@ -130,7 +130,7 @@ struct Ways {
 }
 
 impl Ways {
-    /// Those of `tensor` of which so much is needed; others are computed again.
+    /// The forms of `tensor` that provide the parts needed; tensors without any are computed again.
     fn of(&self, tensor: TensorId, needed: Needed) -> Vec<Holding> {
         let mut ways = Vec::new();
         if !self.saved[tensor as usize] {
@@ -166,14 +166,14 @@ impl Ways {
     }
 }
 
-/// Micro-batches of a size.
+/// Micro-batches of one size.
 #[derive(Debug)]
 struct Size {
     samples: u64,
     moment: Moment,
 }
 
-/// The fastest that was found.
+/// The fastest plan found.
 #[derive(Debug)]
 struct Best {
     time: Nanos,
@@ -181,7 +181,7 @@ struct Best {
     plan: Plan,
 }
 
-/// A cut that is tried: the size, the bytes for saved tensors, and which policy sees to what is short beyond that.
+/// A cut to try: the size, the bytes for saved tensors, and the policy for memory that is short beyond that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     size: usize,
@@ -189,27 +189,27 @@ struct Point {
     then: usize,
 }
 
-/// Looks for plans.
+/// Searches for plans.
 #[derive(Debug)]
 struct Search {
     parameters: Parameters,
     papers: Papers,
     ways: Ways,
     batch: u64,
-    /// Bytes beside tensors.
+    /// Bytes in addition to tensors.
     beside: Bytes,
-    /// From the largest.
+    /// In descending order.
     sizes: Vec<Size>,
-    /// What the plans have to leave as it is, once a run has begun.
+    /// The schedule that plans cannot change once a run has begun.
     fixed: Option<Fixed>,
-    /// The room that it was last asked for.
+    /// The room of the last request.
     room: Room,
-    /// Samples of a part that policies came to.
+    /// Micro-batch sizes that policies ended with.
     splits: BTreeSet<u64>,
     tries: u64,
     operations: Operations,
     best: Option<Best>,
-    /// The fastest of the cuts.
+    /// The fastest cut.
     cut: Option<(Nanos, Point)>,
 }
 
@@ -241,7 +241,7 @@ impl Search {
         }
     }
 
-    /// Looks at micro-batches of these `samples` too.
+    /// Adds micro-batches of these `samples` to the search.
     fn add_sizes(&mut self, setting: &Setting<'_>, samples: impl IntoIterator<Item = u64>) {
         let (Some(costs), graph) = (setting.restore, setting.graph) else { return };
         let Some(turn) = graph.nodes.iter().position(|node| node.phase == Phase::Backward) else { return };
@@ -265,7 +265,7 @@ impl Search {
         self.sizes.sort_by_key(|size| std::cmp::Reverse(size.samples));
     }
 
-    /// Tries so many iterations of `policy`; its time in the last, if it works and is as faithful as was asked for.
+    /// Tries `iterations` iterations of `policy`; returns the time of the last, if it works and is faithful enough.
     fn attempt(&mut self, policy: &mut dyn Policy, iterations: u32, oracle: &dyn Oracle) -> Option<Nanos> {
         self.tries += 1;
         let mut recorder = Recorder::new(policy);
@@ -279,7 +279,7 @@ impl Search {
             return None;
         }
         let mut plan = recorder.into_plan().ok()?;
-        // Rules by which nothing is stored change nothing.
+        // The rules have no effect if nothing is stored by them.
         plan.fixed.quantisation.get_or_insert(RULES);
         self.splits.extend(plan.iterations.last().map(|iteration| iteration.micro_batch));
         let alike = |fixed: &Fixed| Fixed { micro_batch: 0, ..fixed.clone() };
@@ -293,7 +293,7 @@ impl Search {
         Some(time)
     }
 
-    /// Tries the cut of `point`, with flash dear and cheap.
+    /// Tries the cut of `point`, with flash expensive and cheap.
     fn attempt_cut(&mut self, point: Point, oracle: &dyn Oracle) {
         let shares = if self.ways.flash { &SHARES[..] } else { &[0.0] };
         for &share in shares {
@@ -304,7 +304,7 @@ impl Search {
             let (micro_batch, mut holds) = (found.samples, BTreeMap::new());
             for (tensor, needed, way) in found.moment.choice(point.bytes, share) {
                 let hold = way.map_or(Holding::Rematerialise, |way| self.ways.of(tensor, needed)[way]);
-                // What is needed whole and as signs is held as what is chosen.
+                // A tensor needed both whole and as signs gets the form chosen for one of them, not recomputation.
                 if self.ways.saved[tensor as usize] && (way.is_some() || !holds.contains_key(&tensor)) {
                     holds.insert(tensor, hold);
                 }
@@ -319,7 +319,7 @@ impl Search {
         }
     }
 
-    /// Bytes for saved tensors at a size, if all the room were there for them.
+    /// Bytes for saved tensors at a size, if they could use all the room.
     fn bytes(&self, size: usize) -> u64 {
         let Size { samples, moment } = &self.sizes[size];
         let beside = moment.beside[usize::from(*samples < self.batch)] + self.beside.0;
@@ -327,7 +327,7 @@ impl Search {
         left.min(self.room.activations.map_or(u64::MAX, |saved| saved.0)).min(moment.all)
     }
 
-    /// Tries what needs no cut: to keep everything, and policies of papers. Whether everything has room.
+    /// Tries plans without cuts: keeping everything, and policies of papers. Returns whether everything fits.
     fn try_papers(&mut self, oracle: &dyn Oracle) -> bool {
         if self.attempt(&mut Original, 1, oracle).is_some() {
             return true;
@@ -373,7 +373,7 @@ impl Search {
         }
     }
 
-    /// The plan before the first iteration; `None` where nothing fits.
+    /// The plan before the first iteration; `None` if nothing fits.
     fn start(&mut self, setting: &Setting<'_>, oracle: &dyn Oracle) -> Option<Plan> {
         if !self.try_papers(oracle) {
             let found = self.splits.clone();
@@ -383,7 +383,7 @@ impl Search {
         self.settled(oracle)
     }
 
-    /// The plan for a room while the run is under way; `None` where nothing fits.
+    /// A plan for a room during the run; `None` if nothing fits.
     fn within(&mut self, room: Room, oracle: &dyn Oracle) -> Option<Plan> {
         (self.room, self.tries, self.operations) = (room, 0, Operations::default());
         if !self.try_papers(oracle) {
@@ -392,7 +392,7 @@ impl Search {
         self.settled(oracle)
     }
 
-    /// The fastest plan, without the iterations from which a policy learned if it is as fast without.
+    /// The fastest plan, without its learning iterations if it is as fast without them.
     fn settled(&mut self, oracle: &dyn Oracle) -> Option<Plan> {
         let Best { time, mut plan, .. } = self.best.take()?;
         let learned = plan.iterations.split_off(plan.iterations.len().saturating_sub(1));
@@ -407,7 +407,7 @@ impl Search {
         Some(plan)
     }
 
-    /// What looking for `plan` took.
+    /// The cost of searching for `plan`.
     fn planning(&self, plan: Option<&Plan>) -> Planning {
         let sends = plan.filter(|_| self.parameters.planner == Planner::Server);
         Planning {
@@ -421,7 +421,7 @@ impl Search {
     }
 }
 
-/// Holds tensors as a cut has it; what is short beyond that gives way as `then` has it.
+/// Stores tensors as chosen by a cut; `then` handles memory that is short beyond that.
 struct Held {
     micro_batch: u64,
     holds: BTreeMap<TensorId, Holding>,
@@ -450,7 +450,7 @@ pub struct MinCut {
     papers: Papers,
     in_force: Arc<Mutex<Planned>>,
     then: Dynamic,
-    /// What has changed since that was last asked.
+    /// Tensors changed since the last call.
     news: TensorSet,
 }
 
@@ -471,7 +471,7 @@ impl MinCut {
         }
     }
 
-    /// The same, if what was set goes together.
+    /// The same, after checking that the settings fit together.
     pub(crate) fn checked(self, set: &Settings<'_>) -> Result<Self, PolicyError> {
         set.only_with("fidelity=stored", self.parameters.fidelity == Gradients::Stored, &["least_bits"])?;
         Ok(self)
@@ -507,7 +507,7 @@ impl Policy for MinCut {
             self.news.insert(tensor);
         }
         let mut reliefs = locked(&self.in_force).relieve(want, memory)?;
-        // What was not foreseen may have gone already.
+        // A relief outside the plan may have dropped the tensor already.
         reliefs.retain(|relief| match *relief {
             Relief::ShrinkMicroBatch(samples) => samples < memory.micro_batch,
             Relief::Requantise(tensor, bits) => {
@@ -527,11 +527,11 @@ impl Policy for MinCut {
     }
 }
 
-/// Sees to the plan where the memory changes.
+/// Updates the plan when the memory changes.
 #[derive(Debug)]
 struct Ahead {
     search: Search,
-    /// What the plan took that was made before the first iteration.
+    /// The cost of the plan that was made before the first iteration.
     first: Option<Planning>,
     in_force: Arc<Mutex<Planned>>,
 }
@@ -543,7 +543,7 @@ impl PlanAhead for Ahead {
         room: Room,
         oracle: &dyn Oracle,
     ) -> Result<Option<Planning>, PolicyError> {
-        // Where memory is not bounded, the last plan is good enough.
+        // Without a memory limit, the last plan is good enough.
         if room == self.search.room || room == Room::default() {
             return Ok(self.first.take());
         }

@@ -1,4 +1,4 @@
-//! What a policy knows before the first iteration.
+//! A policy's information before the first iteration.
 
 use std::cell::LazyCell;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 
 use crate::{ElementBytes, Oracle, Room};
 
-/// What a policy has learned of the data, as a value of its own; null if it learns nothing from data.
+/// A policy's learned parameters, as a JSON value; null if it learns nothing from data.
 pub type Learned = serde_json::Value;
 
-/// What a policy knows before the first iteration.
+/// A policy's information before the first iteration.
 #[must_use]
 pub struct Setting<'a> {
     /// The graph that will be executed.
@@ -20,39 +20,40 @@ pub struct Setting<'a> {
     pub batch: u64,
     /// The smallest micro-batch that fills the processor (Sage's under-utilisation point).
     pub filling_micro_batch: u64,
-    /// What each node takes alone; see [`Setting::times`].
+    /// The time of each node when run alone; see [`Setting::times`].
     pub node_times: NodeTimes<'a>,
     /// Bytes of elements.
     pub elements: ElementBytes,
-    /// Bytes that are in memory beside tensors from the beginning to the end: the workspace of libraries.
+    /// Bytes in memory in addition to tensors throughout the run: the workspace of libraries.
     pub beside: Bytes,
-    /// The most that an operator borrows beside tensors while it runs.
+    /// The largest additional workspace of an operator while it runs.
     pub workspace: Bytes,
-    /// The memory that an iteration may take.
+    /// The memory that an iteration may use.
     pub room: Room,
-    /// Bytes that saved tensors may take.
+    /// Bytes that saved tensors may use.
     pub activation_budget: Option<Bytes>,
     /// Time that an iteration may take.
     pub time_budget: Option<Nanos>,
-    /// The DSP beside the CPU; `None` if the run may not use one.
+    /// The DSP; `None` if the run may not use one.
     pub dsp: Option<&'a dyn DspProfile>,
-    /// What compressing and swapping tensors costs; `None` if that is not known.
+    /// The costs of compressing and swapping tensors; `None` if unknown.
     pub restore: Option<&'a dyn RestoreProfile>,
-    /// The executor, to try plans on; `None` where the setting is not a run's.
+    /// The executor, to try plans on; `None` outside of a run.
     pub oracle: Option<&'a dyn Oracle>,
-    /// The importance of tensors as iterations before have measured it, by tensor; `None` if none has.
+    /// The importance of tensors measured in earlier iterations, by tensor; `None` if none was.
     pub importance: Option<&'a [f64]>,
-    /// What the policy had [`learned`](crate::Policy::learned) in a run on the same graph that this one goes on from.
+    /// The state that the policy had [`learned`](crate::Policy::learned) in an earlier run on the same graph, if this
+    /// run continues it.
     pub learned: Option<&'a Learned>,
-    /// How scale factors scatter; `None` if that is not known.
+    /// How scale factors scatter; `None` if unknown.
     pub factors: Option<&'a FactorConstants>,
-    /// Whether every iteration tells the scale factors that the data have given: see [`crate::IterationPlan`].
+    /// Whether every iteration passes on the scale factors found in the data: see [`crate::IterationPlan`].
     pub tells_factors: bool,
 }
 
 impl<'a> Setting<'a> {
-    /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec, flash or factors;
-    /// one sample fills the processor.
+    /// `batch` samples of `graph` in fp32, with masks of a byte an element, without budgets, a DSP, a codec, flash or
+    /// factors; one sample fills the processor.
     pub fn plain(graph: &'a TrainingGraph, batch: u64, node_times: NodeTimes<'a>) -> Self {
         Self {
             graph,
@@ -75,7 +76,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// What tensors are worth: as measured, or by `metric` while nothing is.
+    /// The importance of tensors: as measured, or by `metric` without measurements.
     pub const fn worth(&self, metric: Metric) -> Worth<'a> {
         match self.importance {
             Some(measured) => Worth::Measured(measured),
@@ -83,26 +84,27 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// What each node takes with the whole mini-batch, alone. Worked out when it is first asked for.
+    /// The time of each node with the whole mini-batch, run alone. Computed on first use.
     pub fn times(&self) -> &[Nanos] {
         &self.node_times.0
     }
 }
 
-/// The times of a graph's nodes, worked out when they are first asked for.
+/// The times of a graph's nodes, computed on first use.
 #[must_use]
 pub struct NodeTimes<'a>(LazyCell<Vec<Nanos>, Box<dyn FnOnce() -> Vec<Nanos> + 'a>>);
 
 impl<'a> NodeTimes<'a> {
-    /// Those that `measure` yields, one a node.
+    /// The times that `measure` returns, one per node.
     pub fn on_demand(measure: impl FnOnce() -> Vec<Nanos> + 'a) -> Self {
         Self(LazyCell::new(Box::new(measure)))
     }
 }
 
-/// What compressing, swapping and packing tensors and running smaller parts costs, as profiled before the first iteration.
+/// The costs of compressing, swapping and packing tensors and of running smaller parts, profiled before the first
+/// iteration.
 pub trait RestoreProfile {
-    /// `tensor` compressed, at `samples` samples; `None` if no codec reaches it.
+    /// Compression of `tensor` with `samples` samples; `None` if no codec can compress it.
     fn compression(&self, tensor: TensorId, samples: u64) -> Option<Compression>;
     /// `bytes` swapped to flash; `None` if the device has none.
     fn swapping(&self, bytes: Bytes) -> Option<Swapping>;
@@ -110,7 +112,7 @@ pub trait RestoreProfile {
     fn packing(&self, _values: u64, _bits: u8) -> Swapping {
         Swapping::default()
     }
-    /// What each node takes alone with `samples` samples; nothing where that is not known.
+    /// The time of each node when run alone with `samples` samples; empty if unknown.
     fn times_at(&self, _samples: u64) -> Vec<Nanos> {
         Vec::new()
     }
@@ -119,11 +121,11 @@ pub trait RestoreProfile {
 /// A tensor compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compression {
-    /// What is left of it.
+    /// Its compressed size.
     pub bytes: Bytes,
     /// The time of compressing it.
     pub compress: Nanos,
-    /// The time of getting it back.
+    /// The time of decompressing it.
     pub decompress: Nanos,
 }
 
@@ -136,21 +138,21 @@ pub struct Swapping {
     pub back: Nanos,
 }
 
-/// What the DSP would take, as profiled before the first iteration.
+/// The costs of the DSP, profiled before the first iteration.
 pub trait DspProfile {
     /// The time of `node` with `samples` samples; `None` if the DSP has no operator for it.
     fn time(&self, node: NodeId, samples: u64) -> Option<Nanos>;
     /// The time of crossing between the processors with `bytes` to copy.
     fn crossing(&self, bytes: Bytes) -> Nanos;
-    /// Memory that subgraphs may take there together.
+    /// Memory that all subgraphs together may use there.
     fn memory(&self) -> Bytes;
-    /// The time of adding what one more part of a split batch gives to the results of `node`.
+    /// The time of adding the results of one more part of a split batch to those of `node`.
     fn accumulation(&self, _node: NodeId) -> Nanos {
         Nanos::ZERO
     }
 }
 
-/// The metrics that need no data.
+/// Metrics that need no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
@@ -160,24 +162,25 @@ pub enum Metric {
     Depth,
     /// The same without the weights.
     Values,
-    /// One for each tensor.
+    /// The same value for each tensor.
     Uniform,
-    /// For bits the number of the tensor's own values, since what measures worth by the error that few bits add is about
-    /// in proportion to it, whatever made the tensor (`experiments/measured/comparison-sensitivity.toml`: of ResNet-8's
-    /// variance 63% by the 45% of the values that a ReLU made, 37% by the others). For weights as by depth.
+    /// For bits, the number of the tensor's own values, since importance measured by the error of few bits is roughly
+    /// proportional to it, whatever operator made the tensor (`experiments/measured/comparison-sensitivity.toml`: of
+    /// ResNet-8's variance 63% by the 45% of the values that a ReLU made, 37% by the others). For weights, the same as
+    /// by depth.
     Stored,
 }
 
-/// What tensors are worth: by a metric that needs no data, or as a run with data has measured it.
+/// The importance of tensors: by a metric that needs no data, or as measured in a run with data.
 ///
-/// What is measured is, of the gradient of a weight, the sum of its squares, by which the loss falls at a small step along
-/// it (Huang et al., MobiSys 2023); of a saved tensor, the variance that storing it with one step over its range adds to
-/// the gradients of the weights that read it (Liu et al., ICML 2022, section 4). A tensor that was never measured is worth
-/// nothing.
+/// For the gradient of a weight, the measure is the sum of its squares, the rate at which the loss falls at a small
+/// step along it (Huang et al., MobiSys 2023); for a saved tensor, the variance that storing it with one step over its
+/// range adds to the gradients of the weights that read it (Liu et al., ICML 2022, section 4). A tensor that was never
+/// measured has importance zero.
 #[derive(Clone, Copy, Debug)]
 pub enum Worth<'a> {
     /// By a metric.
     Prior(Metric),
-    /// By moving averages of what was measured, by tensor.
+    /// By moving averages of the measurements, by tensor.
     Measured(&'a [f64]),
 }

@@ -13,7 +13,7 @@ use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 /// Samples of the mini-batch.
 pub(crate) const BATCH: u64 = 8;
 
-/// A chain of operators of which every `shortcut`-th also reads what was made so many operators before, and their
+/// A chain of operators of which every `shortcut`-th also reads the tensor made `shortcut` operators earlier, and their
 /// backward: about `operators` in all. Sizes and times differ from one to the next.
 pub(crate) fn network(operators: usize, shortcut: usize) -> TrainingGraph {
     let layers = operators / 2;
@@ -74,13 +74,13 @@ pub(crate) fn phone() -> Machine {
     Machine::new(device, stack, Trains::Cpu, Some(cores), Frequency::default()).unwrap()
 }
 
-/// How little memory there is.
+/// The shortage of memory.
 #[allow(dead_code, reason = "the bench needs one of them")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pressure {
-    /// So many percent of what the network needs where everything is kept.
+    /// A percentage of the memory that the network needs with everything kept.
     Planned(u64),
-    /// The same from the first nanosecond on, of which nobody knew beforehand.
+    /// The same from the first nanosecond on, unknown in advance.
     Sudden(u64),
 }
 

@@ -1,4 +1,4 @@
-//! `daf` and `elastictrainer`: what their budgets leave, against brute force and on real networks.
+//! Decisions of `daf` and `elastictrainer` under budgets, against brute force and on real networks.
 
 use crate::setting::setting;
 use haversack_devices::units::{Bytes, Nanos};
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 /// Pages of a byte, so that sizes are exact.
 const EXACT: ArenaPlan = ArenaPlan { page: Bytes(1), step: Bytes(1_000) };
 
-/// What is not set has its default.
+/// Parameters that are not set have their defaults.
 fn parameters(metric: Metric) -> Parameters {
     Parameters {
         bits: None,
@@ -32,8 +32,8 @@ fn parameters(metric: Metric) -> Parameters {
     }
 }
 
-/// Saved tensors of so many values, each read by the gradient of a weight of so many values, and by nothing else where
-/// it can be given up.
+/// Saved tensors with a number of values, each read by the gradient of a weight with a number of values, and by nothing
+/// else if it can be given up.
 fn weights(of: &[(u64, u64, bool)]) -> (TrainingGraph, Vec<TensorId>) {
     let mut builder = GraphBuilder::default();
     let saved: Vec<TensorId> = of.iter().map(|&(values, ..)| builder.tensor(Role::Activation, 4 * values)).collect();
@@ -92,10 +92,10 @@ fn without_a_budget_every_tensor_has_two_bits_or_those_that_are_set() {
         let parameters = Parameters { bits: Some(*set), ..parameters(Metric::Values) };
         assert_eq!(bits(&graph, &saved, parameters, None).unwrap(), [*set; 3]);
     }
-    // A budget that holds everything whole leaves everything whole: 3,500 values of four bytes.
+    // Everything fits the budget whole and stays whole: 3,500 values of four bytes.
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(14_000)).unwrap(), [32; 3]);
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(13_999)).unwrap().iter().max(), Some(&32));
-    // A time budget that all fits into decides nothing about memory.
+    // A time budget that everything fits has no effect on memory.
     let mut daf = Daf::new(parameters(Metric::Depth));
     let times = vec![Nanos(1); graph.nodes.len()];
     let setting = Setting { time_budget: Some(Nanos(1_000)), ..setting(&graph, 1, &times) };
@@ -122,17 +122,17 @@ fn by_their_own_values_large_maps_keep_as_many_bits_as_small_ones() {
     // A small map before a layer of 4,000 weights, a large one before a layer of ten.
     let (graph, saved) = weights(&[(256, 4_000, false), (2_560, 10, false)]);
     let at = |metric, budget| bits(&graph, &saved, parameters(metric), Some(budget)).unwrap();
-    // 11,264 B whole; each byte is worth one. Of equals the one that is worth less in all gives first, 512 B; then the other,
-    // whose bytes are then worth less, 5,120 B; then the first again.
+    // 11,264 B whole; each byte is worth one. Among equals the one with the smaller total worth gives first, 512 B;
+    // then the other, whose bytes are then worth less, 5,120 B; then the first again.
     assert_eq!(at(Metric::Stored, 11_263), [16, 32]);
     assert_eq!(at(Metric::Stored, 10_751), [16, 16]);
     assert_eq!(at(Metric::Stored, 5_631), [8, 16]);
-    // By the weights that read them the large map pays alone.
+    // By the weights that read them only the large map gives way.
     assert_eq!(at(Metric::Values, 11_263), [32, 16]);
     assert_eq!(at(Metric::Values, 6_143), [32, 8]);
 }
 
-/// Every choice of bits, the worth of a byte at the dearest step it takes, and its bytes.
+/// The least worth per byte of the dearest step, over all choices of bits that fit the budget.
 fn cheapest_dearest_step(graph: &TrainingGraph, saved: &[TensorId], worth: &[f64], budget: u64) -> Option<f64> {
     let stored = stored(graph);
     let can_go = skippable(graph);
@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A tensor that shrinks is worth more a byte, so that all steps have one order by worth and the greedy choice is a
-    /// prefix of it: no choice that fits avoids steps as dear as its dearest.
+    /// prefix of it: every choice that fits contains steps at least as dear as its dearest.
     #[test]
     fn no_choice_that_fits_takes_only_cheaper_steps(
         of in prop::collection::vec((1_u64..5_000, 1_u64..5_000, any::<bool>()), 1..4),
@@ -182,7 +182,7 @@ proptest! {
                     })
                 });
                 prop_assert_eq!(Some(dearest.fold(f64::NEG_INFINITY, f64::max)), brute);
-                // Only bits that exist, and none for what an input gradient reads.
+                // Only existing bit widths, and zero only for tensors that no input gradient reads.
                 prop_assert!(found.iter().zip(&of).all(|(bits, (.., alone))| BITS.contains(bits) && (*alone || *bits > 0)));
             }
             Err(error) => {
@@ -192,7 +192,7 @@ proptest! {
         }
     }
 
-    /// The order of the steps does not depend on the budget, so that a larger one takes fewer of the same steps.
+    /// The order of the steps does not depend on the budget, so a larger one takes fewer of the same steps.
     #[test]
     fn a_larger_budget_leaves_no_tensor_fewer_bits(
         of in prop::collection::vec((1_u64..50_000, 1_u64..5_000, any::<bool>()), 1..12),
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// The number of bytes that an error names; those of less than 10,000 are spelt out.
+/// The number of bytes in an error message, which is exact below 10,000.
 fn least_of(error: &PolicyError) -> u64 {
     let PolicyError::Budget { least, .. } = error else { panic!("{error}") };
     least.strip_suffix(" B").unwrap_or_else(|| panic!("{least}")).parse().unwrap()
@@ -227,7 +227,7 @@ fn a_budget_below_the_least_is_an_error_that_names_it() {
         assert_eq!(error.to_string(), format!("daf: no plan takes less than {least} B; the budget is {budget} B"));
     }
     assert_eq!(bits(&graph, &saved, parameters(Metric::Values), Some(least)).unwrap(), [1, 1, 0]);
-    // No fewer bits than are set: 8 bits take 1,016 + 10,160 + 104 B, 100 values being one group.
+    // At least the bits that are set: 8 bits take 1,016 + 10,160 + 104 B, 100 values being one group.
     for (least_bits, least) in [(8, 1_016 + 10_160 + 104), (4, 516 + 5_160 + 56), (1, 144 + 1_412 + 20)] {
         let limited = || Parameters { least_bits, ..parameters(Metric::Values) };
         let error = bits(&graph, &saved, limited(), Some(least - 1)).unwrap_err();
@@ -245,14 +245,14 @@ fn the_least_budget_counts_whole_pages() {
     // 141, 1,410 and 17 B lie in 1, 2 and 1 pages of 1,024 B.
     let error = bits(&graph, &saved, paged(), Some(4 * 1024 - 1)).unwrap_err();
     assert_eq!(least_of(&error), 4 * 1024);
-    // 1,016 B of eight bits lie in one page as well, and are worth more a byte than the others' last steps.
+    // 1,016 B of eight bits fit one page as well, and are worth more a byte than the others' last steps.
     assert_eq!(bits(&graph, &saved, paged(), Some(4 * 1024)).unwrap(), [8, 1, 1]);
 }
 
 #[test]
 fn what_is_out_of_reach_takes_its_share_of_the_budget() {
     let (mut graph, saved) = weights(&[(1_000, 40, true), (1_000, 400, true)]);
-    // 500 B of statistics stay whole beside them.
+    // 500 B of statistics stay whole in addition.
     let mut builder = GraphBuilder { graph: std::mem::take(&mut graph) };
     let rows = builder.tensor(Role::Activation, 500);
     let gradient = builder.tensor(Role::Gradient, 4);
@@ -267,13 +267,13 @@ fn what_is_out_of_reach_takes_its_share_of_the_budget() {
     assert_eq!(hold(&mut daf, rows), Holding::Keep);
 }
 
-/// How `daf` holds a tensor; it looks at nothing else.
+/// The decision of `daf` how to hold a tensor, which depends on nothing else.
 fn hold(daf: &mut Daf, tensor: TensorId) -> Holding {
     let nothing = TrainingGraph { name: String::new(), tensors: Vec::new(), nodes: Vec::new() };
     daf.hold(tensor, &MemoryView::empty(&nothing)).unwrap()
 }
 
-/// What `daf` answers to a shortfall.
+/// The answer of `daf` to a shortfall.
 fn relieve(daf: &mut Daf, graph: &TrainingGraph, shortfall: u64) -> Vec<Relief> {
     let tensors = vec![TensorState::default(); graph.tensors.len()];
     let view = MemoryView { tensors: &tensors, budget: Bytes::ZERO, ..MemoryView::empty(graph) };
@@ -361,7 +361,7 @@ fn parameters_of_daf_are_checked() {
     );
 }
 
-/// A microsecond for each thousand of operations and one for the launch: the times of no device.
+/// A microsecond for each thousand operations plus one for the launch: times of an artificial device.
 fn times(graph: &TrainingGraph) -> Vec<Nanos> {
     graph.nodes.iter().map(|node| Nanos(1_000 * (1 + node.work.flops.at(1) / 1_000))).collect()
 }
@@ -408,12 +408,12 @@ fn what_is_left_fits(id: &str) {
                 assert!(total(&left) <= budget, "{place}: {} of {budget}", total(&left));
                 assert!(trained(&left) < trained(&graph) || percent == 100, "{place}");
                 assert_eq!(time_of(&left, Phase::Forward), time_of(&graph, Phase::Forward), "{place}");
-                // With all the time there is, everything is trained.
+                // With the full time, everything is trained.
                 if percent == 100 {
                     assert_eq!(left.nodes.len(), graph.nodes.len(), "{place}");
                 }
                 if id == "daf" {
-                    // Tensors go one after the other in an order that does not depend on the budget.
+                    // Tensors are given up one after the other in an order that does not depend on the budget.
                     assert!(trained(&left) <= last, "{place}");
                     last = trained(&left);
                 }
@@ -440,7 +440,7 @@ fn least_time_is_that_of_forward(id: &str) {
         let PolicyError::Budget { policy, least, budget } = &error else { panic!("{error}") };
         assert_eq!((*policy, least.as_str()), (id, format!("{:.6} s", forward as f64 * 1e-9).as_str()), "{model}");
         assert_eq!(budget, &format!("{:.6} s", (forward - 1_000) as f64 * 1e-9));
-        // Forward alone trains nothing.
+        // With only forward's time nothing is trained.
         let left = with_time(&graph, by_time(id, Metric::Depth).as_mut(), forward).unwrap();
         assert_eq!((trained(&left), total(&left)), (0, forward), "{id} {model}");
     }
@@ -495,13 +495,14 @@ fn elastictrainer_trains_what_is_worth_most_for_its_time() {
     };
     // All: 10 + 5 × fc, 5 + 7 × conv2, 7 + 4 × conv1 = 38.
     assert_eq!(at(38), [0, 1, 2]);
-    // 37: at full depth 15 are left, for conv1 (4) and one of fc (5, 8 a unit) and conv2 (7, 8.6 a unit): conv2; 4 are left.
+    // 37: at full depth 15 are left, for conv1 (4) and one of fc (5, 8 a unit) and conv2 (7, 8.6 a unit): conv2; 4 are
+    // left.
     assert_eq!(at(37), [1, 2]);
     // 26 is the way down and conv1's weight, 300 values; anything shallower is worth 100 at most.
     assert_eq!(at(26), [2]);
-    // 25: not so deep. fc and conv2 would be 10 + 5 + 5 + 7 = 27; conv2 alone 22.
+    // 25: not so deep. fc and conv2 would be 10 + 5 + 5 + 7 = 27; only conv2 is 22.
     assert_eq!(at(25), [1]);
-    // 21: fc alone; 14: nothing.
+    // 21: only fc; 14: nothing.
     assert_eq!(at(21), [0]);
     assert_eq!(at(14), Vec::<usize>::new());
 }
@@ -518,7 +519,7 @@ fn a_time_budget_and_a_memory_budget_hold_together() {
     let schedule = daf.prepare(&setting).unwrap();
     let left = schedule.graph.unwrap();
     assert!(total(&left) <= budget.0);
-    // Bits are chosen among what the shorter backward still reads.
+    // Bits are chosen for tensors that the shorter backward still reads.
     let stored = stored(&left);
     let held: u64 = left
         .saved()
@@ -533,7 +534,8 @@ fn a_time_budget_and_a_memory_budget_hold_together() {
 
 #[test]
 fn a_tensor_has_the_bits_of_the_kind_that_asks_for_most() {
-    // Of three tensors a convolution reads the first, a norm the second and both the third; of a fourth only signs are read.
+    // Of three tensors a convolution reads the first, a norm the second and both the third; of a fourth only signs are
+    // read.
     let mut builder = GraphBuilder::default();
     let saved: Vec<TensorId> = (0..4).map(|_| builder.tensor(Role::Activation, 4_000)).collect();
     for &tensor in &saved {

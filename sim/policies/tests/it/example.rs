@@ -1,4 +1,4 @@
-//! The example of a new policy does what it says.
+//! The documented example of a new policy works.
 
 use haversack_devices::units::Bytes;
 

@@ -1,5 +1,5 @@
 //! An iteration under pressure costs about as much for each operator of a large network as of a small one, counted in
-//! scores that a policy works out.
+//! scores that a policy computes.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,7 @@ use haversack_replay::Heuristic;
 use crate::chains::{self, Pressure};
 use crate::setting::MELON;
 
-/// The scores that a policy has worked out, which its rankings count.
+/// The scores that a policy has computed, as counted by its rankings.
 pub(crate) fn scored(policy: &impl Debug) -> u64 {
     let text = format!("{policy:?}");
     let counts = text.split(", scored: ").skip(1).map(|rest| rest.split_once(' ').unwrap().0);

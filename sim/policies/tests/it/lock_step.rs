@@ -1,5 +1,5 @@
-//! What policies keep from one question to the next changes no answer: beside each, a copy of it that knows nothing
-//! and scores everything is asked the same.
+//! State that policies keep between calls changes no answer: each policy is compared with a copy without that state,
+//! which scores everything.
 
 use haversack_policies::capuchin::Capuchin;
 use haversack_policies::dtr::Dtr;
@@ -18,7 +18,7 @@ use haversack_workloads::TensorId;
 use crate::chains::{self, Pressure};
 use crate::setting::MELON;
 
-/// Asks a copy of the policy the same, to which everything is new.
+/// Makes the same calls to a copy of the policy to which everything is new.
 struct Checked<P> {
     policy: P,
     questions: u64,
@@ -51,7 +51,7 @@ impl<P: Policy + Clone> Policy for Checked<P> {
     }
 }
 
-/// Two iterations of networks with shortcuts of several lengths, within ever less memory.
+/// Two iterations of networks with shortcuts of several lengths, within less and less memory.
 fn in_lock_step<P: Policy + Clone>(policy: impl Fn() -> P) -> u64 {
     let machine = chains::phone();
     let mut questions = 0;

@@ -1,4 +1,4 @@
-//! Policies: each by hand and against brute force, the list, and what a question costs on large networks.
+//! Policies: each by hand and against brute force, the list, and the cost of calls on large networks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chains;

@@ -1,4 +1,4 @@
-//! What each policy answers to a memory drawn up by hand, and the registry that names them.
+//! Answers of each policy to small hand-made memories, and the registry of policies.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
@@ -26,7 +26,7 @@ fn node(phase: Phase, inputs: &[TensorId], output: TensorId) -> Node {
     haversack_testing::node("", phase, inputs, &[output], NodeWork::new(OperatorKind::ElementWise))
 }
 
-/// Tensor 0 holds the samples; node n makes tensor n + 1 in forward from what `inputs` names.
+/// Tensor 0 is the samples; node n makes tensor n + 1 in forward from its `inputs`.
 fn forward(inputs: &[&[TensorId]]) -> TrainingGraph {
     let mut tensors = vec![tensor(Role::Input)];
     tensors.extend(inputs.iter().map(|_| tensor(Role::Activation)));
@@ -38,12 +38,12 @@ fn setting(graph: &TrainingGraph, batch: u64, filling_micro_batch: u64) -> Setti
     Setting { filling_micro_batch, ..Setting::plain(graph, batch, NodeTimes::on_demand(Vec::new)) }
 }
 
-/// A memory with so many bytes in each tensor and a cost for each; all but the first may be dropped.
+/// A memory with the bytes and the cost of each tensor; all but the first may be dropped.
 struct Memory {
     graph: TrainingGraph,
     tensors: Vec<TensorState>,
     candidates: TensorSet,
-    /// Every tensor: any may have changed between two questions.
+    /// Every tensor: any may have changed between two calls.
     all: TensorSet,
     producers: Vec<NodeId>,
 }
@@ -63,12 +63,12 @@ impl Memory {
         let mut tensors = vec![TensorState { form: Form::Whole, ..TensorState::default() }];
         tensors.extend(of.iter().map(state));
         let producers = std::iter::once(NodeId::MAX).chain(0..of.len() as u32).collect();
-        // Where there are none, what another memory had is gone.
+        // A memory without tensors still reports changes for those of an earlier one.
         let all = if of.is_empty() { 0..8 } else { 0..tensors.len() as u32 };
         Self { graph, tensors, candidates: (1..=of.len() as u32).collect(), all: all.collect(), producers }
     }
 
-    /// Samples now, bytes a sample of all that is needed, and the budget; 100 bytes do not depend on the samples.
+    /// Current samples, bytes a sample of all that is needed, and the budget; 100 bytes do not depend on the samples.
     fn view(&self, micro_batch: u64, per_sample: u64, budget: u64) -> MemoryView<'_> {
         MemoryView {
             tensors: &self.tensors,
@@ -105,7 +105,7 @@ fn the_lowest_score_goes_first_and_the_lowest_id_of_equals() {
     // 10 bytes are exactly one tensor, 11 take a second.
     assert_eq!(evict(10), [Rematerialise(2)]);
     assert_eq!(evict(11), [Rematerialise(2), Rematerialise(3)]);
-    // All 40 bytes, and no more than there are.
+    // All 40 bytes, even if more are requested.
     assert_eq!(evict(1000), [Rematerialise(2), Rematerialise(3), Rematerialise(4), Rematerialise(1)]);
     // Infinite and missing scores have a place too.
     let infinite = [0.0, f64::INFINITY, f64::INFINITY, f64::INFINITY, 5.0];
@@ -119,12 +119,12 @@ fn the_fitting_micro_batch_is_what_the_budget_leaves() {
     // (450 − 100) / 50 = 7 samples.
     assert_eq!(memory.view(32, 50, 450).fitting_micro_batch(1), 7);
     assert_eq!(memory.view(32, 50, 449).fitting_micro_batch(1), 6);
-    // Not below the least, not above what there is, and the least where not even weights fit.
+    // Not below the least, not above the current samples, and the least if not even weights fit.
     assert_eq!(memory.view(32, 50, 450).fitting_micro_batch(9), 9);
     assert_eq!(memory.view(5, 50, 450).fitting_micro_batch(1), 5);
     assert_eq!(memory.view(5, 50, 450).fitting_micro_batch(9), 5);
     assert_eq!(memory.view(5, 50, 20).fitting_micro_batch(2), 2);
-    // Where nothing depends on the samples there is nothing to gain.
+    // If nothing depends on the samples nothing can be gained.
     assert_eq!(memory.view(5, 0, 20).fitting_micro_batch(1), 5);
 }
 
@@ -136,7 +136,7 @@ fn three() -> Memory {
 fn dynamic(order: Order, mtp: u64) -> Dynamic {
     let mut policy = Dynamic::new(order, None);
     let graph = forward(&[]);
-    // The under-utilisation point is the device's where none is set.
+    // The under-utilisation point is the device's by default.
     assert_eq!(policy.prepare(&setting(&graph, 32, mtp)).unwrap().micro_batch, 32);
     policy
 }
@@ -160,11 +160,11 @@ fn accumulation_shrinks_to_what_fits_and_by_one_at_least() {
     let mut dga = dynamic(Order::AccumulationOnly, 6);
     let memory = three();
     assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 450)).unwrap(), [ShrinkMicroBatch(7)]);
-    // Seven samples fit by the sum, but memory is short all the same: one sample goes.
+    // Seven samples fit by the sum, but memory is short nevertheless: one sample goes.
     assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(7, 50, 450)).unwrap(), [ShrinkMicroBatch(6)]);
     assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(32, 50, 10)).unwrap(), [ShrinkMicroBatch(1)]);
     assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &memory.view(1, 50, 10)).unwrap(), []);
-    // In the update no micro-batch is under way.
+    // The update does not belong to a micro-batch.
     let update = MemoryView { phase: Phase::Update, ..memory.view(32, 50, 450) };
     assert_eq!(dga.relieve(Want::Shortfall(Bytes(20)), &update).unwrap(), []);
 }
@@ -180,7 +180,7 @@ fn sage_accumulates_while_the_current_part_fills_the_processor() {
     // Algorithm 1 compares MTP with the current part: a last part of 4 is checkpointed, whatever the first was.
     assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(5, 50, 250)).unwrap(), [Rematerialise(2)]);
     assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &memory.view(4, 50, 250)).unwrap(), [Rematerialise(2)]);
-    // Where nothing is left to drop it is at its end; with another floor it goes on below MTP, to single samples.
+    // With nothing left to drop it can free no more; with another floor it continues below MTP, to single samples.
     let bare = Memory::new(&[]);
     assert_eq!(sage.relieve(Want::Shortfall(Bytes(20)), &bare.view(5, 50, 250)).unwrap(), []);
     let mut further = dynamic(Order::AccumulationFirst, 6).down_to(Floor::OneSample);
@@ -204,7 +204,7 @@ fn the_other_hybrids_differ_in_who_gives_way() {
     // Of 240 bytes, dropping is to free 120, which takes all three tensors; 120 / 50 → 3 of 32 samples free the rest.
     let all = [Rematerialise(2), Rematerialise(3), Rematerialise(1), ShrinkMicroBatch(29)];
     assert_eq!(half.relieve(Want::Shortfall(Bytes(240)), &memory.view(32, 50, 450)).unwrap(), all);
-    // A single sample cannot shrink: what is left drops.
+    // A single sample cannot shrink: tensors are dropped instead.
     assert_eq!(half.relieve(Want::Shortfall(Bytes(30)), &memory.view(1, 50, 450)).unwrap(), [Rematerialise(2)]);
     assert_eq!(half.relieve(Want::Shortfall(Bytes(1)), &memory.view(1, 50, 450)).unwrap(), [Rematerialise(2)]);
     let mut alternate = dynamic(Order::Alternate, 6);
@@ -212,7 +212,7 @@ fn the_other_hybrids_differ_in_who_gives_way() {
     let turns = [turn(), turn(), turn()];
     assert!(matches!(turns[0], ShrinkMicroBatch(7)) == matches!(turns[2], ShrinkMicroBatch(7)));
     assert!(matches!(turns[0], ShrinkMicroBatch(7)) != matches!(turns[1], ShrinkMicroBatch(7)));
-    // Each steps in where the other cannot.
+    // Each takes over when the other can free nothing.
     assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &bare.view(32, 50, 450)).unwrap(), [ShrinkMicroBatch(7)]);
     assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &bare.view(32, 50, 450)).unwrap(), [ShrinkMicroBatch(7)]);
     assert_eq!(alternate.relieve(Want::Shortfall(Bytes(20)), &memory.view(1, 50, 450)).unwrap(), [Rematerialise(2)]);
@@ -250,8 +250,8 @@ fn static_accumulation_halves_and_original_keeps() {
 
 #[test]
 fn articulation_points_are_what_all_later_work_depends_on() {
-    // Two residual blocks on x (1): 2 = f(1), 3 = g(2), 4 = 3 + 1; 5 = f(4), 6 = g(5), 7 = 6 + 4; then 8, 9, 10 in a chain.
-    // 1, 4, 7, 8 and 9 are points: within a block the shortcut lives beside the branch, and 10 has no reader.
+    // Two residual blocks on x (1): 2 = f(1), 3 = g(2), 4 = 3 + 1; 5 = f(4), 6 = g(5), 7 = 6 + 4; then 8, 9, 10 in a
+    // chain. 1, 4, 7, 8 and 9 are points: within a block the shortcut bypasses the branch, and 10 has no reader.
     let graph = forward(&[&[0], &[1], &[2], &[3, 1], &[4], &[5], &[6, 4], &[7], &[8], &[9]]);
     let mut sgc = StaticCheckpointing::default();
     sgc.prepare(&setting(&graph, 8, 1)).unwrap();
@@ -283,7 +283,7 @@ fn dtr_ranks_by_its_heuristic() {
     let order = |heuristic| ranked(&memory, heuristic);
     // dtr-local: 100 / (10 × 100) = 0.1; 100 / (40 × 10) = 0.25; 10 / (20 × 1000) = 0.0005.
     assert_eq!(order(Heuristic::DtrLocal), [3, 1, 2].map(Rematerialise));
-    // Nothing is dropped yet, so that the neighbourhood adds nothing.
+    // Nothing is dropped yet, so the neighbourhood adds nothing.
     assert_eq!(order(Heuristic::Dtr), [3, 1, 2].map(Rematerialise));
     assert_eq!(order(Heuristic::Lru), [3, 1, 2].map(Rematerialise));
     assert_eq!(order(Heuristic::Size), [2, 3, 1].map(Rematerialise));
@@ -319,7 +319,7 @@ fn the_registry_names_what_it_knows() {
     assert_eq!(ids[7..11], quantising);
     assert_eq!(ids[11..15], ["gact", "capuchin", "melon", "fedhybrid"]);
     assert_eq!(ids[15..], ["tflite-fp32", "mnn-fp32", "mnn-int8", "mnn-fp32-gpu", "mandheling", "mincut"]);
-    // They store fp32 tensors their own way, so that a graph in integers leaves them nothing to do.
+    // They store fp32 tensors their own way, so they cannot save anything on a graph in integers.
     let floats = POLICIES.iter().filter(|entry| entry.stores_floats).map(|entry| entry.id);
     assert!(floats.eq(quantising.into_iter().chain(["gact"])));
     for entry in POLICIES.iter() {
@@ -346,7 +346,7 @@ fn the_registry_names_what_it_knows() {
     assert!(matches!(refusal("dtr", &[("heuristic", "newest")]), PolicyError::BadValue { parameter: "heuristic", .. }));
 }
 
-/// What help says of a parameter is what the parser takes: the words or numbers, and the default.
+/// The help text of a parameter matches the parser: the words or numbers, and the default.
 #[test]
 fn help_and_parser_come_from_one_line() {
     let help = |id: &str, name: &str| {
@@ -361,7 +361,7 @@ fn help_and_parser_come_from_one_line() {
     assert_eq!(help("fedhybrid", "swapping"), "on or off (default off): tensors may go to flash");
     let percent = "a whole number from 1 to 100 (default 90): percent of its window that a new plan leaves";
     assert_eq!(help("fedhybrid", "ws_adj"), percent);
-    // What is done if nothing is set is no value of the parameter.
+    // The behaviour of an unset parameter need not be one of its values.
     assert!(help("sage", "mtp").starts_with("a whole number of at least 1: "));
     let refused = |id: &str, name: &str, value: &str| refusal(id, &[(name, value)]).to_string();
     assert_eq!(refused("daf", "bits", "3"), "daf.bits cannot be '3'; expected 1, 2, 4, 8, 16 or 32");
@@ -407,7 +407,7 @@ fn the_list_says_what_the_code_has() {
     }
     assert_eq!(parameter("fedhybrid", "planner").default_text().as_deref(), Some("server"));
     assert!(unset.planner == Planner::Server && unset.budget.is_none());
-    // One that has but a name is that of a policy above.
+    // A parameter with only a name repeats that of a policy above.
     for (id, of, name) in [("gact", "elastictrainer", "importance"), ("melon", "sga", "batch_norm")] {
         let told = |id| format!("{:?}", parameter(id, name));
         assert!(told(id) == told(of) && !parameter(id, name).about.is_empty());

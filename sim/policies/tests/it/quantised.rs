@@ -1,4 +1,4 @@
-//! Sizes of quantised tensors, the working memory beside them, and what tensors are worth, on graphs drawn up by hand.
+//! Sizes of quantised tensors, working memory, and importance, on small graphs.
 
 use crate::setting::setting;
 use haversack_devices::units::Bytes;
@@ -35,7 +35,7 @@ const SCORES: u32 = 6;
 const FULL: u32 = 7;
 const UNSAVED: u32 = 8;
 
-/// A sample of each need: `SHARED` has 1,000 values a sample that two modules keep beside a ReLU that needs its signs.
+/// A tensor of each need: `SHARED` has 1,000 values a sample, kept by two modules and by a ReLU that needs its signs.
 fn every_need() -> TrainingGraph {
     let mut builder = GraphBuilder::default();
     builder.tensor(Role::Input, 40);
@@ -73,16 +73,16 @@ fn every_need() -> TrainingGraph {
 fn bytes_of_values_are_codes_and_a_scale_for_every_256() {
     let graph = every_need();
     let stored = Quantised::new(&graph, &EVERYTHING, SIZES);
-    // 3 samples × 1,000 values: ⌈3,000 / 256⌉ = 12 groups of a scale and a minimum of two bytes: 48 B. Signs: 3,000 bits.
-    // 16 and 32 bits need no scale.
+    // 3 samples × 1,000 values: ⌈3,000 / 256⌉ = 12 groups of a scale and a minimum of two bytes: 48 B. Signs: 3,000
+    // bits. 16 and 32 bits need no scale.
     // Words of four bytes: 93.75 of 32 codes, 187.5 of 16.
     for (bits, codes) in [(1, 376), (2, 752), (4, 1_500), (8, 3_000)] {
         assert_eq!(stored.bytes(SHARED, bits, 3), Bytes(codes + 48 + 375), "{bits} bits");
     }
     assert_eq!(stored.bytes(SHARED, 16, 3), Bytes(6_000 + 375));
-    // Whole, it shows its signs itself.
+    // If whole, signs are read from the values.
     assert_eq!(stored.bytes(SHARED, 32, 3), Bytes(12_000));
-    // Nothing of the values is left without bits, and the signs stay.
+    // With 0 bits no values are left, and the signs stay.
     assert_eq!(stored.bytes(SHARED, 0, 3), Bytes(375));
     // 64 values: one group, part filled; 7 samples × 64 = 448 values: two.
     assert_eq!(stored.bytes(FULL, 2, 1), Bytes(16 + 4));
@@ -119,7 +119,7 @@ fn masks_are_a_bit_positions_a_byte_and_shapes_nothing() {
         assert_eq!(kept.bytes(SHAPE, bits, 3), Bytes::ZERO, "{bits}");
         assert!(kept.reaches(SHAPE));
     }
-    // Whole they are what the framework keeps.
+    // If whole they have the size in the framework.
     let whole = [MASK, PLACES, SHAPE].map(|tensor| redrawn.bytes(tensor, 32, 3));
     assert_eq!(whole, [Bytes(300), Bytes(1_200), Bytes(840)]);
 }
@@ -160,7 +160,7 @@ fn values_in_half_precision_are_as_many() {
         }
     }
     let stored = Quantised::new(&graph, &EVERYTHING, ElementBytes { value: 2, ..SIZES });
-    // The same 1,000 values and signs a sample; what stays in fp32 is still of four bytes.
+    // The same 1,000 values and signs a sample; tensors that stay in fp32 still have four bytes.
     assert_eq!(stored.bytes(SHARED, 2, 3), Bytes(752 + 48 + 375));
     assert_eq!(stored.bytes(FULL, 2, 1), Bytes(16 + 4));
 }
@@ -196,13 +196,13 @@ fn working_memory_counts_what_is_whole_at_once() {
     builder.node(Phase::Backward, &[d, a], &[of_weight]);
     builder.node(Phase::Update, &[weight, of_weight], &[weight]);
     let working = |graph: &TrainingGraph, samples| working_memory(graph, samples).0 / 512;
-    // Beside the 100 of weight, for one sample: the first node holds the samples and a, 50; the second a and b, 60;
-    // the third b and c, 28; then c and d, 16; d, a and the weight's gradient, 52. The samples stay in memory to the
-    // end of their part, whoever reads them: 10 more for every node but the first.
+    // In addition to the weight's 100, for one sample: the first node uses the samples and a, 50; the second a and b,
+    // 60; the third b and c, 28; then c and d, 16; d, a and the weight's gradient, 52. The samples stay in memory to
+    // the end of their part, regardless of their readers: 10 more for every node but the first.
     assert_eq!(working(&builder.graph, 1), 100 + 60 + 10);
     // For three, all but the weight and its gradient three times.
     assert_eq!(working(&builder.graph, 3), 100 + 3 * (60 + 10));
-    // With a large weight the last backward node is the peak: d and a, 48 a sample, beside 4,000 of gradient.
+    // With a large weight the last backward node is the peak: d and a, 48 a sample, plus 4,000 of gradient.
     builder.graph.tensors[of_weight as usize].bytes = Extent::fixed(blocks(4_000));
     assert_eq!(working(&builder.graph, 1), 100 + 8 + 40 + 4_000 + 10);
 }
@@ -246,7 +246,7 @@ fn a_gradient_is_worth_its_values_and_its_depth() {
     // Four layers: 40 × 4/4, 8 × 3/4, 20 × 2/4, 10 × 1/4.
     assert_eq!(worth(Metric::Depth), [40.0, 6.0, 10.0, 2.5]);
     assert_eq!(worth(Metric::Uniform), [1.0; 4]);
-    // Whatever is no gradient of a weight is worth nothing.
+    // Only gradients of weights have importance.
     let sum: f64 = of_gradients(&graph, Worth::Prior(Metric::Values)).iter().sum();
     assert!((sum - 78.0).abs() < 1e-9);
 }
@@ -255,7 +255,7 @@ fn a_gradient_is_worth_its_values_and_its_depth() {
 fn a_tensor_is_worth_the_gradients_that_its_values_enter() {
     let Three { graph, saved, .. } = three_layers();
     let worth = |metric| saved.map(|tensor| of_saved(&graph, Worth::Prior(metric))[tensor as usize]);
-    // c enters fc's weight alone; b, through the normalisation, its weights and all before: 8 + 20 + 10; of a only
+    // c enters only fc's weight; b, through the normalisation, its weights and all before: 8 + 20 + 10; of a only
     // conv2's weight reads values, since the signs for the ReLU are kept exactly.
     assert_eq!(worth(Metric::Values), [20.0, 38.0, 40.0]);
     assert_eq!(worth(Metric::Depth), [10.0, 6.0 + 10.0 + 2.5, 40.0]);
@@ -265,7 +265,7 @@ fn a_tensor_is_worth_the_gradients_that_its_values_enter() {
 #[test]
 fn a_tensor_that_an_input_gradient_reads_cannot_be_given_up() {
     let Three { graph, saved, .. } = three_layers();
-    // b's normalisation hands its gradient on; a's ReLU needs signs, which stay.
+    // b's normalisation passes its gradient on; a's ReLU needs signs, which stay.
     assert_eq!(saved.map(|tensor| skippable(&graph)[tensor as usize]), [true, false, true]);
     assert_eq!(skippable(&graph).iter().filter(|&&can| can).count(), 2);
 }
@@ -308,17 +308,18 @@ fn fixed8_takes_a_quarter_of_what_modules_hold() {
     assert_eq!((schedule.precision, schedule.quantisation), (None, None));
     let eight = schedule.graph.unwrap();
     let bytes = |tensor: u32| eight.tensor(tensor).bytes.at(1);
-    // A quarter of four bytes: 1,000 values, 70 of which the shape alone is needed, 64 in full precision, 5 that nobody
-    // saves, 100 weights.
+    // A quarter of four bytes: 1,000 values, 70 of which only the shape is needed, 64 in full precision, 5 that are not
+    // saved, 100 weights.
     for (tensor, expected) in [(SHARED, 1_000), (SHAPE, 70), (FULL, 64), (UNSAVED, 5), (weight, 100)] {
         assert_eq!(bytes(tensor), expected, "{tensor}");
     }
-    // Masks, positions, statistics, what functional code keeps, samples and gradients stay as they are.
+    // Masks, positions, statistics, tensors saved by functional code, samples and gradients stay as they are.
     let gradient = graph.nodes.iter().find(|node| node.phase == Phase::Backward).unwrap().outputs[0];
     for tensor in [MASK, PLACES, ROWS, SCORES, 0, gradient] {
         assert_eq!(bytes(tensor), graph.tensor(tensor).bytes.at(1), "{tensor}");
     }
-    // The first node reads 40 B of samples and 100 B of weights and writes 1,000 B; updates move what they moved.
+    // The first node reads 40 B of samples and 100 B of weights and writes 1,000 B; updates move the same bytes as
+    // before.
     assert_eq!(eight.nodes[0].work.dram.at(1), 40 + 100 + 1_000);
     assert_eq!(eight.nodes[eight.nodes.len() - 1].work.dram, Extent::fixed(7));
     assert_eq!(eight.nodes.len(), graph.nodes.len());

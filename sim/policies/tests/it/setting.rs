@@ -1,11 +1,11 @@
-//! What a policy is told before a run.
+//! A policy's information before a run.
 
 use haversack_devices::units::Nanos;
 use haversack_policies::policy::BatchStatistics;
 use haversack_policies::{NodeTimes, Setting, melon};
 use haversack_workloads::TrainingGraph;
 
-/// Melon where nothing is set.
+/// Melon's default parameters.
 pub(crate) const MELON: melon::Parameters =
     melon::Parameters { micro_batching: true, computing_budget: None, statistics: BatchStatistics::Part };
 

@@ -1,4 +1,4 @@
-//! Carrying data: inputs come in, nodes are computed, and what was learned goes out.
+//! Carrying data: inputs come in, nodes are computed, and the learned state goes out.
 
 use haversack_numerics::{Pass, Statistics};
 use haversack_workloads::{NodeId, Phase, TensorId};
@@ -8,7 +8,7 @@ use crate::error::Stop;
 use crate::lesson::{Learning, Lesson};
 
 impl Executor<'_> {
-    /// What the samples and labels of a micro-batch hold.
+    /// Fills a micro-batch's samples and labels.
     pub(super) fn fill(&mut self, tensor: TensorId) {
         let (role, samples) = (self.tensors.graph.tensor(tensor).role, self.tensors.samples);
         if let Some(learning) = &mut self.learning {
@@ -48,7 +48,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Keeps what training carries on from on a phone in use, where the process may be ended: flash holds it.
+    /// Saves the training state to flash on a phone in use, where the process may be killed.
     pub(super) fn keep_state(&mut self) {
         if self.phone.is_none() {
             return;
@@ -59,7 +59,7 @@ impl Executor<'_> {
         }
     }
 
-    /// A new process has read what was kept, and has seen nothing of the mini-batch.
+    /// A new process has read the saved state, and has seen nothing of the mini-batch.
     pub(super) fn recall_state(&mut self) {
         let kept = self.learning.as_mut().map(Learning::begin_again).unwrap_or_default();
         if let Some(values) = self.tensors.values() {
@@ -67,7 +67,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What training carries on from comes into memory with the tensors that hold it.
+    /// Loads the training state into memory with its tensors.
     pub(crate) fn learn_from(&mut self, lesson: &mut Lesson<'_>) {
         if let Some(values) = self.tensors.values() {
             for (tensor, contents) in lesson.state.tensors_mut().drain(..) {
@@ -79,7 +79,7 @@ impl Executor<'_> {
         }
     }
 
-    /// What the policy is told of scale factors before an iteration: as the one before left them.
+    /// Passes the policy the scale factors that the previous iteration ended with.
     pub(super) fn tell_factors(&mut self) {
         if let Some(told) = self.job.factors.get(self.iterations - 1) {
             self.plan.factors.clone_from(told);
@@ -98,7 +98,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The other way round, with the importance that was measured and what the policy has learned.
+    /// The reverse: moves the state back, with the importance that was measured and what the policy has learned.
     pub(crate) fn learned(&mut self, lesson: &mut Lesson<'_>) {
         if let Some(importance) = self.learning.as_ref().and_then(|learning| learning.importance.as_ref()) {
             lesson.importance = importance.averages().collect();

@@ -1,4 +1,4 @@
-//! Bringing the inputs of a node into memory; what was dropped is computed again.
+//! Bringing the inputs of a node into memory; dropped ones are computed again.
 
 use haversack_devices::Nanos;
 use haversack_workloads::{NodeId, TensorId};
@@ -11,21 +11,21 @@ use crate::timeline::SpanKind;
 /// Operators computed again, in multiples of the graph, at which a run counts as thrashing.
 const THRASHING: u64 = 40;
 
-/// Nodes whose inputs are being gathered: the schedule's, and above it what has to be computed again first.
+/// Nodes whose inputs are being gathered: the schedule's, and above it those that have to be computed again first.
 ///
 /// Chains of dropped tensors are as long as the network, hence no recursion. The inputs of every node on the stack are
 /// locked as they are found (the set D of Sage's algorithm 1), see [`GatherStack::release_waiting`].
 #[derive(Default)]
 pub(super) struct GatherStack {
     frames: Vec<Frame>,
-    /// Inputs that are there and locked: the lowest node's first.
+    /// Inputs that are in memory and locked: the lowest node's first.
     locked: Vec<TensorId>,
 }
 
 /// A node whose inputs are being brought into memory.
 struct Frame {
     node: NodeId,
-    /// What it is run again for; `None` for the schedule's own node.
+    /// The tensor that it is run again for; `None` for the schedule's own node.
     target: Option<TensorId>,
     /// Where its inputs begin among those that are locked.
     first_locked: usize,
@@ -34,7 +34,7 @@ struct Frame {
 }
 
 impl GatherStack {
-    /// Nobody waits for anything any more.
+    /// Empties the stack: nothing is being gathered.
     pub(super) fn clear(&mut self) {
         self.frames.clear();
         self.locked.clear();
@@ -44,7 +44,7 @@ impl GatherStack {
         self.frames.push(Frame { node, target, first_locked: self.locked.len(), since });
     }
 
-    /// Locks an input that is there for the node on top.
+    /// Locks an input that is in memory for the node on top.
     fn lock(&mut self, input: TensorId, tensors: &mut Tensors<'_>) {
         tensors.lock(input);
         self.locked.push(input);
@@ -60,15 +60,15 @@ impl GatherStack {
         self.locked[self.first_of_top()..].contains(&input)
     }
 
-    /// Unlocks what the node on top has gathered.
+    /// Unlocks the inputs that the node on top has gathered.
     pub(super) fn release_top(&mut self, tensors: &mut Tensors<'_>) {
         for input in self.locked.drain(self.first_of_top()..) {
             tensors.unlock(input);
         }
     }
 
-    /// Unlocks what nodes that wait for others on the stack have gathered so far; they gather it again. Returns whether
-    /// there was anything. Used when nothing else is left to drop, which algorithm 1 leaves open.
+    /// Unlocks the inputs that waiting nodes on the stack have gathered so far; they gather them again. Returns whether
+    /// there were any. Used when nothing else is left to drop, a case that algorithm 1 leaves open.
     pub(super) fn release_waiting(&mut self, tensors: &mut Tensors<'_>) -> bool {
         let waiting = self.first_of_top();
         for tensor in self.locked.drain(..waiting) {
@@ -93,9 +93,10 @@ impl Executor<'_> {
             let Some(target) = target else { break };
             self.recompute(node, target, id)?;
             let Some(done) = self.stack.frames.pop() else { break };
-            // Measured as an engine that evaluates on demand measures it: with all that had to be computed again for it.
+            // Measured as in an engine that evaluates on demand: including everything that had to be computed again for
+            // it.
             self.tensors.set_cost(target, self.clock.now() - done.since);
-            // A tensor that is written in place is made by all its writers up to where the schedule stands.
+            // A tensor that is written in place is made by all its writers up to the schedule's position.
             let mut writers = self.tensors.uses.writers(target).iter();
             if let Some(&next) = writers.find(|&&writer| writer > node && writer < id) {
                 self.stack.push(next, Some(target), done.since);
@@ -104,8 +105,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Locks the inputs of the node on top of the stack; what is stored otherwise is brought back once all others are
-    /// there. Returns the first input that is not to be had, if there is one.
+    /// Locks the inputs of the node on top of the stack; inputs that are not stored whole are restored once all others
+    /// are in memory. Returns the first input that is missing, if any.
     fn lock_inputs(&mut self, node: NodeId) -> Result<Option<TensorId>, Stop> {
         let mut stored = Vec::new();
         for &input in &self.tensors.graph.nodes[node as usize].inputs {
@@ -129,7 +130,7 @@ impl Executor<'_> {
         Ok(None)
     }
 
-    /// The first node to run again for a `tensor` that `reader` wants, while the schedule stands at `at`.
+    /// The first node to run again for a `tensor` that `reader` wants, when the schedule is at `at`.
     fn first_writer(&self, tensor: TensorId, reader: NodeId, at: NodeId) -> Result<NodeId> {
         let uses = &self.tensors.uses;
         let first = uses.writers(tensor).first().copied().filter(|&writer| writer < at);
@@ -152,7 +153,7 @@ impl Executor<'_> {
         }
         for &used in node.inputs.iter().chain(&node.outputs) {
             self.tensors.note_use(used, self.clock.now());
-            // What only this computation needed is not kept; what it was for is.
+            // Inputs needed only for this computation are not kept; its target is.
             if used != target && !self.tensors.is_locked(used) {
                 if self.tensors.is_dead(used) {
                     self.tensors.evict(used, false);

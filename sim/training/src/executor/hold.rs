@@ -1,5 +1,5 @@
-//! Putting tensors away: once forward has used one for the last time the policy says how it is to be held, and under
-//! pressure it may be asked to take less.
+//! Putting tensors away: once forward has used one for the last time the policy decides how to hold it, and under
+//! pressure it may reduce the bits later.
 
 use haversack_devices::{Bytes, Cost, Direction, Nanos, ensure};
 use haversack_memory::pages::Effects;
@@ -15,7 +15,7 @@ use crate::machine::packing::{code_bytes, packing_traffic};
 use crate::tensors::NoPlace;
 use crate::timeline::SpanKind;
 
-/// Tensors that the CPU has in hand at a time: one that is packed and one behind it.
+/// Tensors that the CPU handles at a time: one being packed and one queued behind it.
 const IN_FLIGHT: usize = 2;
 
 impl Executor<'_> {
@@ -26,12 +26,12 @@ impl Executor<'_> {
             && uses.last_forward(tensor) == Some(node)
             && self.tensors.is_whole(tensor)
             && self.tensors.storage(tensor).is_none()
-            // What is on its way to flash is held already.
+            // A tensor on its way to flash is already taken care of.
             && !self.tensors.is_locked(tensor);
         if due { self.hold_as_asked(tensor, node) } else { Ok(()) }
     }
 
-    /// Holds a saved tensor that is whole in memory as the policy wants it.
+    /// Stores a saved tensor that is whole in memory as the policy wants it.
     fn hold_as_asked(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         loop {
             match self.ask_hold(tensor)? {
@@ -57,7 +57,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Packs the tensors that were held whole until a relief asked for fewer bits.
+    /// Packs the tensors that were whole until a relief reduced their bits.
     pub(super) fn pack_asked(&mut self, node: NodeId) -> Result<(), Stop> {
         while let Some(tensor) = self.tensors.next_to_pack() {
             self.hold_as_asked(tensor, node)?;
@@ -66,11 +66,11 @@ impl Executor<'_> {
     }
 
     /// Finds room for a tensor with `bits` bits a value; `false` if others had to give way first, since the policy may
-    /// by then want it otherwise.
+    /// want it stored differently by then.
     fn place(&mut self, tensor: TensorId, bits: u8, node: NodeId) -> Result<bool, Stop> {
         let (bytes, values) = self.costs.stored(tensor, bits, self.tensors.samples)?;
         let within = self.tensors.limits.activations.unwrap_or(Bytes::MAX);
-        // What was held whole can only get smaller.
+        // A tensor that was kept whole can only get smaller.
         let more = if self.tensors.is_kept(tensor) { Bytes::ZERO } else { self.tensors.held_bytes() + bytes };
         let mut shortfall = more.saturating_sub(within);
         if shortfall == Bytes::ZERO {
@@ -90,7 +90,7 @@ impl Executor<'_> {
         Ok(false)
     }
 
-    /// Computes the statistics of a tensor and packs it: here and now, or by the CPU while the run goes on.
+    /// Computes the statistics of a tensor and packs it: immediately, or on the CPU while the run continues.
     fn pack(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
         let (quantiser, samples) = (self.costs.quantiser()?, self.tensors.samples);
         let control = quantiser.rules.control;
@@ -125,7 +125,7 @@ impl Executor<'_> {
         Ok(self.send_to_packer(PackingTask { tensor, traffic, staging, unpacks: false })?)
     }
 
-    /// Hands a tensor to the cores that pack.
+    /// Hands a tensor to the packing cores.
     pub(super) fn send_to_packer(&mut self, task: PackingTask) -> Result {
         let Some(packer) = &mut self.lanes.packer else { return Ok(()) };
         packer.send(task, &mut self.clock, &mut self.tensors)
@@ -182,7 +182,7 @@ impl Executor<'_> {
         for &gradient in readers().flat_map(|node| &node.outputs) {
             self.tensors.give_up(gradient);
         }
-        // What a ReLU needs of it stays.
+        // The signs that a ReLU needs stay.
         if self.tensors.storage(tensor).is_some() {
             return self.requantise(tensor, 0);
         }
@@ -216,8 +216,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Stores a tensor with fewer bits; one that was held whole is packed soon, one that is not held yet will be asked
-    /// about again.
+    /// Stores a tensor with fewer bits. One that was kept whole is packed soon; for one without a decision yet the
+    /// policy decides later.
     pub(super) fn requantise(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
         if self.tensors.storage(tensor).is_none() {
             self.tensors.pack_later(tensor);
@@ -237,7 +237,8 @@ impl Executor<'_> {
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
-    /// Of `values` values backward finds so many bits each; what has none of them is given up, and not stored.
+    /// Records that backward finds `values` values with `bits` bits each; with 0 bits they are given up, and not
+    /// stored.
     fn note_bits(&mut self, bits: u8, values: u64) {
         if values > 0 && bits > 0 {
             self.fidelity[1].note_bits(bits);

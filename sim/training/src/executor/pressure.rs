@@ -1,6 +1,6 @@
-//! Memory pressure: plans for the memory that there is, bringing tensors in, and letting the policy give something back.
+//! Memory pressure: planning for the available memory, admitting tensors, and letting the policy free memory.
 //!
-//! On a phone in use: pages are touched before an operator runs, and a process that was ended starts again.
+//! On a phone in use: pages are touched before an operator runs, and a process that was killed starts again.
 
 use haversack_devices::{Bytes, Direction, Nanos, ensure};
 use haversack_memory::phone::{Access, Kill, Stall};
@@ -15,7 +15,8 @@ use crate::tensors::NoPlace;
 use crate::{PlanReport, RunError, SpanKind};
 
 impl Executor<'_> {
-    /// Has the planner see to its plan, before anything is fixed for the iteration. The first comes with the model, before the first iteration, so that nobody waits.
+    /// Lets the planner update its plan, before anything is fixed for the iteration. The first plan is delivered with
+    /// the model, before the first iteration, so that training does not wait for it.
     pub(super) fn plan(&mut self) -> Result {
         let room = self.room();
         let Some(planner) = &mut self.planner else { return Ok(()) };
@@ -30,14 +31,14 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// The memory that an iteration may take.
+    /// The memory that an iteration may use.
     fn room(&self) -> Room {
         let limits = &self.tensors.limits;
         Room { memory: limits.memory, activations: limits.activations }
     }
 
-    /// What the policy has decided by itself is its plan from now on for the memory that there is; the phone has taken its time for
-    /// that.
+    /// Records a plan that the policy decided on its own, for the available memory, and charges the phone's time for
+    /// it.
     pub(super) fn pay_for(&mut self, decided: Operations) -> Result {
         let operations = decided.since(std::mem::replace(&mut self.decided, decided));
         let room = self.room();
@@ -65,7 +66,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Brings one tensor into memory; if a budget does not hold it, the policy has to give something back.
+    /// Brings one tensor into memory; if a budget is exceeded, the policy has to free memory.
     pub(super) fn admit(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         let bytes = self.tensors.graph.tensor(tensor).bytes;
         loop {
@@ -84,8 +85,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Frees memory for the allocator: lanes finish what leaves memory by itself, what was unpacked for later is dropped,
-    /// the arena gives steps back if there is one, or the policy something else.
+    /// Frees memory for the allocator: lanes finish transfers that free memory anyway, copies unpacked for later are
+    /// dropped, the arena gives back steps if it exists, or the policy frees something else.
     fn relieve(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         if self.lanes.packer.as_ref().is_some_and(|packer| packer.in_flight() > 0) {
             return Ok(self.await_packer(|packer| packer.in_flight() == 0)?);
@@ -106,14 +107,14 @@ impl Executor<'_> {
         self.ask_relief(shortfall, wanted, node)
     }
 
-    /// Asks the policy how a saved tensor is to be held.
+    /// Asks the policy how to hold a saved tensor.
     pub(super) fn ask_hold(&mut self, tensor: TensorId) -> Result<Holding> {
         let budget = self.tensors.limits.memory.unwrap_or(Bytes::MAX);
         let memory = self.tensors.view(Extent::ZERO, budget, self.clock.now(), self.clock.phase());
         Ok(self.policy.hold(tensor, &memory)?)
     }
 
-    /// Asks the policy what gives way while `wanted` more is to fit into `budget`.
+    /// Asks the policy which tensors give way so that `wanted` more fits into `budget`.
     fn ask(&mut self, want: Want, wanted: Extent, budget: Bytes) -> Result<Vec<Relief>> {
         let memory = self.tensors.view(wanted, budget, self.clock.now(), self.clock.phase());
         let reliefs = self.policy.relieve(want, &memory)?;
@@ -121,7 +122,7 @@ impl Executor<'_> {
         Ok(reliefs)
     }
 
-    /// Asks the policy what gives way, and carries it out.
+    /// Asks the policy which tensors give way, and carries that out.
     pub(super) fn ask_relief(&mut self, shortfall: Bytes, wanted: Extent, node: NodeId) -> Result<(), Stop> {
         let needed = Bytes(self.tensors.allocated().0 + wanted.at(self.tensors.samples));
         let budget = needed.saturating_sub(shortfall);
@@ -137,7 +138,7 @@ impl Executor<'_> {
         self.apply(reliefs, node)
     }
 
-    /// After an operator: what exceeds the computing budget gives way, if the policy finds something.
+    /// After an operator: memory above the computing budget is freed, if the policy finds something.
     pub(super) fn respect_plan(&mut self, node: NodeId) -> Result<(), Stop> {
         let Some(limit) = self.tensors.limits.after_an_operator(self.tensors.samples) else { return Ok(()) };
         let excess = self.tensors.allocated().saturating_sub(limit);
@@ -148,7 +149,7 @@ impl Executor<'_> {
         self.apply(reliefs, node)
     }
 
-    /// After a wall: the policy gives back until what is in memory fits again.
+    /// After a wall: the policy frees memory until the rest fits again.
     pub(super) fn respect_wall(&mut self, node: NodeId) -> Result<(), Stop> {
         self.respect_cut(node)?;
         loop {
@@ -177,7 +178,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Bounds the arena; tensors in it that stand in the way are made smaller first.
+    /// Bounds the arena; tensors in it that are in the way are made smaller first.
     fn bound_arena(&mut self, budget: Bytes, node: NodeId) -> Result<(), Stop> {
         loop {
             match self.tensors.bound_arena(budget) {
@@ -190,7 +191,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Carries out what the policy has answered.
+    /// Carries out the policy's answer.
     fn apply(&mut self, reliefs: Vec<Relief>, node: NodeId) -> Result<(), Stop> {
         for relief in reliefs {
             match relief {
@@ -237,13 +238,13 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// The phone goes on to now, and the rule for its budget sees its memory.
+    /// Advances the phone to now, and lets the budget rule see its memory.
     pub(super) fn sample_phone(&mut self) -> Result {
         self.phone.as_mut().map_or(Ok(()), |phone| phone.sample(self.clock.now()))
     }
 
-    /// Before node `id` runs, the pages of what it reads and writes are brought in. What it needs the shape of alone
-    /// stays where it is.
+    /// Before node `id` runs, the pages that it reads and writes are brought in. A tensor of which it needs only the
+    /// shape is not touched.
     pub(super) fn page_in(&mut self, id: NodeId) -> Result<(), Stop> {
         let node = &self.tensors.graph.nodes[id as usize];
         let read = node.inputs.iter().filter(|&&input| node.need_of(input) != Need::Shape);
@@ -252,7 +253,7 @@ impl Executor<'_> {
         self.touch(read.chain(written))
     }
 
-    /// The pages of tensors are brought in.
+    /// Brings in the pages of tensors.
     pub(super) fn touch(&mut self, tensors: impl Iterator<Item = (TensorId, Access)>) -> Result<(), Stop> {
         self.sample_phone()?;
         let Some(phone) = &mut self.phone else { return Ok(()) };
@@ -277,8 +278,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// The process was ended: a new one begins the iteration again with the weights of the last one that was finished,
-    /// which it reads from flash, in one queue with everybody.
+    /// After a kill: a new process begins the iteration again with the weights of the last finished one, which it reads
+    /// from flash, in one queue with all other transfers.
     pub(super) fn start_again(&mut self, kill: Box<Kill>) -> Result {
         let Some(phone) = &mut self.phone else { return Ok(()) };
         phone.may_restart(&kill)?;

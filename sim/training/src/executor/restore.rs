@@ -1,4 +1,4 @@
-//! Bringing back what is stored otherwise than whole, for those that read it; and ahead of them, where there is room.
+//! Restoring tensors that are not stored whole, for their readers; and in advance, where there is room.
 
 use haversack_devices::{Cost, Direction, Nanos};
 use haversack_memory::phone::Access;
@@ -11,11 +11,11 @@ use crate::lanes::packer::PackingTask;
 use crate::machine::packing::packing_traffic;
 use crate::timeline::SpanKind;
 
-/// Nodes of backward that are looked ahead for a tensor that is stored otherwise.
+/// Number of backward nodes that are searched ahead for a tensor to restore.
 const AHEAD: usize = 8;
 
 impl Executor<'_> {
-    /// Brings a tensor that is stored otherwise into memory whole.
+    /// Brings a tensor that is not stored whole into memory whole.
     pub(super) fn restore(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         match self.tensors.storage(tensor) {
             Some(Storage::Compressed) => self.decompress(tensor, node),
@@ -44,14 +44,14 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Has flash read a tensor into the memory that it was given.
+    /// Lets flash read a tensor into the memory allocated for it.
     fn read(&mut self, tensor: TensorId) -> Result<(), Stop> {
         let taken = self.swapping(tensor, Direction::Read)?;
         self.lanes.flash.bring(tensor, taken, &mut self.clock, &mut self.tensors);
         Ok(())
     }
 
-    /// How long flash takes from now on to write a tensor or to read it, behind or beside what it has in hand.
+    /// How long flash takes from now on to write or read a tensor, including what is already queued.
     pub(super) fn swapping(&mut self, tensor: TensorId, direction: Direction) -> Result<Nanos, Stop> {
         let bytes = self.tensors.size(tensor);
         let Some(alone) = self.costs.machine.swapping(bytes) else {
@@ -81,7 +81,7 @@ impl Executor<'_> {
         Ok(self.spend(&cost, SpanKind::Packing)?)
     }
 
-    /// Has the CPU unpack a tensor into the memory that it was given.
+    /// Lets the CPU unpack a tensor into the memory allocated for it.
     fn send_to_unpack(&mut self, tensor: TensorId) -> Result<(), Stop> {
         let values = self.costs.quantiser()?.stored.values(tensor, self.tensors.samples);
         let traffic = packing_traffic(values, self.tensors.bits(tensor));
@@ -89,14 +89,14 @@ impl Executor<'_> {
         Ok(self.send_to_packer(PackingTask { tensor, traffic, staging, unpacks: true })?)
     }
 
-    /// The nodes that follow `id`, as far as anybody looks ahead.
+    /// The nodes after `id`, up to the look-ahead limit.
     fn ahead(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
         let following = self.tensors.graph.nodes.iter().enumerate().skip(id as usize + 1).take(AHEAD);
         following.map(|(id, node)| (id as NodeId, node))
     }
 
-    /// Lets the CPU begin to unpack what backward reads next, if there is room: nothing gives way for what is not needed
-    /// yet.
+    /// Lets the CPU begin to unpack what backward reads next, if there is room: nothing is freed for a tensor that is
+    /// not needed yet.
     pub(super) fn unpack_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
         let idle = self.lanes.packer.as_ref().is_some_and(|packer| packer.in_flight() == 0);
         if self.clock.phase() != Phase::Backward || !idle {
@@ -129,7 +129,7 @@ impl Executor<'_> {
         found.inspect(|&tensor| self.tensors.drop_whole(tensor)).is_some()
     }
 
-    /// Has flash read what backward reads soon, if there is room.
+    /// Lets flash read what backward reads soon, if there is room.
     pub(super) fn read_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
         let flash = &self.lanes.flash;
         if self.clock.phase() != Phase::Backward || !flash.used || flash.is_reading() {

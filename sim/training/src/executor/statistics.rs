@@ -1,8 +1,8 @@
 //! Statistics of the whole mini-batch, where it is trained in parts (Sage, section 5).
 //!
-//! Before an iteration all samples go forward once, as far as the last batch normalisation; nothing of that is kept but
-//! each normalisation's mean and deviation, which the parts are normalised by then. In backward a part counts for
-//! itself: the two sums that its normalisations take of gradients are over its own samples.
+//! Before an iteration all samples go forward once, up to the last batch normalisation. Only each normalisation's mean
+//! and deviation are kept; the parts are then normalised by them. In backward each part counts separately: the two sums
+//! of gradients in its normalisations are over its own samples.
 
 use haversack_devices::{Bytes, OperatorKind};
 use haversack_memory::Allocation;
@@ -23,9 +23,9 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Those of the batch normalisations of `graph`: the forward nodes that move a running mean and a running variance, or,
-    /// where the graph is composed of smaller operations, that reduce samples to what no longer depends on their number.
-    /// Of these the last is the loss.
+    /// The statistics of the batch normalisations of `graph`: of the forward nodes that update a running mean and a
+    /// running variance, or, if the graph is composed of smaller operations, of those that reduce samples to a size
+    /// independent of their number. The last of these is the loss and is excluded.
     pub(crate) fn new(of: BatchStatistics, graph: &TrainingGraph) -> Self {
         let is_average = |&id: &TensorId| {
             let tensor = graph.tensor(id);
@@ -43,7 +43,7 @@ impl Statistics {
         Self { of, normalisations: all.map(|(id, _)| id).collect(), block: None }
     }
 
-    /// Whether there is any normalisation by statistics of samples.
+    /// Whether anything is normalised by statistics of samples.
     pub(crate) const fn are_taken(&self) -> bool {
         !self.normalisations.is_empty()
     }
@@ -72,7 +72,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// They are needed no more.
+    /// Frees the statistics, which are no longer needed.
     pub(super) fn give_statistics_back(&mut self) {
         if let Some(block) = self.statistics.block.take() {
             self.tensors.give_back(block);
@@ -84,7 +84,7 @@ impl Executor<'_> {
         self.statistics.block.is_some() && self.statistics.are_of(id)
     }
 
-    /// The tensors that hold the statistics of a batch normalisation: what it makes that does not grow with samples.
+    /// The tensors with the statistics of a batch normalisation: those of its outputs that do not grow with samples.
     pub(super) fn statistics_of(&self, id: NodeId) -> impl Iterator<Item = TensorId> + use<> {
         let graph = self.tensors.graph;
         let is_fixed = |&output: &TensorId| {
@@ -95,7 +95,7 @@ impl Executor<'_> {
         outputs.filter(is_fixed).collect::<Vec<_>>().into_iter()
     }
 
-    /// The whole mini-batch comes in.
+    /// Brings in the whole mini-batch.
     fn admit_all_samples(&mut self) -> Result<(), Stop> {
         self.set_samples(self.job.batch);
         self.tensors.rewind();
@@ -108,7 +108,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Runs a forward node of which nothing is kept.
+    /// Runs a forward node whose outputs are not kept.
     fn look_at(&mut self, id: NodeId) -> Result<(), Stop> {
         let node = &self.tensors.graph.nodes[id as usize];
         self.clock.come_to(id);
@@ -137,7 +137,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Brings a tensor in for which nothing can give way: all that is in memory is needed.
+    /// Brings in a tensor when nothing can give way, since everything in memory is needed.
     fn admit_to_look(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         if self.tensors.is_whole(tensor) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The story of a micro-batch: node after node of forward and backward; then the update.
+//! The course of a micro-batch: node after node of forward and backward; then the update.
 
 use haversack_devices::{Bytes, Cost, Nanos, ProcessorKind};
 use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
@@ -43,7 +43,7 @@ impl Executor<'_> {
         Ok(self.tensors.samples)
     }
 
-    /// Samples come in.
+    /// Brings in the samples.
     fn begin_part(&mut self, samples: u64) -> Result<(), Stop> {
         if self.tensors.samples != samples {
             self.set_samples(samples);
@@ -69,7 +69,7 @@ impl Executor<'_> {
         self.tensors.set_samples(samples);
     }
 
-    /// The lanes finish what they have in hand, within the phase.
+    /// The lanes finish their current work, within the phase.
     pub(super) fn finish_lanes(&mut self) -> Result<(), Stop> {
         let phase = self.clock.phase();
         self.in_phase(phase, |run| Ok(run.lanes.finish(&mut run.clock, &mut run.tensors)?))
@@ -141,8 +141,8 @@ impl Executor<'_> {
         self.respect_plan(id)
     }
 
-    /// What a node has used may give way: it leaves memory if nobody uses it again, and the policy is asked about it
-    /// if only backward does.
+    /// After a node has used its tensors: those without further use leave memory, and the policy decides about those
+    /// that only backward uses again.
     fn finish_uses(&mut self, id: NodeId) -> Result<(), Stop> {
         let node = &self.tensors.graph.nodes[id as usize];
         for &output in &node.outputs {
@@ -173,7 +173,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether all that a node is for was given up.
+    /// Whether all purposes of a node were given up.
     pub(super) fn is_given_up(&self, id: NodeId) -> bool {
         if self.tensors.given_up() == 0 {
             return false;
@@ -216,7 +216,7 @@ impl Executor<'_> {
         }
         let spent = self.clock.now() - began;
         for &output in &node.outputs {
-            // In-place operators add to the cost of what they overwrite.
+            // In-place operators add to the cost of the tensor they overwrite.
             let first = self.tensors.uses.producers()[output as usize] == id;
             let before = self.tensors.state(output).cost;
             self.tensors.set_cost(output, if first { spent } else { before.max(spent) });
@@ -230,8 +230,8 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Has a processor run node `id` of `cost`, and returns what that has cost. Cores that a governor has slowed down come to
-    /// run faster while they work, so that the rest of the node costs less.
+    /// Lets a processor run node `id` of `cost`, and returns the actual cost. Cores that a governor has slowed down
+    /// speed up while they work, so that the rest of the node costs less.
     fn run_on(&mut self, id: NodeId, mut cost: Cost, on: ProcessorKind) -> Result<Cost> {
         let (mut left, mut launch) = (1.0, Nanos::ZERO);
         loop {
@@ -248,7 +248,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Whatever has to happen before node `id` can run where it runs.
+    /// Does all crossings and preparations that node `id` needs before it can run on its processor.
     fn cross_to(&mut self, id: NodeId) -> Result {
         let Some(dsp) = &mut self.lanes.dsp else { return Ok(()) };
         let (crossing, prepares) = dsp.cross_to(id, &self.tensors);
@@ -267,7 +267,7 @@ impl Executor<'_> {
         preparation.map_or(Ok(()), |preparation| self.drive(preparation, SpanKind::Preparation))
     }
 
-    /// Keeps how saved tensors are held, where that was asked for.
+    /// Records how saved tensors are stored, if this was requested.
     fn note_stored(&mut self) {
         if self.job.observe.stored {
             let rounding = self.costs.quantiser().map(|quantiser| quantiser.rules.rounding).unwrap_or_default();
@@ -277,8 +277,8 @@ impl Executor<'_> {
         }
     }
 
-    /// The share of work of the host's cores, which takes `whole` as they run now, until a governor sets them anew; all of
-    /// it where that cannot make them faster.
+    /// The share of the host's work, `whole` long at the current frequency, that is done by the governor's next tick; 1
+    /// if the cores cannot become faster.
     fn part_at_once(&self, whole: Nanos) -> f64 {
         if self.load.as_ref().is_some_and(LoadGovernor::can_rise) {
             LoadGovernor::TICK.seconds() / whole.seconds().max(f64::MIN_POSITIVE)
@@ -287,7 +287,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Keeps how well the arena is filled if it is fuller than before: when forward has ended.
+    /// Records how well the arena is filled if it is fuller than before: when forward has ended.
     fn note_arena(&mut self) {
         let found = self.tensors.fragmentation().filter(|found| found.stored > Bytes::ZERO);
         if let Some(found) = found

@@ -1,8 +1,8 @@
-//! The DSP beside the CPU: which of the two runs a node, what has to cross before it can, and subgraphs that have to
-//! be prepared (Xu et al., MobiCom 2022, sections 3.3 to 3.6).
+//! The DSP next to the CPU: which of the two runs a node, which tensors have to cross before it can, and subgraphs that
+//! have to be prepared (Xu et al., MobiCom 2022, sections 3.3 to 3.6).
 //!
-//! The two have memory spaces of their own. A tensor is where it was written, and on both sides once it was copied. A
-//! subgraph of the DSP is a run of nodes that no work of the CPU interrupts.
+//! CPU and DSP have separate memory spaces. A tensor is in the space where it was written, and in both once it was
+//! copied. A subgraph of the DSP is a run of nodes that no work of the CPU interrupts.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_policies::Offload;
@@ -29,23 +29,23 @@ impl Side {
     }
 }
 
-/// What crosses from one side to the other.
+/// A crossing from one side to the other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crossing {
     copied: Bytes,
-    /// Whether the other processor goes on. Without that the call is under way already.
+    /// Whether the other processor continues. Otherwise the call is already running.
     changes: bool,
 }
 
 impl Crossing {
-    /// What it takes as the host's cores of `machine` run now.
+    /// Its time with the host's cores of `machine` in their current state.
     pub(crate) fn time(&self, machine: &Machine) -> Nanos {
         let call = if self.changes { Nanos::ZERO } else { machine.crossing(Bytes::ZERO) };
         machine.crossing(self.copied) - call
     }
 }
 
-/// What runs where, and how far an iteration has come.
+/// Where each node runs, and the progress of an iteration.
 pub(crate) struct DspLane {
     plan: Offload,
     sides: Vec<Side>,
@@ -53,7 +53,7 @@ pub(crate) struct DspLane {
     on_dsp: bool,
     /// The number of the plan's subgraphs that have begun in this iteration.
     subgraphs: usize,
-    /// Whether an iteration has ended, so that subgraphs are there to be used again.
+    /// Whether an iteration has ended, so that its prepared subgraphs can be reused.
     prepared: bool,
 }
 
@@ -73,8 +73,8 @@ impl DspLane {
 
     /// Whether a subgraph begins at node `id` on the DSP, and whether it has to be prepared.
     ///
-    /// One of the plan's begins at a marked node; any other that the CPU's work has brought about is a piece of one,
-    /// cut where a scale is taken anew. Pieces are kept as the plan's are.
+    /// A planned subgraph begins at a marked node; any other, caused by CPU work, is a piece of one, cut where a scale
+    /// is recomputed. Pieces are kept like planned subgraphs.
     fn begins(&mut self, id: NodeId, changes: bool) -> bool {
         let marked = self.plan.begins.get(id as usize).copied().unwrap_or(false);
         let prepares = match (&self.plan.prepared_again, self.prepared) {
@@ -85,7 +85,8 @@ impl DspLane {
         prepares
     }
 
-    /// Goes on to node `id` where it runs; returns the crossing before it can, and whether a subgraph has to be prepared.
+    /// Continues at node `id` on its processor; returns the crossing needed first, and whether a subgraph has to be
+    /// prepared.
     pub(crate) fn cross_to(&mut self, id: NodeId, tensors: &Tensors<'_>) -> (Crossing, bool) {
         let node = &tensors.graph.nodes[id as usize];
         let on_dsp = self.runs(id);
@@ -93,7 +94,7 @@ impl DspLane {
         let mut copied = Bytes::ZERO;
         for &input in &node.inputs {
             if !self.sides[input as usize].reaches(on_dsp) {
-                // What is rescaled lies there as sums of 32 bits, for which the node has a temporary.
+                // Rescaled values are stored on the DSP as 32-bit sums, for which the node has a temporary.
                 let sums = || node.outputs.iter().filter(|&&output| output != input).map(|&output| size(output)).sum();
                 copied += if node.rescales == Some(input) { sums() } else { size(input) };
                 self.sides[input as usize] = Side::Both;
@@ -108,7 +109,7 @@ impl DspLane {
         (Crossing { copied, changes }, prepares)
     }
 
-    /// The iteration is over: its subgraphs are there for the next one, which the CPU begins.
+    /// The iteration is over: its subgraphs can be reused by the next one, which the CPU begins.
     pub(crate) fn end_iteration(&mut self) {
         (self.on_dsp, self.subgraphs, self.prepared) = (false, 0, true);
     }

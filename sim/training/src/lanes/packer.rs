@@ -1,8 +1,9 @@
-//! The CPU beside the processor that trains: it packs and unpacks one tensor after the other, and takes its bytes from
-//! the same DRAM.
+//! CPU cores that pack and unpack one tensor after the other in parallel with the processor that trains. Their bytes
+//! share its DRAM.
 //!
-//! Flash beside the processor: it writes and reads tensors, one after the other where it has nothing else to do. On a phone in
-//! use transfers stand in the phone's own queue instead, beside faults, reclaim and apps. A tensor is locked meanwhile.
+//! Flash, also in parallel with the processor: it writes and reads tensors one after the other if it has nothing else
+//! to do. On a phone in use transfers enter the phone's own queue instead, with faults, reclaim and apps. A tensor is
+//! locked during its transfer.
 
 use std::collections::VecDeque;
 
@@ -21,15 +22,15 @@ pub(crate) struct PackingTask {
     pub(crate) tensor: TensorId,
     /// Bytes that it reads and writes.
     pub(crate) traffic: Bytes,
-    /// Bytes that it holds beside the store and the tensor itself.
+    /// Temporary bytes in addition to the store and the tensor itself.
     pub(crate) staging: Bytes,
     pub(crate) unpacks: bool,
 }
 
-/// Cores that pack, and what waits for them.
+/// Packing cores, and their queue.
 pub(crate) struct PackerLane {
     cores: CpuCores,
-    /// What they have in hand, and since when.
+    /// The current task, and its start.
     running: Option<(PackingTask, Nanos)>,
     waiting: VecDeque<PackingTask>,
     peak_staging: Bytes,
@@ -57,7 +58,7 @@ impl PackerLane {
         self.tasks().any(|task| task.tensor == tensor)
     }
 
-    /// The most that was held in flight since this was last asked.
+    /// The largest size of in-flight temporaries since the last call.
     pub(crate) fn take_peak_staging(&mut self) -> Bytes {
         std::mem::take(&mut self.peak_staging)
     }
@@ -70,7 +71,7 @@ impl PackerLane {
         self.start(clock)
     }
 
-    /// Takes the next tensor, if there is none in hand.
+    /// Starts the next tensor, if none is in progress.
     fn start(&mut self, clock: &mut Clock) -> Result {
         if self.running.is_some() {
             return Ok(());
@@ -80,7 +81,7 @@ impl PackerLane {
         clock.transfer(task.traffic, self.cores.streaming_bandwidth(), Flow::Packer)
     }
 
-    /// DRAM has moved the bytes of the tensor in hand.
+    /// DRAM has moved the bytes of the current tensor.
     pub(super) fn done(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         let Some((task, since)) = self.running.take() else { return Ok(()) };
         clock.packed(task.tensor, since, task.traffic, task.unpacks);
@@ -91,18 +92,18 @@ impl PackerLane {
         self.start(clock)
     }
 
-    /// What waits does not matter any more.
+    /// Drops the queued tasks.
     pub(super) fn forget_waiting(&mut self) {
         self.waiting.clear();
     }
 }
 
-/// What flash has in hand.
+/// Transfers in progress on flash.
 #[derive(Debug, Default)]
 pub(crate) struct FlashLane {
     writing: Vec<(TensorId, EventHandle)>,
     reading: Vec<(TensorId, EventHandle)>,
-    /// When it will have done all of it.
+    /// When it will have finished all of them.
     until: Nanos,
     /// Whether the run has swapped anything.
     pub(crate) used: bool,
@@ -119,7 +120,7 @@ impl FlashLane {
         !self.reading.is_empty()
     }
 
-    /// The number of tensors that are on their way to flash: memory gets free without anybody's loss.
+    /// The number of tensors being written to flash: memory that becomes free without any loss.
     pub(crate) const fn writes(&self) -> usize {
         self.writing.len()
     }
@@ -128,7 +129,7 @@ impl FlashLane {
         self.writing.len() + self.reading.len()
     }
 
-    /// Begins to write a tensor that is whole in memory, which takes `taken`; it leaves memory when it is written.
+    /// Begins to write a tensor that is whole in memory, which takes `taken`; it leaves memory when the write is done.
     pub(crate) fn write(&mut self, tensor: TensorId, taken: Nanos, clock: &mut Clock, tensors: &mut Tensors<'_>) {
         self.used = true;
         self.written += tensors.size(tensor);
@@ -143,7 +144,7 @@ impl FlashLane {
         self.reading.push((tensor, clock.schedule_in(taken, Event::Read(tensor))));
     }
 
-    /// How long a transfer that takes `alone` takes from now on, behind all that is in hand.
+    /// How long a transfer that takes `alone` on idle flash takes from now on, behind all queued ones.
     pub(crate) fn behind(&mut self, alone: Nanos, now: Nanos) -> Nanos {
         self.until = self.until.max(now) + alone;
         self.until - now
@@ -154,7 +155,7 @@ impl FlashLane {
         self.writing.retain(|(other, _)| *other != tensor);
         tensors.unlock(tensor);
         if !tensors.is_whole(tensor) || tensors.is_locked(tensor) {
-            // Its last reader was faster, or an operator works on it: then it stays.
+            // Its last reader was faster, or an operator works on it: then it stays in memory.
             return;
         }
         if let Some(values) = tensors.values() {
@@ -162,7 +163,7 @@ impl FlashLane {
             values.swap(tensor);
         }
         tensors.drop_whole(tensor);
-        // It takes nothing, so that nothing can be short.
+        // It takes no memory, so the budget cannot be exceeded.
         let _none = tensors.store(tensor, Storage::Flash, Bytes::ZERO);
     }
 
@@ -173,7 +174,7 @@ impl FlashLane {
         tensors.drop_stored(tensor);
     }
 
-    /// Nobody waits any more for what is in hand.
+    /// Cancels all transfers.
     pub(crate) fn cancel(&mut self, clock: &mut Clock) {
         for (_, end) in self.writing.drain(..).chain(self.reading.drain(..)) {
             clock.cancel(end);

@@ -1,12 +1,12 @@
-//! What quantising costs on a machine: statistics, packing, unpacking.
+//! The costs of quantising on a machine: statistics, packing, unpacking.
 //!
-//! A GPU packs with kernels that reach the stack's share of DRAM bandwidth; CPU cores beside it stream through memory
+//! A GPU packs with kernels that reach the stack's share of DRAM bandwidth; CPU cores next to it stream through memory
 //! with SIMD and share that memory with the GPU.
 //!
-//! What compressing and swapping a tensor would cost on a machine, as a policy profiles it.
+//! Also the costs of compressing and swapping a tensor on a machine, as a policy profiles them.
 //!
-//! How many times smaller the codec makes a map is the stack's, as it was measured on trained networks, by what made the
-//! map. A run with data compresses the values themselves, and has the sizes that come of that.
+//! The codec's ratio for a map is the stack's, as measured on trained networks, by the kind of operator that made the
+//! map. A run with data compresses the values themselves, and uses the resulting sizes.
 
 use haversack_devices::{
     Bytes, BytesPerCycle, BytesPerSecond, CodecConstants, CodecRatios, CoreSelection, Cost, CpuCores, Frequency, Gpu,
@@ -28,7 +28,7 @@ const VALUE: u64 = 4;
 const THREADS: f64 = 256.0;
 
 impl Machine {
-    /// The cores that pack beside a GPU.
+    /// The cores that pack in parallel with a GPU.
     pub(crate) fn packing_cores(&self) -> Option<CpuCores> {
         match self.processor {
             Processor::Gpu(..) => self.device.cpu()?.choose(CoreSelection::All, Frequency::Highest).ok(),
@@ -48,7 +48,7 @@ impl Machine {
         statistics_cost(gpu, on_gpu, values, control)
     }
 
-    /// Packing `values` values to `bits` bits in a kernel of its own on the processor that trains.
+    /// Packing `values` values to `bits` bits in a separate kernel on the processor that trains.
     pub(crate) fn packing_cost(&self, values: u64, bits: u8) -> Cost {
         self.stream(packing_traffic(values, bits), 1)
     }
@@ -58,8 +58,8 @@ impl Machine {
         self.stream(whole + code_bytes(signs, 1), 1)
     }
 
-    /// Unpacking packed values likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for every row of a
-    /// tile, all words over which that row is spread.
+    /// Unpacking packed values likewise. The kernel works tile by tile: of the CPU's interleaved order it loads, for
+    /// every row of a tile, all words over which that row is spread.
     pub(crate) fn unpacking_cost(&self, values: u64, bits: u8, packing: Packing) -> Cost {
         let row = self.product_tile();
         let again = match (packing, Bits::new(bits)) {
@@ -75,7 +75,7 @@ impl Machine {
     }
 
     /// Unpacking `values` values inside a kernel that computes `columns` columns with them: once for each tile of
-    /// columns, at the rate of a kernel of its own, and without a launch.
+    /// columns, at the rate of a separate kernel, and without a launch.
     pub(crate) fn unpacking_within(&self, values: u64, bits: u8, columns: u64) -> Cost {
         let again = (columns as f64 / self.product_tile()).max(1.0);
         let busy = Nanos((self.unpacking_cost(values, bits, Packing::Unified).busy.0 as f64 * again) as u64);
@@ -153,7 +153,7 @@ pub(crate) fn packing_traffic(values: u64, bits: u8) -> Bytes {
     Bytes(values * VALUE) + code_bytes(values, bits)
 }
 
-/// Bytes of the codes alone.
+/// Bytes of the codes only.
 pub(crate) fn code_bytes(values: u64, bits: u8) -> Bytes {
     Bytes((values * u64::from(bits)).div_ceil(8))
 }
@@ -167,21 +167,21 @@ fn transfer(bytes: Bytes, bandwidth: BytesPerSecond) -> Nanos {
     Nanos::from_seconds(bytes.as_f64() / bandwidth.0)
 }
 
-/// The share of a tensor's range that a value may be off by that FedHybrid's codec has compressed; the paper prints none.
+/// The error bound of FedHybrid's codec, as a share of a tensor's range; the paper gives none.
 pub const BOUND: f32 = 0.01;
 
-/// How many times smaller the tensors of a graph become, and how fast a machine compresses and swaps them.
+/// The compression ratios of a graph's tensors, and the speed at which a machine compresses and swaps them.
 pub(crate) struct CodecProfile<'a> {
     graph: &'a TrainingGraph,
     precision: Precision,
-    /// What compressing comes to; `None` if the stack has no codec.
+    /// Costs of compressing; `None` if the stack has no codec.
     codec: Option<Codec>,
     machine: &'a Machine,
 }
 
 /// A stack's codec on a machine.
 struct Codec {
-    /// How many times smaller each tensor becomes.
+    /// Compression ratio of each tensor.
     ratios: Vec<f64>,
     compress: BytesPerSecond,
     decompress: BytesPerSecond,
@@ -239,7 +239,7 @@ fn cycles(cores: &CpuCores) -> f64 {
     cores.cores().iter().map(|core| core.frequency.0).sum()
 }
 
-/// How many times smaller each tensor becomes; what is no map stays as large as it is.
+/// Compression ratio of each tensor; 1 for tensors that are not maps.
 fn ratios(codec: &CodecConstants, graph: &TrainingGraph) -> Vec<f64> {
     let ratio = |(kind, is_picture): (Option<MapKind>, bool)| {
         let ratios = if is_picture { &codec.pictures } else { &codec.tokens };
@@ -248,7 +248,7 @@ fn ratios(codec: &CodecConstants, graph: &TrainingGraph) -> Vec<f64> {
     graph.map_kinds().into_iter().zip(pictures(graph)).map(ratio).collect()
 }
 
-/// How many times smaller a stack's codec makes what is of a kind.
+/// The compression ratio of a stack's codec for tensors of a kind.
 pub fn ratio_of(ratios: &CodecRatios, kind: MapKind) -> f64 {
     let own = match kind {
         MapKind::Dense => None,
@@ -260,7 +260,7 @@ pub fn ratio_of(ratios: &CodecRatios, kind: MapKind) -> f64 {
     own.unwrap_or(&ratios.dense).value.0
 }
 
-/// Whether each tensor is of pictures: made by a convolution, or of what one has made by something that is no product.
+/// Whether each tensor has spatial maps: made by a convolution, or from such a tensor by an operator without a product.
 fn pictures(graph: &TrainingGraph) -> Vec<bool> {
     let mut pictures = vec![false; graph.tensors.len()];
     for node in graph.nodes.iter().filter(|node| node.phase == Phase::Forward) {

@@ -1,6 +1,6 @@
 //! Apps that come, change and go: their processes, what they use, and how long they take to come to the front.
 //!
-//! An app in front works all the time that it is not stalled: it draws what is seen. Others do nothing but what they touch.
+//! An app in front works whenever it is not stalled: it draws the screen. Others do nothing except touch their pages.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use super::{AppState, Phone};
 /// Apps with a larger score are in the background.
 const IN_FRONT: i32 = 0;
 
-/// Apps with at least this score are cached and frozen (`CACHED_APP_MIN_ADJ`, the freezer of Android 11): they write nothing.
+/// Apps with at least this score are cached and frozen (`CACHED_APP_MIN_ADJ`, the freezer of Android 11): they write
+/// nothing.
 const FROZEN: i32 = 900;
 
 /// All apps that were not closed, by name.
@@ -27,19 +28,19 @@ struct App {
     file: RegionId,
     state: AppState,
     pulse: Pulse,
-    /// Since when it comes to the front.
+    /// When it began to come to the front.
     launches: Option<Nanos>,
 }
 
 impl App {
-    /// What it uses all the time while it is in front.
+    /// The pages that it uses all the time while it is in front.
     fn in_use(&self) -> [Part; 2] {
         let AppState { anonymous, file, touched, .. } = self.state;
         let part = |id, bytes, access| Region { id, bytes, hot: touched }.in_use(access);
         [part(self.anonymous, anonymous, Access::Write), part(self.file, file, Access::Write)]
     }
 
-    /// What it touches as it changes: files are read.
+    /// The pages that it touches as it changes: files are read.
     fn touched(&self) -> [Part; 2] {
         let [anonymous, file] = self.in_use();
         [anonymous, Part { access: Access::Read, ..file }]
@@ -49,7 +50,7 @@ impl App {
         self.state.adj <= IN_FRONT
     }
 
-    /// When it touches next what it uses.
+    /// When it next touches the pages it uses.
     fn due(&self) -> Nanos {
         if self.is_in_front() { self.pulse.due() } else { Nanos::MAX }
     }
@@ -77,12 +78,12 @@ impl Apps {
         self.living(memory).filter(|app| app.is_in_front()).count()
     }
 
-    /// When the first of them touches next what it uses.
+    /// When the first of them next touches the pages it uses.
     pub(super) fn due(&self, memory: &PhoneMemory) -> Nanos {
         self.living(memory).map(App::due).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Those that are due at `now` touch what they use.
+    /// Those that are due at `now` touch the pages they use.
     pub(super) fn pulse(&mut self, now: Nanos, memory: &mut PhoneMemory) -> Result<(), PhoneError> {
         for app in self.0.values_mut().filter(|app| app.due() <= now) {
             if memory.is_running(app.process) {
@@ -93,7 +94,7 @@ impl Apps {
         Ok(())
     }
 
-    /// An app is `state` from `now` on, or has ended. One that was killed is launched anew.
+    /// An app is `state` from `now` on, or has ended. One that was killed is launched again.
     pub(super) fn change(
         &mut self,
         now: Nanos,
@@ -146,8 +147,8 @@ impl Apps {
         Ok(())
     }
 
-    /// An app's thread has touched all at `now`, and whether its process lives; which it is and how long it took to come to the
-    /// front, where that is what it did.
+    /// An app's thread has touched all its pages at `now`; `lives` is whether its process lives. Returns its name and
+    /// launch time if it was coming to the front.
     pub(super) fn touched(&mut self, actor: ActorId, now: Nanos, lives: bool) -> Option<(String, Nanos)> {
         let (name, app) = self.0.iter_mut().find(|(_, app)| app.pulse.actor == actor)?;
         app.pulse.end(now);

@@ -1,11 +1,11 @@
-//! Memory that is held whether anybody trains or not: by the system of a phone that has been switched on, to which no app has
-//! come, and by others, as one region that grows and shrinks with a recording. What of it is in use all the time is touched
-//! once a second, by a thread that may be late.
+//! Memory that is in use whether or not the phone trains: by the system of a phone that was just switched on, without
+//! apps, and by others, as one region that grows and shrinks with a recording. The part of it that is in use all the
+//! time is touched once a second, by a thread that may be late.
 //!
-//! `MemAvailable` counts all that could be had without swapping. On the simulated phone the system at rest holds some of
-//! the rest already; what the recording says beyond that is anonymous memory of the system, touched as it grows: reclaim
-//! swaps the part of it that is not in use, kswapd and direct reclaim meet its growth, and lmkd its pressure. The killer
-//! does not end it, since a recording has had its own kills already.
+//! `MemAvailable` counts all memory that is available without swapping. On the simulated phone the system at rest
+//! already uses some of the rest; the recorded memory beyond that is anonymous memory of the system, touched as it
+//! grows: reclaim swaps the part of it that is not in use, kswapd and direct reclaim meet its growth, and lmkd its
+//! pressure. The killer does not end it, since the recording already includes the effect of its own kills.
 
 use haversack_devices::{Bytes, FlashQueue, Fraction, Nanos};
 use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneMemory, ProcessId, RegionId};
@@ -13,12 +13,12 @@ use haversack_memory::phone::{Access, ActorId, Backing, Part, PhoneError, PhoneM
 use super::flash::PhoneFlash;
 use super::{HeldByOthers, Phone, SystemMemory};
 
-/// A phone at rest, from which any number of runs and watches can begin.
+/// A phone at rest, from which any number of runs and observations can begin.
 #[derive(Clone, Debug)]
 pub struct AtRest {
     pub(super) memory: PhoneMemory,
     pub(super) flash: PhoneFlash,
-    /// The system's process, and what it holds.
+    /// The system's process, and its memory.
     pub(super) process: ProcessId,
     pub(super) own: Vec<Region>,
 }
@@ -27,7 +27,7 @@ impl AtRest {
     /// Switches `phone` on.
     ///
     /// # Errors
-    /// Memory that does not hold the system.
+    /// The system does not fit the memory.
     pub fn of(phone: &Phone) -> Result<Self, PhoneError> {
         let mut memory = PhoneMemory::new(phone.memory.clone(), phone.front, phone.kswapd)?;
         let Phone { driver, faulting, .. } = *phone;
@@ -42,7 +42,7 @@ impl AtRest {
         Ok(Self { memory, flash, process, own })
     }
 
-    /// What could be had of its memory.
+    /// Its available memory.
     pub fn available(&self) -> Bytes {
         self.memory.available()
     }
@@ -51,19 +51,19 @@ impl AtRest {
 /// The system's own processes are never ended.
 const SYSTEM: i32 = -900;
 
-/// What others hold, by the recording.
+/// Memory used by others, from the recording.
 pub(super) struct Others<'a> {
     series: &'a [HeldByOthers],
     /// The next of the series.
     next: usize,
-    /// What is held beyond the system at rest; `None` without a recording.
+    /// Memory beyond the system at rest; `None` without a recording.
     region: Option<Region>,
-    /// What the system at rest holds.
+    /// Memory of the system at rest.
     at_rest: Bytes,
 }
 
 impl<'a> Others<'a> {
-    /// Of `phone`, whose `memory` holds nothing yet but the system at rest.
+    /// The state for `phone`, whose `memory` contains only the system at rest so far.
     pub(super) fn new(phone: &'a Phone, memory: &mut PhoneMemory, system: ProcessId) -> Result<Self, PhoneError> {
         let (series, hot) = (phone.others.series.as_slice(), phone.others.hot);
         let at_rest = memory.settings().ram.saturating_sub(memory.available());
@@ -81,7 +81,7 @@ impl<'a> Others<'a> {
         self.series.get(self.next).map_or(Nanos::MAX, |held| held.at)
     }
 
-    /// The next change happens; what is to be touched for it.
+    /// Applies the next change; returns the part to be touched for it.
     pub(super) fn change(&mut self, memory: &mut PhoneMemory) -> Result<Option<Part>, PhoneError> {
         let (Some(held), Some(region)) = (self.series.get(self.next), &mut self.region) else { return Ok(None) };
         self.next += 1;
@@ -93,20 +93,21 @@ impl<'a> Others<'a> {
         Ok(Some(grown).filter(|part| !part.bytes.is_empty()))
     }
 
-    /// What is held beyond the system at rest.
+    /// Memory beyond the system at rest.
     pub(super) fn region(&self) -> Option<&Region> {
         self.region.as_ref()
     }
 }
 
-/// What is in use all the time is touched so often.
+/// Interval at which the part that is in use all the time is touched.
 const PULSE: Nanos = Nanos(1_000_000_000);
 
-/// A thread that touches what is in use, a pulse after it began to do so last, or when it has done so where that took longer.
+/// A thread that touches the memory in use, one pulse after it last began to, or as soon as it has finished if that
+/// took longer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pulse {
     pub(super) actor: ActorId,
-    /// When it begins next, if it touches nothing then.
+    /// When it begins next, if it is idle then.
     next: Nanos,
     touches: bool,
 }
@@ -117,12 +118,12 @@ impl Pulse {
         Self { actor, next, touches: false }
     }
 
-    /// When it begins next; the end of time while it touches something.
+    /// When it begins next; the end of time while it is touching memory.
     pub(super) const fn due(&self) -> Nanos {
         if self.touches { Nanos::MAX } else { self.next }
     }
 
-    /// It begins to touch something at `now`.
+    /// It begins to touch memory at `now`.
     pub(super) fn begin(&mut self, now: Nanos) {
         (self.next, self.touches) = (now + PULSE, true);
     }
@@ -142,7 +143,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// What of it is in use.
+    /// The part of it that is in use.
     pub(super) fn in_use(&self, access: Access) -> Part {
         Part { region: self.id, bytes: Bytes::ZERO..share(self.bytes, self.hot), access }
     }

@@ -1,13 +1,14 @@
-//! The phone's one flash: a fault reads one page after another, reclaim writes runs of pages, the trainer writes and reads whole
-//! tensors, and all stand in one queue with what apps do.
+//! The phone's only flash: a fault reads one page after another, reclaim writes runs of pages, the trainer writes and
+//! reads whole tensors, and all share one queue with the I/O of apps.
 //!
-//! How long a tensor takes is found when its transfer begins, from what is in the queue then; it holds up what comes later, which
-//! in turn does not hold it up. The app in front reads files at a steady rate beside its faults, without an effect on the page cache.
+//! A tensor's transfer time is computed when its transfer begins, from the queue at that time; it delays later
+//! transfers, which do not delay it. The app in front reads files at a steady rate in addition to its faults, without
+//! an effect on the page cache.
 
 use haversack_devices::{Bytes, Direction, Driver, FlashQueue, Nanos, Request};
 use haversack_memory::phone::{Flash, Transfer};
 
-/// Reads of a page at a time: what a fault waits for.
+/// A fault waits for reads of one page at a time.
 const ONE_AT_A_TIME: u32 = 1;
 /// The largest command that the block layer makes of neighbouring pages.
 const COMMAND: Bytes = Bytes(64 << 10);
@@ -22,7 +23,7 @@ pub(super) struct PhoneFlash {
 }
 
 impl PhoneFlash {
-    /// How long the flash takes from `now` on to write or read `bytes` that lie side by side.
+    /// How long the flash takes from `now` on to write or read `bytes` of contiguous data.
     pub(super) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Nanos {
         let request = Request { direction, bytes, command: COMMAND, depth: u32::MAX };
         let own = self.queue.submit(now, request, self.driver.in_place());
@@ -72,7 +73,7 @@ mod tests {
         PhoneFlash { queue: FlashQueue::new(device.flash().unwrap()), driver, faulting }
     }
 
-    /// When a fault's page is there that is wanted at `now`.
+    /// When the page of a fault at `now` arrives.
     fn fault(flash: &mut PhoneFlash, now: Nanos) -> Nanos {
         let page = flash.read(now, Bytes(4096), 1);
         loop {
@@ -87,15 +88,15 @@ mod tests {
     #[test]
     fn a_tensor_and_a_fault_wait_for_each_other() {
         let alone = [flash().transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB)), fault(&mut flash(), Nanos::ZERO)];
-        // A tensor in one queue with 8 MiB that reclaim writes takes about as long again as those.
+        // A tensor that shares the queue with 8 MiB of reclaim writes takes about as much longer as those take.
         let mut behind = flash();
         let writes = behind.transfer(Nanos::ZERO, Direction::Write, Bytes(8 * MIB));
         let read = behind.transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB));
         assert!(read > writes && read > alone[0] * 2, "{read}: {writes} and {}", alone[0]);
-        // A fault beside it waits, too, until the commands before it have been taken.
+        // A fault during the transfer waits, too, until earlier commands have been accepted.
         let waits = fault(&mut behind, Nanos::ZERO);
         assert!(waits > alone[1] * 10 && waits <= read, "{waits}: {} alone", alone[1]);
-        // When all has been read nobody waits for anybody.
+        // After everything has been read, nothing waits.
         let mut after = flash();
         let read = after.transfer(Nanos::ZERO, Direction::Read, Bytes(8 * MIB));
         assert_eq!(fault(&mut after, read), alone[1]);

@@ -1,4 +1,4 @@
-//! A phone in use while a run trains on it: its system, who decides the budget there, and how often the run was ended.
+//! A phone in use while a run trains on it: its system, the rule for the budget, and the kills of the run.
 
 use haversack_devices::{Bytes, Direction, Nanos};
 use haversack_memory::phone::{Access, Kill, Stall};
@@ -11,13 +11,13 @@ use super::{Phone, Threads, WatchedSample};
 use crate::tensors::Change;
 use crate::{PhoneReport, PhoneTrack, RunError, TrainerKill};
 
-/// A process that is ended so often in one iteration does not start again.
+/// A process that is killed this many times in one iteration does not start again.
 const LIVES: u32 = 5;
 /// Memory is measured once a second.
 pub(crate) const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// What a service in the background sees of `phone`'s memory for `length`, once a second; nobody trains. The phone was `at_rest`
-/// before its apps came.
+/// Samples of `phone`'s memory over `length`, once a second, as a service in the background sees it without training.
+/// The phone was `at_rest` before its apps came.
 ///
 /// # Errors
 /// Memory that even the kernel's own killer does not free.
@@ -36,7 +36,7 @@ pub fn watch(at_rest: AtRest, phone: &Phone, length: Nanos) -> Result<Vec<Watche
 /// A phone in use, and the run on it.
 pub(crate) struct PhoneInUse<'a> {
     system: PhoneSystem<'a>,
-    /// Who decides the memory budget; `None` if nobody does.
+    /// The rule that decides the memory budget; `None` if there is none.
     pub(crate) rule: Option<Box<dyn BudgetRule>>,
     /// The budgets that the rule has decided.
     pub(crate) planned: Vec<Bytes>,
@@ -48,13 +48,13 @@ pub(crate) struct PhoneInUse<'a> {
     ended: u32,
     /// Iterations of a round; `None` if each is one, and the process keeps its memory.
     round: Option<u64>,
-    /// What the round under way has seen so far.
+    /// Statistics of the current round so far.
     seen: Round,
 }
 
-/// What touching tensors came to.
+/// The outcome of touching tensors.
 pub(crate) struct Touched {
-    /// What it took the threads.
+    /// The threads' stall.
     pub(crate) stall: Stall,
     /// The kill that ended the process meanwhile.
     pub(crate) killed: Option<Kill>,
@@ -86,12 +86,12 @@ impl<'a> PhoneInUse<'a> {
         u64::from(iteration).is_multiple_of(self.round.unwrap_or(1).max(1))
     }
 
-    /// The budget that was decided last; `None` if nobody decides.
+    /// The budget that was decided last; `None` without a rule.
     pub(crate) fn decided(&self) -> Option<Bytes> {
         self.planned.last().copied()
     }
 
-    /// The phone goes on to `now`; the rule sees memory as it is then, once a second at most.
+    /// Advances the phone to `now`; the rule sees memory as it is then, at most once a second.
     pub(crate) fn sample(&mut self, now: Nanos) -> Result<(), RunError> {
         self.system.tend(now)?;
         let Some(rule) = self.rule.as_mut().filter(|_| now >= self.next_sample) else { return Ok(()) };
@@ -104,7 +104,7 @@ impl<'a> PhoneInUse<'a> {
 
     /// An iteration begins, and maybe a round of training, for the rule.
     ///
-    /// What happens is kept for a timeline if it is `tracked`.
+    /// Events are recorded for a timeline if the iteration is `tracked`.
     pub(crate) fn begin_iteration(&mut self, now: Nanos, tracked: bool) -> Result<(), RunError> {
         self.sample(now)?;
         if self.is_between_rounds(self.ended) {
@@ -127,17 +127,17 @@ impl<'a> PhoneInUse<'a> {
         }
     }
 
-    /// What happened on the phone in the iteration up to `now`; `None` if nobody wanted to see it.
+    /// Events on the phone in the iteration up to `now`; `None` if not recorded.
     pub(crate) fn track_of_iteration(&mut self, now: Nanos) -> Option<PhoneTrack> {
         self.system.track_of_iteration(now)
     }
 
-    /// The same of the run.
+    /// The same for the run.
     pub(crate) fn track(&mut self, now: Nanos) -> Option<PhoneTrack> {
         self.system.track(now).cloned()
     }
 
-    /// An iteration has ended at `now`; what the phone's kernel saw of it.
+    /// An iteration has ended at `now`; returns the kernel's statistics of it.
     pub(crate) fn end_iteration(&mut self, now: Nanos, changes: Vec<Change>) -> Result<PhoneReport, RunError> {
         self.system.follow(changes)?;
         self.system.tend(now)?;
@@ -158,7 +158,7 @@ impl<'a> PhoneInUse<'a> {
         Ok(report)
     }
 
-    /// How often the process was ended in the iteration under way.
+    /// How often the process was killed in the current iteration.
     fn kills_now(&self) -> u32 {
         self.kills.iter().filter(|kill| kill.iteration == self.ended).count() as u32
     }
@@ -171,7 +171,7 @@ impl<'a> PhoneInUse<'a> {
         tensors: impl Iterator<Item = (TensorId, Access)>,
     ) -> Result<Touched, RunError> {
         let mut touched = Touched { stall: Stall::default(), killed: self.system.killed(now) };
-        // What was ended has nothing left to touch.
+        // A killed process has nothing left to touch.
         if touched.killed.is_some() {
             return Ok(touched);
         }
@@ -181,7 +181,7 @@ impl<'a> PhoneInUse<'a> {
         Ok(touched)
     }
 
-    /// The process has the phone's flash write or read `bytes` from `now` on; how long that takes.
+    /// Lets the phone's flash write or read `bytes` of the process from `now` on; returns how long that takes.
     pub(crate) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Result<Nanos, RunError> {
         self.system.tend(now)?;
         Ok(self.system.transfer(now, direction, bytes))

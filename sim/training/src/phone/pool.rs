@@ -1,10 +1,10 @@
-//! The engine's pool: memory that tensors give back stays with the process, and the next tensor takes what was given
-//! back last.
+//! The engine's pool: memory that tensors free stays with the process, and the next tensor takes the memory that was
+//! freed last.
 //!
-//! The kernel cannot tell what in it is still wanted: what was given back is swapped like all else, and read again
-//! when it is written over. Pieces are of the kernel's extents; whatever is smaller shares a slab.
+//! The kernel cannot know which of its pages are still needed: freed pages are swapped like all others, and read again
+//! when they are overwritten. Pieces are of the kernel's extents; smaller tensors share a slab.
 //!
-//! Where the trainer's tensors lie in its process: a region of the pool's pieces, and a slab of what is smaller.
+//! Where the trainer's tensors lie in its process: a region of the pool's pieces, and a slab of smaller tensors.
 
 use std::ops::Range;
 
@@ -30,13 +30,13 @@ pub(super) enum PoolPlace {
     Runs(Vec<PieceRun>),
 }
 
-/// Pieces that are given out and taken back.
+/// Pieces that are allocated and freed.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     piece: u64,
     /// Pieces that the process has.
     size: u64,
-    /// Runs that nobody uses, those given back last at the end.
+    /// Unused runs, in the order in which they were freed.
     free: Vec<PieceRun>,
     /// Bytes of the slab in use, and the most that ever were.
     slab: u64,
@@ -44,7 +44,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Nothing yet; pieces are of `piece` bytes.
+    /// An empty pool with pieces of `piece` bytes.
     pub(super) const fn new(piece: u64) -> Self {
         Self { piece, size: 0, free: Vec::new(), slab: 0, slab_size: 0 }
     }
@@ -93,7 +93,7 @@ impl Pool {
         self.free.retain(|run| run.start < self.size);
     }
 
-    /// Takes a place back.
+    /// Frees a place.
     pub(super) fn give(&mut self, place: PoolPlace) {
         match place {
             PoolPlace::None => {}
@@ -103,7 +103,7 @@ impl Pool {
     }
 }
 
-/// Adds a run behind others: to the last one, where it follows that.
+/// Adds a run behind others: merged into the last one, if it follows that directly.
 fn join(runs: &mut Vec<PieceRun>, run: PieceRun) {
     match runs.last_mut().filter(|last| last.end == run.start) {
         Some(last) => last.end = run.end,
@@ -163,7 +163,7 @@ impl Places {
         memory.resize(self.slab, Bytes(self.pool.slab_size))
     }
 
-    /// What touching a tensor touches.
+    /// The memory that touching a tensor touches.
     pub(super) fn parts(&self, tensor: TensorId, access: Access) -> impl Iterator<Item = Part> {
         let places = [&self.whole[tensor as usize], &self.stored[tensor as usize]];
         places.into_iter().flat_map(move |place| {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(pool.bytes(), 300);
         assert_eq!(pool.take(300), PoolPlace::Runs(vec![0..2, 3..4]));
         pool.give(second);
-        // 2..3 lies before what is in use.
+        // 2..3 lies before the pieces in use.
         pool.trim();
         assert_eq!(pool.bytes(), 400);
     }
@@ -224,7 +224,7 @@ mod tests {
         let places = [pool.take(40), pool.take(99), pool.take(0)];
         assert_eq!(places, [PoolPlace::Slab(40), PoolPlace::Slab(99), PoolPlace::None]);
         places.into_iter().for_each(|place| pool.give(place));
-        // 40 + 99 bytes were the most; 50 more fit in what was given back.
+        // 40 + 99 bytes were the most; 50 more fit in the freed part.
         assert_eq!(pool.take(50), PoolPlace::Slab(50));
         assert_eq!((pool.bytes(), pool.slab_size), (0, 139));
     }

@@ -1,11 +1,13 @@
-//! The phone beside the run: the trainer's tensors, the system's memory and apps in one memory, and who is killed.
+//! The phone around the run: the trainer's tensors, the system and apps in one memory, and the killer's choices.
 //!
-//! The trainer, the system and each app are actors with clocks of their own. The trainer's threads, one on each of its cores,
-//! share an operator's pages; the system is many processes, of which as many stall side by side as there are cores, an app is one
-//! thread, both at the speed of the fastest core. They touch what is in use once a second, and are late where that stalls them. Who stalls does not keep others from working but for memory and flash.
+//! The trainer, the system and each app are actors with separate clocks. The trainer's threads, one on each of its
+//! cores, share an operator's pages. The system is many processes, of which as many stall at the same time as there are
+//! cores; an app is one thread; both run at the speed of the fastest core. They touch their pages in use once a second,
+//! and are late when stalls delay them. A stalled actor affects others only through memory and flash.
 //!
-//! PSI is `full` while somebody stalls and neither the trainer's cores nor an app in front work. Left out: the work of the system
-//! and of apps behind, which would make it `full` less often; and that the system and apps take cores from the trainer.
+//! PSI is `full` while some actor stalls and neither the trainer's cores nor an app in front work. Left out: the work
+//! of the system and of background apps, which would make it `full` less often; and the cores that the system and apps
+//! take from the trainer.
 
 use haversack_devices::storage::Stream;
 use haversack_devices::{Bytes, Direction, Nanos};
@@ -32,9 +34,9 @@ pub(super) struct PhoneSystem<'a> {
     trainer: Places,
     threads: ActorId,
     computes: bool,
-    /// What the system holds, with the share that is in use all the time.
+    /// The system's memory, with the share that is in use all the time.
     own: Vec<Region>,
-    /// What a recording says of all others.
+    /// Memory of all others, from a recording.
     others: Others<'a>,
     /// The system's thread.
     pulse: Pulse,
@@ -43,20 +45,20 @@ pub(super) struct PhoneSystem<'a> {
     next_change: usize,
     /// The phone's clock when the run begins.
     start: Nanos,
-    /// When memory was last looked at, and what was in use and what could not be had then.
+    /// When memory was last observed, with the memory in use and unavailable then.
     seen: Nanos,
     held: [Bytes; 2],
-    /// The iteration so far, and the iterations.
+    /// Statistics of the current iteration, and of all iterations.
     watches: [Watch; 2],
     apps_killed: u64,
-    /// What happens in the run, where somebody wants to see it.
+    /// Events of the run, if they are recorded.
     track: Option<PhoneTrack>,
-    /// When it is looked at next for that.
+    /// When the track is sampled next.
     next_look: Nanos,
 }
 
 impl<'a> PhoneSystem<'a> {
-    /// A phone that is at rest, with the apps that are there from the start; the trainer has nothing yet.
+    /// A phone that is at rest, with its initial apps; the trainer has nothing yet.
     pub(super) fn new(phone: &'a Phone, tensors: usize, threads: Threads) -> Result<Self, PhoneError> {
         Self::on(AtRest::of(phone)?, phone, tensors, threads)
     }
@@ -116,12 +118,12 @@ impl<'a> PhoneSystem<'a> {
         self.memory.now().saturating_sub(self.start)
     }
 
-    /// Everything that happens on the phone up to `now`: apps change, what is in use is touched, kswapd works.
+    /// Runs everything on the phone up to `now`: apps change, memory in use is touched, kswapd works.
     pub(super) fn tend(&mut self, now: Nanos) -> Result<(), PhoneError> {
         self.go_on(now).map(|_none_touches| ())
     }
 
-    /// The phone goes on up to `until`, or until the trainer has touched what it was to.
+    /// Advances the phone to `until`, or until the trainer has touched all its pages.
     fn go_on(&mut self, until: Nanos) -> Result<Option<Touched>, PhoneError> {
         loop {
             let next = self.next();
@@ -142,7 +144,8 @@ impl<'a> PhoneSystem<'a> {
         change.min(self.others.next()).min(self.pulse.due()).min(self.apps.due(&self.memory)).min(self.next_look)
     }
 
-    /// What is to begin at `now` does: the recording's before changes of apps, and these before what is in use.
+    /// Starts everything that is due at `now`: changes from the recording first, then changes of apps, then touching
+    /// the memory in use.
     fn happen(&mut self, now: Nanos) -> Result<(), PhoneError> {
         if self.next_look <= now {
             self.next_look = now + SECOND;
@@ -167,7 +170,7 @@ impl<'a> PhoneSystem<'a> {
         self.apps.pulse(now, &mut self.memory)
     }
 
-    /// The system or an app has touched what it was to.
+    /// The system or an app has touched its pages.
     fn note(&mut self, touched: &Touched) -> Result<(), PhoneError> {
         let (stall, lives) = match &touched.outcome {
             Ok(stall) => (stall, true),
@@ -192,7 +195,7 @@ impl<'a> PhoneSystem<'a> {
         Ok(())
     }
 
-    /// Notes what was in use since it was last looked.
+    /// Accounts for the memory in use since the last observation.
     fn look(&mut self) {
         let now = self.now();
         let (span, held) = (now.saturating_sub(self.seen), self.held_now());
@@ -206,12 +209,12 @@ impl<'a> PhoneSystem<'a> {
         }
     }
 
-    /// What is in use, and what could not be had (`MemTotal` less `MemAvailable`).
+    /// Memory in use, and unavailable memory (`MemTotal` less `MemAvailable`).
     fn held_now(&self) -> [Bytes; 2] {
         [self.in_use(), self.memory.settings().ram.saturating_sub(self.memory.available())]
     }
 
-    /// All that is not free.
+    /// All memory that is not free.
     fn in_use(&self) -> Bytes {
         self.memory.settings().ram.saturating_sub(self.memory.free())
     }
@@ -225,7 +228,7 @@ impl<'a> PhoneSystem<'a> {
         self.flash.queue.set_streams(self.at(now), &streams);
     }
 
-    /// How long the flash takes to write or read `bytes` of the process's own from `now` on.
+    /// How long the flash takes to write or read `bytes` of the process from `now` on.
     pub(super) fn transfer(&mut self, now: Nanos, direction: Direction, bytes: Bytes) -> Nanos {
         let at = self.at(now);
         self.flash.transfer(at, direction, bytes)
@@ -238,15 +241,15 @@ impl<'a> PhoneSystem<'a> {
         Ok(())
     }
 
-    /// The process unmaps the memory that no tensor is in; what comes next faults its pages in anew.
+    /// The process unmaps the memory that no tensor is in; later allocations fault their pages in again.
     pub(super) fn give_pool_back(&mut self) -> Result<(), PhoneError> {
         self.trainer.give_back(&mut self.memory)?;
         self.look();
         Ok(())
     }
 
-    /// The trainer's threads touch tensors from now on; what it took them until they had, or until their process was ended, and
-    /// what kswapd took of a core of theirs before.
+    /// The trainer's threads touch tensors from now on. Returns their stall until they finish, or until their process
+    /// is killed, including the time that kswapd took from one of their cores before.
     pub(super) fn touch(&mut self, tensors: impl Iterator<Item = (TensorId, Access)>) -> Result<Stall, PhoneError> {
         let parts: Vec<Part> = tensors.flat_map(|(tensor, access)| self.trainer.parts(tensor, access)).collect();
         self.memory.set_computing(self.threads, self.computes);
@@ -256,7 +259,7 @@ impl<'a> PhoneSystem<'a> {
             Ok(stall) | Err(PhoneError::Killed(stall)) => stall,
             Err(error) => return Err(error),
         };
-        // All threads wait for the one whose core kswapd has had.
+        // All threads wait for the one whose core kswapd has used.
         let lost = self.memory.take_lost(self.threads);
         let stall = Stall { runnable: stall.runnable + lost, ..stall };
         self.happened(touched.at.saturating_sub(self.start), stall.total(), Happening::TrainerStall);
@@ -297,7 +300,7 @@ impl<'a> PhoneSystem<'a> {
         self.watches[0].faults
     }
 
-    /// Memory as a service in the background sees it; what the trainer holds could be had, too.
+    /// Memory as a service in the background sees it; the trainer's memory counts as available.
     pub(super) fn sample(&self, time: Nanos) -> Result<WatchedSample, PhoneError> {
         let held = if self.memory.is_running(self.trainer.process) {
             self.memory.process_usage(self.trainer.process)?.resident
@@ -336,7 +339,7 @@ impl<'a> PhoneSystem<'a> {
         self.show(now);
     }
 
-    /// Puts what the kernel shows at `now` on the track, if there is one.
+    /// Puts the kernel's counters at `now` on the track, if there is one.
     fn show(&mut self, now: Nanos) {
         if self.track.is_none() {
             return;
@@ -352,7 +355,7 @@ impl<'a> PhoneSystem<'a> {
         self.track.iter_mut().for_each(|track| track.samples.push(sample.clone()));
     }
 
-    /// Puts on the track what took `duration` until `now`, if it took any time.
+    /// Puts an event that took `duration` until `now` on the track, if it took any time.
     fn happened(&mut self, now: Nanos, duration: Nanos, what: Happening) {
         let start = now.saturating_sub(duration);
         if let Some(track) = self.track.as_mut().filter(|_| duration > Nanos::ZERO) {
@@ -385,13 +388,13 @@ impl<'a> PhoneSystem<'a> {
         Some(track)
     }
 
-    /// What of it is of the iteration.
+    /// The iteration's part of the track.
     pub(super) fn track_of_iteration(&mut self, now: Nanos) -> Option<PhoneTrack> {
         let since = self.watches[0].since;
         Some(self.track(now)?.part(since))
     }
 
-    /// What it was like up to `now`.
+    /// Statistics up to `now`.
     pub(super) fn report(&mut self, now: Nanos) -> PhoneReport {
         self.look();
         let (counters, psi) = (self.memory.counters(), self.memory.psi(self.at(now)));

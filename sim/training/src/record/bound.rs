@@ -1,33 +1,32 @@
-//! What an iteration's time was bound by.
+//! The bottlenecks of an iteration's time.
 
 use std::ops::AddAssign;
 
 use haversack_devices::{Cost, Nanos, Stalls};
 use haversack_workloads::NodeId;
 
-/// The parts of a time, by what each was bound by; they sum to the whole.
+/// A time divided by bottleneck; the parts sum to the whole.
 ///
-/// Of a kernel whose terms run at once, the longest term counts for all of its time, as the model of the processor
-/// prices it.
+/// For a kernel whose terms overlap, the longest term counts for all of its time, as the processor model prices it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct BoundBy {
-    /// Operations of a processor that the network asks for.
+    /// Arithmetic that the network requires.
     pub arithmetic: Nanos,
-    /// Integers by which generic kernels find the places of elements.
+    /// Integer arithmetic by which generic kernels find the positions of elements.
     pub index_arithmetic: Nanos,
-    /// Bytes that DRAM moves, and what else takes them from it at the time.
+    /// Bytes that DRAM moves, and delays by others that use it at the time.
     pub dram: Nanos,
     /// Bytes that a cache or shared memory moves.
     pub caches: Nanos,
     /// Launching kernels, and a framework's own work between them.
     pub launches: Nanos,
-    /// Preparing the graph anew for a batch.
+    /// Preparing the graph for a new batch.
     pub preparation: Nanos,
-    /// The host, for whose next launch an accelerator waits.
+    /// Waiting of an accelerator for the host's next launch.
     pub host: Nanos,
-    /// Waiting: for flash, for cores that pack, for another processor and its subgraphs, for pages, at barriers, and for
-    /// contended atomics.
+    /// Waiting: for flash, for cores that pack, for another processor and its subgraphs, for pages, at barriers, and
+    /// for contended atomics.
     pub waiting: Nanos,
 }
 
@@ -44,7 +43,7 @@ impl BoundBy {
         let preparation = part(cost.preparation);
         let before = part(cost.launch.saturating_sub(cost.preparation));
         let (launches, host) = if cost.ahead { (Nanos::ZERO, before) } else { (before, Nanos::ZERO) };
-        // Whoever takes longer than alone waits for DRAM, the only thing that several share.
+        // A kernel that takes longer than when run alone waits for DRAM, the only shared resource.
         let shared = took.saturating_sub(cost.alone());
         let dram = part(Nanos(dram.0.saturating_add(shared.0)));
         let (caches, waiting, index_arithmetic) = (part(caches), part(waiting), part(indices));
@@ -97,14 +96,14 @@ pub struct OperatorTime {
     pub times: u64,
     /// How long, launches included.
     pub time: Nanos,
-    /// What that was bound by.
+    /// The bottlenecks of that time.
     pub bound_by: BoundBy,
 }
 
 /// The times of all operators of an iteration.
 #[derive(Default)]
 pub(crate) struct OperatorTimes {
-    /// By node, as far as any has run.
+    /// By node, up to the last one that has run.
     times: Vec<OperatorTime>,
 }
 

@@ -1,5 +1,5 @@
-//! How faithful a run's gradients are to those of the whole mini-batch in fp32: runs are compared within a class, or with a
-//! better one.
+//! How faithful a run's gradients are to those of the whole mini-batch in fp32: runs are compared within a class, or
+//! with a better one.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::packing::BOUND;
 
-/// What a run's gradients are, in a word; the worst of what applies to it.
+/// A run's gradients in one word; the worst class that applies to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FidelityClass {
     /// The mini-batch's own.
     #[default]
     Exact,
-    /// A mini-batch in parts that batch normalisations take for themselves, at least in backward.
+    /// A mini-batch in parts, whose batch normalisations use each part's statistics, at least in backward.
     BatchStatistics,
     /// Saved tensors have fewer bits.
     Stored,
@@ -40,7 +40,7 @@ impl FidelityClass {
     }
 }
 
-/// What a run gives up of its gradients, over all its iterations.
+/// The losses in a run's gradients, over all its iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Fidelity {
@@ -48,7 +48,8 @@ pub struct Fidelity {
     pub gradients_given_up: u64,
     /// The fewest bits a value with which backward finds a saved tensor; 32 for all of them.
     pub least_bits: u8,
-    /// Whose statistics batch normalisations take; `None` where no mini-batch with any is trained in parts.
+    /// The statistics that batch normalisations use; `None` unless a mini-batch with batch normalisation is trained in
+    /// parts.
     pub batch_statistics: Option<BatchStatistics>,
     /// Whether the arithmetic or the weights are of eight bits.
     pub integer: bool,
@@ -61,7 +62,8 @@ impl Default for Fidelity {
 }
 
 impl Fidelity {
-    /// Of a run in `precision`, before anything is held: of `graph` where `whole` was asked for.
+    /// The fidelity of a run in `precision` before any tensor is stored: it trains `graph` instead of the full graph
+    /// `whole`.
     pub(crate) fn of(whole: &TrainingGraph, graph: &TrainingGraph, precision: Precision) -> Self {
         let applied = |graph: &TrainingGraph| {
             let updates = graph.nodes.iter().filter(|node| node.phase == Phase::Update);
@@ -113,7 +115,7 @@ impl Fidelity {
         }
     }
 
-    /// What is given up, a number a kind: a run may be set against those that give up as much or more of every kind.
+    /// The losses, one number per kind: a run may be compared with those that lose as much or more of every kind.
     pub fn losses(&self) -> [u64; 4] {
         let statistics = self.batch_statistics.map_or(0, |of| if of == BatchStatistics::Whole { 1 } else { 2 });
         let skips = u64::from(self.gradients_given_up > 0);
@@ -121,7 +123,7 @@ impl Fidelity {
     }
 }
 
-/// The bits a value to which rounding has at least the codec's error bound.
+/// The bits a value at which rounding errors are at least the codec's error bound.
 pub(crate) fn codec_bits() -> u8 {
     (0.5 / f64::from(BOUND) + 1.0).log2() as u8
 }

@@ -1,11 +1,11 @@
-//! What the phone's kernel saw of a run.
+//! The phone kernel's statistics of a run.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Kill, Psi};
 
 use crate::timeline::Pressure;
 
-/// What the phone's kernel saw of a run.
+/// The phone kernel's statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhoneReport {
     /// All memory that the kernel manages.
@@ -25,23 +25,24 @@ pub struct PhoneReport {
 pub struct PhoneSpan {
     /// How long it is.
     pub time: Nanos,
-    /// The mean of what was in use.
+    /// Mean memory in use.
     pub used_mean: Bytes,
-    /// The mean of what could not be had: all memory less `MemAvailable`.
+    /// Mean unavailable memory: all memory less `MemAvailable`.
     pub unavailable_mean: Bytes,
-    /// The most that was in use.
+    /// Peak memory in use.
     pub used_peak: Bytes,
-    /// The most that could not be had.
+    /// Peak unavailable memory.
     pub unavailable_peak: Bytes,
-    /// What the kernel counted.
+    /// The kernel's counters.
     pub counters: Counters,
-    /// What the thread that trains did.
+    /// States of the thread that trains.
     pub states: ThreadStates,
     /// For how long memory kept threads from working.
     pub pressure: Pressure,
-    /// Stalls of the process that trains: an operator's tensors are touched at a time.
+    /// Stalls of the process that trains: the tensors of one operator are touched at a time.
     pub trainer: Stalls,
-    /// Stalls of the system's processes: what they use is touched every second, and counts when all of it is in.
+    /// Stalls of the system's processes: they touch the memory they use every second; a stall ends when all of it is in
+    /// memory.
     pub system: Stalls,
     /// Stalls of apps, as they change and every second in front.
     pub apps: Stalls,
@@ -49,7 +50,7 @@ pub struct PhoneSpan {
     pub launches: Stalls,
 }
 
-/// How often somebody had to wait for memory, and for how long.
+/// How often a process had to wait for memory, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// How often.
@@ -61,7 +62,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// One more that took `span`; nothing is none.
+    /// Adds a stall of `span`; zero is not counted.
     pub(crate) fn add(&mut self, span: Nanos) {
         self.count += u64::from(span > Nanos::ZERO);
         self.total += span;
@@ -70,12 +71,12 @@ impl Stalls {
 }
 
 impl PhoneSpan {
-    /// Pages that were evicted: what reclaim has freed.
+    /// Pages evicted, that is, freed by reclaim.
     pub const fn evicted(&self) -> u64 {
         self.counters.pgsteal_anon + self.counters.pgsteal_file
     }
 
-    /// Evicted pages that were wanted again.
+    /// Evicted pages that were needed again.
     pub const fn refaults(&self) -> u64 {
         self.counters.workingset_refault_anon + self.counters.workingset_refault_file
     }
@@ -105,31 +106,31 @@ pub struct ThreadStates {
 /// The trainer was ended and has started again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrainerKill {
-    /// The iteration that was under way, counted from zero; those before it are finished and stay so.
+    /// The iteration that was interrupted, counted from zero; earlier ones stay finished.
     pub iteration: u32,
-    /// What the killer says.
+    /// The killer's report.
     pub kill: Kill,
-    /// What was lost: the work of the iteration so far, and starting again.
+    /// The time lost: the work of the iteration so far, and starting again.
     pub lost: Nanos,
-    /// When the new process was there, from the start of the run.
+    /// When the new process had started, from the start of the run.
     pub until: Nanos,
 }
 
-/// What is noted of a span of time: of an iteration, or of all of them.
+/// Statistics over a span of time: of an iteration, or of all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) since: Nanos,
     /// In use: byte-nanoseconds, and the most.
     pub(crate) used: u128,
-    /// What could not be had, in byte-nanoseconds.
+    /// Unavailable memory, in byte-nanoseconds.
     pub(crate) unavailable: u128,
     pub(crate) peak: Bytes,
     pub(crate) unavailable_peak: Bytes,
-    /// What the kernel had counted before.
+    /// The kernel's counters at the start.
     before: Counters,
     stalled_before: Pressure,
     pub(crate) states: ThreadStates,
-    /// Faults of the trainer alone.
+    /// Faults of the trainer only.
     pub(crate) faults: u64,
     pub(crate) trainer: Stalls,
     pub(crate) system: Stalls,
@@ -143,7 +144,7 @@ impl Watch {
         Self { since, before, stalled_before: Pressure::of(psi), ..Self::default() }
     }
 
-    /// What was noted up to `now`, when the kernel had counted `counters` and `psi`.
+    /// The statistics up to `now`, when the kernel had counted `counters` and `psi`.
     pub(crate) fn span(&self, now: Nanos, counters: &Counters, psi: &Psi) -> PhoneSpan {
         let time = now.saturating_sub(self.since);
         let mean = |sum: u128| {

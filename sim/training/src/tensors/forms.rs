@@ -1,4 +1,4 @@
-//! From one form of a tensor to another.
+//! Changing a tensor from one form to another.
 
 use haversack_devices::Bytes;
 use haversack_memory::Allocation;
@@ -9,7 +9,7 @@ use haversack_workloads::{Extent, Role, TensorId};
 use super::{Change, NoPlace, StoreError, Stored, Tensors};
 
 impl Tensors<'_> {
-    /// Brings a tensor into memory whole: with what is stored of it, if anything is.
+    /// Brings a tensor into memory whole: with its stored values, if it is stored.
     pub(crate) fn admit(&mut self, tensor: TensorId) -> Result<(), NoPlace> {
         let size = self.size(tensor);
         let is_map = matches!(self.graph.tensor(tensor).role, Role::Activation | Role::Gradient);
@@ -70,7 +70,7 @@ impl Tensors<'_> {
         self.withdraw(tensor);
     }
 
-    /// Gives up the form in which a tensor is stored otherwise.
+    /// Drops the stored form of a tensor.
     pub(crate) fn drop_stored(&mut self, tensor: TensorId) {
         let Some(stored) = self.slots[tensor as usize].stored.take() else { return };
         if let Some(values) = &mut self.values {
@@ -78,7 +78,7 @@ impl Tensors<'_> {
         }
         match (stored.block, &mut self.arena) {
             (Some(block), _) => self.allocator.free(block),
-            // It is there: nothing else takes it out.
+            // The arena has it: nothing else removes it.
             (None, Some(arena)) => drop(arena.evict(tensor)),
             (None, None) => {}
         }
@@ -88,7 +88,7 @@ impl Tensors<'_> {
         self.offer(tensor);
     }
 
-    /// What a tensor that is whole takes once it is compressed, which it is here and now; `None` if only sizes are known.
+    /// Compresses a whole tensor immediately and returns its new size; `None` if only sizes are known.
     pub(crate) fn compress(&mut self, tensor: TensorId) -> Result<Option<Bytes>, StoreError> {
         self.values.as_mut().map(|values| values.compress(tensor)).transpose()
     }
@@ -116,7 +116,7 @@ impl Tensors<'_> {
         Ok(effects)
     }
 
-    /// The same of a tensor that leaves as its codes arrive.
+    /// The same for a tensor whose whole form is freed as its codes arrive.
     pub(crate) fn quantise_in_place(&mut self, tensor: TensorId, bits: u8, bytes: Bytes) -> Result<Effects, NoPlace> {
         let in_pages = self.arena.is_some();
         let values = self.values.as_mut();
@@ -135,7 +135,7 @@ impl Tensors<'_> {
         let Some(arena) = &mut self.arena else {
             return Ok((Some(self.allocator.allocate(bytes)?), Effects::default()));
         };
-        // It grows in what the allocator leaves of the memory budget, and keeps what it has.
+        // The arena grows in the memory budget left by the allocator, and keeps the memory it has.
         let left = self.limits.memory.unwrap_or(Bytes::MAX).saturating_sub(self.allocator.reserved());
         let own = arena.budget();
         let _nothing_is_given_back = arena.set_budget(own.min(left.max(arena.reserved())));
@@ -185,7 +185,7 @@ impl Tensors<'_> {
         }
     }
 
-    /// A tensor that is held whole is to be packed after all.
+    /// A tensor that was kept whole is to be packed after all.
     pub(crate) fn pack_later(&mut self, tensor: TensorId) {
         self.to_pack.push(tensor);
     }
@@ -223,20 +223,20 @@ impl Tensors<'_> {
         self.slots.iter_mut().for_each(|slot| slot.given_up = false);
     }
 
-    /// Nobody works on any tensor, and none is to be packed after all.
+    /// Unlocks all tensors; none is to be packed after all.
     pub(crate) fn release_all(&mut self) {
         self.to_pack.clear();
         self.unlock_all();
     }
 
-    /// The tensor's form after what it takes of memory has changed.
+    /// Updates the tensor's form after its memory has changed.
     fn update_form(&mut self, tensor: TensorId) {
         let slot = &self.slots[tensor as usize];
         let form = Form::of(slot.whole.is_some(), slot.stored.map(|stored| stored.storage));
         self.reform(tensor, form);
     }
 
-    /// Goes on with `samples` samples: the columns of all others are dropped from everything in memory.
+    /// Continues with `samples` samples: the columns of all others are dropped from everything in memory.
     pub(crate) fn set_samples(&mut self, samples: u64) {
         self.samples = samples;
         for tensor in 0..self.slots.len() as TensorId {

@@ -1,8 +1,7 @@
-//! What tensors hold in a run that carries data.
+//! The values of tensors in a run that carries data.
 //!
-//! Values come and go with the blocks of [`Tensors`](super::Tensors): what is whole has its values here, what is stored
-//! otherwise the bytes in which it is stored, in the arena's pages where there is an arena. What comes back into memory
-//! comes back as the store gives it.
+//! Values come and go with the blocks of [`Tensors`](super::Tensors): a whole tensor has its values here, any other its
+//! stored bytes, in the arena's pages if there is an arena. Restored values are those that the store returns.
 
 mod coding;
 
@@ -17,16 +16,16 @@ use haversack_workloads::{Element, Role, TensorId, TrainingGraph};
 use self::coding::{Coding, Parts, Result, mark};
 pub use self::coding::{GivesBack, StoreError};
 
-/// What tensors hold.
+/// The values of tensors.
 pub(crate) struct Values<'g> {
     graph: &'g TrainingGraph,
     program: &'g Program,
     coding: Coding<'g>,
     pub(crate) meter: Meter,
-    /// Counts what lies on flash, which is no memory.
+    /// Counts bytes on flash, which do not count as memory.
     on_flash: Meter,
     slots: Vec<Slot>,
-    /// Whether each tensor is held in eight bits: the policy's graph gives it a byte an element.
+    /// Whether each tensor is stored in eight bits: the policy's graph gives it a byte an element.
     in_eight_bits: Vec<bool>,
     /// The scale factor of each tensor that was last shifted to eight bits by one.
     factors: Vec<Option<u32>>,
@@ -48,14 +47,14 @@ struct Slot {
     written: bool,
 }
 
-/// What a tensor is stored as.
+/// The stored form of a tensor.
 #[derive(Debug)]
 enum Stored {
-    /// In the arena's pages: so many bits a value, of so many samples.
+    /// In the arena's pages: with a number of bits a value, for a number of samples.
     Paged(Parts),
-    /// The same in bytes of its own.
+    /// The same in its own bytes.
     Packed(Parts, Bytes),
-    /// What the codec made of it.
+    /// The codec's output.
     Compressed(Bytes),
     /// On flash.
     Flash(Contents),
@@ -94,7 +93,7 @@ impl<'g> Values<'g> {
         })
     }
 
-    /// A tensor comes into memory: with what was stored of it, otherwise with nothing to be read before it is written.
+    /// A tensor comes into memory: with its stored contents, otherwise without values to read before it is written.
     pub(super) fn admit(&mut self, tensor: TensorId, samples: u64, arena: Option<&PageArena>) -> Result {
         let slot = &self.slots[tensor as usize];
         let contents = match &slot.stored {
@@ -119,7 +118,7 @@ impl<'g> Values<'g> {
         self.slots[tensor as usize].stored = None;
     }
 
-    /// Goes on with the first `samples` samples of a tensor.
+    /// Continues with the first `samples` samples of a tensor.
     pub(super) fn shrink(&mut self, tensor: TensorId, samples: u64) {
         let len = self.program.elements(tensor, samples);
         if let Some(contents) = &mut self.slots[tensor as usize].whole {
@@ -146,7 +145,7 @@ impl<'g> Values<'g> {
         Ok(self.meter.bytes(0))
     }
 
-    /// Makes the bytes of a quantised tensor fewer; the new ones, for the arena, if there is one.
+    /// Requantises a tensor to fewer bits; returns the new bytes for the arena, if there is one.
     pub(super) fn requantise(
         &mut self,
         tensor: TensorId,
@@ -169,7 +168,7 @@ impl<'g> Values<'g> {
         Ok(None)
     }
 
-    /// Compresses a tensor that is whole; returns the bytes that are left of it.
+    /// Compresses a tensor that is whole; returns the compressed size.
     pub(super) fn compress(&mut self, tensor: TensorId) -> Result<Size> {
         let bytes = match &self.slots[tensor as usize].whole {
             Some(Contents::Floats(values)) => self.coding.compress(tensor, values)?,
@@ -181,7 +180,7 @@ impl<'g> Values<'g> {
         Ok(size)
     }
 
-    /// Flash holds a copy of a tensor that is whole.
+    /// Copies a whole tensor to flash.
     pub(crate) fn swap(&mut self, tensor: TensorId) {
         let slot = &mut self.slots[tensor as usize];
         slot.stored = slot.whole.as_ref().map(|whole| Stored::Flash(whole.copied(&self.on_flash)));
@@ -195,7 +194,7 @@ impl<'g> Values<'g> {
         self.slots.iter_mut().for_each(|slot| slot.written = false);
     }
 
-    /// The micro-batch that is under way is lost: gradients of weights are what they were before it.
+    /// The current micro-batch is lost: gradients of weights get their values from before it.
     pub(crate) fn undo_part(&mut self) {
         for (tensor, before) in self.before_part.drain(..) {
             let slot = &mut self.slots[tensor as usize];
@@ -217,7 +216,7 @@ impl<'g> Values<'g> {
         Ok(bytes)
     }
 
-    /// A tensor as it comes back from the form in which it is stored.
+    /// Decodes a tensor from its stored form.
     fn decode(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Contents> {
         let (form, bytes) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) => (form, &self.paged(tensor, arena)?),
@@ -234,7 +233,8 @@ impl<'g> Values<'g> {
         self.coding.decode(*form, bytes)
     }
 
-    /// What a gradient that passes where an output was positive needs of a stored tensor; `None` if it is read whole.
+    /// The signs of a stored tensor, for a gradient that passes where an output was positive; `None` if it is read
+    /// whole.
     fn stored_signs(&self, tensor: TensorId, arena: Option<&PageArena>) -> Result<Option<Bytes>> {
         let (form, bytes) = match &self.slots[tensor as usize].stored {
             Some(Stored::Paged(form)) if form.bits != WHOLE => (form, &self.paged(tensor, arena)?),
@@ -244,7 +244,7 @@ impl<'g> Values<'g> {
         Ok(self.coding.signs(*form, bytes))
     }
 
-    /// The same of a tensor that is held in eight bits: a bit for each code, where values would be four bytes.
+    /// The same for a tensor in eight bits: a bit for each code, where values would be four bytes.
     fn signs_of(&self, tensor: TensorId, held: &Eight) -> Bytes {
         let mut bits = self.meter.bytes(held.codes.len().div_ceil(8));
         let values = held.codes.iter().map(|&code| f32::from(code) * held.step);
@@ -252,7 +252,7 @@ impl<'g> Values<'g> {
         bits
     }
 
-    /// Keeps what `tensors`, which are whole, hold of the whole mini-batch.
+    /// Saves the values of `tensors`, which are whole, computed over the whole mini-batch.
     pub(crate) fn keep_statistics(&mut self, tensors: &[TensorId]) {
         for &tensor in tensors {
             if let Some(contents) = self.slots[tensor as usize].whole.clone() {
@@ -261,7 +261,7 @@ impl<'g> Values<'g> {
         }
     }
 
-    /// Has `tensors` hold what was kept of the whole mini-batch.
+    /// Sets `tensors` to the values saved for the whole mini-batch.
     pub(crate) fn give_statistics(&mut self, tensors: &[TensorId]) {
         for &tensor in tensors {
             let kept = self.statistics.get(&tensor).cloned();
@@ -287,7 +287,7 @@ impl<'g> Values<'g> {
         values.iter().all(|value| value.is_finite())
     }
 
-    /// What a tensor that is whole holds from now on, in eight bits if that is how it is held.
+    /// Sets the values of a tensor that is whole, in eight bits if it is stored so.
     pub(crate) fn set(&mut self, tensor: TensorId, contents: Contents) {
         let contents = match contents {
             Contents::Floats(values) if self.in_eight_bits[tensor as usize] => {
@@ -298,13 +298,13 @@ impl<'g> Values<'g> {
         self.slots[tensor as usize].whole = Some(contents);
     }
 
-    /// What the tensors hold that training carries on from.
+    /// The tensors of the training state, with their contents.
     pub(crate) fn state(&self) -> Vec<(TensorId, Contents)> {
         let states = (0..).zip(&self.graph.tensors).filter(|(_, tensor)| tensor.role.is_state());
         states.filter_map(|(id, _)| Some((id, self.slots[id as usize].whole.clone()?))).collect()
     }
 
-    /// What a tensor that is whole holds, taken out: values, unless the graph itself is one of integers.
+    /// Takes the contents out of a whole tensor: values, unless the graph itself is one of integers.
     pub(crate) fn take(&mut self, tensor: TensorId) -> Option<Contents> {
         match self.slots[tensor as usize].whole.take()? {
             Contents::Eight(held) if !self.program.is_in_integers() => Some(Contents::Floats(held.values(&self.meter))),

@@ -1,4 +1,4 @@
-//! What happened on a phone in use beside the operators of an iteration, for its timeline.
+//! The phone in use next to the operators of an iteration, for its timeline.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::{Counters, Psi, Usage};
@@ -9,29 +9,30 @@ use super::microseconds;
 /// The process of the trace in which the phone is shown; the run is the first.
 const PID: u32 = 2;
 
-/// A phone in use during a run, in order of time; times are from the run's beginning, in a timeline from the iteration's.
+/// A phone in use during a run, in order of time; times are from the run's beginning, in a timeline from the
+/// iteration's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PhoneTrack {
     /// All memory that the kernel manages.
     pub managed: Bytes,
     /// Free memory at which kswapd wakes.
     pub low_watermark: Bytes,
-    /// What its kernel shows: at the beginning, once a second, and at the end.
+    /// Samples of its kernel's state: at the beginning, once a second, and at the end.
     pub samples: Vec<PhoneSample>,
-    /// Who waited, and who was ended.
+    /// Stalls and kills.
     pub events: Vec<PhoneEvent>,
     /// The memory budgets that were planned: the one in force at the beginning, and those that followed.
     pub budgets: Vec<(Nanos, Bytes)>,
 }
 
-/// What a phone's kernel shows.
+/// A sample of a phone's kernel state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhoneSample {
     /// When.
     pub at: Nanos,
-    /// Where memory is.
+    /// The use of memory.
     pub usage: Usage,
-    /// What of anonymous memory is the trainer's.
+    /// The trainer's part of anonymous memory.
     pub trainer: Bytes,
     /// All memory less `MemAvailable`.
     pub unavailable: Bytes,
@@ -44,14 +45,14 @@ pub struct PhoneSample {
 /// Pressure-stall information (`/proc/pressure/memory`), summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// Somebody stalled.
+    /// Some process stalled.
     pub some: Nanos,
-    /// Somebody stalled, and nobody worked who did not.
+    /// Some process stalled, and no other worked.
     pub full: Nanos,
 }
 
 impl Pressure {
-    /// What it has summed up to.
+    /// Its totals so far.
     pub(crate) fn of(psi: &Psi) -> Self {
         Self { some: psi.some.total, full: psi.full.total }
     }
@@ -64,18 +65,18 @@ pub struct PhoneEvent {
     pub start: Nanos,
     /// How long it took.
     pub duration: Nanos,
-    /// What it was.
+    /// Its kind.
     pub what: Happening,
 }
 
-/// What happens on a phone in use.
+/// Events on a phone in use.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// The process that trains waited for memory.
     TrainerStall,
-    /// A process of the system did.
+    /// A process of the system waited for memory.
     SystemStall,
-    /// An app did.
+    /// An app waited for memory.
     AppStall,
     /// An app came to the front, until its pages were in.
     Launch {
@@ -110,7 +111,7 @@ impl Happening {
 }
 
 impl PhoneTrack {
-    /// What of it is from `since` on, times counted from there.
+    /// The part from `since` on, with times counted from there.
     pub(crate) fn part(&self, since: Nanos) -> Self {
         let after = |at: &Nanos| *at >= since;
         Self {
@@ -131,8 +132,8 @@ impl PhoneTrack {
         }
     }
 
-    /// The events of a Chrome trace: counters for what the kernel shows and what was planned, spans for who waited, instants
-    /// for kills.
+    /// The events of a Chrome trace: counters for the kernel's state and the planned budgets, spans for stalls,
+    /// instants for kills.
     pub(super) fn chrome_events(&self) -> Vec<Value> {
         let mut events = vec![json!({"name": "process_name", "ph": "M", "pid": PID, "args": {"name": "phone in use"}})];
         for (thread, name) in [(1, "trainer"), (2, "system"), (3, "apps"), (4, "launches"), (5, "low-memory killer")] {
@@ -150,7 +151,7 @@ impl PhoneTrack {
         events
     }
 
-    /// The share of time in which somebody stalled since the sample before, in percent.
+    /// The share of time in which some process stalled since the previous sample, in percent.
     fn pressure(&self, events: &mut Vec<Value>) {
         for pair in self.samples.windows(2) {
             let [before, sample] = pair else { continue };
@@ -159,13 +160,13 @@ impl PhoneTrack {
             if span > 0.0 {
                 let some = share(sample.pressure.some, before.pressure.some);
                 let full = share(sample.pressure.full, before.pressure.full);
-                // A counter holds until its next value.
+                // A counter keeps its value until the next one.
                 events.push(counter("PSI memory", before.at, &json!({"some_percent": some, "full_percent": full})));
             }
         }
     }
 
-    /// What was counted since the iteration began, of each counter that moved.
+    /// The increase of each counter since the iteration began, if any.
     fn vmstat(&self, events: &mut Vec<Value>) {
         let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else { return };
         let moved: Vec<&str> = (first.counters.each().zip(last.counters.each()))

@@ -37,7 +37,7 @@ fn one_kernel(flops: u64) -> TrainingGraph {
     }
 }
 
-/// The Galaxy S10 with the constants of the arithmetic below, whatever is fitted later.
+/// The Galaxy S10 with the constants of the arithmetic below, independent of later calibration.
 fn by_hand() -> Machine {
     let (mut device, mut stack) = (load("galaxy-s10").unwrap(), load_stack("sage-opencl").unwrap());
     stack.set("gpu.efficiency.gemm", 0.85).unwrap();
@@ -65,7 +65,8 @@ fn a_kernel_takes_its_launch_and_the_longer_of_compute_and_bytes() {
 
 #[test]
 fn a_kernel_is_bound_by_the_longer_of_compute_and_bytes() {
-    // As above: 10 ms of arithmetic hide 8 ms of DRAM, and 8 ms of DRAM hide 1 ms of arithmetic; the launch hides nothing.
+    // As above: 10 ms of arithmetic hide 8 ms of DRAM, and 8 ms of DRAM hide 1 ms of arithmetic; the launch hides
+    // nothing.
     for (flops, busy, bound) in [(3_434_000_000, 10_000_000, "arithmetic"), (343_400_000, 8_000_000, "dram")] {
         let graph = one_kernel(flops);
         let record = simulate(&by_hand(), &job(&graph, 1), policy("original").as_mut()).unwrap();
@@ -120,8 +121,9 @@ fn a_core_is_bound_by_arithmetic_by_dram_or_by_its_caches() {
 fn energy_is_power_times_time() {
     let graph = one_kernel(3_434_000_000);
     let record = simulate(&by_hand(), &job(&graph, 2), policy("original").as_mut()).unwrap();
-    // Two samples: 20 ms busy after a launch of 60 µs. The GPU draws 5 W for 20 ms = 0.1 J and 0.1 W while it is launched,
-    // 6 µJ; the rest of the chip 1.73 W over 20.06 ms = 34.70 mJ; DRAM 80 pJ for each of 409.2 MB = 32.736 mJ.
+    // Two samples: 20 ms busy after a launch of 60 µs. The GPU draws 5 W for 20 ms = 0.1 J and 0.1 W while it is
+    // launched, 6 µJ; the rest of the chip 1.73 W over 20.06 ms = 34.70 mJ; DRAM 80 pJ for each of 409.2 MB = 32.736
+    // mJ.
     assert!(record.iteration.0.abs_diff(20_060_000) <= 2, "{}", record.iteration.0);
     let expected = 0.1 + 6e-6 + 1.73 * 0.020_06 + 409.2e6 * 80e-12;
     assert!((record.energy.0 / expected - 1.0).abs() < 1e-6, "{:?} J of {expected}", record.energy);
@@ -165,7 +167,7 @@ fn what_was_dropped_is_computed_again_from_what_is_left() {
     let record = simulate(&machine(), &job(&graph, 3), &mut DropsAll).unwrap();
     let order: Vec<(u32, bool)> =
         record.timeline.as_ref().unwrap().spans.iter().map(|s| (s.node, s.kind == SpanKind::Recomputed)).collect();
-    // b is dropped after c; db needs b, and for it a: both again. a has a use to come and stays.
+    // b is dropped after c; db needs b, and for it a: both again. a is used later and stays.
     assert_eq!(order, [(0, false), (1, false), (2, false), (0, true), (1, true), (3, false), (4, false)]);
     assert_eq!(record.recomputed, 2);
     // Each node moves 3 × 204.6 MB: 24 ms after a launch of 60 µs; two of seven are recomputation.

@@ -1,4 +1,4 @@
-//! What the tests of the executor share: a phone, graphs of built-in models, runs.
+//! Shared by the executor's tests: a phone, graphs of built-in models, runs.
 
 use haversack_devices::processor::Frequency;
 use haversack_devices::units::Bytes;
@@ -39,7 +39,7 @@ pub(crate) fn share(of: Bytes, percent: u64) -> Bytes {
     Bytes(of.0 * percent / 100)
 }
 
-/// The peak of `graph` where everything is kept until its last use, worked out from the graph alone.
+/// The peak of `graph` if everything is kept until its last use, computed from the graph only.
 pub(crate) fn liveness_peak(graph: &TrainingGraph, batch: u64) -> (u64, u64) {
     let size = |tensor: u32| graph.tensor(tensor).bytes.at(batch);
     let mut last = vec![None; graph.tensors.len()];

@@ -13,7 +13,7 @@ use haversack_workloads::{Phase, TrainingGraph};
 
 use crate::common::{job, share};
 
-/// The Xavier with kernels one after the other, each after its launch: no host is ahead from one iteration to the next.
+/// The Xavier with kernels one after the other, each after its launch: the host launches nothing ahead.
 fn jetson() -> Machine {
     let (device, mut stack) = (load("jetson-agx-xavier").unwrap(), load_stack("pytorch-cuda").unwrap());
     stack.constants.gpu.as_mut().unwrap().library = None;
@@ -88,7 +88,7 @@ fn saved_tensors_stay_within_their_budget() {
 fn the_least_activation_budget_works() {
     let machine = jetson();
     let graph = eager("lenet5");
-    // Small enough that the error spells its bytes out.
+    // So small that the error prints single bytes.
     let error = simulate(&machine, &under(&graph, 1, activations(Bytes(1_100))), build(&[("page_kib", "1")]).as_mut());
     let Err(RunError::Policy(PolicyError::Budget { least, .. })) = error else { panic!("{error:?}") };
     let least: u64 = least.strip_suffix(" B").unwrap().parse().unwrap();
@@ -200,7 +200,7 @@ fn a_step_larger_than_the_budget_is_cut_to_it() {
     assert_eq!(small.peak_saved, large.peak_saved);
 }
 
-/// What a system call for memory takes.
+/// The time of a system call for memory.
 fn machine_call(machine: &Machine) -> Nanos {
     machine.stack.gpu().unwrap().system_allocation.value
 }
@@ -222,7 +222,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
         let at = within_phase(&free, &graph, Phase::Forward, 80);
         let spans = scheduled(&free);
         let then = spans.iter().find(|span| span.start >= at).unwrap().memory;
-        // A quarter of what the saved tensors take then has to go, and what comes has to find room.
+        // A quarter of the saved tensors' bytes then has to go, and new tensors have to find room.
         let wall = Wall { at, memory: Bytes(then.0 - share(free.peak_saved, 25).0) };
         let walled = |iterations| {
             let budgets = Budgets { walls: vec![wall], ..Budgets::default() };
@@ -232,7 +232,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
         let record = walled(1).unwrap_or_else(|error| panic!("{bits} bits: {error}"));
         check(&record, bits);
         let spans = scheduled(&record);
-        // Everything before the wall is as it was, and from the end of the operator that ran then the budget holds.
+        // Everything before the wall is as it was, and the budget is kept once the operator that ran then has ended.
         assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory), "{bits} bits");
         assert!(spans.iter().any(|span| span.memory > wall.memory), "{bits} bits");
         assert!(record.peak_saved < free.peak_saved, "{bits} bits: {} {}", record.peak_saved, free.peak_saved);
@@ -241,7 +241,7 @@ fn a_wall_in_forward_makes_the_arena_smaller_step_by_step() {
             assert!(record.breakdown.packing > Nanos::ZERO);
             assert!(record.breakdown.paging > free.breakdown.paging);
         }
-        // The second time the arena is there from the start, so that the wall comes a few nodes later.
+        // The second time the arena exists from the start, so the wall comes a few nodes later.
         let again = walled(2).unwrap_or_else(|error| panic!("{bits} bits, twice: {error}"));
         let spans = scheduled(&again);
         assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory), "{bits} bits");
@@ -264,7 +264,7 @@ fn a_wall_in_backward_is_respected() {
     };
     let record = walled(1);
     check(&record, "backward");
-    // Forward is over when the wall comes, and a wall is of its iteration: the next forward saves as much.
+    // Forward is over when the wall comes, and walls apply to their iteration only: the next forward saves as much.
     assert_eq!(record.peak_saved, free.peak_saved);
     assert_eq!(walled(2).peak_saved, free.peak_saved);
     let spans = scheduled(&record);
@@ -312,7 +312,7 @@ fn gradients_that_are_given_up_are_neither_computed_nor_unpacked_for() {
         assert_eq!(updates, all - record.given_up, "{packing}");
         check(&record, packing);
         if packing == "cpu" {
-            // The largest map in flight is one that somebody reads: what is given up is never unpacked.
+            // The largest map in flight is one that is read: given-up maps are never unpacked.
             let skipped: Vec<_> = graph.nodes.iter().filter(|node| node.name.ends_with("weight_gradient")).collect();
             let ran = |id: usize| spans.iter().any(|span| span.node as usize == id);
             let read: Bytes = graph

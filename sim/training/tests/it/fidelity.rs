@@ -1,4 +1,4 @@
-//! What a run gives up of its gradients, and mechanisms of several papers in one run.
+//! Losses in a run's gradients, and mechanisms of several papers in one run.
 
 use Phase::{Backward, Forward};
 use haversack_devices::units::{Bytes, Nanos};
@@ -32,7 +32,7 @@ fn statistics_of_the_whole_mini_batch_take_a_pass_of_sages_graph() {
     let classes = [&part, &whole].map(|record| record.fidelity.class());
     assert_eq!(classes, [FidelityClass::BatchStatistics; 2]);
     assert!(whole.fidelity.losses() < part.fidelity.losses());
-    // Forward once more, as far as the last normalisation: all but a few of its nodes.
+    // Forward once more, up to the last normalisation: all but a few of its nodes.
     let longer = whole.iteration - part.iteration;
     let ratio = longer.seconds() / part.forward.seconds();
     assert!(ratio > 0.9 && ratio < 1.0, "{ratio}");
@@ -60,13 +60,13 @@ fn streamed_gradients_are_applied_once_a_mini_batch() {
     let weights = graph.tensors.iter().filter(|tensor| tensor.role == Role::ParameterGradient).count();
     let ((whole, once), (halves, twice)) = (ran("original"), ran("sga"));
     assert_eq!((halves.micro_batches.len(), once, twice), (2, weights, weights));
-    // From the first part on all gradients are held; with one part, one at a time.
+    // With several parts all gradients stay in memory from the first part on; with one part, one at a time.
     let gradients = graph.bytes_of(|role| role == Role::ParameterGradient).fixed;
     let saved_half = whole.peak_growth.0 / 2;
     assert!(halves.peak_growth.0 >= saved_half + gradients / 2, "{} {gradients}", halves.peak_growth);
 }
 
-/// Holds tensors as it was told, quantised by its rules.
+/// Stores tensors as scripted, quantised by its rules.
 struct Told(Quantisation, Vec<(TensorId, Holding)>);
 
 impl Policy for Told {
@@ -91,7 +91,7 @@ const RULES: Quantisation = Quantisation {
     arena: None,
 };
 
-/// The same that answers shortages with what it was given, once.
+/// The same, with scripted reliefs for the first shortage.
 struct Relieving(Told, Vec<Relief>);
 
 impl Policy for Relieving {
@@ -104,7 +104,7 @@ impl Policy for Relieving {
     }
 }
 
-/// `make` makes x of the samples, `relu` y of x, `next` z of y; backward reads z, and of y which elements are positive.
+/// `make` makes x from the samples, `relu` y from x, `next` z from y; backward reads z, and the signs of y.
 fn three() -> TrainingGraph {
     let mut gated = node("gated", Backward, &[4, 2], &[5], 1_000);
     gated.saved.push(Saved { tensor: 2, need: Need::Signs, by_module: true });
@@ -135,11 +135,11 @@ fn told(rules: Quantisation, holds: &[(TensorId, Holding)]) -> Record {
 
 #[test]
 fn signs_do_not_serve_an_operator_that_runs_again() {
-    // z is made again of y, of which only signs are there: so is y, of x, and x of the samples.
+    // z is made again from y, of which only signs are stored: so y is made again from x, and x from the samples.
     let record = told(RULES, &[(2, Holding::Quantise(4)), (3, Holding::Rematerialise)]);
     assert_eq!(record.recomputed, 3);
     near(record.breakdown.recompute, 3 * 1_020_000, "three operators and their launches");
-    // Whole, y serves it; signs are exact for what reads them, and four bits for nothing.
+    // If y is whole, z is made from it; signs are exact for their readers, and the four bits are not read.
     let record = told(RULES, &[(3, Holding::Rematerialise)]);
     assert_eq!((record.recomputed, record.fidelity.class()), (1, FidelityClass::Exact));
     let signs = told(RULES, &[(2, Holding::Quantise(4))]).fidelity;
@@ -155,7 +155,7 @@ fn signs_do_not_serve_an_operator_that_runs_again() {
 
 #[test]
 fn a_relief_quantises_what_is_whole_and_a_profile_has_its_price() {
-    // `make` makes x, which backward reads, `second` y of it, `third` z of y.
+    // `make` makes x, which backward reads, `second` y from it, `third` z from y.
     let map = |name| tensor(name, 8 * MB, Role::Activation);
     let graph = graph(
         vec![tensor("input", 8, Role::Input), map("x"), map("y"), map("z"), tensor("g", 800, Role::Gradient)],
@@ -167,7 +167,8 @@ fn a_relief_quantises_what_is_whole_and_a_profile_has_its_price() {
         ],
     );
     let mut told = Told(RULES, Vec::new());
-    // z does not fit beside x and y, of which x gives way: 8 MB become 1 MB of codes, and a scale and minimum for 256 values.
+    // z does not fit next to x and y, so x gives way: 8 MB become 1 MB of codes, and a scale and minimum for 256
+    // values.
     let budgets = Budgets { memory: Some(Bytes(20 * MB)), ..Budgets::default() };
     let run = |told: &mut Told| simulate(&phone_cpu(), &Job { budgets: budgets.clone(), ..job(&graph, BATCH) }, told);
     assert!(run(&mut told).unwrap_err().is_infeasible());

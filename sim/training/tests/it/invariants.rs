@@ -1,4 +1,4 @@
-//! What holds for every run, whatever the model, the policy and the budget.
+//! Invariants of every run, for all models, policies and budgets.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_testing::{eager, lowered};
@@ -35,7 +35,7 @@ fn check(job: &Job<'_>, record: &Record, place: &str) {
         assert_eq!(span.start, clock, "{place}: {}", graph.nodes[span.node as usize].name);
         clock += span.duration;
         assert!(span.memory <= record.peak_memory, "{place}: {}", graph.nodes[span.node as usize].name);
-        // What a node reads and writes is in memory while it runs.
+        // The tensors that a node reads and writes are in memory while it runs.
         let node = &graph.nodes[span.node as usize];
         let mut used: Vec<u32> = node.inputs.iter().chain(&node.outputs).copied().collect();
         used.sort_unstable();
@@ -53,7 +53,7 @@ fn check(job: &Job<'_>, record: &Record, place: &str) {
         recompute_and_lost(record, &recomputed),
         "{place}"
     );
-    // Every node runs as scheduled, once a part and the update's once; what starts again runs more often.
+    // Every node runs as scheduled, once a part, update nodes once; restarted parts add runs.
     let mut runs = vec![0; graph.nodes.len()];
     for span in spans.iter().filter(|span| span.kind == SpanKind::Scheduled) {
         runs[span.node as usize] += 1;
@@ -66,7 +66,7 @@ fn check(job: &Job<'_>, record: &Record, place: &str) {
     assert!(recomputed.iter().all(|span| graph.nodes[span.node as usize].phase == Phase::Forward), "{place}");
 }
 
-/// Where nothing was discarded the breakdown names recomputation exactly; otherwise only the spans do.
+/// If nothing was discarded the breakdown gives recomputation exactly; otherwise only the spans do.
 fn recompute_and_lost(record: &Record, spans: &[&haversack_training::Span]) -> Nanos {
     if record.breakdown.discarded == Nanos::ZERO {
         record.breakdown.recompute
@@ -78,7 +78,7 @@ fn recompute_and_lost(record: &Record, spans: &[&haversack_training::Span]) -> N
 fn every_policy_and_budget(graph: &TrainingGraph, batch: u64, place: &str, policies: &[&str]) {
     let (peak, before) = liveness_peak(graph, batch);
     let all = run(&job(graph, batch), "original").unwrap();
-    // Nothing is dropped and nothing is late: the peak is that of the liveness of the graph.
+    // Nothing is dropped or late: the peak is that of the liveness of the graph.
     assert_eq!(all.peak_memory, Bytes(peak), "{place}");
     assert_eq!(all.peak_growth, Bytes(peak - before), "{place}");
     for id in policies {
@@ -107,7 +107,7 @@ fn every_policy_and_budget(graph: &TrainingGraph, batch: u64, place: &str, polic
                 Err(error) => assert!(error.is_infeasible(), "{place}: {error}"),
             }
         }
-        // Without a budget everything works, and with all of the memory everything but `sga`.
+        // Without a budget every policy works, and with all of the memory every policy but `sga`.
         let least = if *id == "sga" { 1 } else { 2 };
         assert!(worked >= least, "{place} {id}: {worked} budgets work");
     }

@@ -1,5 +1,5 @@
-//! Runs that carry data: what is computed does not depend on who holds the tensors, but for what holding them costs in
-//! precision.
+//! Runs that carry data: results do not depend on how tensors are stored, except for the precision lost by storing
+//! them.
 
 mod classroom;
 mod integers;
@@ -26,12 +26,12 @@ fn cpu() -> Machine {
     on("server-core", "pytorch-cpu")
 }
 
-/// Where DAF's packing shares work between processors.
+/// A machine on which DAF's packing shares work between processors.
 fn gpu() -> Machine {
     on("jetson-agx-xavier", "pytorch-cuda")
 }
 
-/// The losses of three updates under a policy, which do not hang on what a run without data says of the same iterations.
+/// The losses of three updates under a policy, after checking that a run without data has the same events.
 fn losses(class: &Classroom, machine: &Machine, id: &str, budgets: Budgets) -> (Vec<f64>, Record) {
     let job = Job { budgets, iterations: 3, ..Job::plain(&class.graph, 8) };
     let (losses, record) = class.train(machine, &job, policy(id).as_mut(), 3).unwrap();
@@ -40,7 +40,7 @@ fn losses(class: &Classroom, machine: &Machine, id: &str, budgets: Budgets) -> (
     (losses, record)
 }
 
-/// What `original` takes, less so many percent of what grows above weights and samples.
+/// Memory of `original`, less `percent` of the growth above weights and samples.
 fn less(class: &Classroom, percent: u64) -> Budgets {
     let whole = simulate(&cpu(), &Job::plain(&class.graph, 8), policy("original").as_mut()).unwrap();
     let memory = Bytes(whole.peak_memory.0 - whole.peak_growth.0 * percent / 100);
@@ -61,7 +61,7 @@ fn original_computes_what_a_plain_loop_does_to_the_bit() {
 fn what_is_computed_again_is_the_same_to_the_bit() {
     let class = Classroom::new("resnet8-cifar", 8);
     let plain = class.plain(3);
-    // The first drops whether memory is short or not.
+    // The first drops even if memory is not short.
     for (id, percent) in [("sgc", 0), ("dgc", 12), ("dtr", 12)] {
         let (losses, record) = losses(&class, &cpu(), id, less(&class, percent));
         assert!(record.recomputed > 0, "{id}");
@@ -79,7 +79,7 @@ fn running_averages_move_once_however_often_a_normalisation_is_computed() {
         assert_eq!(plain.values(id), ended.values(id), "{}", tensor.name);
         seen += 1;
     }
-    // Nine normalisations, two of them beside a shortcut, have a mean and a variance each.
+    // Nine normalisations, two of them on a shortcut, have a mean and a variance each.
     assert_eq!(seen, 18);
 }
 
@@ -110,8 +110,8 @@ fn fewer_bits_change_what_is_learned_a_little_and_no_event() {
     }
 }
 
-/// That the buffers of an iteration under a policy, with so many percent less than `original`'s growth and of its time,
-/// take what the simulator says within a tenth.
+/// Checks that the simulated size of an iteration's buffers is right within a tenth. The memory budget is `original`'s
+/// peak less `memory_less` percent of its growth; the time budget is `time_left` percent of its time.
 fn buffers_agree(class: &Classroom, machine: &Machine, id: &str, memory_less: u64, time_left: u64) {
     let whole = Job::plain(&class.graph, 128);
     let all = simulate(machine, &whole, policy("original").as_mut()).unwrap();
@@ -132,7 +132,7 @@ fn buffers_agree(class: &Classroom, machine: &Machine, id: &str, memory_less: u6
 fn a_plain_loop_learns_from_what_a_store_gives_back_what_the_executor_does() {
     let class = Classroom::new("resnet8-cifar", 8);
     let observe = Observe { stored: true, ..Observe::default() };
-    // DAF's bits for all, rounded to the nearest; the codec for what three tenths less memory do not hold.
+    // DAF's bits for all, rounded to the nearest; the codec for tensors that do not fit three tenths less memory.
     let codec = [("recomputation".to_owned(), "off".to_owned())];
     for (machine, id, set, percent) in
         [(cpu(), "daf", &codec[..0], 0), (phone("mnn-2-eager"), "fedhybrid", &codec[..], 30)]
@@ -144,7 +144,7 @@ fn a_plain_loop_learns_from_what_a_store_gives_back_what_the_executor_does() {
         let job = Job { budgets, observe, ..Job::plain(&class.graph, 8) };
         let stored = simulate(&machine, &job, policy(id).as_mut()).unwrap().stored.unwrap();
         let store = GivesBack::of(stored).unwrap_or_else(|| panic!("{id}: all comes back as it was"));
-        // The second loss is that of weights which were learned from what came back; bits of later updates follow importances.
+        // The second loss is that of weights learned from restored values; bits of later updates follow importances.
         let (losses, _) = class.train(&machine, &job, policy(id).as_mut(), 2).unwrap();
         assert_eq!(class.plain_from(&store, 2), losses, "{id}");
         assert_ne!(class.plain(2), losses, "{id}");
@@ -157,7 +157,7 @@ fn what_comes_back_as_it_was_is_no_store() {
     let job = Job { observe: Observe { stored: true, ..Observe::default() }, ..Job::plain(&class.graph, 8) };
     let stored = simulate(&cpu(), &job, policy("original").as_mut()).unwrap().stored.unwrap();
     assert!(stored.tensors.is_empty() && GivesBack::of(stored).is_none());
-    // Nothing is kept where nobody asks.
+    // Nothing is recorded unless requested.
     assert_eq!(simulate(&cpu(), &Job::plain(&class.graph, 8), policy("original").as_mut()).unwrap().stored, None);
 }
 
@@ -176,7 +176,7 @@ fn buffers_take_what_the_simulator_says_within_a_tenth() {
     }
 }
 
-/// A phone's cores under a stack, with flash beside them, and a codec where the stack has one.
+/// A phone's cores under a stack, with flash, and a codec if the stack has one.
 fn phone(stack: &str) -> Machine {
     let (device, stack) = (load("galaxy-s10").unwrap(), load_stack(stack).unwrap());
     Machine::new(device, stack, Trains::Cpu, None, Frequency::default()).unwrap()
@@ -209,7 +209,7 @@ fn a_process_that_was_ended_goes_on_from_the_update_before() {
     }
 }
 
-/// Puts away every saved tensor that can be in one way.
+/// Stores every saved tensor that it can in one form.
 struct PutsAway(Holding);
 
 impl Policy for PutsAway {
@@ -240,7 +240,7 @@ fn what_was_compressed_comes_back_within_its_bound() {
     assert!(off > 0.0 && off < 0.05, "{losses:?} for {plain:?}");
 }
 
-/// Goes on with fewer samples once backward has written a gradient of a weight.
+/// Continues with fewer samples once backward has written a gradient of a weight.
 struct StartsAgain {
     done: bool,
     parts: u64,
@@ -273,7 +273,7 @@ fn a_part_that_starts_again_has_added_nothing_to_gradients() {
     let class = Classroom::new("lenet5", 8);
     let plain = class.plain(3);
     for parts in [1, 2] {
-        // A hundredth of what weights leave of it is less than any operator leaves in use: the policy is always asked.
+        // A hundredth of the budget less weights is below the use after any operator: the policy is always called.
         let budgets = Budgets { memory: Some(Bytes(10 << 20)), ..Budgets::default() };
         let job = Job { budgets, iterations: 3, ..Job::plain(&class.graph, 8) };
         let mut policy = StartsAgain { done: false, parts };
@@ -287,7 +287,7 @@ fn a_part_that_starts_again_has_added_nothing_to_gradients() {
 
 #[test]
 fn a_value_that_is_not_finite_ends_the_run_and_names_its_layer() {
-    // The first update leaves weights that no product is finite with.
+    // The first update makes weights so large that no product is finite.
     let class = Classroom::new("lenet5", 8).learning_at(1e30);
     for id in ["original", "actnn"] {
         let job = Job { iterations: 3, ..Job::plain(&class.graph, 8) };
@@ -301,7 +301,7 @@ fn a_value_that_is_not_finite_ends_the_run_and_names_its_layer() {
 #[test]
 fn a_run_without_data_that_is_told_what_was_measured_repeats_its_events() {
     let class = Classroom::new("resnet8-cifar", 8);
-    // Two fifths of what all saved tensors take whole: bits are given out by importance, which data have measured.
+    // Two fifths of the size of all saved tensors: bits are distributed by importance, measured from data.
     let whole = class.graph.saved().into_iter().map(|tensor| class.graph.tensor(tensor).bytes.at(8)).sum::<u64>();
     let budgets = Budgets { activations: Some(Bytes(whole * 2 / 5)), ..Budgets::default() };
     let job = Job { budgets, iterations: 3, observe: OBSERVED, ..Job::plain(&class.graph, 8) };
@@ -315,6 +315,6 @@ fn a_run_without_data_that_is_told_what_was_measured_repeats_its_events() {
     let prior = simulate(&gpu(), &job, policy("daf").as_mut()).unwrap();
     let events = |record: &Record| format!("{:?}", record.timeline);
     assert_eq!(events(&told), events(&learned));
-    // Without it the policy goes by its prior, and gives bits to others.
+    // Without it the policy uses its prior, and gives bits to others.
     assert_ne!(events(&prior), events(&learned));
 }

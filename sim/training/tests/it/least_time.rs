@@ -1,4 +1,4 @@
-//! The time that no plan beats, against plans: all of small graphs, and what every policy does with real ones.
+//! The lower bound on time against plans: all plans of small graphs, and every policy on real ones.
 
 use haversack_devices::OperatorKind;
 use haversack_devices::units::{Bytes, Nanos};
@@ -42,7 +42,8 @@ impl Policy for Drops {
     }
 }
 
-/// A few activations, each made of some before it, some in place and some two at once; backward reads them from the last on.
+/// A few activations, each made from earlier ones, some in place and some two at a time; backward reads them from last
+/// to first.
 fn small(draws: &mut Draws) -> (TrainingGraph, Vec<TensorId>) {
     let mut builder = GraphBuilder::default();
     let input = builder.tensor(Role::Input, 1000);
@@ -122,11 +123,11 @@ fn no_plan_of_a_small_graph_beats_the_bound() {
             }
         }
     }
-    // It says something: of 480 points it is above the time without a budget, and near the best plan, in many.
+    // The bound is not trivial: of 480 points it is above the time without a budget, and near the best plan, in many.
     assert!(bounded >= 100 && met >= 40 && refused >= 100, "{bounded} {met} {refused}");
 }
 
-/// How far policies as they come are above the bound for plans that are as faithful.
+/// How far policies with default settings are above the bound for plans that are as faithful.
 fn gaps(machine: &Machine, graph: &TrainingGraph, batch: u64) -> Vec<(&'static str, u64, f64)> {
     let needed = simulate(machine, &Job::plain(graph, batch), policy("original").as_mut()).unwrap().peak_memory;
     let mut gaps = Vec::new();

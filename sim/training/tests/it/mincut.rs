@@ -25,7 +25,7 @@ fn needed(machine: &Machine, graph: &TrainingGraph, batch: u64) -> Bytes {
     simulate(machine, &Job::plain(graph, batch), policy("original").as_mut()).unwrap().peak_memory
 }
 
-/// Two iterations: the first is what some policies learn from.
+/// Two iterations: some policies learn from the first.
 fn within<'a>(graph: &'a TrainingGraph, batch: u64, memory: Bytes) -> Job<'a> {
     let budgets = Budgets { memory: Some(memory), ..Budgets::default() };
     Job { budgets, iterations: 2, ..Job::plain(graph, batch) }
@@ -115,19 +115,19 @@ fn a_budget_that_moves_is_planned_for_anew_and_planning_is_counted() {
         for planning in plans {
             assert!(planning.operations.operators > graph.nodes.len() as u64 * 10, "its tries are counted");
             assert!(planning.treatments.unwrap().kept < graph.saved().len() as u64);
-            // To a server the profile goes, and the plan comes back.
+            // A profile is sent to the server, and the plan comes back.
             assert_eq!(planning.sent > Bytes::ZERO && planning.received > Bytes::ZERO, planner == "server");
         }
         assert_eq!(plan_within(75), None, "the plan in force holds");
     }
-    // No more is tried than is allowed.
+    // The number of tries is limited.
     let [few, more] = ["3", "13"].map(|tries| {
         let mut policy = mincut(&[("tries", tries)]);
         let mut ahead = with_setting(&machine, &job, |setting| policy.prepare(setting)).unwrap().planner.unwrap();
         ahead.plan_within(&graph, room(80), &oracle).unwrap().unwrap().operations.operators
     });
     assert!(few < more, "{few} operators in three tries, {more} in thirteen");
-    // A wall that no plan has foreseen: what is cheapest to have again gives way.
+    // A wall that no plan has foreseen: the tensor that is cheapest to restore gives way.
     let mut walled = job.clone();
     let at = Nanos(ran(&machine, &job, mincut(&[])).unwrap().iteration.0 / 5);
     walled.budgets.walls = vec![Wall { at, memory: share(needed, 75) }];

@@ -1,4 +1,4 @@
-//! The DSP beside the CPU: what crosses, what is prepared, what it draws, and how hot it gets.
+//! The DSP and the CPU: crossings, preparation, power and heat.
 
 use haversack_devices::units::{Bytes, Celsius, Joules, Nanos};
 use haversack_devices::work::{OperatorKind, Precision};
@@ -109,7 +109,7 @@ fn a_plan_is_no_worse_than_one_processor_alone_or_a_neighbouring_plan() {
         let on_dsp = |id: usize| machine.dsp_cost(&graph, id, batch, Precision::Fp32, 0).is_some();
         let moves = |id: &usize| graph.nodes[*id].work.launches > 0 && graph.nodes[*id].rescales.is_none();
         let mut others = vec![("the CPU alone".to_owned(), vec![false; graph.nodes.len()])];
-        // Scales are taken anew on the CPU.
+        // Scales are recomputed on the CPU.
         let all = (0..graph.nodes.len()).map(|id| on_dsp(id) && graph.nodes[id].rescales.is_none());
         others.push(("all that the DSP has".to_owned(), all.collect()));
         // The first operator and the last of every run on the other side.
@@ -123,7 +123,7 @@ fn a_plan_is_no_worse_than_one_processor_alone_or_a_neighbouring_plan() {
         }
         for (name, on_dsp) in others {
             let other = takes(&mut |offload| offload.on_dsp.clone_from(&on_dsp));
-            // A plan counts on the turns that scales take on average, which eight batches do not meet.
+            // A plan assumes the average turns of scales, which eight batches do not reach.
             assert!(
                 planned.0 as f64 <= other.0 as f64 * 1.001,
                 "{device}, {model}: {planned} as planned, {other} with {name}"
@@ -191,7 +191,7 @@ fn a_gpu_addresses_its_share_of_the_memory() {
     let error = run(&gpu, &job(&graph, 64), "mnn-fp32-gpu", &[]).unwrap_err();
     assert!(matches!(error, RunError::OutOfMemory { budget: Bytes(budget), .. } if budget == 4 << 30), "{error}");
     assert_eq!(machine("xiaomi-10", "mnn", Trains::Cpu, Frequency::Highest).addressable(), None);
-    // What it needs can be asked all the same.
+    // The memory it needs can be computed nevertheless.
     let needed = run(&gpu.without_limit(), &job(&graph, 64), "mnn-fp32-gpu", &[]).unwrap();
     assert!(needed.peak_memory > Bytes(4 << 30), "{}", needed.peak_memory);
 }
@@ -207,7 +207,7 @@ fn mandheling_runs_mnns_products_on_the_cpu() {
     }
 }
 
-/// Runs its nodes where it was told, and prepares again what it was told.
+/// Runs and prepares its nodes as scripted.
 struct Placed(Offload);
 
 impl Policy for Placed {
@@ -273,12 +273,12 @@ fn only_the_subgraphs_that_do_not_fit_are_prepared_again() {
     for again in 0..8 {
         let again = [again & 1 > 0, again & 2 > 0, again & 4 > 0];
         let count = again.iter().filter(|&&again| again).count() as u64;
-        // All in the first iteration; then those that are named, each in its place.
+        // In the first iteration all are prepared; later those that are named, each when it begins.
         assert_eq!(prepared(again, 1), each * 3, "{again:?}");
         assert_eq!(prepared(again, 2), each * count, "{again:?}");
         assert_eq!(prepared(again, 3), each * count, "{again:?}");
     }
-    // Which one it is shows where the time is: the second of two that differ in nothing else is after node 2.
+    // The spans identify it: the second of two subgraphs that are otherwise equal is after node 2.
     let record = place(&graph, &[0, 1, 0, 1, 0, 1, 1], &[1, 3, 5], &[false, true, false], 2);
     let spans = &record.timeline.as_ref().unwrap().spans;
     let prepares: Vec<u32> =
@@ -290,8 +290,8 @@ fn only_the_subgraphs_that_do_not_fit_are_prepared_again() {
 fn what_was_copied_is_on_both_sides() {
     let machine = machine("xiaomi-10", "mandheling", Trains::CpuAndDsp, Frequency::Highest);
     let bytes = 125_000;
-    // The DSP reads what node 0 made on the CPU twice, in nodes 1 and 2; the CPU reads what node 2 made twice, in 3 and 4;
-    // node 5 reads both on the DSP, and node 6 what node 0 made on the CPU.
+    // The DSP reads node 0's output, made on the CPU, twice, in nodes 1 and 2; the CPU reads node 2's output twice, in
+    // 3 and 4; node 5 reads both on the DSP, and node 6 reads node 0's output on the CPU.
     let graph = chain(&[&[0], &[1], &[1, 2], &[3], &[3, 4], &[1, 3], &[1]], bytes);
     let record = place(&graph, &[0, 1, 1, 0, 0, 1, 0], &[1, 5], &[true, true], 2);
     // Four changes of processors, two of them with a copy of a megabyte; the others find both sides up to date.
@@ -302,18 +302,18 @@ fn what_was_copied_is_on_both_sides() {
 
 #[test]
 fn cores_that_waited_for_the_dsp_begin_slowly_and_rise_while_they_work() {
-    // The DSP works for long in nodes 0 to 5, and the CPU in node 6.
+    // The DSP works long in nodes 0 to 5, and the CPU in node 6.
     let graph = chain(&[&[0], &[1], &[2], &[3], &[4], &[5], &[6]], 50_000_000);
     let work = |frequency| {
         let record = place_at(frequency, &graph, &[1, 1, 1, 1, 1, 1, 0], &[0], &[false], 2);
         let spans = record.timeline.unwrap().spans;
-        // With the crossing before it.
+        // Including the crossing before it.
         let node = |id| spans.iter().filter(|span| span.node == id).map(|span| span.duration).sum::<Nanos>();
         (node(0), node(6))
     };
     let (on_dsp, highest) = work(Frequency::Highest);
     let ((_, governed), (_, lowest)) = (work(Frequency::Governor), work(Frequency::Lowest));
-    // The DSP does not depend on the host's frequency, and takes longer than the kernel remembers.
+    // The DSP does not depend on the host's frequency, and takes longer than the kernel's averaging window.
     assert!(on_dsp > Nanos(32_000_000) && highest > Nanos(32_000_000), "{on_dsp} {highest}");
     assert!(highest < governed && governed < lowest, "{highest} {governed} {lowest}");
 }
@@ -344,8 +344,8 @@ fn heat_limits_the_frequency_that_load_asks_for() {
 
 #[test]
 fn a_cpu_works_while_it_launches_and_a_gpu_does_not() {
-    // Seven operators, each a millisecond later: what draws more in that time is the CPU at work, or a GPU that waits
-    // and the rest of the chip.
+    // Seven operators, each a millisecond longer: during the added time power is drawn by the CPU at work, or by a
+    // waiting GPU and the rest of the chip.
     let graph = chain(&[&[0], &[1], &[2], &[3], &[4], &[5], &[6]], 1000);
     for trains in [Trains::Cpu, Trains::Gpu] {
         let energy = |overhead: f64| {

@@ -19,7 +19,7 @@ pub(crate) fn on<'a>(phone: &'a Phone, graph: &'a TrainingGraph, iterations: u32
     Job { phone: Some(phone), iterations, ..job(graph, BATCH) }
 }
 
-/// What holds of every run on a phone.
+/// Checks the invariants of every run on a phone.
 pub(crate) fn check(record: &Record, place: &str) {
     check_sums(record, place);
     let phone = record.phone.as_ref().unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn check(record: &Record, place: &str) {
         let most = span.unavailable_peak;
         assert!(span.unavailable_mean <= most && most <= phone.managed, "{place}: unavailable");
     }
-    // Of a third iteration on the record has means.
+    // From the third iteration on the record contains means.
     let number = record.iterations.len();
     if number <= 2 && phone.kills.iter().all(|kill| kill.iteration as usize + 1 < number) {
         assert_eq!(phone.iteration.states.sleeping, record.breakdown.refault, "{place}: asleep");
@@ -44,12 +44,12 @@ pub(crate) fn run(phone: &Phone, graph: &TrainingGraph, iterations: u32) -> Resu
     simulate(&phone_cpu(), &on(phone, graph, iterations), &mut Script::default())
 }
 
-/// What a fault on a page on flash takes of the core, asleep and waiting for the core: 0.7 + 1.5 and the driver's 1, 100 and
-/// 10 µs.
+/// The time of a fault on a page on flash: on the core, asleep and waiting for the core: 0.7 + 1.5 and the driver's 1,
+/// 100 and 10 µs.
 pub(crate) const FROM_FLASH: [Nanos; 3] = [Nanos(3_200), Nanos(100_000), Nanos(10_000)];
 
-/// The thread slept, and waited for its core, for `pages` that were read one by one; next to nothing for what flash did
-/// beside, and for what it had to write first.
+/// Checks that the thread slept, and waited for its core, for `pages` that were read one by one, with little delay by
+/// other reads and earlier writes on flash.
 pub(crate) fn asleep(states: ThreadStates, pages: u64, place: &str) {
     for (took, each) in [(states.sleeping, FROM_FLASH[1]), (states.runnable, FROM_FLASH[2])] {
         let alone = each * pages;
@@ -57,8 +57,8 @@ pub(crate) fn asleep(states: ThreadStates, pages: u64, place: &str) {
     }
 }
 
-/// A phone whose flash works on everything at once and whose driver takes no time but for a page's: a page is read in
-/// 1 + 100 µs, whatever else there is.
+/// A phone whose flash works on everything simultaneously and whose driver takes no time except for copying a page: a
+/// page is read in 1 + 100 µs, whatever the load.
 pub(crate) fn with_even_flash(ram: u64) -> Phone {
     let machine = with_storage(&[
         ("storage.sequential_write", 1e6),
@@ -73,7 +73,7 @@ pub(crate) fn with_even_flash(ram: u64) -> Phone {
 }
 
 /// A phone of 48 MiB without swap on which a game of 26 MiB is in front from each of `starts` for 100 ms: the trainer,
-/// which holds 25 MiB and has the larger score, is ended.
+/// which has 25 MiB and the larger score, is killed.
 pub(crate) fn with_games(starts: &[Nanos]) -> Phone {
     let mut phone = phone(48, 0);
     phone.apps = starts.iter().flat_map(|&at| [app(at, "game", 0, 26), ends(at + ms(100), "game")]).collect();
@@ -81,6 +81,6 @@ pub(crate) fn with_games(starts: &[Nanos]) -> Phone {
 }
 
 /// Starting again: the process, and w of 4 MiB in 64 commands of 64 KiB, of which flash works on 31 at once. Each takes
-/// 32.768 us of the device and 112 + 61,440 / 2,100 = 141.26 us alone, a share of 0.232: 31 keep 1 − 0.768³¹ = 0.9997 of it
-/// busy for 1,016.1 us, twice; the two that are left 1 − 0.768² = 0.41 for 159.8 us.
+/// 32.768 us of the device and 112 + 61,440 / 2,100 = 141.26 us alone, a share of 0.232: 31 keep 1 − 0.768³¹ = 0.9997
+/// of it busy for 1,016.1 us, twice; the two that are left 1 − 0.768² = 0.41 for 159.8 us.
 pub(crate) const AGAIN: Nanos = Nanos(START.0 + 2_191_977);

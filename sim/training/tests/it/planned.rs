@@ -1,4 +1,4 @@
-//! A run's plan, written and carried out again.
+//! A run's plan, written to a file and carried out again.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ use haversack_workloads::lowering::Variant;
 use crate::common::{job, on, share};
 use crate::support::phone_cpu;
 
-/// What `id` does with `set` for `job`: all that is recorded of the run, and the plan as a file has it.
+/// Runs `id` with `set` for `job`; returns everything recorded of the run, and the plan's text.
 fn recorded(machine: &Machine, job: &Job<'_>, id: &str, set: &[(&str, &str)]) -> (String, String) {
     let set: Vec<_> = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut policy = registry::build(id, &set).unwrap();
@@ -26,7 +26,7 @@ fn recorded(machine: &Machine, job: &Job<'_>, id: &str, set: &[(&str, &str)]) ->
     (format!("{record:#?}"), recorder.into_plan().unwrap().to_text())
 }
 
-/// The same of the plan `text`.
+/// The same for the plan `text`.
 fn again(machine: &Machine, job: &Job<'_>, text: &str) -> (String, String) {
     let mut planned = Planned::new(Plan::of_text(text).unwrap());
     let mut recorder = Recorder::new(&mut planned);
@@ -42,7 +42,7 @@ fn replays(machine: &Machine, job: &Job<'_>, id: &str, set: &[(&str, &str)]) -> 
     text
 }
 
-/// `iterations` of `batch` samples within so much of what `original` takes, and so much of its saved tensors.
+/// `iterations` of `batch` samples within a share of `original`'s peak memory, and of its saved tensors.
 fn bounded<'g>(machine: &Machine, graph: &'g TrainingGraph, batch: u64, memory: u64, saved: u64) -> Job<'g> {
     let plain = recorded_peak(machine, &job(graph, batch));
     let of = |(bytes, percent): (Bytes, u64)| (percent < 100).then(|| share(bytes, percent));
@@ -64,7 +64,7 @@ fn what_sages_policies_did_is_done_again() {
         replays(&machine, &job, id, &[]);
     }
     replays(&machine, &job, "sga", &[("batch_norm", "whole")]);
-    // A wall within forward, after which the policy is asked anew.
+    // A wall within forward, after which the policy decides again.
     let wall = Wall { at: Nanos(1_000_000), memory: share(job.budgets.memory.unwrap(), 95) };
     let walls = Job { budgets: Budgets { walls: vec![wall], ..job.budgets.clone() }, ..job.clone() };
     replays(&machine, &walls, "sage", &[("order", "half"), ("floor", "1")]);
@@ -85,14 +85,14 @@ fn what_quantising_policies_did_is_done_again() {
     ] {
         replays(&machine, &free, id, set);
     }
-    // Within a time, gradients are given up beforehand, and what they would read stays to the end.
+    // With a time budget, gradients are given up beforehand, and saved tensors read only by them stay to the end.
     let whole = simulate(&machine, &free, registry::build("original", &[]).unwrap().as_mut()).unwrap().iteration;
     let budgets = Budgets { time: Some(Nanos(whole.0 * 3 / 4)), ..Budgets::default() };
     for id in ["elastictrainer", "daf"] {
         replays(&machine, &Job { budgets: budgets.clone(), ..free.clone() }, id, &[]);
     }
     let in_small_steps = [("page_kib", "4"), ("step_mb", "1"), ("packing", "gpu")];
-    // Bits are taken while the iteration goes on, and gradients given up.
+    // Bits are reduced during the iteration, and gradients given up.
     let saved = recorded_peak(&machine, &free).1;
     let wall = Wall { at: Nanos(4_000_000), memory: share(saved, 30) };
     let budgets = Budgets { activations: Some(share(saved, 60)), activation_walls: vec![wall], ..Budgets::default() };

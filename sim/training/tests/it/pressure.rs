@@ -1,4 +1,4 @@
-//! Budgets, walls and illegal answers: what happens when memory is short.
+//! Budgets, walls and illegal answers: behaviour when memory is short.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::registry;
@@ -20,7 +20,7 @@ fn with_walls(graph: &TrainingGraph, batch: u64, walls: Vec<Wall>) -> Job<'_> {
     Job { budgets: Budgets { walls, ..Budgets::default() }, ..job(graph, batch) }
 }
 
-/// The first span of `phase` in which so much is resident, and its record's whole timeline.
+/// The first span of `phase` in which `memory` is resident, from a record with a whole timeline.
 fn span_with(record: &Record, graph: &TrainingGraph, phase: Phase, memory: Bytes) -> haversack_training::Span {
     let spans = &record.timeline.as_ref().unwrap().spans;
     *spans.iter().find(|span| graph.nodes[span.node as usize].phase == phase && span.memory >= memory).unwrap()
@@ -30,8 +30,8 @@ fn span_with(record: &Record, graph: &TrainingGraph, phase: Phase, memory: Bytes
 fn a_wall_in_forward_truncates_the_micro_batch() {
     let graph = lowered("resnet50", Variant::Reduced);
     let free = unbounded(&graph, 32);
-    // At 20 / 32 = 62.5 % of the peak no more than 20 samples fit, and 21 do from 21 / 32 = 65.6 % on; weights, which do
-    // not shrink, and the gradients of the first part move the edges, so the wall is searched.
+    // At 20 / 32 = 62.5 % of the peak no more than 20 samples fit, and 21 do from 21 / 32 = 65.6 % on; weights, which
+    // do not shrink, and the gradients of the first part move the edges, so the wall is searched.
     let at = span_with(&free, &graph, Phase::Forward, share(free.peak_memory, 40)).start;
     let found = (50..90).find_map(|percent| {
         let wall = Wall { at, memory: share(free.peak_memory, percent) };
@@ -56,7 +56,7 @@ fn a_wall_in_forward_truncates_the_micro_batch() {
     let lost: f64 = first.map(|span| span.duration.0 as f64 * (1.0 - 20.0 / span.micro_batch as f64)).sum();
     assert!(lost > 0.0 && (record.breakdown.discarded.0 as f64 - lost).abs() < 12.0 * 10.0, "{lost}");
     assert_eq!(record.breakdown.total(), record.iteration);
-    // The budget holds from the end of the operator that was running.
+    // The budget is kept from the end of the operator that was running.
     assert!(spans.iter().filter(|span| span.start > wall.at).all(|span| span.memory <= wall.memory));
 }
 
@@ -85,7 +85,7 @@ fn a_wall_in_backward_starts_the_part_again() {
         .flat_map(|attempt| *attempt)
         .map(|span| span.duration.0)
         .sum();
-    // What the attempts that did end lost, they lost by shrinking in forward.
+    // Finished attempts lose time only by shrinking in forward.
     let shrunk = attempts.iter().filter(ended).flat_map(|attempt| {
         let end = attempt[attempt.len() - 1].micro_batch as f64;
         attempt.iter().map(move |span| span.duration.0 as f64 * (1.0 - end / span.micro_batch as f64))
@@ -106,7 +106,7 @@ fn the_growth_is_measured_from_before_the_first_forward() {
     let backward = span_with(&free, &graph, Phase::Backward, share(free.peak_memory, 90));
     let wall = Wall { at: backward.start + Nanos(1), memory: share(free.peak_memory, 75) };
     let record = run(&with_walls(&graph, 16, vec![wall]), "dga").unwrap();
-    // Before forward there are weights, buffers and the samples, however often the part is started again.
+    // Before forward, weights, buffers and the samples are in memory, however often the part is started again.
     let state = graph.bytes_of(|role| role.is_state()).at(16);
     let samples = graph.bytes_of(|role| matches!(role, Role::Input | Role::Target)).at(16);
     assert!(
@@ -128,7 +128,7 @@ fn a_wall_takes_hold_when_the_running_operator_ends() {
         let record = run(&with_walls(&graph, 16, vec![wall]), "dgc").unwrap();
         let spans = &record.timeline.as_ref().unwrap().spans;
         let index = spans.iter().position(|span| span.start == running.start).unwrap();
-        // The operator itself ran to its end with what it had.
+        // The operator itself ran to its end with its memory.
         assert_eq!((spans[index].node, spans[index].duration), (running.node, running.duration));
         assert!(spans[index].memory > memory);
         assert!(
@@ -156,7 +156,7 @@ fn a_wall_that_only_the_update_meets_is_out_of_memory() {
 fn a_wall_holds_in_its_own_iteration_only() {
     let graph = lowered("lenet5", Variant::Reduced);
     let free = unbounded(&graph, 8);
-    // A wall after the end of the iteration never takes hold, however many iterations follow.
+    // A wall after the end of the iteration never takes effect, however many iterations follow.
     let wall = Wall { at: Nanos(free.iteration.0 * 3 / 2), memory: Bytes(1) };
     let job = Job { iterations: 3, ..with_walls(&graph, 8, vec![wall]) };
     let record = run(&job, "original").unwrap();
@@ -186,7 +186,7 @@ fn a_batch_of_nothing_is_refused() {
     assert_eq!(run(&job(&graph, 0), "original").unwrap_err(), RunError::EmptyBatch);
 }
 
-/// Answers every shortage with what it was given, once.
+/// Answers the first shortage with scripted reliefs.
 struct Answers(Vec<Relief>);
 
 impl Policy for Answers {
@@ -195,7 +195,7 @@ impl Policy for Answers {
     }
 }
 
-/// Drops something that is in use: the samples' own tensors are no candidates, nor is what a kernel reads.
+/// Drops a tensor that is in use: the samples' own tensors are not candidates, nor are a kernel's inputs.
 struct DropsLocked;
 
 impl Policy for DropsLocked {
@@ -241,7 +241,7 @@ fn illegal_answers_are_errors_of_the_run() {
     assert!(matches!(error, RunError::IllegalAction { .. }), "{error}");
 }
 
-/// Decides nothing any more once it was asked so often.
+/// Fails after a number of calls.
 struct Fails(u32);
 
 impl Policy for Fails {
@@ -256,14 +256,14 @@ fn a_policy_that_can_decide_nothing_any_more_ends_the_run() {
     let graph = eager("lenet5");
     let job = job(&graph, 8);
     let expected = RunError::Policy(PolicyError::Failed("out of ideas".to_owned()));
-    // At its first question, and at its fourth.
+    // At its first call, and at its fourth.
     assert_eq!(simulate(&machine(), &job, &mut Fails(0)).unwrap_err(), expected);
     assert_eq!(simulate(&machine(), &job, &mut Fails(3)).unwrap_err(), expected);
     assert!(simulate(&machine(), &job, &mut Fails(u32::MAX)).is_ok());
     assert!(!expected.is_infeasible() && expected.to_string() == "the policy failed: out of ideas");
 }
 
-/// Begins with so many samples, whatever the batch.
+/// Begins with a fixed number of samples, whatever the batch.
 struct Begins(u64);
 
 impl Policy for Begins {
@@ -319,7 +319,7 @@ fn checkpointing_runs_the_same_nodes_and_some_again() {
     };
     assert_eq!(scheduled(&record), scheduled(&free));
     assert!(record.recomputed > 0);
-    // The samples do not change, so all that is added is what was computed again.
+    // The samples do not change, so only recomputation is added.
     assert_eq!(record.iteration.0 - free.iteration.0, record.breakdown.recompute.0);
     assert_eq!(record.micro_batches, [8]);
 }
@@ -370,7 +370,7 @@ fn the_least_memory_works_for_all_iterations_whatever_gaps_they_leave_and_a_hund
 
 #[test]
 fn a_budget_is_searched_below_and_above_where_the_search_begins_in_few_tries() {
-    // What works in one iteration, and in all.
+    // A budget that works in one iteration, and in all.
     let works = |budget: u64, iterations: u32| match iterations {
         1 => budget >= 700,
         _ => budget >= 1250,
@@ -401,7 +401,7 @@ fn the_caching_allocator_reserves_what_it_allocates_and_more() {
         assert_eq!(free.reserved.0 % (2 << 20), 0, "{id}");
         assert_eq!(exact.reserved, exact.peak_memory, "{id}");
     }
-    // What is reserved stays within the budget where tensors are dropped.
+    // Reserved memory stays within the budget if tensors are dropped.
     caching_within_budgets(&graph, &["original", "dgc", "dtr"]);
 }
 
@@ -441,7 +441,7 @@ fn a_budget_of_saved_tensors_leaves_the_rest_alone() {
     let free = run(&job(&graph, 16), "original").unwrap();
     for id in ["dgc", "dga", "sage"] {
         let half = of(all / 2, id).unwrap();
-        // What is not saved, weights and gradients, does not count: the peak falls by the other half at most.
+        // Weights and gradients are not saved tensors and do not count: the peak falls at most by the other half.
         assert!(half.peak_memory < free.peak_memory, "{id}");
         assert!(half.peak_memory.0 + all / 2 > graph.bytes_of(|role| role.is_state()).at(16), "{id}");
         match id {
@@ -460,7 +460,7 @@ fn a_second_iteration_does_not_pay_for_finding_the_micro_batch() {
         simulate(&machine(), &Job { iterations: 2, ..within(&graph, 32, budget) }, policy("dga").as_mut()).unwrap();
     assert!(first.breakdown.discarded > Nanos::ZERO && second.breakdown.discarded == Nanos::ZERO);
     assert!(second.iteration < first.iteration);
-    // What the first iteration found in the end is where the second begins.
+    // The second iteration begins with the micro-batch that the first one ended with.
     let found = first.micro_batches[..first.micro_batches.len() - 1].iter().min();
     assert_eq!(second.micro_batches.first(), found);
 }
@@ -475,12 +475,12 @@ fn a_computing_budget_is_kept_after_every_operator() {
         let mut policy = registry::build("melon", &[("computing_budget".to_owned(), percent.to_owned())]).unwrap();
         simulate(&machine(), &job, policy.as_mut()).unwrap()
     };
-    // All that training needs is there, so that without a computing budget nothing is computed again.
+    // All memory that training needs is available, so without a computing budget nothing is computed again.
     assert_eq!(melon("100").recomputed, 0);
     let [half, third] = ["50", "33"].map(melon);
     assert!(0 < half.recomputed && half.recomputed < third.recomputed, "{} {}", half.recomputed, third.recomputed);
-    // Half of what the state leaves is in use after an operator, and while one runs what it makes beside it: here never
-    // more than an eighth.
+    // After an operator, half of the memory less the state is in use, plus its outputs while an operator runs: here
+    // never more than an eighth.
     let beside = free.peak_memory - state;
     assert!(half.peak_memory > state + share(beside, 50), "{}", half.peak_memory);
     assert!(half.peak_memory < state + share(beside, 63), "{}", half.peak_memory);
@@ -492,7 +492,7 @@ fn a_trace_goes_on_from_iteration_to_iteration() {
     let graph = lowered("mobilenetv2", Variant::Reduced);
     let free = unbounded(&graph, 16);
     let (half, whole) = (share(free.peak_memory, 60), Bytes(2 * free.peak_memory.0));
-    // In the middle of the third iteration there is less; as long as four take later there is enough again.
+    // In the middle of the third iteration memory shrinks; as long as four iterations take later it is enough again.
     let falls = Nanos(free.iteration.0 * 5 / 2);
     let rises = falls + free.iteration * 4;
     let traced = [(Nanos::ZERO, whole), (falls, half), (rises, whole)];
@@ -501,7 +501,7 @@ fn a_trace_goes_on_from_iteration_to_iteration() {
     let job = Job { iterations: number, budgets: Budgets { traced, ..Budgets::default() }, ..job(&graph, 16) };
     let record = run(&job, "dgc").unwrap();
     assert_eq!(record.iterations[..2], [free.iteration; 2]);
-    // Samples of 16 do not fit at once: from the third iteration until it rises all take longer.
+    // A batch of 16 does not fit whole: from the third iteration until the budget rises all take longer.
     let mut start = Nanos::ZERO;
     for (place, took) in record.iterations.iter().enumerate() {
         let end = start + *took;

@@ -1,4 +1,4 @@
-//! Quantised runs: what every policy keeps to, and what packing costs, worked out by hand.
+//! Quantised runs: rules that every policy keeps, and the costs of packing, worked out by hand.
 
 use haversack_devices::processor::Frequency;
 use haversack_devices::units::{Bytes, Nanos};
@@ -66,8 +66,9 @@ fn every_policy_keeps_the_books() {
                     assert_eq!((record.recomputed, record.given_up), (0, 0), "{place}");
                 }
                 // Nothing but state is left between two iterations: the second starts from where the first did and gets
-                // as far. What it saves is the arena's system calls.
-                // A caching allocator may find a larger block in its cache, of which it does not split off the last MiB.
+                // as far. It only saves the arena's system calls.
+                // A caching allocator may find a larger block in its cache, of which it does not split off the last
+                // MiB.
                 let close = |one: Bytes, other: Bytes| {
                     let kept = if allocator == AllocatorKind::Caching { 1 << 20 } else { 0 };
                     one.0.abs_diff(other.0) <= kept
@@ -82,7 +83,7 @@ fn every_policy_keeps_the_books() {
                 let quantises = matches!(id, "actnn" | "daf") && !set.contains(&("bits", "32"));
                 assert_eq!(first.breakdown.packing > Nanos::ZERO, quantises, "{place}: packing");
                 assert_eq!(first.breakdown.control > Nanos::ZERO, quantises, "{place}: control");
-                // What is whole lies in the arena too.
+                // Tensors that stay whole lie in the arena too.
                 let pages = id == "daf";
                 assert_eq!(first.breakdown.paging > Nanos::ZERO, pages, "{place}: paging");
                 if let Some(arena) = first.arena.filter(|_| pages) {
@@ -116,9 +117,9 @@ fn before_an_iteration_there_are_state_samples_and_the_librarys_workspace() {
 #[test]
 fn daf_stores_lenet5_in_what_its_rules_say() {
     let graph = eager("lenet5");
-    // Four samples. Values: 4 × 1,176 = 4,704 of the first pool, 4 × 400 = 1,600 of the second, 480, 336 and 4 × 62 = 248
-    // log-probabilities; groups of 256: 19, 7, 2, 2 and 1, of four bytes. Signs: 4 × (4,704 + 1,600 + 120 + 84) bits =
-    // 3,254 B. Positions: 4,704 + 1,600 B. The loss's total weight of 4 B is whole.
+    // Four samples. Values: 4 × 1,176 = 4,704 of the first pool, 4 × 400 = 1,600 of the second, 480, 336 and 4 × 62 =
+    // 248 log-probabilities; groups of 256: 19, 7, 2, 2 and 1, of four bytes. Signs: 4 × (4,704 + 1,600 + 120 + 84)
+    // bits = 3,254 B. Positions: 4,704 + 1,600 B. The loss's total weight of 4 B is whole.
     let values: [u64; 5] = [4_704, 1_600, 480, 336, 248];
     // Codes lie in words of 32 bits.
     let words = |bits: u64| values.map(|count| count.div_ceil(32 / bits) * 4).iter().sum::<u64>();
@@ -146,17 +147,17 @@ fn more_bits_take_more_memory_and_modules_take_more_than_daf() {
     };
     let daf: Vec<Bytes> = ["1", "2", "4", "8", "16", "32"].map(|bits| saved("daf", &[("bits", bits)])).to_vec();
     assert!(daf.is_sorted() && daf.windows(2).all(|pair| pair[0] < pair[1]), "{daf:?}");
-    // With 32 bits everything is whole: what forward saves for four samples.
+    // With 32 bits everything is whole: the tensors that forward saves for four samples.
     let whole: u64 = graph.saved().iter().map(|&tensor| graph.tensor(tensor).bytes.at(4)).sum();
     assert_eq!(daf[5], Bytes(whole));
     assert_eq!(saved("original", &[]), Bytes(whole));
-    // ActNN's shortcuts keep copies of their own.
+    // ActNN's shortcuts keep separate copies.
     assert!(saved("actnn", &[]) >= daf[1]);
     assert!(saved("actnn", &[]) < daf[2]);
 }
 
-/// DRAM of 5 GB/s, packing kernels that reach half of it, launches of 10 µs beside 15 µs of the framework, a CPU that
-/// streams as fast as DRAM goes.
+/// DRAM of 5 GB/s, packing kernels that reach half of it, launches of 10 µs plus 15 µs of the framework, a CPU that
+/// streams as fast as DRAM allows.
 fn round() -> Machine {
     let (mut device, mut stack) = (load("jetson-agx-xavier").unwrap(), load_stack("pytorch-cuda").unwrap());
     device.set("dram.peak", 10.0).unwrap();
@@ -231,14 +232,14 @@ fn one_tensor_is_packed_and_unpacked_by_hand() {
     let control = gpu.breakdown.control.0 as f64;
     assert!(control > 0.0);
     near(gpu.iteration, 11_075_000.0 + 3_650_000.0 + 1_000_000.0 + control, "gpu");
-    // The CPU packs while `rest` runs: through its launch of 25 µs alone at 5 GB/s, 125 kB; then both at 2.5 GB/s until the
-    // other 4.375 MB are packed, 1.75 ms, in which `rest` moves as much instead of 8.75 MB: 0.875 ms more.
+    // The CPU packs while `rest` runs: through its launch of 25 µs alone at 5 GB/s, 125 kB; then both at 2.5 GB/s until
+    // the other 4.375 MB are packed, 1.75 ms, in which `rest` moves as much instead of 8.75 MB: 0.875 ms more.
     let cpu = run("cpu");
     // Unpacking 4.5 MB at 5 GB/s: 0.9 ms that the GPU waits.
     near(cpu.breakdown.packing, 900_000.0, "cpu");
     near(cpu.iteration, 11_075_000.0 + 875_000.0 + 900_000.0 + 1_000_000.0 + control, "cpu");
-    // The GPU unpacks the same in a kernel of its own: a row of 64 of a tile lies in all 16 words of a block of 128, of which
-    // its codes would fill 8. 4 MB of values and 1 MB of words, 2 ms.
+    // The GPU unpacks the same in a separate kernel: a row of 64 of a tile lies in all 16 words of a block of 128, of
+    // which its codes would fill 8. 4 MB of values and 1 MB of words, 2 ms.
     let shared = run("shared");
     near(shared.breakdown.packing, 2_025_000.0, "shared");
     near(shared.iteration, 11_075_000.0 + 875_000.0 + 2_025_000.0 + 1_000_000.0 + control, "shared");
@@ -258,15 +259,15 @@ fn what_is_stored_and_what_is_in_flight_by_hand() {
         let record = simulate(&machine, &job(&graph, 1), policy.as_mut()).unwrap();
         // 500,000 B of codes and ⌈1,000,000 / 256⌉ = 3,907 groups of 4 B.
         assert_eq!(record.peak_saved, Bytes(515_628), "{packing}");
-        // The CPU writes the codes beside the store, or the unpacked map.
+        // The CPU writes the codes, or the unpacked map, to a separate buffer first.
         let staging = match packing {
             "gpu" => 0,
             "cpu" => 4_000_000,
             _ => 500_000,
         };
         assert_eq!(record.peak_staging, Bytes(staging), "{packing}");
-        // 515,628 B lie in 32 pages of 16 KiB: 524,288 B. Beside them x is whole while the CPU packs it and `rest` makes
-        // the 400 B of y, or while a kernel unpacks it and `gradient` makes as much.
+        // 515,628 B lie in 32 pages of 16 KiB: 524,288 B. In addition x is whole while the CPU packs it and `rest`
+        // makes the 400 B of y, or while a kernel unpacks it and `gradient` makes as much.
         assert_eq!(record.peak_growth, Bytes(4_000_000 + 524_288 + 400), "{packing}");
     }
 }
@@ -299,7 +300,7 @@ const RULES: Quantisation = Quantisation {
     arena: None,
 };
 
-/// Holds one tensor in one way, everything else whole, and answers a shortage once.
+/// Stores one tensor in one form, keeps everything else whole, and answers a shortage once.
 struct Holds {
     rules: Option<Quantisation>,
     tensor: TensorId,
@@ -356,7 +357,7 @@ fn giving_up_a_tensor_removes_its_weight_gradient_and_keeps_its_signs() {
         assert_eq!(record.recomputed, 0);
         // A bit for each of four bytes.
         assert_eq!(record.peak_saved, Bytes(whole - own + own / 32));
-        // Nobody packs or unpacks what is given up.
+        // Tensors that are given up are neither packed nor unpacked.
         assert_eq!((record.peak_staging, record.breakdown.packing), (Bytes::ZERO, Nanos::ZERO), "{:?}", rules.packing);
         assert_eq!(record.breakdown.total(), record.iteration);
     }
@@ -413,7 +414,7 @@ fn reliefs_that_cannot_be_carried_out_are_errors() {
     ] {
         for rules in [RULES, Quantisation { arena: Some(arena), ..RULES }] {
             let mut policy = Holds { reliefs: vec![relief], ..Holds::new(Some(rules), pool, Holding::Quantise(4)) };
-            // Nothing fits any more from when forward has ended and four bits of the tensor are stored.
+            // Once forward has ended and the tensor is stored with four bits, nothing more fits.
             let free = simulate(&jetson(), &plain(&graph, 4), &mut Holds::new(Some(rules), pool, policy.how)).unwrap();
             let mut job = plain(&graph, 4);
             job.budgets.walls = vec![Wall { at: free.forward + Nanos(1), memory: Bytes(1) }];
@@ -446,17 +447,18 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
         device.set(name, value + more).unwrap();
         run(device) - before
     };
-    // Packing keeps the CPU busy for 25 µs + 1.75 ms as above, unpacking for another 0.9 ms; the GPU's packing not at all.
+    // Packing keeps the CPU busy for 25 µs + 1.75 ms as above, unpacking for another 0.9 ms; the GPU's packing not at
+    // all.
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("cpu.0.power", 1_000.0, packing));
     assert!(gpu.abs() < 1e-12 && shared > 0.0, "{gpu} {shared}");
     assert!((cpu / shared - 2.675 / 1.775).abs() < 1e-3, "{cpu} {shared}");
-    // The GPU draws as much whoever packs, if it does less.
+    // The GPU draws the same power when the CPU packs, if it works less.
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("gpu.power", 10.0, packing));
     assert!(cpu > 0.0 && shared > cpu && gpu > shared, "{gpu} {shared} {cpu}");
-    // Whoever packs moves 4.5 MB each way beside what the kernels and the statistics move, and who unpacks the interleaved
-    // order 0.5 MB more.
+    // Packing moves 4.5 MB each way, on either processor, in addition to the bytes of kernels and statistics; unpacking
+    // the interleaved order moves 0.5 MB more.
     let [gpu, shared, cpu] =
         [Packing::Gpu, Packing::Shared, Packing::Cpu].map(|packing| energy("dram.energy", 100.0, packing));
     assert!((cpu / gpu - 1.0).abs() < 1e-6, "{gpu} {cpu}");
@@ -466,9 +468,9 @@ fn the_packing_cpu_and_its_bytes_take_energy() {
 
 #[test]
 fn a_profile_picks_for_each_tensor_who_packs_it() {
-    // A million values by the GPU: 1.825 ms each way. Inside a product of 64 columns they are unpacked once, in 1.8 ms, and the
-    // product reads 0.8 ms less; inside one of 128 columns twice. The CPU's 4.5 MB are hidden behind `rest` where that
-    // computes, and take DRAM another 0.9 ms where it moves bytes all the time.
+    // A million values by the GPU: 1.825 ms each way. Inside a product of 64 columns they are unpacked once, in 1.8 ms,
+    // and the product reads 0.8 ms less; inside one of 128 columns twice. The CPU's 4.5 MB are hidden behind `rest`
+    // where that computes, and take DRAM another 0.9 ms where it moves bytes all the time.
     let packing = |columns: u64, flops: u64, way: Packing| {
         let mut graph = one_tensor();
         graph.nodes[2].work.columns = columns;
@@ -484,7 +486,7 @@ fn a_profile_picks_for_each_tensor_who_packs_it() {
         assert_eq!(profiled.iteration, expected.iteration, "{columns} {flops}");
         assert!(profiled.iteration < other.iteration, "{columns} {flops}: {:?} {:?}", unified.iteration, gpu.iteration);
     }
-    // Tensor by tensor it beats both.
+    // Choosing per tensor beats both.
     let graph = eager("resnet18-cifar");
     let time = |way: &str| {
         let mut policy = build("daf", &[("packing", way)]);
@@ -507,7 +509,7 @@ fn every_modules_copy_is_measured_and_packed() {
     near(one.breakdown.packing, 3.0 * 1_825_000.0, "one copy");
     near(two.breakdown.packing, 4.0 * 1_825_000.0, "two copies");
     assert_eq!(two.peak_saved.0, 2 * one.peak_saved.0);
-    // Modules know nothing of each other's statistics; in the kernel that makes the tensor they are computed once.
+    // Modules compute statistics separately; in the kernel that makes the tensor they are computed once.
     near(two.breakdown.control, 2.0 * one.breakdown.control.0 as f64, "own kernels");
     let fused = [Copies::PerTensor, Copies::PerModule].map(|copies| run(copies, Control::Fused).breakdown.control);
     assert_eq!(fused[0], fused[1]);
@@ -532,7 +534,8 @@ fn fewer_bits_under_a_wall_read_the_old_and_write_the_new() {
     let mut policy =
         Holds { reliefs: vec![Relief::Requantise(1, 4)], ..Holds::new(Some(rules), 1, Holding::Quantise(8)) };
     let mut job = job(&graph, 1);
-    // After `rest` there are the workspace, 8 B of samples and 1,015,628 B of eight bits; 600,000 B hold 515,628 of four.
+    // After `rest` the workspace, 8 B of samples and 1,015,628 B of eight bits are in memory; 600,000 B fit 515,628 of
+    // four.
     let memory = machine.library_workspace() + Bytes(600_000);
     job.budgets.walls = vec![Wall { at: Nanos(5_000_000), memory }];
     let record = simulate(&machine, &job, &mut policy).unwrap();
@@ -570,20 +573,20 @@ fn two_maps_wait_for_the_cpu_and_the_next_is_unpacked_ahead() {
         let mut policy = build("daf", &[("bits", "4"), ("packing", packing)]);
         simulate(&round(), &job(&graph, 1), policy.as_mut()).unwrap()
     };
-    // Half a megabyte of codes each: one that is packed, and one behind it.
+    // Half a megabyte of codes each: one that is being packed, and one queued behind it.
     let shared = run("shared");
     assert_eq!(shared.peak_staging, Bytes(1_000_000));
     let cpu = run("cpu");
     // Unpacked, a map has four megabytes; one at a time.
     assert_eq!(cpu.peak_staging, Bytes(4_000_000));
     // Forward waits as it does with `shared`. The first map is unpacked during `first` and the second during the first
-    // reader. The third has the second reader's launch of 25 µs at 5 GB/s, 125 kB, and then as much as its 4 kB at half of
-    // that: the other 4.371 MB take 0.8742 ms. So has the fourth.
+    // reader. The third has the second reader's launch of 25 µs at 5 GB/s, 125 kB, and then as much as its 4 kB at half
+    // of that: the other 4.371 MB take 0.8742 ms. So has the fourth.
     let forward = shared.breakdown.packing.0 as f64 - 4.0 * 2_025_000.0;
     near(cpu.breakdown.packing, forward + 2.0 * 874_200.0, "ahead");
 }
 
-/// Gives one tensor up in the first iteration alone.
+/// Gives up one tensor in the first iteration only.
 struct SkipsOnce {
     tensor: TensorId,
     iteration: u32,
@@ -626,7 +629,8 @@ fn libraries_take_what_their_arithmetic_says() {
     let nodes =
         [&graph, &odd].into_iter().flat_map(|graph| graph.nodes.iter().enumerate().map(move |node| (graph, node)));
     for (graph, (id, node)) in nodes {
-        // F(2×2, 3×3), not fused: 16 values for every 2×2 outputs of each map that is read or written, and for each weight.
+        // F(2×2, 3×3), not fused: 16 values for every 2×2 outputs of each map that is read or written, and for each
+        // weight.
         let tiles = node.work.product.filter(|_| node.work.winograd).map_or(0, |layer| {
             let [height, width] = layer.output_size.map(|length| length.div_ceil(2));
             16 * 4 * (2 * height * width * (layer.inputs + layer.outputs) + layer.inputs * layer.outputs)
@@ -634,7 +638,7 @@ fn libraries_take_what_their_arithmetic_says() {
         assert_eq!(machine.workspace(graph, id, 2, Precision::Fp32), Bytes(tiles), "{}", node.name);
         assert_eq!(machine.workspace(graph, id, 2, Precision::Int8), Bytes::ZERO, "{}", node.name);
     }
-    // The libraries' own comes first: a budget below it holds nothing else.
+    // The libraries' own memory comes first: nothing else fits a budget below it.
     let mut job = plain(&graph, 2);
     job.budgets.memory = Some(Bytes(machine.library_workspace().0 - 1));
     let error = simulate(&machine, &job, build("original", &[]).as_mut()).unwrap_err();

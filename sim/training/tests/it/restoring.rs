@@ -1,5 +1,5 @@
-//! Compressed and swapped tensors: what they take and when they are back, worked out by hand; and what holds whatever
-//! a policy compresses and swaps.
+//! Compressed and swapped tensors: their size and the time until they are restored, worked out by hand; and invariants
+//! of all policies that compress and swap.
 
 use Phase::{Backward, Forward};
 use haversack_devices::units::{Bytes, Nanos};
@@ -19,7 +19,7 @@ use crate::support::{
 
 const X: TensorId = 1;
 
-/// `make` makes x of 8 MB, `rest` runs for `forward` µs beside 12 MB of its own, `first` for `backward` µs, and then
+/// `make` makes x of 8 MB, `rest` runs for `forward` µs with another 12 MB, `first` for `backward` µs, and then
 /// `gradient` reads x for 1 ms.
 fn one_tensor(forward: u64, backward: u64) -> TrainingGraph {
     graph(
@@ -55,7 +55,7 @@ fn a_compressed_tensor_takes_what_its_profile_says() {
     let without = run_holding(&graph, &[]);
     // 1 + 10 + 5 + 1 ms and four launches.
     near(without.iteration, 17_080_000, "whole");
-    // x and y at the same time, beside 8 B of samples.
+    // x and y at the same time, plus 8 B of samples.
     assert_eq!(without.peak_memory, Bytes(8 + 20 * MB));
     let mut policy = Script::holding(&[(X, Holding::Compress)]);
     let record = run(&graph, &mut policy);
@@ -65,7 +65,7 @@ fn a_compressed_tensor_takes_what_its_profile_says() {
     near(record.breakdown.compression, 12_000_000, "compression");
     near(record.iteration, 17_080_000 + 12_000_000, "compressed");
     assert!(profile.bytes > Bytes::ZERO && profile.bytes < Bytes(8 * MB), "{}", profile.bytes);
-    // Its compressed form lies beside y. In backward it lies beside x with 800 B of g, which is less.
+    // Its compressed form lies next to y. In backward it lies next to x with 800 B of g, which is less.
     assert_eq!(record.peak_memory, Bytes(8 + 12 * MB) + profile.bytes);
     let spans = record.timeline.unwrap().spans;
     let memory: Vec<u64> = spans.iter().map(|span| span.memory.0).collect();
@@ -84,15 +84,17 @@ fn compressing_moves_both_forms_through_dram() {
         simulate(&machine, &job(&graph, BATCH), &mut policy).unwrap().energy.0
     };
     let more = energy(1_065.0) - energy(65.0);
-    // The operators move 10 kB in each of 17,000 µs; each way 8 MB and what they become: all of it takes 1 nJ a byte more.
+    // The operators move 10 kB in each of 17,000 µs; each way 8 MB and their compressed form: all of it takes 1 nJ a
+    // byte more.
     let moved = 170 * MB + 2 * (8 * MB + policy.compressed[&X].bytes.0);
     assert!((more / (1e-9 * moved as f64) - 1.0).abs() < 1e-6, "{more} J for {moved} B");
 }
 
 #[test]
 fn a_profile_is_of_what_made_the_map_and_of_all_cores() {
-    // What no operator makes is no map, and stays as large as it is. A convolution makes dense maps of pictures, a ReLU
-    // rectified ones, which a pooling passes on; a product of matrices dense maps of tokens, softmax attention.
+    // A tensor without a producer is not a map, and stays as large as it is. A convolution makes dense maps of
+    // pictures, a ReLU rectified ones, which a pooling passes on; a product of matrices dense maps of tokens, softmax
+    // attention.
     let map =
         |name: &str, values: u64| Tensor { bytes: Extent::per_sample(4 * values), ..tensor(name, 0, Role::Activation) };
     let tensors = vec![
@@ -148,7 +150,7 @@ fn a_swapped_tensor_leaves_when_it_is_written_and_is_read_ahead() {
     let record = run(&graph, &mut policy);
     // 8 MB at 1 GB/s and back at 2 GB/s.
     assert_eq!((policy.swapped[&X].out, policy.swapped[&X].back), (Nanos(8_000_000), Nanos(4_000_000)));
-    // Written in 8 of the 10 ms of `rest`, read in 4 of the 5 ms of `first`: nobody waits.
+    // Written in 8 of the 10 ms of `rest`, read in 4 of the 5 ms of `first`: no waiting.
     assert_eq!(record.breakdown.swapping, Nanos::ZERO);
     assert_eq!(record.iteration, run_holding(&graph, &[]).iteration);
     // When `rest` begins x is being written.
@@ -165,8 +167,8 @@ fn backward_waits_for_what_is_not_read_in_time() {
     near(record.breakdown.swapping, 2_980_000, "partly hidden");
     near(record.iteration, 13_080_000 + 2_980_000, "partly hidden");
     near(record.backward, 2_040_000 + 2_980_000, "partly hidden");
-    // Forward of 3.02 ms is too short for writing 8 ms, behind which flash reads: x is still whole, nobody reads it.
-    // What is left of the 8 ms when backward has ended after 3.02 and 2.04 ms is waited for there.
+    // Forward of 3.02 ms is too short for writing 8 ms, and flash could read only after that: x is still whole and is
+    // not read back. The rest of the 8 ms after backward has ended (3.02 and 2.04 ms) is spent waiting.
     let record = run_holding(&one_tensor(3_000, 1_000), &[(X, Holding::Swap)]);
     near(record.breakdown.swapping, 8_000_000 - 3_020_000 - 2_040_000, "still being written");
     assert!(record.peak_memory == Bytes(8 + 20 * MB));
@@ -183,7 +185,7 @@ fn what_is_read_ahead_is_within_eight_nodes_and_needs_room() {
     twelve.nodes.push(gradient);
     let record = run_holding(&twelve, &[(X, Holding::Swap)]);
     near(record.breakdown.swapping, 1_440_000, "eight nodes ahead");
-    // `first` makes 12 MB that nobody reads; 16 MB have no room for x beside them.
+    // `first` makes 12 MB that are not read again; x does not fit next to them in 16 MB.
     let mut large = one_tensor(10_000, 5_000);
     large.tensors.push(tensor("temporary", 12 * MB, Role::Gradient));
     large.nodes[2].outputs.push(5);
@@ -195,7 +197,7 @@ fn what_is_read_ahead_is_within_eight_nodes_and_needs_room() {
         record.breakdown.swapping
     };
     assert_eq!(within(21 * MB), Nanos::ZERO);
-    // `rest` waits 8 ms for its room, and `gradient` 4 ms for x.
+    // `rest` waits 8 ms for room, and `gradient` 4 ms for x.
     near(within(16 * MB), 8_000_000 + 4_000_000, "no room");
 }
 
@@ -226,8 +228,8 @@ fn flash_works_on_one_after_the_other() {
     let graph = two_tensors();
     let swapped = [(1, Holding::Swap), (2, Holding::Swap)];
     let record = run_holding(&graph, &swapped);
-    // Written by 1.02 + 8 + 8 = 17.02 ms, before `rest` ends. x2 is read during `first`; x1 from when x2 is used on, 4 ms
-    // of which 1.02 are hidden: reading ahead takes one at a time.
+    // Written by 1.02 + 8 + 8 = 17.02 ms, before `rest` ends. x2 is read during `first`; x1 from when x2 is used on, 4
+    // ms of which 1.02 are hidden: reading ahead takes one at a time.
     near(record.breakdown.swapping, 2_980_000, "x1");
     assert_eq!(record.peak_memory, Bytes(8 + 28 * MB));
     let waits = |memory: u64| {
@@ -240,7 +242,7 @@ fn flash_works_on_one_after_the_other() {
         assert!(record.peak_memory <= Bytes(8 + memory * MB));
         start_of(&record, &graph, "rest")
     };
-    // Room for y and both, for y and one, for y alone: `rest` begins after the makers, after one, after both writes.
+    // Room for y and both, for y and one, for only y: `rest` begins after the makers, after one, after both writes.
     near(waits(28), 2_040_000, "both beside y");
     near(waits(20), 1_020_000 + 8_000_000, "one beside y");
     near(waits(17), 1_020_000 + 16_000_000, "none beside y");
@@ -248,7 +250,8 @@ fn flash_works_on_one_after_the_other() {
 
 #[test]
 fn a_tensor_may_be_freed_while_it_is_written() {
-    // `gradient` is x's last reader and runs 1.02 to 2.04 ms; until 9.02 ms x is written. `big` is to find its room free.
+    // `gradient` is x's last reader and runs 1.02 to 2.04 ms; until 9.02 ms x is written. `big` is to find x's memory
+    // free.
     let tensors = vec![
         tensor("input", 8, Role::Input),
         tensor("x", 8 * MB, Role::Activation),
@@ -266,7 +269,7 @@ fn a_tensor_may_be_freed_while_it_is_written() {
         let graph = graph(tensors.clone(), nodes(micros));
         let once = run_holding(&graph, &[(X, Holding::Swap)]);
         assert_eq!(once.peak_memory, Bytes(8 + 12 * MB));
-        // An iteration does not end before flash has done all.
+        // An iteration does not end before flash has finished.
         near(once.breakdown.swapping, waits, "at the end");
         let twice = Job { iterations: 2, ..job(&graph, BATCH) };
         let twice = simulate(&phone_cpu(), &twice, &mut Script::holding(&[(X, Holding::Swap)])).unwrap();
@@ -290,7 +293,7 @@ fn what_an_operator_reads_stays_until_it_has_ended() {
 
 #[test]
 fn a_shape_alone_brings_nothing_back() {
-    // x is needed for its shape alone, early or late in backward.
+    // Only x's shape is needed, early or late in backward.
     for holding in [Holding::Swap, Holding::Compress] {
         let mut graph = one_tensor(10_000, 5_000);
         graph.nodes[3] = for_its_shape(graph.nodes[3].clone(), X);
@@ -305,8 +308,8 @@ fn a_shape_alone_brings_nothing_back() {
 
 #[test]
 fn a_shape_alone_leaves_what_is_on_its_way_back() {
-    // `shaped` needs x's shape while it is being read for `gradient`: 4 ms beside `first` and `shaped` of 1.02 ms each, or
-    // beside a `first` of 3.5 ms, so that it has been read when `gradient` begins.
+    // `shaped` needs x's shape while x is being read for `gradient`: 4 ms during `first` and `shaped` of 1.02 ms each,
+    // or during a `first` of 3.5 ms, so that x has been read when `gradient` begins.
     for (holding, first, compression, swapping) in
         [(Holding::Swap, 1_000, 0, 1_960_000), (Holding::Swap, 3_500, 0, 0), (Holding::Compress, 1_000, 12_000_000, 0)]
     {
@@ -352,16 +355,16 @@ fn reliefs_compress_and_swap() {
         assert!(policy.reliefs.is_empty() && record.peak_memory <= Bytes(19 * MB));
         record
     };
-    // 12 MB for y beside 8 MB of x are too many: x is compressed for 4 ms and decompressed for 8, or written for 8 ms
-    // that `rest` waits, and read ahead.
+    // 12 MB for y do not fit next to 8 MB of x: x is compressed for 4 ms and decompressed for 8, or written for 8 ms
+    // while `rest` waits, and read ahead.
     near(within(Relief::Compress(X)).iteration, 17_080_000 + 12_000_000, "compressed");
     near(within(Relief::Swap(X)).iteration, 17_080_000 + 8_000_000, "swapped");
 }
 
 #[test]
 fn what_is_on_its_way_to_flash_is_not_asked_about() {
-    // z is dropped and makes room for y; x, which is sent to flash at the same time, is used once more while it is being
-    // written. How it is held was decided.
+    // z is dropped and makes room for y; x, which is sent to flash at the same time, is used once more while it is
+    // being written. Its form was already decided.
     let mut graph = two_tensors();
     graph.nodes[2] = node("rest", Forward, &[0], &[3], 1_000);
     graph.nodes.insert(3, node("again", Forward, &[1], &[3], 1_000));
@@ -405,7 +408,7 @@ fn what_cannot_be_compressed_or_swapped_is_named() {
     };
     let not_whole = "it is not whole in memory, or in use";
     for (first, relief, action) in [
-        // In use, not there any more, a gradient, no tensor of the graph.
+        // In use, no longer in memory, a gradient, not a tensor of the graph.
         (Holding::Keep, Relief::Compress(X), "compress x"),
         (Holding::Swap, Relief::Swap(X), "swap x"),
         (Holding::Keep, Relief::Compress(2), "compress y"),
@@ -418,7 +421,7 @@ fn what_cannot_be_compressed_or_swapped_is_named() {
     }
 }
 
-/// What every node of the schedule needs is whole in memory when it ends, and no more than the budget is.
+/// Checks that the tensors a node needs are whole in memory when it ends, and that memory stays within the budget.
 fn check_memory(record: &Record, graph: &TrainingGraph, place: &str) {
     for span in &record.timeline.as_ref().unwrap().spans {
         let node = &graph.nodes[span.node as usize];
@@ -484,7 +487,7 @@ fn whatever_a_policy_compresses_and_swaps_the_books_are_kept() {
                 let budget = once.budgets.memory.unwrap_or(Bytes::MAX);
                 assert!(record.peak_memory <= budget && record.reserved <= budget, "{place}");
             }
-            // Nothing is left in memory or on its way.
+            // Nothing is left in memory or in transit.
             assert_eq!(second.iterations[0], first.iteration, "{place}");
             assert_eq!((second.peak_memory, second.peak_growth), (first.peak_memory, first.peak_growth), "{place}");
             assert_eq!((second.peak_saved, second.recomputed), (first.peak_saved, first.recomputed), "{place}");
@@ -493,7 +496,7 @@ fn whatever_a_policy_compresses_and_swaps_the_books_are_kept() {
             assert_eq!(format!("{first:?}"), format!("{:?}", run(&once).0.unwrap()), "{place}");
         }
     }
-    // The budgets are not too small, nor too large, and every technique was used.
+    // The budgets are neither too small nor too large, and every technique was used.
     assert!(worked > 350 && parts > worked + 30, "{worked} {parts}");
     assert!(asked.iter().all(|&times| times > 300), "{asked:?}");
 }

@@ -27,7 +27,7 @@ fn resnet50_reduced_keeps_what_pytorch_keeps() {
     let (input, weights) = (bytes(Role::Input), bytes(Role::Parameter { trainable: true }));
     assert_eq!((input, weights), (19_267_584, 102_228_128));
     // PyTorch also keeps the int64 indices of the pooling, 32 × 64 × 56 × 56 × 8 B = 51.4 MB, which this graph finds
-    // again by comparing. Beside them the two agree to the statistics and the loss's few bytes.
+    // again by comparing. Otherwise the two agree to the statistics and the loss's few bytes.
     let indices = 32 * 64 * 56 * 56 * 8;
     let pytorch = count(&network, 32).saved_act_bytes;
     let agreement = (saved + indices) as f64 / pytorch as f64;
@@ -62,11 +62,11 @@ fn bert_small_fused_is_smaller_by_an_attention_and_a_hidden_map_a_layer() {
     assert!((expected - 1208.0).abs() < 0.05);
     let [direct, fused] = [Variant::Direct, Variant::Fused]
         .map(|variant| peak(&lowered("bert-small", variant), 32).peak_memory.megabytes());
-    // The rest of the difference is what is alive beside them at the two peaks, which are at different kernels.
+    // The rest of the difference is the other live memory at the two peaks, which are at different kernels.
     assert!(((direct - fused) / expected - 1.0).abs() < 0.05, "{direct} - {fused} = {} MB", direct - fused);
 }
 
-/// The id here of a model of `counts.csv` whose memory was measured.
+/// The id in this project of a model of `counts.csv` whose memory was measured.
 fn known_as(name: &str) -> &'static str {
     match name {
         "lenet5" => "lenet5",
@@ -101,8 +101,8 @@ fn the_eager_peak_is_the_one_that_pytorch_allocates() {
         let batch: u64 = row[column("batch")].parse().unwrap();
         let id = known_as(row[0]);
         let ratio = peak(&eager(id), batch).peak_growth.as_f64() / measured as f64;
-        // Found: lenet5 0.875; vgg11-cifar 0.954; resnet18 0.978; resnet18-cifar 0.985; bert-base 0.997; the others 1.000.
-        // What is missing is oneDNN's and NNPACK's scratch memory, which weighs where the network is small.
+        // Found: lenet5 0.875; vgg11-cifar 0.954; resnet18 0.978; resnet18-cifar 0.985; bert-base 0.997; the others
+        // 1.000. The difference is oneDNN's and NNPACK's scratch memory, which matters for small networks.
         let slack = if id == "lenet5" { 0.13 } else { 0.05 };
         assert!((1.0 - slack..1.0005).contains(&ratio), "{id} at batch {batch}: {ratio}");
         seen += 1;

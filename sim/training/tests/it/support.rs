@@ -1,4 +1,4 @@
-//! Graphs of a few nodes, a phone's CPU with round constants, and policies that do as they were told.
+//! Graphs of a few nodes, a phone's CPU with round constants, and scripted policies.
 
 pub(crate) mod drawn;
 pub(crate) mod phones;
@@ -16,7 +16,7 @@ use haversack_training::{Machine, Record, Span, SpanKind, Trains};
 use haversack_workloads::training_graph::{Need, Node, NodeWork, Saved, Tensor};
 use haversack_workloads::{Extent, Phase, Role, TensorId, TrainingGraph};
 
-/// So many samples make round numbers of the tensors' bytes.
+/// With this number of samples the tensors' bytes are round numbers.
 pub(crate) const BATCH: u64 = 8;
 /// A megabyte.
 pub(crate) const MB: u64 = 1_000_000;
@@ -42,7 +42,7 @@ pub(crate) fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[Ten
     haversack_testing::node(name, phase, inputs, outputs, work)
 }
 
-/// The same node, which needs no more than the shape of `tensor`.
+/// The same node, which needs only the shape of `tensor`.
 pub(crate) fn for_its_shape(mut node: Node, tensor: TensorId) -> Node {
     node.saved.push(Saved { tensor, need: Need::Shape, by_module: true });
     node
@@ -96,12 +96,12 @@ pub(crate) fn on_cores(cores: &str, set: &[(&str, f64)]) -> Machine {
     Machine::new(device, stack, Trains::Cpu, Some(cores), Frequency::Highest).unwrap()
 }
 
-/// Holds tensors as it was told, and answers shortages with what it was given, one after the other.
+/// Stores tensors as scripted, and answers shortages with scripted reliefs, one after the other.
 #[derive(Default)]
 pub(crate) struct Script {
     pub(crate) holds: BTreeMap<TensorId, Holding>,
     pub(crate) reliefs: VecDeque<Vec<Relief>>,
-    /// What the machine's profile says of the tensors at the whole batch.
+    /// The machine's profile of the tensors at the whole batch.
     pub(crate) compressed: BTreeMap<TensorId, Compression>,
     pub(crate) swapped: BTreeMap<TensorId, Swapping>,
 }
@@ -137,7 +137,7 @@ impl Policy for Script {
     }
 }
 
-/// The spans by name of the node, or kind where it is none of the schedule's, with their ends.
+/// The spans by name of the node, or by kind if they are not the schedule's, with their ends.
 pub(crate) fn spans(record: &Record, graph: &TrainingGraph) -> Vec<(String, Nanos, Nanos)> {
     let spans = &record.timeline.as_ref().unwrap().spans;
     let name = |span: &Span| match span.kind {
@@ -152,7 +152,7 @@ pub(crate) fn start_of(record: &Record, graph: &TrainingGraph, node: &str) -> Na
     spans(record, graph).into_iter().find(|(name, ..)| name == node).unwrap().1
 }
 
-/// What sums to the iteration does.
+/// Checks that all sums equal the iteration.
 pub(crate) fn check_sums(record: &Record, place: &str) {
     assert_eq!(record.breakdown.total(), record.iteration, "{place}: breakdown");
     assert_eq!(record.forward + record.backward + record.update, record.iteration, "{place}: phases");

@@ -1,4 +1,4 @@
-//! Algorithm 1 against a search through everything.
+//! Algorithm 1 against an exhaustive search.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::hybrid::relieve;
 use super::scene::{Scene, scenes};
 
-/// Algorithm 1 with nothing remembered: every tensor by every technique, for every victim.
+/// Algorithm 1 without any memory between victims: every tensor by every technique, for every victim.
 struct Search<'a> {
     scene: &'a Scene,
     psi: Option<u64>,
@@ -24,7 +24,7 @@ impl Search<'_> {
         self.scene.graph.nodes[node as usize].work.kind == OperatorKind::Layout
     }
 
-    /// Nodes and fetched tensors that `tensor` needs, straight from the definition.
+    /// Nodes and fetched tensors that `tensor` needs, directly from the definition.
     fn needs(&self, tensor: TensorId, wanted: NodeId, nodes: &mut HashSet<NodeId>, fetched: &mut HashSet<TensorId>) {
         let writer = self.scene.producers[tensor as usize];
         if !nodes.insert(writer) {

@@ -1,4 +1,4 @@
-//! The memory budget: weights and averages by hand, when it is decided anew, and the two baselines.
+//! The memory budget: weights and averages by hand, conditions for a new decision, and the two baselines.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::budget::{BudgetRule, Round, Sample, SampleError, SwapKind};
@@ -46,17 +46,17 @@ fn the_foreground_weighs_most_and_the_launcher_little() {
     assert_eq!(weight(&[1]), 1000.0);
     assert_eq!(weight(&[200]), 5.0);
     assert_eq!(weight(&[0, 200]), 1005.0);
-    // While the launcher (600) is in front the app before it stands at 700 and others are cached.
+    // While the launcher (600) is in front, the previous app is at 700 and others are cached.
     assert!((weight(&[600, 700, 900]) - (1000.0 / 600.0 + 1000.0 / 700.0 + 1000.0 / 900.0)).abs() < 1e-5);
     assert_eq!(weight(&[1000]), 1.0);
-    // What is below 0 is no app's.
+    // Adjustments below 0 do not belong to apps.
     assert_eq!(weight(&[-1000, -800, -1]), 0.0);
 }
 
 #[test]
 fn the_prediction_is_the_weighted_average_of_the_window() {
     let mut predictor = Predictor::new(parameters(3));
-    // Nothing before the first sample; of the first period as far as it has come.
+    // `None` before the first sample; during the first period its average so far.
     assert_eq!(predictor.prediction(), None);
     fed(&mut predictor, &[(0, 100, &[200]), (0, 300, &[200])]);
     assert_eq!(predictor.prediction(), Some(Bytes(200)));
@@ -65,19 +65,19 @@ fn the_prediction_is_the_weighted_average_of_the_window() {
     assert_eq!(predictor.prediction(), Some(Bytes(200)));
     fed(&mut predictor, &[(2, 500, &[200])]);
     assert_eq!(predictor.prediction(), Some(Bytes(680)));
-    // (1000 + 16000 + 5 × 500) / 30 = 650. The next sample lets period 0 go: (16000 + 2500 + 20 × 100) / 45 = 455.6.
+    // (1000 + 16000 + 5 × 500) / 30 = 650. The next sample drops period 0: (16000 + 2500 + 20 × 100) / 45 = 455.6.
     fed(&mut predictor, &[(3, 100, &[50])]);
     assert_eq!(predictor.prediction(), Some(Bytes(650)));
     fed(&mut predictor, &[(4, 100, &[50])]);
     assert_eq!(predictor.prediction(), Some(Bytes(455)));
-    // After a gap of a day nothing of before is left.
+    // After a gap of a day no earlier data are left.
     fed(&mut predictor, &[(86_400, 70, &[0]), (86_401, 0, &[0])]);
     assert_eq!(predictor.prediction(), Some(Bytes(70)));
 }
 
 #[test]
 fn a_launch_moves_the_prediction_less_than_the_app_that_follows() {
-    // Nine seconds in an app with 1000 available, one second at the launcher with 200: plainly the average is 920.
+    // Nine seconds in an app with 1000 available, one second at the launcher with 200: the plain average is 920.
     // Weighted: (9 × 1000 × 1000 + 3.095 × 200) / 9003.095 = 999.7.
     let mut predictor = Predictor::new(parameters(10));
     for second in 0..=10 {
@@ -92,7 +92,7 @@ fn without_any_activity_periods_count_alike() {
     let mut predictor = Predictor::new(parameters(10));
     fed(&mut predictor, &[(0, 100, &[]), (1, 200, &[-800]), (2, 0, &[])]);
     assert_eq!(predictor.prediction(), Some(Bytes(150)));
-    // As soon as one is known the others have no weight.
+    // Once one is known the others have weight zero.
     fed(&mut predictor, &[(3, 40, &[900]), (4, 0, &[])]);
     assert_eq!(predictor.prediction(), Some(Bytes(40)));
 }
@@ -142,12 +142,12 @@ fn planned() -> Predictor {
 #[test]
 fn faults_beyond_twice_the_average_want_a_new_plan() {
     let mut predictor = planned();
-    // The first round has none before it, whatever it did.
+    // The first round has no earlier ones, so it never triggers a plan.
     for faults in [90, 110] {
         predictor.end_round(round(faults));
         assert_eq!(predictor.begin_round(), None);
     }
-    // The average is 100: exactly 2 × 100 is not beyond it.
+    // The average is 100: exactly 2 × 100 does not exceed it.
     predictor.end_round(round(200));
     assert_eq!(predictor.begin_round(), None);
     // (90 + 110 + 200) / 3 × 2 = 266.7.
@@ -166,11 +166,11 @@ fn more_than_three_kills_want_a_new_plan() {
     assert_eq!(predictor.begin_round(), None);
     predictor.end_round(Round { page_faults: 0, kills: 1 });
     assert_eq!(predictor.begin_round(), Some(Bytes(500)));
-    // A new plan starts to count from none.
+    // A new plan counts from zero.
     predictor.end_round(Round { page_faults: 0, kills: 3 });
     assert_eq!(predictor.begin_round(), None);
     predictor.end_round(Round { page_faults: 0, kills: 1 });
-    // 0.9 × 9 s = 8.1 s holds 9 points, 8 back from the newest: (100 + … + 900) / 9.
+    // 0.9 × 9 s = 8.1 s contains 9 points, 8 back from the newest: (100 + … + 900) / 9.
     assert_eq!(predictor.begin_round(), Some(Bytes(500)));
     assert_eq!(predictor.window(), Nanos(8_100_000_000));
 }
@@ -193,7 +193,7 @@ fn the_baselines_take_what_is_measured() {
     let mut every = Rule::EveryRound.start(parameters(10));
     for rule in [&mut initial, &mut every] {
         assert_eq!(rule.begin_round(), None);
-        // No watermark is left free, and nothing is weighted.
+        // No watermark is subtracted, and nothing is weighted.
         rule.observe(&Sample { watermark_high: Bytes(50), ..sample(0, 800, &[]) }).unwrap();
         fed(rule.as_mut(), &[(1, 600, &[0])]);
     }
@@ -222,7 +222,7 @@ proptest! {
             let taken = Sample { watermark_high, swap, ..sample(now, *available, adjustments) };
             predictor.observe(&taken).unwrap();
             safe.push((now, taken.safe()));
-            // The newest second that has ended, and `window` seconds up to it; at first the one under way.
+            // The newest second that has ended, and `window` seconds up to it; at first the current one.
             let ended = safe.iter().map(|&(second, _)| second).filter(|&second| second < now).max();
             let newest = ended.unwrap_or(now);
             let within = || safe.iter().filter(|(second, _)| (newest + 1).saturating_sub(window) <= *second && *second <= newest);

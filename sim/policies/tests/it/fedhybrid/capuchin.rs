@@ -1,4 +1,4 @@
-//! `capuchin`: what is swapped, what is computed again, by hand.
+//! `capuchin`: swapped and recomputed tensors, by hand.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::capuchin::Capuchin;
@@ -70,7 +70,7 @@ fn what_would_stall_longer_than_computing_again_is_computed_again() {
 
 #[test]
 fn exactly_hidden_is_hidden() {
-    // 4 + 4 ns a byte and 10 bytes: 80 ns. 1 is away 10 + 9 + 1 + 30 = 50 ns; 30 more in the loss, and it hides.
+    // 4 + 4 ns a byte and 10 bytes: 80 ns. 1 is away 10 + 9 + 1 + 30 = 50 ns; with 30 more in the loss it is hidden.
     let mut scene = chain();
     scene.prices.flash = Some((4, 4));
     assert_eq!(holdings(&scene, Some(39)), [Rematerialise, Keep, Keep, Keep]);
@@ -89,7 +89,7 @@ fn without_flash_it_only_recomputes() {
     assert_eq!(holdings(&scene, Some(39)), [Rematerialise, Keep, Keep, Keep]);
     // With 1 gone 2 costs 45.
     assert_eq!(holdings(&scene, Some(29)), [Rematerialise, Keep, Keep, Rematerialise]);
-    // With 4 gone nothing becomes dearer: 3 at 10.
+    // With 4 gone the others keep their prices: 3 at 10.
     assert_eq!(holdings(&scene, Some(19)), [Rematerialise, Keep, Rematerialise, Rematerialise]);
     let mut policy = Capuchin::default();
     let bare = setting(&scene.graph, 1, &scene.times);
@@ -112,7 +112,7 @@ fn memory_that_runs_short_all_the_same_is_freed_by_the_same_rule() {
     );
     let mut scene = scene;
     scene.candidates = [3].into_iter().collect();
-    // Alone it costs 10, as long as it stalls; at 9 it is computed again.
+    // As the only one dropped it costs 10, as long as it stalls; at 9 it is computed again.
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), [Relief::Swap(3)]);
     scene.times[2] = Nanos(9);
     policy.prepare(&scene.setting()).unwrap();
@@ -128,7 +128,7 @@ fn the_first_iteration_is_measured_and_the_second_planned() {
     policy.prepare(&Setting { activation_budget: Some(Bytes(9)), ..scene.setting() }).unwrap();
     assert_eq!(policy.hold(4, &scene.view()).unwrap(), Rematerialise);
     policy.begin_iteration(&mut IterationPlan::new(1)).unwrap();
-    // Everything is kept, and what was used longest ago goes to flash: the first two that were made.
+    // Everything is kept, and the least recently used tensors go to flash: the first two that were made.
     assert_eq!(policy.hold(4, &scene.view()).unwrap(), Keep);
     let gone = policy.relieve(Want::Shortfall(Bytes(11)), &scene.view()).unwrap();
     assert_eq!(gone, [Relief::Swap(1), Relief::Swap(2)]);

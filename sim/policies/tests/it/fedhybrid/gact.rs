@@ -13,11 +13,11 @@ use proptest::prelude::*;
 use crate::chains::{self, Pressure};
 use crate::setting::setting;
 
-/// What nothing is set of.
+/// The default parameters.
 const DEFAULTS: Parameters = Parameters { level: Level::Fixed, bits: 4, metric: Metric::Depth };
 use haversack_testing::GraphBuilder;
 
-/// Saved tensors of so many values, each read by the gradient of a weight of so many values.
+/// Saved tensors with a number of values, each read by the gradient of a weight with a number of values.
 fn weights(of: &[(u64, u64)]) -> (TrainingGraph, Vec<TensorId>) {
     let mut builder = GraphBuilder::default();
     let saved: Vec<TensorId> = of.iter().map(|&(values, _)| builder.tensor(Role::Activation, 4 * values)).collect();
@@ -37,7 +37,7 @@ fn prepared(parameters: Parameters, graph: &TrainingGraph) -> Gact {
     policy
 }
 
-/// How `policy` holds a tensor; it looks at nothing else.
+/// The decision of `policy` how to hold a tensor, which depends on nothing else.
 fn hold(policy: &mut Gact, tensor: TensorId) -> Holding {
     let nothing = TrainingGraph { name: String::new(), tensors: Vec::new(), nodes: Vec::new() };
     policy.hold(tensor, &MemoryView::empty(&nothing)).unwrap()
@@ -51,7 +51,7 @@ use Holding::Quantise;
 
 #[test]
 fn level_one_gives_four_bits_to_all_that_is_saved() {
-    // What functional code saves is reached too.
+    // Tensors saved by functional code are reached too.
     let (graph, saved) = weights(&[(1000, 1), (10, 9)]);
     let mut policy = prepared(DEFAULTS, &graph);
     assert_eq!(bits(&mut policy, &saved), [Quantise(4), Quantise(4)]);
@@ -73,13 +73,13 @@ fn level_two_moves_bits_to_where_they_matter() {
     assert_eq!(adapted(&[1000.0, 1.0], &[100, 100], 4), [4, 2]);
     // Of 100 and 300 values, 3200 bits to 1600: the second to 4 (1200), to 2 (600): 1400, a mean of 3.5, first at 8.
     assert_eq!(adapted(&[1000.0, 1.0], &[100, 300], 4), [8, 2]);
-    // Alike, both go to 4 before either goes further.
+    // With equal sensitivities, both go to 4 before either goes further.
     assert_eq!(adapted(&[1.0, 1.0], &[100, 100], 4), [4, 4]);
     // After both are at 4 the budget is met. Before that the first's 4 → 2, 0.0533, goes with the second's 8 → 4: of a
     // sensitivity of 30, 0.0332, which goes first, or of 60, 0.0664, which goes after it.
     assert_eq!(adapted(&[1.0, 30.0], &[100, 100], 4), [4, 4]);
     assert_eq!(adapted(&[1.0, 60.0], &[100, 100], 4), [2, 4]);
-    // What holds no values has no part in it, and 8 and 2 are the ends.
+    // A tensor without values is ignored, and 8 and 2 are the limits.
     assert_eq!(adapted(&[0.0, 1.0], &[0, 100], 4), [8, 4]);
     assert_eq!(adapted(&[3.0, 1.0], &[100, 100], 8), [8, 8]);
     assert_eq!(adapted(&[3.0, 1.0], &[100, 100], 2), [2, 2]);
@@ -133,7 +133,7 @@ proptest! {
         };
         let needed = (0..bits.len()).filter_map(undone).any(|before| before > target);
         prop_assert!(needed || sum(&bits) == sum(&vec![8; bits.len()]));
-        // Of two of a size the more sensitive never has fewer bits.
+        // Of two tensors of equal size the more sensitive never has fewer bits.
         for (a, b) in (0..bits.len()).flat_map(|a| (0..a).map(move |b| (a, b))).filter(|&(a, b)| values[a] == values[b]) {
             let (less, more) = if sensitivity[a] < sensitivity[b] { (a, b) } else { (b, a) };
             prop_assert!(bits[less] <= bits[more]);
@@ -155,7 +155,7 @@ fn adapting_takes_three_passes_a_tensor_every_thousand_iterations() {
     };
     assert_eq!(rehearsals(Level::Fixed), []);
     assert_eq!(rehearsals(Level::Adaptive), [(0, 6), (1000, 6)]);
-    // The first iteration takes as many times forward and backward longer; all passes are of the same time.
+    // The first iteration is longer by a number of forward and backward passes; all passes have the same time.
     let (machine, graph) = (chains::phone(), chains::network(40, 4));
     let of = |level| {
         let mut policy = Gact::new(Parameters { level, ..DEFAULTS });

@@ -1,4 +1,4 @@
-//! `fedhybrid`: equations 5 and 6 by hand, and what they decide.
+//! `fedhybrid`: equations 5 and 6 by hand, and the decisions that follow from them.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
@@ -21,7 +21,7 @@ pub(crate) fn relieve(parameters: Parameters, scene: &Scene, shortfall: u64) -> 
     policy.relieve(Want::Shortfall(Bytes(shortfall)), &scene.view()).unwrap()
 }
 
-/// RC_compute of a tensor where memory stands.
+/// RC_compute of a tensor at the current node.
 fn recomputation(scene: &Scene, layouts: Layouts, tensor: TensorId) -> u64 {
     let mut costs = RestoreCosts::new(&scene.setting(), layouts);
     let view = scene.view();
@@ -39,7 +39,7 @@ fn memory_reduced_per_second() {
     // Equation 5: 100 B × 8 ns / (2 ns + 3 ns) = 160 B.
     let terms = Terms { saved: Bytes(100), lifetime: Nanos(8), purge: Nanos(2), regain: Nanos(3) };
     assert_eq!((terms.reward(), terms.mps()), (800.0, 160.0));
-    // What costs nothing has no bound; what saves nothing, for however little, has no worth.
+    // Without costs the MPS is infinite; without savings it is zero, however small the cost.
     assert_eq!(Terms { purge: Nanos(0), regain: Nanos(0), ..terms }.mps(), f64::INFINITY);
     assert_eq!(Terms { lifetime: Nanos(0), purge: Nanos(0), regain: Nanos(0), ..terms }.mps(), 0.0);
 }
@@ -60,16 +60,17 @@ fn a_recomputation_counts_the_layout_transformations_on_the_way() {
     // Equation 6, the tensor attributed to the convolution: 10 + 1 × (3 + 4) and 10 + 2 × (3 + 4).
     assert_eq!(recomputation(&scene, COUNTED, 3), 17);
     assert_eq!(recomputation(&scene, Layouts::Counted { times: 2 }, 3), 24);
-    // Overlooked: the convolution alone, 10; neither of the transformations counts, the one that made the tensor included.
+    // Overlooked: only the convolution, 10; neither of the transformations counts, including the one that made the
+    // tensor.
     assert_eq!(recomputation(&scene, Layouts::Overlooked, 3), 10);
     // With the convolution's result in memory only the transformations are left: 3 + 4.
     scene.stand_at(4);
     assert_eq!(recomputation(&scene, COUNTED, 3), 7);
-    // While the product runs 2 is in memory as well. Nothing reads it later, so it will be gone when 3 is wanted.
+    // While the product runs 2 is in memory as well. It is not read later, so it will be gone when 3 is needed.
     scene.stand_at(3);
     scene.states[2].form = Form::Whole;
     assert_eq!(recomputation(&scene, COUNTED, 3), 7);
-    // Nor will the convolution's result be there where backward reads it before 3.
+    // The convolution's result will be gone, too, since backward reads it before 3.
     scene.graph.nodes[4].inputs = vec![1];
     scene.graph.nodes[6].inputs = vec![4];
     scene.stand_at(4);
@@ -78,8 +79,8 @@ fn a_recomputation_counts_the_layout_transformations_on_the_way() {
 
 #[test]
 fn a_recomputation_counts_the_layout_transformations_up_to_the_taker() {
-    // The convolution's result is read next by node 5, a transformation of 6 ns; what that makes by node 6, another of
-    // 2 ns, and by node 8; what node 6 makes by node 7, which takes it.
+    // The convolution's result is read next by node 5, a transformation of 6 ns; its output by node 6, another of 2 ns,
+    // and by node 8; node 6's output by node 7, which uses it.
     let forward: [(&[TensorId], u64, bool); 1] = [(&[0], 10, false)];
     let mut scene = Scene::new(&forward, &[&[0], &[0], &[0], &[0], &[1], &[6], &[7], &[6, 8]], &[1, 8]);
     for (node, time, kind) in [(5, 6, OperatorKind::Layout), (6, 2, OperatorKind::Layout), (7, 50, OperatorKind::Gemm)]
@@ -88,7 +89,7 @@ fn a_recomputation_counts_the_layout_transformations_up_to_the_taker() {
         scene.times[node] = Nanos(time);
     }
     scene.stand_at(4);
-    // 10 + ψ × (6 + 2); the 50 of the operator that takes it are nobody's cost.
+    // 10 + ψ × (6 + 2); the 50 of the operator that uses it do not count.
     assert_eq!(recomputation(&scene, COUNTED, 1), 18);
     assert_eq!(recomputation(&scene, Layouts::Counted { times: 2 }, 1), 26);
     assert_eq!(recomputation(&scene, Layouts::Overlooked, 1), 10);
@@ -104,7 +105,7 @@ fn chain() -> Scene {
 fn what_is_gone_too_is_computed_first() {
     let mut scene = chain();
     assert_eq!(recomputation(&scene, COUNTED, 3), 9);
-    // 9 + 7, then 9 + 7 + 5: the samples are always there.
+    // 9 + 7, then 9 + 7 + 5: the samples are always available.
     scene.lose(2);
     assert_eq!(recomputation(&scene, COUNTED, 3), 16);
     scene.lose(1);
@@ -124,7 +125,7 @@ fn what_is_written_in_place_is_computed_by_all_who_wrote_it() {
 
 #[test]
 fn an_operator_that_makes_two_is_run_once() {
-    // Node 1 (7 ns) makes 1 and 2 of the samples, node 2 (9 ns) makes 3 of both; node 0's 5 ns are no part of it.
+    // Node 1 (7 ns) makes 1 and 2 from the samples, node 2 (9 ns) makes 3 from both; node 0's 5 ns do not count.
     let mut scene = chain();
     scene.graph.nodes[0].outputs = vec![];
     scene.graph.nodes[1] = Node { inputs: vec![0], outputs: vec![1, 2], ..scene.graph.nodes[1].clone() };
@@ -136,8 +137,8 @@ fn an_operator_that_makes_two_is_run_once() {
 
 #[test]
 fn the_way_to_its_taker_makes_a_tensor_dearer() {
-    // Memory stands at node 4; 1 (8 ns) is read by node 5, a transformation of 4 ns, and 2 (10 ns) by node 6: by
-    // equation 6 10 × 1 / (8 + 4) = 0.83 against 10 × 5 / 50 = 1; overlooked 10 / 8 = 1.25.
+    // The current node is 4; 1 (8 ns) is read by node 5, a transformation of 4 ns, and 2 (10 ns) by node 6. By
+    // equation 6: 10 × 1 / (8 + 4) = 0.83 against 10 × 5 / 50 = 1; overlooked: 10 / 8 = 1.25.
     let forward: [(&[TensorId], u64, bool); 4] =
         [(&[0], 8, false), (&[0], 50, false), (&[0], 1, false), (&[0], 1, false)];
     let mut scene = Scene::new(&forward, &[&[0], &[1], &[2]], &[1, 10, 10, 1, 1]);
@@ -153,21 +154,22 @@ fn codec(bytes: u64, compress: u64, decompress: u64) -> Option<Compression> {
 
 #[test]
 fn the_larger_of_the_two_says_how_a_tensor_goes() {
-    // Memory stands at node 3; 3, 2 and 1 are read 1, 2 and 3 ns later.
+    // The current node is 3; 3, 2 and 1 are read 1, 2 and 3 ns later.
     let mut scene = chain();
     // By recomputation 3: 30 × 1 / 9 = 3.3; 2: 20 × 2 / 7 = 5.7; 1: 10 × 3 / 5 = 6.
     assert_eq!(relieve(Parameters::default(), &scene, 1), [Rematerialise(1)]);
     // With 1 gone 2 costs 7 + 5: 40 / 12 = 3.33 and 3 costs 9: 30 / 9 = 3.33, so the lower of the two goes.
     assert_eq!(relieve(Parameters::default(), &scene, 11), [Rematerialise(1), Rematerialise(2)]);
-    // A codec that leaves 4 of 10 bytes for 1 + 2 ns: 6 × 3 / 3 = 6, as good as recomputation, and compression has it.
+    // A codec that leaves 4 of 10 bytes for 1 + 2 ns: 6 × 3 / 3 = 6, as good as recomputation, and compression wins the
+    // tie.
     scene.prices.codec = vec![None, codec(4, 1, 2), None, None];
     assert_eq!(relieve(Parameters::default(), &scene, 6), [Compress(1)]);
     // It frees 6 bytes, not 10. With 1 to be decompressed 2 costs 7 + 2: 40 / 9 = 4.4.
     assert_eq!(relieve(Parameters::default(), &scene, 7), [Compress(1), Rematerialise(2)]);
-    // A nanosecond more, 18 / 4 = 4.5, and recomputation has it.
+    // With a nanosecond more, 18 / 4 = 4.5, recomputation wins.
     scene.prices.codec[1] = codec(4, 2, 2);
     assert_eq!(relieve(Parameters::default(), &scene, 6), [Rematerialise(1)]);
-    // What does not get smaller is no compression.
+    // A tensor that does not get smaller is not compressed.
     scene.prices.codec[1] = codec(10, 0, 0);
     assert_eq!(relieve(Parameters::default(), &scene, 6), [Rematerialise(1)]);
 }
@@ -189,7 +191,7 @@ fn what_stayed_compressed_since_an_earlier_relief_is_decompressed() {
     // With 16 bytes 32 / 10 = 3.2; without the 3 ns it would be 32 / 7 = 4.6.
     scene.states[2].bytes = Bytes(16);
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), [Rematerialise(3)]);
-    // Once it is dropped it is computed again, however it left before: 5 + 7 for 18 bytes, 3, against 3.33.
+    // Once it is dropped it is computed again, regardless of how it left before: 5 + 7 for 18 bytes, 3, against 3.33.
     scene.states[2].bytes = Bytes(18);
     scene.lose(1);
     assert_eq!(policy.relieve(Want::Shortfall(Bytes(1)), &scene.view()).unwrap(), [Rematerialise(3)]);
@@ -201,7 +203,7 @@ fn of_equals_the_lowest_id_goes() {
     for (score, tensor) in [(1.0, 3), (2.0, 4), (1.0, 1), (f64::INFINITY, 7), (1.0, 2)] {
         ranking.put(tensor, Some([score]));
     }
-    // 4 has fallen to 1 by the time that it is its turn.
+    // The score of 4 has fallen to 1 by its turn.
     let score = |tensor| if tensor == 7 { f64::INFINITY } else { 1.0 };
     let take = || ranking.take_best(|&[score]| score, |tensor| Scored::At(score(tensor), [score(tensor)]));
     let taken: Vec<TensorId> = std::iter::from_fn(take).collect();
@@ -219,14 +221,14 @@ fn techniques_that_are_off_are_not_used() {
         swapping,
         ..Parameters::default()
     };
-    // Recomputation alone: 6, 5.7, 3.3. Compression alone: 1: 6 × 3 / 100, 2: 16 × 2 / 100, and 3 has no codec.
+    // Only recomputation: 6, 5.7, 3.3. Only compression: 1: 6 × 3 / 100, 2: 16 × 2 / 100, and 3 has no codec.
     assert_eq!(relieve(with(false, true, false), &scene, 1), [Rematerialise(1)]);
     assert_eq!(relieve(with(true, false, false), &scene, 1), [Compress(2)]);
     assert_eq!(relieve(with(true, false, false), &scene, 100), [Compress(2), Compress(1)]);
-    // Flash that costs nothing beats all, and is off where nothing is said: all are without bound, the lowest id goes.
+    // Flash that costs nothing beats all, and is off by default: all MPS are infinite, the lowest id goes.
     assert_eq!(relieve(with(true, true, true), &scene, 1), [Swap(1)]);
     assert_eq!(relieve(Parameters::default(), &scene, 1), [Rematerialise(1)]);
-    // Without a candidate it is at its end.
+    // Without a candidate it can free nothing.
     scene.candidates.clear();
     assert_eq!(relieve(Parameters::default(), &scene, 1), []);
 }

@@ -1,4 +1,4 @@
-//! `melon`: its rule against a search through everything, and the micro-batch where that is not enough.
+//! `melon`: its rule against an exhaustive search, and the micro-batch if that is not enough.
 
 use std::collections::HashSet;
 
@@ -48,30 +48,30 @@ fn size_times_remaining_life_over_cost() {
 fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
     let forward: [(&[TensorId], u64, bool); 3] = [(&[0], 5, false), (&[1], 8, false), (&[2], 10, false)];
     let mut scene = Scene::new(&forward, &[&[3], &[2], &[1], &[2, 3]], &[1, 10, 20, 30]);
-    // After an operator nothing is in use, also not what the next one reads.
+    // After an operator no tensor is in use, including inputs of the next one.
     scene.candidates.insert(3);
     let mut policy = Melon::new(Parameters { computing_budget: Some(63), ..MELON });
     assert_eq!(policy.prepare(&scene.setting()).unwrap().computing_budget, Some(ComputingBudget::Percent(63)));
-    // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then there is
-    // nothing more.
+    // Node 3 is next and reads tensor 3, as the last one does: of the others 2 is worth most, then 1; then nothing more
+    // can go.
     assert_eq!(policy.relieve(Want::OverPlan(Bytes(1)), &scene.view()).unwrap(), [Rematerialise(2)]);
     assert_eq!(
         policy.relieve(Want::OverPlan(Bytes(1_000)), &scene.view()).unwrap(),
         [Rematerialise(2), Rematerialise(1)]
     );
-    // At a hundred percent plan and device agree, and nothing is asked after an operator.
+    // At a hundred percent plan and device agree, and the policy is not called after an operator.
     let told = |computing_budget| {
         let mut policy = Melon::new(Parameters { computing_budget, ..MELON });
         policy.prepare(&scene.setting()).unwrap().computing_budget
     };
     assert_eq!(told(Some(100)), None);
-    // By default what operators leave: the one that makes most makes 30 B a sample. All three live together, and a byte
-    // of backward's beside them.
+    // By default the memory that operators leave: the largest outputs of an operator are 30 B a sample. All three live
+    // at the same time, plus a byte of backward's.
     let working = Extent::per_sample(30);
     let own = ComputingBudget::Pool { working, pool: Bytes(61), live: Bytes(61) };
     assert_eq!(told(None), Some(own));
     assert_eq!(own.of(Bytes(100), 1), Bytes(70));
-    // Of what is left 61 in 122 where the pool has as many gaps as tensors, and less where parts have more samples.
+    // 61 in 122 of the rest if the pool has as many gaps as tensors, and less if parts have more samples.
     let gaps = ComputingBudget::Pool { working, pool: Bytes(122), live: Bytes(61) };
     assert_eq!(
         (gaps.of(Bytes(100), 1), gaps.of(Bytes(100), 2), gaps.of(Bytes(100), 4)),
@@ -84,11 +84,11 @@ fn what_exceeds_the_computing_budget_goes_but_for_what_is_read_next() {
 #[test]
 fn a_pool_places_the_longest_lives_first_and_has_gaps() {
     let life = |from, to, bytes| Life { from, to, bytes: Bytes(bytes) };
-    // 0 to 5 at 0..2; 4 to 8 beside it at 2..3; 6 to 9 beside the second alone: of its 3 B two fit below, so that it lies
-    // at 3..6. At most 1 + 3 B live at a time.
+    // 0 to 5 at 0..2; 4 to 8 above it at 2..3; 6 to 9 overlaps only the second: of its 3 B two fit below, so it lies at
+    // 3..6. At most 1 + 3 B live at a time.
     let lives = [life(0, 5, 2), life(4, 8, 1), life(6, 9, 3)];
     assert_eq!(pack(lives.to_vec()), Packing { pool: Bytes(6), live: Bytes(4) });
-    // A byte less of the third, and it fits below: 2 + 1 B at a time, in 3.
+    // With a byte less the third fits below: 2 + 1 B at a time, in 3.
     let lives = [life(0, 5, 2), life(4, 8, 1), life(6, 9, 2)];
     assert_eq!(pack(lives.to_vec()), Packing { pool: Bytes(3), live: Bytes(3) });
     assert_eq!(pack(Vec::new()), Packing::default());
@@ -97,7 +97,7 @@ fn a_pool_places_the_longest_lives_first_and_has_gaps() {
 proptest! {
     #![proptest_config(super::cases(200))]
 
-    /// A pool is never smaller than what lives in it, and never larger than all of it side by side.
+    /// A pool is never smaller than its live tensors, and never larger than all tensors next to each other.
     #[test]
     fn a_pool_holds_what_lives_in_it(drawn in prop::collection::vec((0..40_u32, 0..20_u32, 1..100_u64), 0..30)) {
         let lives: Vec<Life> =
@@ -130,7 +130,7 @@ fn the_micro_batch_gives_way_where_nothing_is_left() {
     assert_eq!(melon(true, Phase::Backward), [ShrinkMicroBatch(7)]);
     assert_eq!(melon(false, Phase::Backward), []);
     assert_eq!(melon(true, Phase::Update), []);
-    // The next iteration begins with it; the last part is only what was left over.
+    // The next iteration begins with it; the last part only has the remaining samples.
     let mut policy = Melon::new(MELON);
     let begins = |policy: &mut Melon| {
         let mut plan = IterationPlan::new(32);
@@ -142,7 +142,7 @@ fn the_micro_batch_gives_way_where_nothing_is_left() {
     assert_eq!(begins(&mut policy), 7);
 }
 
-/// The rule with nothing remembered, in whole numbers.
+/// The rule without any memory between victims, in integers.
 fn search(scene: &Scene, shortfall: u64) -> Vec<Relief> {
     fn needs(scene: &Scene, given: &[TensorId], tensor: TensorId, nodes: &mut HashSet<NodeId>) {
         let writer = scene.producers[tensor as usize];
@@ -196,7 +196,7 @@ fn the_first_iteration_within_a_budget_pays_for_the_plan() {
     };
     assert_eq!((planning.planner, planning.sent), (Planner::Phone, Bytes::ZERO));
     assert_eq!(Some(*time), machine.making_time(Planner::Phone, planning.operations));
-    // All that may go are weighed for each that goes: many more than there are operators.
+    // All candidates are weighed for each tensor dropped: many more than there are operators.
     assert!(planning.operations.scores > 200, "{planning:?}");
     let [first, second, third] = record.iterations.as_slice() else { panic!("{:?}", record.iterations) };
     assert_eq!((*first, second), (*third + *time, third));

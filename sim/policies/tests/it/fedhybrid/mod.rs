@@ -11,7 +11,7 @@ mod scene;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// So many random cases, the same in every run.
+/// A number of random cases, the same in every run.
 fn cases(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(2_024), failure_persistence: None, ..Config::default() }
 }

@@ -44,15 +44,17 @@ fn three_operators_by_hand() {
     // Within 60 operator 2 lacks a byte for its 30: of 1 and 2 it reads 2, so that 1 goes.
     let short = plan(&scene, 60).unwrap();
     assert_eq!(short.steps(), [Step { before: 2, tensor: 1, technique: Technique::Recompute }]);
-    // One score. Operator 0 is visited to find the best technique, once more for its terms, and runs again beside the six.
+    // One score. Operator 0 is visited to find the best technique, once more for its terms, and runs again in addition
+    // to the six.
     assert_eq!(short.operations(), Operations { scores: 1, operators: 2 + 7 });
     assert_eq!(short.treatments(&scene.graph), Treatments { kept: 2, recomputed: 1, ..Treatments::default() });
-    // Away for 9 + 1 + 1 ns: 10 × 11 / 5 = 22. A codec that leaves 4 B in 1 + 2 ns comes to 6 × 11 / 3 = 22, and has it.
+    // Away for 9 + 1 + 1 ns: 10 × 11 / 5 = 22. A codec that leaves 4 B in 1 + 2 ns reaches 6 × 11 / 3 = 22, and wins
+    // the tie.
     let codec = |bytes| Some(Compression { bytes: Bytes(bytes), compress: Nanos(1), decompress: Nanos(2) });
     scene.prices.codec = vec![None, codec(4), None, None];
     let compressed = plan(&scene, 60).unwrap();
     assert_eq!(compressed.steps(), [Step { before: 2, tensor: 1, technique: Technique::Compress }]);
-    // A ratio that is less, as of what another kind of operator makes: 5 × 11 / 3 = 18.
+    // A worse ratio, as for another kind of operator: 5 × 11 / 3 = 18.
     scene.prices.codec = vec![None, codec(5), None, None];
     assert_eq!(plan(&scene, 60).unwrap().steps(), short.steps());
     // Operator 2 cannot run without 1 + 20 + 30 B.
@@ -72,17 +74,17 @@ fn a_plan_is_made_anew_when_the_budget_moves_and_once_for_each_budget() {
     assert_eq!((first.planner, first.room), (Planner::Server, room(60)));
     assert!(first.operations.operators > 0 && first.sent > Bytes::ZERO);
     assert_eq!(first.received, plan(&scene, 60).unwrap().bytes());
-    // It stays in force until the budget moves; a budget that comes back is in the server's table, but is sent again.
+    // It stays in force until the budget changes; a budget that comes back is in the server's table, but is sent again.
     assert_eq!(plan_within(room(60)), None);
     let second = plan_within(room(55)).unwrap();
     assert!(second.operations.operators > 0);
     let again = plan_within(room(60)).unwrap();
     assert_eq!(again.operations, Operations::default());
     assert_eq!((again.sent, again.received), (first.sent, first.received));
-    // A budget that nothing fits has no plan, and memory without a bound wants none.
+    // An infeasible budget has no plan, and unbounded memory needs none.
     assert_eq!(plan_within(room(50)).unwrap().treatments, None);
     assert_eq!(plan_within(Room::default()), None);
-    // The device sends itself nothing.
+    // If the device plans, nothing is sent.
     let mut own = planner(Parameters { planner: Planner::Phone, ..Parameters::default() });
     let made = own.plan_within(&scene.graph, room(60), &oracle).unwrap().unwrap();
     assert_eq!((made.operations, made.sent, made.received), (first.operations, Bytes::ZERO, Bytes::ZERO));
@@ -101,7 +103,7 @@ impl Policy for Online {
     }
 }
 
-/// What a run came to.
+/// The results of a run.
 fn outcome(record: &Record) -> (Vec<Nanos>, u64, Bytes, Nanos) {
     (record.iterations.clone(), record.recomputed, record.peak_memory, record.breakdown.compression)
 }
@@ -136,7 +138,7 @@ fn where_reality_is_shorter_than_the_plan_the_rest_is_decided_as_memory_runs_sho
     let (machine, graph) = (chains::phone(), chains::network(200, 4));
     let whole = simulate(&machine, &Job::plain(&graph, BATCH), &mut Original).unwrap();
     let share = |percent: u64| Bytes(whole.peak_memory.0 / 100 * percent);
-    // A wall falls in the middle of forward, below what the plan is for.
+    // A wall falls in the middle of forward, below the planned memory.
     let walls = vec![Wall { at: Nanos(whole.forward.0 / 2), memory: share(45) }];
     let budgets = Budgets { memory: Some(share(80)), walls, ..Budgets::default() };
     let job = Job { budgets, ..Job::plain(&graph, BATCH) };
@@ -189,11 +191,11 @@ fn a_run_waits_for_every_plan_but_the_first() {
         assert!(time > Nanos::ZERO);
         assert_eq!((second.time, record.breakdown.planning), (Some(time), time));
     }
-    // Nothing else is different, whoever plans.
+    // Everything else is the same with both planners.
     let alone = |record: &Record| record.iteration - record.breakdown.planning;
     assert_eq!(alone(&server), alone(&phone));
     assert_eq!(server.plans[1].planning.operations, phone.plans[1].planning.operations);
-    // A little core makes 6,750 millionths of a CoreMark iteration for each operation by itself.
+    // A little core has 6,750 millionths of a CoreMark iteration of overhead for each operation.
     let operations = phone.plans[1].planning.operations;
     assert_eq!(machine.making_time(Planner::Phone, operations), phone.plans[1].time);
     assert!(machine.making_time(Planner::Server, operations) < phone.plans[1].time);

@@ -1,4 +1,4 @@
-//! A graph with times, a codec and flash, and memory as it stands at one of its nodes, to give tensors up in.
+//! A graph with times, a codec and flash, and memory at one of its nodes, from which tensors are given up.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use crate::setting::setting;
 use haversack_testing::GraphBuilder;
 
-/// What a codec leaves of each tensor, and how fast flash is.
+/// The compressed size of each tensor, and the speed of flash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prices {
     pub(crate) codec: Vec<Option<Compression>>,
-    /// Nanoseconds for a byte, to flash and back.
+    /// Nanoseconds per byte, to flash and back.
     pub(crate) flash: Option<(u64, u64)>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Scene {
     pub(crate) prices: Prices,
     pub(crate) states: Vec<TensorState>,
     pub(crate) candidates: TensorSet,
-    /// Every tensor: any may have changed between two questions.
+    /// Every tensor: any may have changed between two calls.
     all: TensorSet,
     pub(crate) producers: Vec<NodeId>,
     pub(crate) at: NodeId,
@@ -51,9 +51,9 @@ impl std::fmt::Debug for Scene {
 }
 
 impl Scene {
-    /// `forward` operators (what they read, nanoseconds, whether they transform a layout), of which number n makes
-    /// tensor n + 1 from tensor 0, the samples; then `backward` ones that read tensors, a nanosecond each. Tensor n has
-    /// `bytes[n]` bytes a sample. Memory stands at the first backward node with everything in it.
+    /// `forward` operators (inputs, nanoseconds, whether they transform a layout), of which number n makes tensor n + 1
+    /// from tensor 0, the samples; then `backward` ones that read tensors, a nanosecond each. Tensor n has `bytes[n]`
+    /// bytes a sample. The current node is the first of backward, with everything in memory.
     pub(crate) fn new(forward: &[(&[TensorId], u64, bool)], backward: &[&[TensorId]], bytes: &[u64]) -> Self {
         let mut builder = GraphBuilder::default();
         builder.tensor(Role::Input, bytes[0]);
@@ -89,7 +89,7 @@ impl Scene {
         scene
     }
 
-    /// The schedule stands before `at`; all that was made and is still read is in memory, and may be given up.
+    /// Sets the current node to `at`; all tensors made before it and still read are in memory, and may be given up.
     pub(crate) fn stand_at(&mut self, at: NodeId) {
         self.at = at;
         self.candidates.clear();
@@ -99,7 +99,7 @@ impl Scene {
             let next = uses.map(|(node, _)| node).find(|&node: &NodeId| node >= at).unwrap_or(NodeId::MAX);
             let made = self.producers[id] == NodeId::MAX || self.producers[id] < at;
             let bytes = Bytes(self.graph.tensors[id].bytes.at(1));
-            // Samples stay; what nobody reads any more is released.
+            // Samples stay; tensors without further readers are released.
             let resident = made && (next != NodeId::MAX || self.producers[id] == NodeId::MAX);
             let form = if resident { Form::Whole } else { Form::Absent };
             self.states[id] = TensorState { form, bytes, next_use: next, ..TensorState::default() };
@@ -109,7 +109,7 @@ impl Scene {
         }
     }
 
-    /// The tensor is not in memory: dropped where it is still read, else just gone.
+    /// The tensor is not in memory: dropped if it is still read, else released.
     pub(crate) fn lose(&mut self, tensor: TensorId) {
         let state = &mut self.states[tensor as usize];
         state.form = if state.next_use == NodeId::MAX { Form::Absent } else { Form::Dropped };
@@ -145,8 +145,8 @@ impl Scene {
 }
 
 prop_compose! {
-    /// One operator: which of the tensors before it it reads, its time, its kind, the bytes that it makes, what a codec
-    /// leaves of them and takes.
+    /// One operator: its earlier input tensors, its time, its kind, the bytes of its output, their compressed size and
+    /// the codec's times.
     fn operator()(
         reads in prop::collection::vec(any::<prop::sample::Index>(), 1..=2),
         time in 1..30_u64,

@@ -4,7 +4,7 @@ use haversack_devices::units::Nanos;
 use haversack_policies::mandheling::placement::{apart, assign};
 use proptest::prelude::*;
 
-/// What the operators take on the processors that `on_dsp` names, crossings included; nothing where the DSP lacks one.
+/// The time of the operators on the processors given by `on_dsp`, crossings included; `None` if the DSP lacks one.
 fn time_of(cpu: &[Nanos], dsp: &[Option<Nanos>], switch: &[Nanos], on_dsp: &[bool]) -> Option<Nanos> {
     let mut sum = Nanos::ZERO;
     for (place, &there) in on_dsp.iter().enumerate() {
@@ -42,11 +42,11 @@ fn what_the_dsp_lacks_takes_its_neighbours_along_where_crossing_costs_more() {
 #[test]
 fn equal_times_are_decided_in_one_way() {
     let all = |time: u64| on_dsp(&[Some(time); 3]);
-    // 15 on either: the end on the DSP.
+    // 15 on either: ties end on the DSP.
     assert_eq!(assign(&nanos(&[5; 3]), &all(5), &nanos(&[1; 3])), [true; 3]);
-    // Free crossings between equals: nobody crosses.
+    // Free crossings between equals: no crossing happens.
     assert_eq!(assign(&nanos(&[5; 3]), &all(5), &nanos(&[0; 3])), [true; 3]);
-    // 5 + 5 + 3 + 2 on the DSP from the third on is what three on the CPU take.
+    // 5 + 5 + 3 + 2 on the DSP from the third on equals three on the CPU.
     let dsp = on_dsp(&[None, None, Some(2)]);
     assert_eq!(assign(&nanos(&[5; 3]), &dsp, &nanos(&[3; 3])), [false, false, true]);
     // The DSP runs nothing.

@@ -11,7 +11,7 @@ use haversack_devices::stack::FactorConstants;
 use haversack_devices::units::Factor;
 use proptest::test_runner::{Config, RngSeed};
 
-/// Scale factors whose logarithms scatter by so many bits.
+/// Scale factors whose logarithms scatter by this number of bits.
 fn factors_that_scatter(bits: f64) -> FactorConstants {
     let mut constants = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
     // Gradients scatter as outputs do.
@@ -19,7 +19,7 @@ fn factors_that_scatter(bits: f64) -> FactorConstants {
     constants
 }
 
-/// So many random cases, the same in every run.
+/// A number of random cases, the same in every run.
 fn cases(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(2_026), failure_persistence: None, ..Config::default() }
 }

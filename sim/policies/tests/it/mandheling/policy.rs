@@ -1,4 +1,4 @@
-//! What the policy makes of a graph.
+//! The policy's schedules for small graphs.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use super::factors_that_scatter;
 use crate::setting::setting;
 use haversack_testing::GraphBuilder;
 
-/// A DSP that takes so long for each node's sample, with a nanosecond for every byte that crosses.
+/// A DSP with a time per sample for each node, and a nanosecond for every byte that crosses.
 struct Dsp {
     times: Vec<Option<u64>>,
-    /// From so many samples on, ten times as long.
+    /// With at least this number of samples, times are ten times as long.
     leaves_cache: u64,
     memory: u64,
 }
@@ -43,7 +43,7 @@ impl DspProfile for Dsp {
     }
 }
 
-/// A chain of nodes, each of which makes a tensor of so many bytes a sample; the first reads the samples.
+/// A chain of nodes, each of which makes a tensor of a number of bytes a sample; the first reads the samples.
 fn chain(made: &[u64]) -> TrainingGraph {
     let mut builder = GraphBuilder::default();
     let mut last = builder.tensor(Role::Input, 4);
@@ -58,7 +58,7 @@ fn chain(made: &[u64]) -> TrainingGraph {
     builder.graph
 }
 
-/// Inserts before `place` a node that takes the scale of `tensor` anew, from sums that are four times as large.
+/// Inserts before `place` a node that recomputes the scale of `tensor`, from sums that are four times as large.
 fn rescale(graph: &mut TrainingGraph, place: usize, tensor: TensorId) {
     let mut node = graph.nodes[0].clone();
     let mut sums = graph.tensors[tensor as usize].clone();
@@ -127,7 +127,7 @@ fn crossings_take_what_the_neighbour_made() {
     // 100 + 400 + 30 + 28 + 100 = 658.
     let dear = chain(&[100, 7, 1]);
     assert_eq!(prepared(&dear, &cpu, &dsp, PLAIN).unwrap().on_dsp, [false, false, true]);
-    // Without the technique, what the DSP can run it does.
+    // Without the technique, every node that the DSP can run runs there.
     let apart = Parameters { coscheduling: false, ..PLAIN };
     assert_eq!(prepared(&dear, &cpu, &dsp, apart).unwrap().on_dsp, [true, false, true]);
     let mut moves = dear.clone();
@@ -137,8 +137,9 @@ fn crossings_take_what_the_neighbour_made() {
 
 #[test]
 fn what_lies_with_both_processors_crosses_once() {
-    // Nodes 1 and 2 both read what node 0 makes, and the DSP lacks node 1: 4 × 30 bytes cross before it, and are still there
-    // for node 2. With the samples 16 + 40 + 120 + 30 + 40 = 246 against 330 on the CPU, where 4 bytes cross for nothing.
+    // Nodes 1 and 2 both read node 0's output, and the DSP lacks node 1: 4 × 30 bytes cross before it, and need not
+    // cross again for node 2. With the samples 16 + 40 + 120 + 30 + 40 = 246 against 330 on the CPU, where 4 bytes
+    // cross for nothing.
     let mut graph = chain(&[30, 1, 1]);
     graph.nodes[2].inputs = vec![1];
     let dsp = small(&[Some(10), None, Some(10)]);
@@ -170,7 +171,7 @@ fn products_are_split_and_scheduled_by_what_the_parts_take() {
     // Whole it takes 40 there, and 4 bytes cross.
     let offload = prepared(&graph, &[20, 80], &dsp, PLAIN).unwrap();
     assert_eq!((offload.on_dsp, offload.split), (vec![false, true], vec![0, 0]));
-    // What the CPU runs is not split.
+    // Nodes on the CPU are not split.
     let offload = prepared(&graph, &[1, 1], &dsp, splitting).unwrap();
     assert_eq!((offload.on_dsp, offload.split), (vec![false, false], vec![0, 0]));
 }
@@ -200,7 +201,7 @@ fn rescaling_cuts_a_subgraph_where_it_always_runs() {
 #[test]
 fn subgraphs_are_cut_to_the_dsps_memory() {
     // Buffers at batch 4: node 0 reads 16 bytes and makes 40, the others make 40 each. With 100 bytes, nodes 0 and 1
-    // take 96, and 2 and 3 take 120: node 3 is alone with 80.
+    // take 96, node 2 alone takes 80, and so does node 3, since 2 and 3 together take 120.
     let graph = chain(&[10; 4]);
     let mut dsp = small(&[Some(1); 4]);
     dsp.memory = 100;
@@ -210,14 +211,14 @@ fn subgraphs_are_cut_to_the_dsps_memory() {
     assert_eq!(offload.prepared_again, Some(vec![true; 3]));
     let without = Parameters { reuse: false, ..PLAIN };
     assert_eq!(prepared(&graph, &[100; 4], &dsp, without).unwrap().prepared_again, None);
-    // A byte less than node 1 needs for what it reads and makes.
+    // A byte less than node 1 needs for its inputs and outputs.
     dsp.memory = 79;
     let error = prepared(&graph, &[100; 4], &dsp, PLAIN).unwrap_err();
     assert_eq!(error.to_string(), "mandheling: the buffers of node 1 take 80 B on the DSP; expected at most 79 B");
 }
 
-/// Of `iterations`, the share in which each of 60 tensors is taken anew whose factors scatter by so many bits, and the
-/// counts of each iteration.
+/// The share of `iterations` in which each of 60 tensors is rescaled, if their factors scatter by `scatter` bits, and
+/// the counts of each iteration.
 fn shares(parameters: Parameters, scatter: f64, iterations: u64) -> (f64, Vec<u64>) {
     let mut graph = chain(&[1; 60]);
     for tensor in 1..=60 {
@@ -232,7 +233,7 @@ fn shares(parameters: Parameters, scatter: f64, iterations: u64) -> (f64, Vec<u6
         .map(|_| {
             let mut plan = IterationPlan::new(4);
             policy.begin_iteration(&mut plan).unwrap();
-            // The plan holds for every micro-batch of the iteration.
+            // The plan applies to every micro-batch of the iteration.
             assert_eq!(plan.micro_batch, 4);
             (1..=60).filter(|&tensor| plan.rescales(tensor)).count() as u64
         })
@@ -243,13 +244,13 @@ fn shares(parameters: Parameters, scatter: f64, iterations: u64) -> (f64, Vec<u6
 #[test]
 fn scale_factors_are_seldom_taken_anew_once_they_have_settled() {
     let adaptive = Parameters { rescaling: Rescaling::Adaptive, ..PLAIN };
-    // Scattered by 0.05 bits, four factors of five lie more than two standard deviations from a whole number, change in
-    // less than 5% of batches, and are looked at as seldom as any. Staggered: 60 factors every 30 batches or more often,
-    // so no batch is without any.
+    // Scattered by 0.05 bits, four factors of five lie more than two standard deviations from an integer, change in
+    // less than 5% of batches, and are checked at the longest interval. Staggered: 60 factors every 30 batches or more
+    // often, so no batch is without any.
     let (share, counts) = shares(adaptive, 0.05, 200);
     assert!((1.0 / 30.0..1.0 / 5.0).contains(&share), "{share}");
     assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
-    // By 1 bit, all change in more than half of the batches, and are taken anew in each.
+    // By 1 bit, all change in more than half of the batches, and are recomputed in each.
     assert!(shares(adaptive, 1.0, 200).0 > 0.9);
     assert_eq!(shares(Parameters { warm_up: 0, ..adaptive }, 0.05, 16), (1.0, vec![60; 16]));
     assert_eq!(shares(PLAIN, 0.05, 20), (1.0, vec![60; 20]));
@@ -326,8 +327,8 @@ fn engines_say_what_they_stand_for() {
     assert_eq!(of("original"), None);
 }
 
-/// The tensors that are taken anew in each of `batches`, of which each is told the factors of the one before: that of tensor
-/// 1 never changes, that of tensor 2 always does, that of tensor 3 does in every seventh batch.
+/// The tensors that are rescaled in each of `batches`, each of which gets the factors of the previous one: that of
+/// tensor 1 never changes, that of tensor 2 always does, that of tensor 3 does in every seventh batch.
 fn taken(policy: &mut Mandheling, batches: Range<u64>) -> Vec<Vec<TensorId>> {
     let told = |batch: u64| {
         let factor = |changes: u64| batch.checked_sub(1).map(|last| (last / changes % 2) as u32);
@@ -357,7 +358,8 @@ fn a_run_goes_on_with_what_the_one_before_has_seen_of_the_data() {
     };
     let begun = || prepared(Learned::Null, Rescaling::Adaptive);
     let all = taken(&mut begun(), 0..60);
-    // The first sixteen batches have no history. Then what never changes is left alone, and what always does is not.
+    // The first sixteen batches have no history. After that, constant factors are left alone, and ever-changing ones
+    // are not.
     assert!(all[..16].iter().all(|taken| *taken == [1, 2, 3]), "{all:?}");
     assert!(all[16..].iter().filter(|taken| taken.contains(&1)).count() < 6, "{all:?}");
     assert!(all[16..].iter().all(|taken| taken.contains(&2)), "{all:?}");
@@ -367,11 +369,11 @@ fn a_run_goes_on_with_what_the_one_before_has_seen_of_the_data() {
         let mut second = prepared(first.learned(), Rescaling::Adaptive);
         assert_eq!([before, taken(&mut second, cut..60)].concat(), all, "cut at {cut}");
     }
-    // What was learned of another graph, with one factor fewer, is none of this one.
+    // State learned on another graph, with one factor fewer, is not used for this one.
     let mut other = begun().learned();
     other[1].as_array_mut().unwrap().pop();
     assert_eq!(taken(&mut prepared(other, Rescaling::Adaptive), 0..60), all);
-    // Nothing is learned where nothing is decided, and where no data are carried.
+    // Nothing is learned without decisions, or without data.
     assert!(prepared(Learned::Null, Rescaling::Dynamic).learned().is_null());
     let mut drawn = Mandheling::new(Parameters { rescaling: Rescaling::Adaptive, ..PLAIN });
     let factors = factors_that_scatter(0.05);

@@ -1,4 +1,4 @@
-//! How scale factors change, and how often they are taken anew.
+//! Changes of scale factors, and how often the factors are recomputed.
 
 use haversack_devices::Constant;
 use haversack_devices::stack::FactorConstants;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::factors_that_scatter;
 
-/// The batches of `0..batches` in which a factor is taken anew whose scale `scale` gives.
+/// The batches of `0..batches` in which a factor with scale `scale` is recomputed.
 fn turns(mut rescaler: Rescaler, scale: impl Fn(u64) -> u64, batches: u64) -> Vec<u64> {
     let (mut held, mut turns) = (0, Vec::new());
     for batch in 0..batches {
@@ -23,7 +23,7 @@ fn turns(mut rescaler: Rescaler, scale: impl Fn(u64) -> u64, batches: u64) -> Ve
     turns
 }
 
-/// After so many checks `gap` batches apart of which so many see a change, the period.
+/// The period after `checks` checks `gap` batches apart, of which `changes` see a change.
 fn period(checks: u64, gap: u64, changes: u64) -> u64 {
     let mut rescaler = Rescaler::new(checks, 0, 1);
     for check in 0..checks {
@@ -94,7 +94,7 @@ fn one_that_always_changes_is_taken_anew_in_every_batch() {
 proptest! {
     #![proptest_config(super::cases(50))]
 
-    /// Factors that never change, all with the longest period: each batch has as many turns as any other, give or take one.
+    /// Factors that never change, all with the longest period: the numbers of turns in batches differ by at most one.
     #[test]
     fn turns_are_spread_evenly(factors in 1_u64..200, history in 4_u64..20) {
         let mut each = vec![0_u64; 300];
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// So many factors of a tensor of this name and role under these constants.
+/// Factors of a tensor with this name and role under these constants.
 fn drawn(name: &str, role: Role, seed: u64, constants: &FactorConstants) -> Vec<u32> {
     let mut builder = GraphBuilder::default();
     let tensor = builder.tensor(role, 4);
@@ -119,7 +119,7 @@ fn drawn(name: &str, role: Role, seed: u64, constants: &FactorConstants) -> Vec<
     (0..2_000).map(|_| process.next_batch()).collect()
 }
 
-/// The share of batches whose factor is not that of the batch so many before.
+/// The share of batches whose factor differs from that `apart` batches earlier.
 fn changed(factors: &[u32], apart: usize) -> f64 {
     let pairs = factors.iter().zip(&factors[apart..]);
     pairs.filter(|(before, after)| before != after).count() as f64 / (factors.len() - apart) as f64
@@ -127,17 +127,18 @@ fn changed(factors: &[u32], apart: usize) -> f64 {
 
 #[test]
 fn factors_change_as_far_as_mini_batches_scatter() {
-    // Two batches whose logarithms differ by D, anywhere between whole numbers, have another factor with probability
-    // min(1, |D|). D has the deviation √2 × 0.2, so that |D| is 0.2 × 2 / √π = 22.6% on average, and hardly ever above 1.
+    // Two batches whose logarithms differ by D, anywhere between integers, have different factors with probability
+    // min(1, |D|). D has the deviation √2 × 0.2, so that |D| is 0.2 × 2 / √π = 22.6% on average, and hardly ever above
+    // 1.
     let constants = factors_that_scatter(0.2);
     let layers: Vec<_> = (0..400).map(|layer| drawn(&format!("{layer}"), Role::Activation, 7, &constants)).collect();
     let mean = |apart| layers.iter().map(|factors| changed(factors, apart)).sum::<f64>() / 400.0;
-    // Batches scatter each for itself: as many change from any batch to any other. Levels are drawn: shares of layers
-    // scatter by 0.18, and their mean by a hundredth.
+    // Batches scatter independently: the share of changes is the same between any two batches. Levels are drawn: shares
+    // of layers scatter by 0.18, and their mean by a hundredth.
     for apart in [1, 2, 30] {
         assert!((mean(apart) - 0.226).abs() < 0.027, "{} at {apart}", mean(apart));
     }
-    // A level on a whole number changes in half of the batches; halfway between, at 2.5 deviations, in 2.5%.
+    // A level at an integer changes in half of the batches; halfway between, at 2.5 deviations, in 2.5%.
     let mut shares: Vec<f64> = layers.iter().map(|factors| changed(factors, 1)).collect();
     shares.sort_by(f64::total_cmp);
     assert!((0.01..0.04).contains(&shares[0]) && (0.47..0.54).contains(&shares[399]), "{shares:?}");
@@ -152,7 +153,7 @@ fn each_kind_of_tensor_scatters_by_its_own_constant() {
     constants.weight_gradient = Some(Constant { value: Factor(1.0), ..constants.output.clone() });
     let of = |role| changed(&drawn("conv1", role, 7, &constants), 1);
     assert_eq!((of(Role::Activation), of(Role::Gradient)), (0.0, 0.0));
-    // E min(1, |D|) with D of deviation √2 is 0.73, and with several whole numbers in reach the level matters little.
+    // E min(1, |D|) with D of deviation √2 is 0.73, and with several integers in reach the level matters little.
     assert!((0.65..0.8).contains(&of(Role::ParameterGradient)), "{}", of(Role::ParameterGradient));
 }
 

@@ -1,4 +1,4 @@
-//! Which subgraphs stay prepared, against all choices and against what a cache would do.
+//! Which subgraphs stay prepared, against all choices and against a cache.
 
 use haversack_devices::units::Bytes;
 use haversack_policies::mandheling::subgraphs::{ReusePlan, plan, runs};
@@ -19,7 +19,7 @@ fn a_subgraph_is_a_run_that_the_cpu_does_not_interrupt() {
     // The third is a rescaling that rarely runs.
     let absent = [false, false, true, false, false, false, false];
     assert_eq!(runs(&[on, on, off, on, off, off, on], &absent), [0..4, 6..7]);
-    // At an end of a run it belongs to none.
+    // At an end of a run it does not belong to the run.
     assert_eq!(runs(&[off, on, off, off, on], &[true, false, true, false, false]), [1..2, 4..5]);
     assert_eq!(runs(&[off, off], &[false; 2]), []);
 }
@@ -32,13 +32,13 @@ fn what_fits_stays() {
 
 #[test]
 fn what_stays_fits_together_with_the_largest_that_does_not() {
-    // 4 of 5 alike fit: three stay beside the one that comes and goes.
+    // 4 of 5 equal ones fit: three stay, next to the one that comes and goes.
     assert_eq!(again(&[2; 5], 8).iter().filter(|&&again| again).count(), 2);
-    // Releasing one alone never helps: beside all others it does not fit. Without both 3s, 5 + 1 + 1 stay beside a 3.
+    // Releasing only one never helps: it does not fit next to all others. Without both 3s, 5 + 1 + 1 stay next to a 3.
     assert_eq!(again(&[5, 3, 1, 1, 3], 10), [false, true, false, false, true]);
-    // Both 1s go, and 4 + 3 stay beside one of them; without the 3 and a 1, as few preparations, only 4 + 1 would.
+    // Both 1s go, and 4 + 3 stay next to one of them; without the 3 and a 1, as few preparations, only 4 + 1 would.
     assert_eq!(again(&[4, 1, 3, 1], 8), [false, true, false, true]);
-    // The 6 takes all the room when its turn comes, so that nothing stays.
+    // The 6 needs all the room at its turn, so nothing stays.
     assert_eq!(again(&[6, 4, 1], 6), [true; 3]);
 }
 
@@ -80,7 +80,7 @@ fn least_recently_used(sizes: &[u64], memory: u64) -> usize {
 
 #[test]
 fn a_cache_that_releases_the_least_recently_used_keeps_nothing() {
-    // Whatever comes next is what it releases.
+    // It always releases the one that is needed next.
     assert_eq!(least_recently_used(&[2; 5], 8), 5);
     assert_eq!(least_recently_used(&[5, 3, 1, 1, 3], 10), 5);
 }

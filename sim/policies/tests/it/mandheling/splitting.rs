@@ -33,7 +33,7 @@ fn a_normal_batch_stays_whole() {
     // A tenth more a sample is not noticeable, a quarter more is.
     assert_eq!(split(table(&[100, 220]), 2, Nanos::ZERO, 1.2), None);
     assert_eq!(split(table(&[100, 250]), 2, Nanos::ZERO, 1.2), Some(Parts { samples: 1, time: Nanos(200_000) }));
-    // Sums that eat up what is gained.
+    // Sums that use up the gain.
     assert_eq!(split(table(&[100, 250]), 2, Nanos(50_000), 1.2), None);
     assert_eq!(split(|_| None, 8, Nanos::ZERO, 1.2), None);
 }
@@ -58,7 +58,7 @@ proptest! {
         });
         let least = all.min().filter(|&least| least < whole);
         let chosen = split(profile, batch, Nanos(accumulation), 1.2);
-        // Whoever gains more than the threshold from parts without sums is abnormal.
+        // An operator that gains more than the threshold from parts without sums is abnormal.
         match (chosen, least) {
             (Some(parts), least) => prop_assert_eq!(Some(parts.time), least),
             (None, Some(least)) => prop_assert!(whole.0 as f64 <= 1.2 * least.0 as f64),

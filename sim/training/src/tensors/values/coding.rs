@@ -1,8 +1,9 @@
 //! From the values of a saved tensor to the bytes in which it is stored, and back.
 //!
-//! A quantised tensor is stored as the copies of its packed values, a bit for each element that lets a gradient through,
-//! and a byte for each position within a window: what [`Quantised`] says that it takes, to the byte. Those who train without
-//! an executor have from [`GivesBack`] what a store gives back: by the same kernels, and nothing of time or memory.
+//! A quantised tensor is stored as the copies of its packed values, a bit for each element that lets a gradient
+//! through, and a byte for each position within a window: exactly the bytes that [`Quantised`] computes. Code that
+//! trains without an executor uses [`GivesBack`] to get the values that a store gives back, by the same kernels but
+//! without time and memory.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -20,7 +21,7 @@ use thiserror::Error;
 use crate::machine::packing::BOUND;
 use crate::record::StoredForms;
 
-/// Why values cannot be stored, or not be had back.
+/// Why values cannot be stored, or not be restored.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StoreError {
     /// A kernel refuses them, such as a range that is not finite.
@@ -32,12 +33,12 @@ pub enum StoreError {
     /// The arena does not have them.
     #[error(transparent)]
     Arena(#[from] PageError),
-    /// Nothing is there to be stored, or to be had back.
+    /// No values to store or restore.
     #[error("nothing is held of it")]
     NoValues,
 }
 
-/// What storing yields.
+/// The result of storing.
 pub(super) type Result<T = (), E = StoreError> = std::result::Result<T, E>;
 
 /// How values are stored in a run.
@@ -46,13 +47,13 @@ pub(super) struct Coding<'g> {
     meter: Meter,
     quantised: Option<Quantised>,
     rounding: Rounding,
-    /// What rounding at random is drawn by.
+    /// The seed of random rounding.
     pub(super) draw: u64,
     codec: Codec,
     isa: Isa,
 }
 
-/// A tensor of so many samples, stored with so many bits a value.
+/// A tensor with a number of samples, and its number of bits a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) tensor: TensorId,
@@ -82,7 +83,8 @@ impl<'g> Coding<'g> {
         }
     }
 
-    /// The mean variance that one step over the range of each group of values adds to them: a step's square over twelve.
+    /// The mean variance that one step over the range of each group of values adds to them: a step's square over
+    /// twelve.
     pub(super) fn spread(&self, values: &[f32]) -> f64 {
         let of_group = |group: &[f32]| {
             let range = reduce::maximum(group, self.isa) - reduce::minimum(group, self.isa);
@@ -91,7 +93,7 @@ impl<'g> Coding<'g> {
         values.chunks(GROUP).map(of_group).sum::<f64>() / values.len().max(1) as f64
     }
 
-    /// What comes back of values that are stored so, in their place.
+    /// Replaces values by those that the store gives back.
     fn give_back(&self, tensor: TensorId, storage: Storage, values: &mut [f32]) -> Result {
         match storage {
             Storage::Flash | Storage::Quantised(WHOLE) => {}
@@ -142,7 +144,7 @@ impl<'g> Coding<'g> {
                     mark(values.iter().copied(), self.program.passes(of.tensor), aside);
                 }
             }
-            // Nobody packs what is held in fewer bits already.
+            // Values that already have fewer bits are never packed.
             Contents::Eight(_) => return Err(StoreError::NoValues),
             Contents::Integers(positions) => put_integers(positions, self.windows(of), &mut bytes),
         }
@@ -175,7 +177,7 @@ impl<'g> Coding<'g> {
         }
         let mut values = self.meter.floats(len);
         let copy = parts.copy_bytes(of.bits) as usize;
-        // Of signs alone there are no values: whoever reads some computes them again.
+        // Signs without values: a reader that needs values computes them again.
         let bits = if copy == 0 { 0 } else { of.bits };
         self.unpack(bits, &bytes[..copy.min(bytes.len())], &mut values)?;
         if self.is_exponential(of.tensor, of.bits) {
@@ -243,7 +245,7 @@ impl<'g> Coding<'g> {
         bytes
     }
 
-    /// What [`compress_integers`](Self::compress_integers) was given.
+    /// The inverse of [`compress_integers`](Self::compress_integers).
     pub(super) fn decompress_integers(&self, tensor: TensorId, bytes: &[u8]) -> Integers {
         let windows = self.program.positions(tensor);
         let mut integers = self.meter.integers(bytes.len() / if windows.is_some() { 1 } else { size_of::<i64>() });
@@ -251,7 +253,7 @@ impl<'g> Coding<'g> {
         integers
     }
 
-    /// What the codec makes of the maps of all samples, one after the other, each behind its length.
+    /// The codec's output for the maps of all samples, one after the other, each behind its length.
     pub(super) fn compress(&self, tensor: TensorId, values: &[f32]) -> Result<Bytes> {
         let (mut all, mut one, map) = (Vec::new(), Vec::new(), self.program.map_of(tensor));
         for sample in values.chunks_exact(map.elements().max(1)) {
@@ -278,7 +280,7 @@ impl<'g> Coding<'g> {
         Ok(self.meter.copy(&samples))
     }
 
-    /// The exponentials of values that are stored as those with so many bits; `None` if they are stored as they are.
+    /// The exponentials of values that are stored as such with `bits` bits; `None` if they are stored as they are.
     fn exponentials(&self, tensor: TensorId, bits: u8, values: &[f32]) -> Option<Floats> {
         self.is_exponential(tensor, bits).then(|| {
             let mut exponentials = self.meter.copy(values);
@@ -291,27 +293,28 @@ impl<'g> Coding<'g> {
         bits != WHOLE && self.program.scale(tensor) == Scale::Exponential
     }
 
-    /// The windows by which positions are told with fewer bits; `None` for integers that are stored as they are.
+    /// The windows by which positions are stored with fewer bits; `None` for integers that are stored as they are.
     fn windows(&self, of: Parts) -> Option<&Positions> {
         self.program.positions(of.tensor).filter(|_| of.bits != WHOLE)
     }
 }
 
-/// The tensors that a run stores between forward and backward, of which something else comes back than was stored.
+/// The tensors that a run stores between forward and backward and that are restored with different values.
 #[derive(Clone, Debug)]
 pub struct GivesBack {
     forms: StoredForms,
 }
 
 impl GivesBack {
-    /// What comes back of tensors that are stored so; `None` where all of them come back as they were.
+    /// The lossy ones among `forms`; `None` if all tensors are restored exactly.
     pub fn of(mut forms: StoredForms) -> Option<Self> {
         forms.tensors.retain(|(_, storage)| !matches!(storage, Storage::Flash | Storage::Quantised(WHOLE)));
         (!forms.tensors.is_empty()).then_some(Self { forms })
     }
 
-    /// Between forward and backward: values become what comes back of them. What a ReLU or a mask lets through is kept beside
-    /// quantised ones, and positions within windows come back as they were. Rounding at random is drawn by `draw`.
+    /// Replaces values by those restored between forward and backward. The elements that a ReLU or a mask lets through
+    /// are kept in addition to quantised ones, and positions within windows are restored exactly. `draw` is the seed of
+    /// random rounding.
     ///
     /// # Errors
     /// Values that cannot be stored, such as those that are not finite.

@@ -17,7 +17,7 @@ use haversack_workloads::{Phase, Role, TrainingGraph, mixed, models};
 /// How weights are updated.
 const RULE: Rule = Rule { optimiser: Optimiser::Momentum, rate: 0.02, decay: 0.0 };
 
-/// A network, and what its nodes compute.
+/// A network, and the program of its nodes.
 pub(crate) struct Classroom {
     pub(crate) graph: TrainingGraph,
     pub(crate) program: Program,
@@ -80,12 +80,12 @@ impl Classroom {
         MiniBatch { len: self.batch as usize, samples: Samples::Values(samples.collect()), labels: labels.collect() }
     }
 
-    /// The losses of so many updates in a plain loop.
+    /// The losses of `updates` updates in a plain loop.
     pub(crate) fn plain(&self, updates: u64) -> Vec<f64> {
         self.plain_to(updates).0
     }
 
-    /// The same with what they end with.
+    /// The same with the final state.
     pub(crate) fn plain_to(&self, updates: u64) -> (Vec<f64>, State) {
         let meter = Meter::new();
         let mut state = self.state(&meter);
@@ -102,7 +102,7 @@ impl Classroom {
         (losses, state)
     }
 
-    /// The losses of so many updates in a plain loop whose backward reads what comes back of a store.
+    /// The losses of `updates` updates in a plain loop whose backward reads values restored from a store.
     pub(crate) fn plain_from(&self, store: &GivesBack, updates: u64) -> Vec<f64> {
         let meter = Meter::new();
         let mut state = self.state(&meter);
@@ -125,12 +125,12 @@ impl Classroom {
         (0..updates).map(loss).collect()
     }
 
-    /// What so many updates by the executor end with.
+    /// The state after `updates` updates by the executor.
     pub(crate) fn train_to(&self, machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy, updates: u64) -> State {
         self.run(machine, job, policy, updates, &Meter::new(), |_| {}).unwrap().1
     }
 
-    /// The losses of so many updates by the executor, and its last record.
+    /// The losses of `updates` updates by the executor, and its last record.
     pub(crate) fn train(
         &self,
         machine: &Machine,
@@ -141,7 +141,7 @@ impl Classroom {
         self.train_counted(machine, job, policy, updates).map(|(losses, record, _)| (losses, record))
     }
 
-    /// The same with the most bytes that buffers really took.
+    /// The same with the largest actual size of the buffers.
     pub(crate) fn train_counted(
         &self,
         machine: &Machine,
@@ -155,7 +155,7 @@ impl Classroom {
         Ok((losses, record, meter.peak()))
     }
 
-    /// So many updates by the executor, whose records `seen` is shown.
+    /// Runs `updates` updates by the executor, passing their records to `seen`.
     pub(crate) fn train_seen(
         &self,
         machine: &Machine,

@@ -50,7 +50,7 @@ fn the_executor_computes_what_a_plain_loop_does_to_the_bit() {
     }
 }
 
-/// The optimisers that NITI takes.
+/// The optimisers that NITI supports.
 const OPTIMISERS: [Optimiser; 2] = [Optimiser::Sgd, Optimiser::Momentum];
 
 fn class_of(optimiser: Optimiser, model: &str, batch: u64) -> Classroom {
@@ -72,7 +72,7 @@ fn integers_allocate_the_same_bytes_at_the_same_events_with_data_and_without() {
                 losses.extend(record.loss.map(|loss| loss.mean));
             });
             let learned = learned.unwrap();
-            // The first batches take every scale anew: what is computed is what a plain loop computes.
+            // The first batches compute every scale: results equal those of a plain loop.
             assert_eq!(losses, plain, "{id} by {optimiser:?}");
             let told = simulate(&machine, &Job { factors: &factors, ..job.clone() }, policy(id).as_mut()).unwrap();
             assert_eq!(told.iterations, learned.iterations, "{id} by {optimiser:?}");
@@ -134,11 +134,11 @@ fn a_scale_that_a_policy_keeps_is_the_one_that_products_use() {
     };
     let (kept, record) = factors(&mut Keeps(Vec::new(), false));
     let (anew, whole) = factors(policy("mnn-int8").as_mut());
-    // Before the first iteration there are none; the first takes them, and then they stay.
+    // Before the first iteration there are none; the first computes them, and then they stay.
     assert!(kept[0].iter().all(Option::is_none) && kept[1].iter().any(Option::is_some));
     assert!(kept[1] == kept[2] && kept[2] == kept[3]);
     assert!(anew[1] == kept[1] && anew[2] != anew[3]);
-    // What is not taken anew takes no time.
+    // Scales that are not recomputed take no time.
     assert!(record.iterations[3] < whole.iterations[3] && record.iterations[0] == whole.iterations[0]);
 }
 
@@ -151,10 +151,10 @@ fn changes_that_data_show_decide_when_scales_are_taken_anew() {
         factors.push(record.factors.clone());
     });
     let learned = learned.unwrap();
-    // A history of 16 batches is taken anew batch by batch; then what does not change is left alone.
+    // The first 16 batches, the length of the history, recompute all scales; then unchanging ones are left alone.
     let (first, last) = (learned.iterations[15], learned.iterations[39]);
     assert!(last < first, "{last} after {first}");
-    // Told of the factors, a run without data repeats the events.
+    // Given the factors, a run without data repeats the events.
     let told = simulate(&dsp(), &Job { factors: &factors, ..job.clone() }, policy("mandheling").as_mut()).unwrap();
     assert_eq!(told.iterations, learned.iterations);
     assert_eq!(format!("{:?}", told.timeline), format!("{:?}", learned.timeline));

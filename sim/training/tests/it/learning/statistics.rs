@@ -19,7 +19,7 @@ fn parts_normalised_by_the_whole_mini_batch_lose_what_it_loses() {
     let (own, _) = class.train(&cpu(), &job, halves("part").as_mut(), 1).unwrap();
     let (whole, record) = class.train(&cpu(), &job, halves("whole").as_mut(), 1).unwrap();
     assert_eq!(record.micro_batches, [4, 4]);
-    // But for the order of additions; halves by themselves are a few parts in ten thousand off.
+    // But for the order of additions; halves with separate statistics are off by a few parts in ten thousand.
     assert!((whole[0] - plain[0]).abs() < 1e-5 * plain[0], "{whole:?} for {plain:?}");
     assert!((own[0] - plain[0]).abs() > 1e-4 * plain[0], "{own:?} for {plain:?}");
     // Running averages move once, by the whole's statistics.

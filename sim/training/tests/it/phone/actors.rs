@@ -1,4 +1,4 @@
-//! The system, apps and the trainer with clocks of their own.
+//! The system, apps and the trainer with separate clocks.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_training::phone::Phone;
@@ -10,8 +10,8 @@ use crate::support::{Script, on_cores, with_storage};
 
 #[test]
 fn a_launch_takes_until_an_apps_pages_are_in() {
-    // 8 MiB of first touches on a core of the trainer's speed: 2,048 × 1.2 µs. Then it goes behind and comes back, and all is in
-    // memory still; then it ends and comes anew.
+    // 8 MiB of first touches on a core of the trainer's speed: 2,048 × 1.2 µs. Then it goes to the background and comes
+    // back with all its memory still present; then it ends and starts again.
     let mut phone = phone(64, 0);
     phone.front = phone.training;
     phone.apps = vec![
@@ -27,7 +27,7 @@ fn a_launch_takes_until_an_apps_pages_are_in() {
     let seen = record.phone.unwrap();
     let cold = FIRST * (8 * MIB / PAGE);
     assert_eq!(seen.run.launches, Stalls { count: 2, total: cold * 2, longest: cold });
-    // The mail's pages are stalls too, as are the trainer's first touches; beside each other they take no longer.
+    // The mail's page faults are stalls too, as are the trainer's first touches; they do not slow each other down.
     let mail = FIRST * (4 * MIB / PAGE);
     assert_eq!(seen.run.apps, Stalls { count: 3, total: cold * 2 + mail, longest: cold });
     assert_eq!(seen.run.trainer.total, FIRST * (PEAK / PAGE));
@@ -69,9 +69,9 @@ fn a_stalled_app_is_late_and_keeps_nobody_from_working() {
     assert!(seen.apps.longest > ms(1_500), "{:?}", seen.apps);
     assert!(seen.apps.count < seconds * 3 / 4, "{:?} in {}", seen.apps, seen.time);
     assert!(seen.apps.total <= seen.time, "one stall after the other");
-    // Both stall for most of the time, each by itself: more than there is, if they stood in one line.
+    // Both stall most of the time, independently: their sum exceeds the total time, which it could not in one queue.
     assert!(seen.apps.total + seen.trainer.total > seen.time, "{:?} {:?} in {}", seen.apps, seen.trainer, seen.time);
-    // Somebody stalls nearly always; all do where the trainer does, which is not while it computes.
+    // Some actor stalls nearly always; all do only when the trainer does, which is not while it computes.
     let (some, full) = (seen.pressure.some, seen.pressure.full);
     assert!(some > full && some <= seen.time && some > seen.trainer.total, "{some} {full} {}", seen.time);
     assert!(full > Nanos::ZERO && full <= seen.trainer.total, "{full} of {}", seen.trainer.total);
@@ -79,8 +79,8 @@ fn a_stalled_app_is_late_and_keeps_nobody_from_working() {
 
 #[test]
 fn cores_that_train_fault_side_by_side() {
-    // 25 MiB in 16, on flash that works on everything at once: of the same pages four threads sleep for a quarter of the time
-    // each, and a first touch takes them a quarter.
+    // 25 MiB in 16, on flash that serves all requests simultaneously: four threads each sleep for a quarter of the time
+    // for the same pages, and first touches take them a quarter.
     let phone = with_even_flash(16);
     let [one, four] = ["big:1", "big:4"].map(|cores| {
         let graph = layer();

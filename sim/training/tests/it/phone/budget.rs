@@ -1,4 +1,4 @@
-//! A rule that decides the budget of training on a phone: what it is told, and what its word is worth.
+//! A rule that decides the budget of training on a phone: its inputs, and the effect of its decisions.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_policies::budget::{Round, SwapKind};
@@ -10,7 +10,7 @@ use crate::support::phones::{FIRST, ITERATION, MIB, PAGE, PEAK, app, ends, layer
 use crate::support::rule::{Ruled, Seen};
 use crate::support::{Script, near, phone_cpu};
 
-/// Seconds that a rule for the budget watches the phone before training.
+/// Seconds that a rule for the budget observes the phone before training.
 const WATCHED: u64 = 120;
 
 fn ruled(phone: &Phone, iterations: u32, budgets: &[Option<u64>]) -> (Result<Record, RunError>, Seen) {
@@ -28,10 +28,10 @@ fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
     let (record, seen) = ruled(&phone, 1_000, &[Some(30 * MIB), None, Some(40 * MIB)]);
     let record = record.unwrap();
     check(&record, "ruled");
-    // An iteration is said to take what its operators take.
+    // The time of an iteration passed to the rule is the sum over its operators.
     near(seen.iteration, ITERATION.0, "an iteration");
     assert_eq!(record.planned, [Bytes(30 * MIB), Bytes(40 * MIB)]);
-    // Two minutes before training begins, then as training goes: once a second, at the next operator's beginning.
+    // For two minutes before training begins, then during training: once a second, at the next operator's beginning.
     let times: Vec<Nanos> = seen.samples.iter().map(|sample| sample.0).collect();
     let watched: Vec<Nanos> = (0..WATCHED).map(|second| ms(second * 1_000)).collect();
     assert_eq!(times[..WATCHED as usize], watched);
@@ -41,10 +41,10 @@ fn a_rule_is_fed_once_a_second_and_decides_before_every_round() {
     }
     let end = ms(WATCHED * 1_000) + record.iterations.iter().copied().sum();
     assert!(*times.last().unwrap() + ms(1_020) > end);
-    // The first round begins after the sample at its begin. None was killed; new pages are no faults from anywhere.
+    // The first round begins after the sample at its start. No kills; new pages are not refaults.
     assert_eq!((seen.begun.len(), seen.begun[0]), (1_000, WATCHED as usize + 1));
     assert_eq!(seen.ended, [Round::default(); 1_000]);
-    // 64 MiB less 10 pinned, 3 of the high watermark and the apps' 4 and 5; what the trainer holds counts as available.
+    // 64 MiB less 10 pinned, 3 of the high watermark and the apps' 4 and 5; the trainer's memory counts as available.
     for (time, available, high, swap, adjustments) in seen.samples {
         let apps: &[i16] = match time.0 / 1_000_000_000 {
             0..60 => &[0],
@@ -69,7 +69,7 @@ fn at_the_end_of_a_round_the_process_gives_its_memory_back() {
     // Pages come in once, and each iteration is a round.
     assert_eq!((seen.begun.len(), seen.ended.len()), (6, 6));
     assert!(kept.iterations[0] > kept.iterations[1] && kept.iterations[1..].windows(2).all(|two| two[0] == two[1]));
-    // Every second iteration begins a round: what is not the weights' comes in anew.
+    // Every second iteration begins a round: all memory but the weights' is faulted in again.
     let (given_back, seen) = run(Some(2));
     assert_eq!((seen.begun.len(), seen.ended.len()), (3, 3));
     let times = &given_back.iterations;
@@ -112,7 +112,7 @@ fn a_rule_is_asked_anew_after_a_kill() {
     assert_eq!(seen.ended, rounds);
     // The same times as without a rule, two minutes later.
     assert_eq!(record.phone.as_ref().unwrap().kills[0].lost, Nanos(11_040_000) + AGAIN);
-    // At once: the iteration begins anew within it.
+    // The budget is exceeded at the start of a round, and the iteration begins again within it.
     let (result, _) = ruled(&phone, 2, &[Some(30 * MIB), None, Some(PEAK - 1)]);
     let error = result.unwrap_err();
     assert!(matches!(error, RunError::OutOfMemory { budget, .. } if budget == Bytes(PEAK - 1)), "{error}");
@@ -120,8 +120,8 @@ fn a_rule_is_asked_anew_after_a_kill() {
 
 #[test]
 fn a_kill_may_come_when_memory_is_measured() {
-    // Samples fall on the beginnings of the first iteration and of `make`, `rest` and so on; the game comes when one is
-    // due, in whichever operator that is.
+    // Samples fall on the beginnings of the first iteration and of `make`, `rest` and so on; the game comes at the time
+    // of a sample, whichever operator that is in.
     let start = ms(WATCHED * 1_000);
     for after in (0..60).map(|step| ms(970 + step * 2)) {
         let phone = with_games(&[start + after]);
@@ -162,7 +162,7 @@ fn a_rule_sees_no_app_that_is_dead() {
 fn a_rule_sees_the_memory_that_a_recording_leaves() {
     let mut phone = phone(64, 0);
     phone.own = vec![pinned(10)];
-    // The system at rest holds 10 MiB and the 3 of the high watermark; a recording that says less changes nothing.
+    // The system at rest uses 10 MiB and the 3 of the high watermark; a smaller recorded value changes nothing.
     phone.others = recorded(&[(Nanos::ZERO, 5), (ms(3_000), 20), (ms(121_500), 34), (ms(122_500), 18)], 0.0);
     let (record, seen) = ruled(&phone, 200, &[None]);
     let record = record.unwrap();

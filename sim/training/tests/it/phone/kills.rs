@@ -1,4 +1,4 @@
-//! The trainer is ended and starts again: what is lost, and what stays.
+//! The trainer is killed and starts again: which work is lost, and which stays.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_devices::work::OperatorKind;
@@ -40,21 +40,21 @@ fn a_killed_trainer_starts_its_iteration_again_and_keeps_those_before() {
     check(&record, "in the update");
     assert_eq!(record.iterations[1], Nanos(17_080_000) + AGAIN + first.iteration);
     assert_eq!(record.micro_batches, [BATCH]);
-    // What was lost is discarded, the rest is as in the first iteration of a process.
+    // The lost time is discarded, the rest is as in the first iteration of a process.
     let record = run(&phone, &graph, 2).unwrap();
     let lost = record.phone.as_ref().unwrap().kills[0].lost;
     let mut expected = first.breakdown.clone();
     expected.discarded = lost;
     assert_eq!(record.breakdown, expected);
     assert_eq!((record.micro_batches.as_slice(), record.peak_memory), (&[BATCH][..], first.peak_memory));
-    // Forward is all that was lost, and the new one's forward; the rest happened once.
+    // Only forward was lost, and is repeated by the new process; the rest happened once.
     assert_eq!((record.forward, record.backward), (first.forward + lost, first.backward));
 }
 
 #[test]
 fn time_until_a_kill_in_a_fault_is_lost_too() {
-    // 32 MiB less 1 in reserve less 10 of a service's: the process touches 13 MiB for `make`, which then takes 1.02 ms, and
-    // 8 of the 12 MiB of y. There is nothing to reclaim.
+    // 32 MiB less 1 in reserve less 10 of a service's: the process touches 13 MiB for `make`, which then takes 1.02 ms,
+    // and 8 of the 12 MiB of y. There is nothing to reclaim.
     let graph = layer();
     let mut phone = phone(32, 0);
     phone.apps = vec![app(Nanos::ZERO, "service", -100, 10), ends(ms(100), "service")];
@@ -65,7 +65,8 @@ fn time_until_a_kill_in_a_fault_is_lost_too() {
     let touched = FIRST * (21 * MIB / PAGE);
     assert_eq!(kill.lost, touched + Nanos(1_020_000) + AGAIN);
     assert_eq!(record.iterations, [kill.lost + ITERATION + FIRST * (PEAK / PAGE), ITERATION]);
-    // Where those 10 are the system's for good, it is killed again and again, at times counted from the run's start.
+    // If those 10 belong to the system permanently, it is killed again and again, at times counted from the run's
+    // start.
     phone.apps.clear();
     phone.own = vec![pinned(10)];
     let error = run(&phone, &graph, 2).unwrap_err();
@@ -89,7 +90,7 @@ fn five_kills_in_an_iteration_are_borne_and_six_are_not() {
     let error = run(&with_games(&starts), &graph, 2).unwrap_err();
     let RunError::Killed { iteration: 0, times: 6, kill, .. } = &error else { panic!("{error}") };
     assert_eq!(kill.name, "trainer");
-    // As many in two iterations are.
+    // The same number spread over two iterations is allowed.
     let mut spread = starts[..5].to_vec();
     spread.push(record.iterations[0] + ms(5));
     let record = run(&with_games(&spread), &graph, 3).unwrap();
@@ -108,8 +109,8 @@ fn transfers_in_flight_die_with_the_process() {
     };
     let (free, fresh) = (phone(48, 0), once(&phone(48, 0), 1));
     let usual = once(&free, 2);
-    // x is being written from 1.02 to 9.4 ms of the second iteration, and read from 11.04 to 15.2 ms. Kills are seen when
-    // `rest` and `first` begin, with the transfer under way.
+    // x is being written from 1.02 to 9.4 ms of the second iteration, and read from 11.04 to 15.2 ms. Kills are noticed
+    // when `rest` and `first` begin, during the transfer.
     for (into, lost) in [(500_000, 1_020_000), (5_000_000, 11_040_000)] {
         let phone = with_games(&[fresh.iteration + Nanos(into)]);
         let record = once(&phone, 4);
@@ -124,8 +125,8 @@ fn transfers_in_flight_die_with_the_process() {
 #[test]
 fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
     let graph = layer();
-    // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are ended; or
-    // the thread sleeps 0.7 s of one, for which any is.
+    // A game comes for 0.9 s. Swap gets full and free memory low, for which processes that are not perceptible are
+    // ended; or the thread sleeps 0.7 s of one, for which any is.
     for (ram, swap, game, adj, reason) in
         [(26, 7, 6, 300, KillReason::LowMemoryAndSwap), (24, 10, 5, 200, KillReason::NotResponding)]
     {
@@ -140,12 +141,13 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
         let first = &seen.kills[0];
         assert_eq!((first.kill.reason, first.kill.name.as_str(), seen.apps_killed), (reason, "trainer", 0));
         assert_eq!((record.iterations.len(), seen.run.counters.lmkd_kill > 0), (10, true));
-        // The iteration in which it was ended takes what was lost and a new process's time; those before are as they were.
+        // The iteration in which it was killed takes the lost time plus a new process's time; those before are as they
+        // were.
         let killed = first.iteration as usize;
         let record = run(&phone, &graph, first.iteration + 1).unwrap();
         check(&record, reason.name());
         let lost: Nanos = record.phone.as_ref().unwrap().kills.iter().map(|kill| kill.lost).sum();
-        // Means of the iterations after the first, of which the last alone loses anything.
+        // Means of the iterations after the first; only the last one loses time.
         let after = (record.iterations.len() as u64 - 1).max(1);
         assert!(record.breakdown.discarded.0.abs_diff(lost.0 / after) <= 64, "{reason:?}");
         let last = *record.iterations.last().unwrap();
@@ -157,8 +159,9 @@ fn the_daemon_ends_the_trainer_when_nothing_else_is_left() {
 
 #[test]
 fn a_transfer_that_died_does_not_touch_the_new_processs_tensor() {
-    // `rest` takes 2 ms. A service leaves nothing for y. A process starts in no time but for w's 2.1 ms: x, made anew, is being
-    // written from 7.11 ms after `rest` was to begin on. What was being written then would have been by 8.39 ms.
+    // `rest` takes 2 ms. A service leaves no room for y. A process starts immediately except for w's 2.1 ms: x, made
+    // again, is being written from 7.11 ms after the scheduled start of `rest`. The earlier write would have ended by
+    // 8.39 ms.
     let mut graph = layer();
     graph.nodes[1] = node("rest", Phase::Forward, &[0], &[3], 2_000);
     let mut phone = phone(48, 0);
@@ -175,7 +178,7 @@ fn a_transfer_that_died_does_not_touch_the_new_processs_tensor() {
 
 #[test]
 fn a_new_process_has_a_pool_of_its_own() {
-    // All in one slab. A service of all but the last megabytes comes when `rest` runs, and leaves.
+    // All in one slab. A service that leaves only the last megabytes comes when `rest` runs, and leaves.
     let mut graph = layer();
     for tensor in &mut graph.tensors {
         tensor.bytes = Extent { fixed: tensor.bytes.fixed / 1000, per_sample: tensor.bytes.per_sample / 1000 };
@@ -192,8 +195,8 @@ fn a_new_process_has_a_pool_of_its_own() {
 #[test]
 fn what_a_killed_process_gave_up_is_forgotten() {
     let graph = layer();
-    // x is given up with the weight's gradient once `make` has ended; a service for which 17 MiB more are too many comes in
-    // the second iteration, in `rest`.
+    // x is given up with the weight's gradient once `make` has ended; a service that does not fit with 17 MiB more
+    // comes in the second iteration, in `rest`.
     let mut phone = phone(48, 0);
     let run = |phone: &Phone| {
         let mut policy = Script::holding(&[(2, Holding::Skip)]);
@@ -237,7 +240,7 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
         let run = || simulate(&phone_cpu(), &on(&phone, &graph, 4), &mut Drawn::new(seed));
         let record = match run() {
             Ok(record) => record,
-            // More than there is beside what is never ended, or what comes again and again.
+            // Memory that is never freed leaves too little room, or an app comes again and again.
             Err(RunError::Killed { times: 6, .. }) => continue,
             Err(error) => panic!("{seed}: {error}"),
         };
@@ -248,7 +251,7 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
         let seen = record.phone.as_ref().unwrap();
         killed += seen.kills.len();
         evicted += usize::from(seen.run.evicted() > 0);
-        // Kills are told in order, each within its iteration, with what was lost since it began or since the one before.
+        // Kills are in order, each within its iteration, with the work lost since it began or since the kill before.
         let mut last = Nanos::ZERO;
         for kill in &seen.kills {
             let begun: Nanos = record.iterations[..kill.iteration as usize].iter().copied().sum();
@@ -266,7 +269,7 @@ fn whatever_happens_on_the_phone_the_books_are_kept() {
 
 #[test]
 fn a_killed_process_leaves_no_workspace() {
-    // A GPU's libraries hold memory of their own; a product of Winograd's borrows more while it runs.
+    // A GPU's libraries have their own memory; a product with Winograd's algorithm borrows more while it runs.
     let gpu = common::on("jetson-agx-xavier", "pytorch-cuda");
     let mut graph = layer();
     graph.nodes[1].work.winograd = true;
@@ -277,7 +280,7 @@ fn a_killed_process_leaves_no_workspace() {
     };
     assert!(gpu.library_workspace() > Bytes::ZERO);
     let usual = peak(&phone(48, 0), 2).0;
-    // It comes in `make`, and is seen when `rest` wants to run.
+    // It comes in `make`, and is noticed when `rest` is about to run.
     let phone = with_games(&[FIRST * (13 * MIB / PAGE)]);
     assert_eq!((peak(&phone, 1), peak(&phone, 3)), ((usual, 1), (usual, 1)));
 }

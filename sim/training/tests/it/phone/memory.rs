@@ -1,4 +1,4 @@
-//! What memory takes of the time: first touches, pages that are evicted, and apps.
+//! Time costs of memory: first touches, evicted pages, and apps.
 
 use haversack_devices::storage::{Direction, Stream};
 use haversack_devices::units::{Bytes, BytesPerSecond, Factor, Nanos};
@@ -23,12 +23,12 @@ fn with_memory_to_spare_only_the_first_touches_cost() {
     assert_eq!(without.peak_memory, Bytes(PEAK));
     let first = run(&phone, &graph, 1).unwrap();
     check(&first, "first");
-    // Every page that tensors ever had at a time is touched for the first time once: 6,400 of them.
+    // Every page is touched for the first time once; tensors need at most 6,400 pages simultaneously.
     let touches = FIRST * (PEAK / PAGE);
     assert_eq!(first.iteration, without.iteration + touches);
     assert_eq!(first.breakdown.reclaim, touches);
     assert_eq!(first.phone.unwrap().iteration.counters.pgfault, PEAK / PAGE);
-    // What a stack says of fresh pages is the kernel's to find there.
+    // On a phone the stack's cost of fresh pages is replaced by the kernel's faults.
     let mut dear = phone_cpu().stack;
     dear.set("cpu.first_touch", 1e6).unwrap();
     let dear = phone_cpu().under(phone_cpu().device, dear).unwrap();
@@ -39,7 +39,7 @@ fn with_memory_to_spare_only_the_first_touches_cost() {
         let later = run(&phone, &graph, iterations).unwrap();
         check(&later, "later");
         assert_eq!((later.iteration, later.breakdown), (without.iteration, without.breakdown.clone()));
-        // What tensors give back stays with the process: as much is in use at all times.
+        // Memory freed by tensors stays with the process: its use is constant.
         let seen = later.phone.unwrap();
         assert_eq!((seen.iteration.used_mean, seen.iteration.used_peak), (Bytes(PEAK), Bytes(PEAK)));
         assert_eq!((seen.iteration.counters.pgfault, seen.run.counters.pgfault), (0, PEAK / PAGE));
@@ -49,7 +49,8 @@ fn with_memory_to_spare_only_the_first_touches_cost() {
 
 #[test]
 fn small_tensors_and_other_forms_lie_in_the_pool_too() {
-    // A thousandth of all: no tensor fills an extent of 256 KiB, and all share a slab; or x compressed, beside the rest.
+    // A thousandth of all: no tensor fills an extent of 256 KiB, and all share a slab; or x compressed, next to the
+    // rest.
     let mut small = layer();
     for tensor in &mut small.tensors {
         tensor.bytes = Extent { fixed: tensor.bytes.fixed / 1000, per_sample: tensor.bytes.per_sample / 1000 };
@@ -65,8 +66,8 @@ fn small_tensors_and_other_forms_lie_in_the_pool_too() {
         assert_eq!((later.iteration, later.breakdown.clone()), (without.iteration, without.breakdown.clone()));
         let (new, held) = (first.phone.unwrap().iteration.counters.pgfault, later.phone.unwrap().iteration.used_mean);
         assert_eq!(first.iteration, without.iteration + FIRST * new);
-        // As much as is held at a time, to a page or to the pieces of each tensor. As a slab grows, its last and only
-        // extent starts anew.
+        // The largest memory needed simultaneously, rounded up to a page or to the pieces of each tensor. As a slab
+        // grows, its last and only extent starts again.
         let peak = without.peak_memory.0;
         assert!((peak..peak + 2 * (256 << 10)).contains(&held.0), "{held} of {peak}");
         let most = if holds.is_empty() { 6 * held.0 } else { held.0 };
@@ -88,9 +89,9 @@ fn what_is_evicted_is_read_again_page_by_page() {
             // 25 MiB and the two of `low` fit in 27.
             assert_eq!((read > 0, seen.evicted() > 0), (ram < 27, ram < 27), "{place}");
             assert_eq!((seen.refaults(), seen.counters.pgmajfault), (read, read), "{place}");
-            // Asleep for as long as flash reads, one page at a time, all but alone there.
+            // It sleeps as long as flash reads, one page at a time, nearly unshared.
             asleep(seen.states, read, &place);
-            // New pages in the first iteration; kswapd's work beside costs nothing, the thread's own does.
+            // New pages in the first iteration; kswapd's parallel work costs nothing, the thread's own does.
             let new = if iterations == 1 { FIRST * (PEAK / PAGE) } else { Nanos::ZERO };
             let faults = FROM_FLASH[0] * read + new;
             let reclaimed = seen.counters.pgscan_direct > 0;
@@ -121,8 +122,8 @@ fn what_is_in_zram_is_decompressed_by_the_thread() {
 
 #[test]
 fn what_is_compressed_is_read_before_and_written_after() {
-    // When z of 16 MiB wants room in 26 MiB, x is compressed; a part of it was evicted, and in backward a part of what it has
-    // become.
+    // When z of 16 MiB needs room in 26 MiB, x is compressed after a part of it was evicted, and in backward after a
+    // part of its compressed form was evicted.
     let mut graph = layer();
     graph.tensors.push(tensor("z", 16 * MIB, Role::Activation));
     graph.nodes.insert(2, node("more", Phase::Forward, &[0], &[6], 1_000));
@@ -142,7 +143,7 @@ fn what_is_compressed_is_read_before_and_written_after() {
 
 #[test]
 fn a_compressed_form_is_new_when_it_is_written() {
-    // Less than an extent of 256 KiB lies in a slab, of which there was nothing before.
+    // Less than an extent of 256 KiB lies in a slab, which was empty before.
     let (phone, mut graph) = (phone(64, 0), layer());
     graph.tensors[2] = tensor("x", 512 << 10, Role::Activation);
     let mut policy = Script::holding(&[(2, Holding::Compress)]);
@@ -155,8 +156,8 @@ fn a_compressed_form_is_new_when_it_is_written() {
 
 #[test]
 fn memory_is_free_when_flash_has_written_it() {
-    // Four times 8 MiB are made and kept for their shapes, which nobody reads again. Of 33 MiB no more than 15 are in memory
-    // when `shapes` begins; 10 MB a second are written, one after the other.
+    // Four times 8 MiB are made and kept for their shapes, and not read again. Of 33 MiB at most 15 are in memory when
+    // `shapes` begins; 10 MB a second are written, one after the other.
     let mut tensors = vec![tensor("input", MIB, Role::Input), tensor("g", MIB, Role::Gradient)];
     let mut nodes = Vec::new();
     let mut shapes = node("shapes", Phase::Backward, &[2, 3, 4, 5], &[1], 1_000);
@@ -178,8 +179,8 @@ fn memory_is_free_when_flash_has_written_it() {
 
 #[test]
 fn a_shape_alone_reads_no_page() {
-    // x of 8 MiB is made, then 12 MiB of y, then three times 8 MiB come and go in backward, and x is needed at the end. With
-    // 24 MiB x is on flash by then, all of it but for what is in the way of the last to go.
+    // x of 8 MiB is made, then 12 MiB of y, then three times 8 MiB come and go in backward, and x is needed at the end.
+    // With 24 MiB x is on flash by then, except for a part as large as what was evicted last.
     let mut values = layer();
     for at in 0..3 {
         let temporary = values.tensors.len() as u32;
@@ -205,7 +206,7 @@ fn an_app_in_front_takes_memory_and_lives() {
     let graph = layer();
     let without = run(&phone(48, 64), &graph, 8).unwrap();
     let mut phone = phone(48, 64);
-    // 25 and 26 MiB are more than there are; from 5 s on there is room again.
+    // 25 and 26 MiB exceed the memory; from 5 s on everything fits again.
     phone.apps = vec![app(ms(60), "game", 0, 26), ends(ms(5_000), "game")];
     let record = run(&phone, &graph, 8).unwrap();
     check(&record, "game");
@@ -214,9 +215,9 @@ fn an_app_in_front_takes_memory_and_lives() {
     // 24.88 and twice 17.2 ms pass before it comes.
     assert_eq!(record.iterations[..3], without.iterations[..3]);
     assert!(record.iterations[3] > without.iterations[3] * 2, "{:?}", record.iterations);
-    // Pages are evicted, and what the app and training hold is at most what there is, and nearly all of it.
+    // Pages are evicted, and the app and training together use at most the available memory, and nearly all of it.
     assert!(seen.run.evicted() > 0 && seen.run.used_peak > Bytes(45 * MIB), "{:?}", seen.run);
-    // When it has gone, what was evicted is read once more, and then all is as before.
+    // When it has gone, evicted pages are read once more, and then all is as before.
     let later = run(&phone, &graph, 400).unwrap();
     assert!(later.iterations.iter().copied().sum::<Nanos>() > ms(6_000));
     assert_eq!(later.iterations.last(), Some(&ITERATION));
@@ -226,14 +227,14 @@ fn an_app_in_front_takes_memory_and_lives() {
 fn apps_in_the_background_die_first() {
     let graph = layer();
     let mut phone = phone(48, 0);
-    // 25 and 16 MiB have room beside each other, not beside 12 more.
+    // 25 and 16 MiB fit together, but not with 12 more.
     phone.apps = vec![app(Nanos::ZERO, "mail", 900, 12), app(ms(30), "game", 0, 16)];
     let record = run(&phone, &graph, 6).unwrap();
     check(&record, "mail");
     let seen = record.phone.unwrap();
     assert_eq!((seen.apps_killed, seen.kills.len(), seen.run.counters.oom_kill), (1, 0, 1));
     assert_eq!(record.iteration, ITERATION);
-    // What has gone into the background since it came is there.
+    // An app that has gone to the background since it came is still alive.
     let mut behind = phone.clone();
     behind.apps.insert(1, app(ms(20), "mail", 900, 12));
     behind.apps[0] = app(Nanos::ZERO, "mail", 0, 12);
@@ -249,7 +250,7 @@ fn an_app_in_front_may_be_ended_before_a_trainer_that_may_not() {
     let graph = layer();
     let mut phone = phone(48, 0);
     phone.trainer.adj = -100;
-    // It is ended as it grows; a second later, what is in front is touched.
+    // It is killed as it grows; a second later, an app in front touches its pages.
     phone.apps = vec![app(ms(30), "game", 0, 40)];
     let record = run(&phone, &graph, 100).unwrap();
     check(&record, "game");
@@ -261,7 +262,7 @@ fn an_app_in_front_may_be_ended_before_a_trainer_that_may_not() {
 
 #[test]
 fn apps_in_the_background_keep_flash_busy_while_they_live() {
-    // A page alone takes the flash 50 of its 100 µs, and writes next to nothing.
+    // A single page takes the flash 50 of its 100 µs, and writes next to nothing.
     let machine = with_storage(&[
         ("storage.random_read", 4.096 / 50e-3),
         ("storage.sequential_write", 1e6),
@@ -272,7 +273,7 @@ fn apps_in_the_background_keep_flash_busy_while_they_live() {
     ]);
     let flash = machine.device.flash().unwrap();
     let reading = Stream { direction: Direction::Read, rate: BytesPerSecond(40e6), command: Bytes(PAGE), depth: 8 };
-    // Of every page read in the last iteration.
+    // The sleep per page read in the last iteration.
     let asleep = |apps: Vec<AppChange>, iterations| {
         let phone = Phone { flash: flash.clone(), background: vec![reading], apps, ..phone(24, 12) };
         let record = run(&phone, &layer(), iterations).unwrap();
@@ -282,13 +283,13 @@ fn apps_in_the_background_keep_flash_busy_while_they_live() {
         (seen.iteration.states.sleeping.0 / seen.iteration.read_from_flash(), seen.apps_killed)
     };
     let mail = |adj| app(Nanos::ZERO, "mail", adj, 1);
-    // 100 µs alone. Beside commands that keep the device half busy one that wants half of it is slowed down by 1 ÷ 0.75, but
-    // for those that find it free.
+    // 100 µs alone. Among commands that keep the device half busy, a command that needs half of it is slowed down by 1
+    // ÷ 0.75, unless it finds the device free.
     assert!(asleep(Vec::new(), 3).0.abs_diff(100_000) < 100, "{:?}", asleep(Vec::new(), 3));
     let beside = asleep(vec![mail(899)], 3).0;
     assert!((120_000..200_000).contains(&beside), "{beside}");
-    // In front it does not write, although its own pages count among those that are read; nor cached, since it is frozen, nor when it
-    // has ended.
+    // In front it does not write, although its own pages count as read; nor cached, since it is frozen, nor when it has
+    // ended.
     assert!(asleep(vec![mail(0)], 3).0 < 100_100);
     assert!(asleep(vec![mail(900)], 3).0.abs_diff(100_000) < 100);
     let ended = asleep(vec![mail(899), ends(ms(100), "mail")], 3);
@@ -312,7 +313,8 @@ fn the_app_in_front_reads_files_beside_its_faults() {
         assert!(seen.iteration.read_from_flash() > 1_000);
         seen.iteration.states.sleeping.0 / seen.iteration.read_from_flash()
     };
-    // Alone in the queue a page takes 100 µs, beside a stream in front longer; behind nobody reads.
+    // With an empty queue a page takes 100 µs, with a stream of the app in front longer; apps in the background do not
+    // read.
     let alone = asleep(0, Vec::new());
     let beside = asleep(0, vec![reading]);
     assert!(beside > alone + 15_000, "{beside} beside {alone}");
@@ -340,7 +342,7 @@ fn what_a_recording_holds_takes_memory_on_the_clock_of_the_run() {
     let graph = layer();
     let without = run(&phone(48, 64), &graph, 8).unwrap();
     let mut phone = phone(48, 64);
-    // 25 and 29 MiB are more than there are, all of it in use; from 5 s on there is room again.
+    // 25 and 29 MiB exceed the memory, all of it in use; from 5 s on everything fits again.
     phone.others = recorded(&[(Nanos::ZERO, 4), (ms(60), 29), (ms(5_000), 4)], 1.0);
     let record = run(&phone, &graph, 8).unwrap();
     check(&record, "recording");
@@ -349,7 +351,7 @@ fn what_a_recording_holds_takes_memory_on_the_clock_of_the_run() {
     assert!(record.iterations[3] > without.iterations[3] * 2, "{:?}", record.iterations);
     let seen = record.phone.unwrap();
     assert!(seen.run.evicted() > 0 && seen.run.used_peak > Bytes(45 * MIB), "{:?}", seen.run);
-    // Nobody is there whom the killer could end.
+    // The killer has nothing to end.
     assert_eq!((seen.apps_killed, seen.kills.len()), (0, 0));
     let later = run(&phone, &graph, 400).unwrap();
     assert!(later.ended > ms(6_000) && later.ended == later.iterations.iter().copied().sum());

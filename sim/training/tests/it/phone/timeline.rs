@@ -1,4 +1,4 @@
-//! What a timeline shows of the phone around a run.
+//! The phone around a run in its timeline.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_training::phone::Phone;
@@ -15,7 +15,7 @@ fn run(phone: &Phone, graph: &TrainingGraph, iterations: u32, timeline: bool) ->
     simulate(&phone_cpu(), &job, &mut Script::default()).unwrap()
 }
 
-/// The events of `record`'s timeline of this name, as they are read back.
+/// The events of `record`'s timeline with this name, read back from JSON.
 fn events(record: &Record, graph: &TrainingGraph, name: &str) -> Vec<Value> {
     let text = record.timeline.as_ref().unwrap().to_chrome_json(graph).to_string();
     let read: Value = serde_json::from_str(&text).unwrap();
@@ -56,7 +56,7 @@ fn counters_and_stalls_add_up_to_what_the_phone_reports() {
     let total: f64 = stalls.iter().map(|event| event["dur"].as_f64().unwrap()).sum();
     assert_eq!(stalls.len() as u64, seen.trainer.count);
     assert!((total - seen.trainer.total.0 as f64 * 1e-3).abs() < 1e-3 * stalls.len() as f64, "{total}");
-    // PSI is a share of the time until the next sample: weighted with that, it is all the time in which somebody stalled.
+    // PSI is a share of the time until the next sample: weighted by that time, it sums to all stalled time.
     let track = record.timeline.as_ref().unwrap().phone.as_ref().unwrap();
     let spans = track.samples.windows(2).map(|pair| pair[1].at - pair[0].at).filter(|span| *span > Nanos::ZERO);
     let shares = events(&record, &graph, "PSI memory");
@@ -65,7 +65,7 @@ fn counters_and_stalls_add_up_to_what_the_phone_reports() {
     assert!((some / 100.0 - seen.pressure.some.seconds()).abs() < 1e-9, "{some}");
     assert_eq!(Some(&track.samples.last().unwrap().at), record.iterations.last());
     assert!(track.samples.iter().all(|sample| sample.unavailable > Bytes::ZERO));
-    // Who looks changes nothing.
+    // Recording changes nothing.
     let unseen = run(&phone, &graph, 3, false);
     assert_eq!((unseen.iterations, unseen.phone), (record.iterations, record.phone));
 }

@@ -1,4 +1,4 @@
-//! Drawn graphs, and a policy that draws what it does.
+//! Randomly drawn graphs, and a policy that draws its actions.
 
 use haversack_policies::{Holding, IterationPlan, MemoryView, Policy, PolicyError, Relief, Want};
 use haversack_testing::Draws;
@@ -7,8 +7,8 @@ use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
 
 use super::{BATCH, for_its_shape, graph, node, tensor};
 
-/// A network of some operators with branches, whose backward reads what it likes of what forward made, now and then for
-/// its shape alone; some gradients are of weights.
+/// A network of some operators with branches, whose backward reads randomly chosen tensors of forward, sometimes only
+/// their shape; some gradients are of weights.
 pub(crate) fn network(draws: &mut Draws) -> TrainingGraph {
     let mut tensors = vec![tensor("input", 80_000, Role::Input)];
     let mut nodes: Vec<Node> = Vec::new();
@@ -54,13 +54,13 @@ pub(crate) fn network(draws: &mut Draws) -> TrainingGraph {
     graph(tensors, nodes)
 }
 
-/// Holds and gives back whatever it draws, in every iteration alike.
+/// Draws how to store tensors and which give way, the same in every iteration.
 pub(crate) struct Drawn {
     seed: u64,
     draws: Draws,
-    /// What it has sent to flash; it stays with that.
+    /// The tensors it has sent to flash; they stay on flash.
     sent: Vec<TensorId>,
-    /// Which techniques it uses, and how often each was asked for.
+    /// The techniques it uses, and how often each was requested.
     pub(crate) asked: [u64; 4],
 }
 

@@ -13,18 +13,18 @@ use super::{graph, node, phone_cpu, tensor};
 pub(crate) const MIB: u64 = 1 << 20;
 /// A page.
 pub(crate) const PAGE: u64 = 4096;
-/// The first touch of a page takes so long: the fault, and zeroing it.
+/// The time of the first touch of a page: the fault, and zeroing it.
 pub(crate) const FIRST: Nanos = Nanos(1_200);
-/// A driver that takes the time of a page's copy alone.
+/// A driver whose only cost is the copy of a page.
 const DRIVER: Driver = Driver { command: Nanos::ZERO, page: Nanos(1_000), handover: Nanos::ZERO };
-/// A process starts in so long.
+/// The time in which a process starts.
 pub(crate) const START: Nanos = Nanos(500_000_000);
 
 pub(crate) const fn ms(ms: u64) -> Nanos {
     Nanos(ms * 1_000_000)
 }
 
-/// `ram` MiB, of which one and two more are the reserves, and `swap` MiB on flash. Nobody else is there.
+/// `ram` MiB, of which one and two more are the reserves, and `swap` MiB on flash, without apps.
 pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
     let marks = Watermarks { min: Bytes(MIB), low: Bytes(2 * MIB), high: Bytes(3 * MIB) };
     let costs = Costs {
@@ -42,7 +42,7 @@ pub(crate) fn phone(ram: u64, swap: u64) -> Phone {
     Phone {
         memory: Settings { swap: Bytes(swap * MIB), ..Settings::new(Bytes(ram * MIB), marks) },
         training: costs,
-        // Apps are there at once.
+        // Apps start in no time.
         front: Costs::default(),
         cores: 1,
         kswapd: costs,
@@ -69,12 +69,12 @@ pub(crate) fn aosp() -> Lmkd {
     Lmkd { protection: Bytes::ZERO, contiguous: Bytes::ZERO, ..lmkd }
 }
 
-/// So many MiB of the system that stay where they are.
+/// Memory of the system that stays in memory, in MiB.
 pub(crate) fn pinned(mib: u64) -> SystemMemory {
     SystemMemory { bytes: Bytes(mib * MIB), backing: Backing::Pinned, hot: Fraction(0.0) }
 }
 
-/// From `at` on an app has `mib` MiB of its own, and touches them all; with a score of nought and below every second.
+/// From `at` on an app has `mib` MiB, and touches them all; with a score of zero or less every second.
 pub(crate) fn app(at: Nanos, name: &str, adj: i32, mib: u64) -> AppChange {
     let state = AppState { adj, anonymous: Bytes(mib * MIB), file: Bytes::ZERO, touched: Fraction(1.0) };
     AppChange { at, app: name.to_owned(), state: Some(state) }
@@ -107,12 +107,13 @@ pub(crate) fn layer() -> TrainingGraph {
     )
 }
 
-/// The most that [`layer`] holds.
+/// The peak memory of [`layer`].
 pub(crate) const PEAK: u64 = 25 * MIB;
-/// How long it takes.
+/// Its time.
 pub(crate) const ITERATION: Nanos = Nanos(17_200_000);
 
-/// By a recording others hold so many MiB from each time on, system and apps together, and use the share `hot` of it.
+/// A recording: others, system and apps together, use a number of MiB from each time on, and actively the share `hot`
+/// of it.
 pub(crate) fn recorded(series: &[(Nanos, u64)], hot: f64) -> OtherMemory {
     let held = |&(at, mib): &(Nanos, u64)| HeldByOthers { at, bytes: Bytes(mib * MIB) };
     OtherMemory { series: series.iter().map(held).collect(), hot: Fraction(hot) }

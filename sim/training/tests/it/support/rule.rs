@@ -1,4 +1,4 @@
-//! A rule for the budget that decides as it was told and notes what it is told.
+//! A rule for the budget with scripted decisions that records its inputs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,14 +10,14 @@ use haversack_workloads::TensorId;
 
 use super::Script;
 
-/// What a rule has seen.
+/// The inputs of a rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) samples: Vec<(Nanos, Bytes, Bytes, SwapKind, Vec<i16>)>,
-    /// When, by samples, each round began.
+    /// The number of samples before each round began.
     pub(crate) begun: Vec<usize>,
     pub(crate) ended: Vec<Round>,
-    /// What an iteration was said to take.
+    /// The reported time of an iteration.
     pub(crate) iteration: Nanos,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Ruled {
 }
 
 impl Ruled {
-    /// With these budgets, one a round.
+    /// A rule with these budgets, one a round.
     pub(crate) fn new(script: Script, budgets: &[Option<u64>]) -> Self {
         let budgets = budgets.iter().map(|budget| budget.map(Bytes)).collect();
         Self { script, budgets, round: None, seen: Arc::default() }
