@@ -77,7 +77,7 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
             .change
     };
     let first = train(&server, 1, 2.0);
-    // The first step begins at the server's weights, so there is no pull.
+    // The first step begins at the server's weights, so nothing pulls it back.
     assert_eq!(first, train(&server, 1, 0.0));
     let after: Vec<f32> = server.iter().zip(&first).map(|(weight, change)| weight + change).collect();
     let second = train(&after, 1, 0.0);
