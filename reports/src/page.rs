@@ -95,7 +95,7 @@ pub struct Section {
     pub figure: Option<Drawn>,
     /// The rows of `cells.csv`.
     pub cells: Vec<CellRow>,
-    /// What a reader must know to judge the results.
+    /// Notes that a reader needs to judge the results.
     pub notes: Notes,
 }
 

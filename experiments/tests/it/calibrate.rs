@@ -215,8 +215,8 @@ fn only_rows_that_may_be_fitted_are() {
 
 #[test]
 fn fedhybrids_constants_are_near_their_best() {
-    // Three rows of two phones. A tenth less is worse, and half of the share that is left to all is no better: the rows
-    // hardly determine this constant.
+    // Three rows of two phones. A tenth less is worse, and half of the share that is left to all does not help: the
+    // rows hardly determine this constant.
     let of_system = find("galaxy-s22", Some("mnn-2")).unwrap().remove(0);
     assert_eq!((of_system.system.as_deref(), of_system.simulated), (Some("android-testbed"), true));
     let (problem, values) = shipped(&of_system);

@@ -74,7 +74,7 @@ fn figure_4a_what_a_slower_core_adds_is_its_own_work() {
     let work = (PAGES * page + commands * command) / speeds[0] * 1e3;
     let reads = of("read", "latency_ms");
     assert!(reads[0] > work && reads[0] < work + 1.0, "{} ms, of which the core {work}", reads[0]);
-    // A fast core is not: its work by itself would be over sooner.
+    // A fast core is not: with its work alone, the read would be over sooner.
     assert!(reads[5] > 1.5 * work * speeds[0] / speeds[5], "{reads:?}");
 }
 
@@ -163,9 +163,9 @@ fn figure_11a_is_of_the_users_that_are_nearest_to_each_other() {
     let mean = narrowest.iter().sum::<f64>() / 105.0;
     let cell = &cells["carat/sessions/mean-duration"];
     assert!((number(cell, "simulated") - mean).abs() < 1e-3, "{mean}");
-    // The sessions of the usage model were fitted to only these two rows, so they are no prediction.
+    // The sessions of the usage model were fitted to only these two rows, so they do not predict it.
     assert_eq!(cell["verdict"], "input");
-    // It is fitted, so it is no prediction.
+    // It is fitted, so it does not count as a prediction.
     assert_eq!(cells["carat/sessions/share-between-126-and-412-s"]["verdict"], "input");
 }
 

@@ -144,8 +144,8 @@ fn every_mistake_of_the_table_is_refused_with_help() {
     assert_eq!(names(folder.path()), before, "something was left behind");
 }
 
-/// Absurd values of keys: the command, a key of its file, its value (`{k}` stands for 100,000 keys, `{m}` for as many
-/// models), and the words that the message must have.
+/// Absurd values of keys: the command, a key of its file, its value (`{k}` is replaced by 100,000 keys, `{m}` by as
+/// many models), and the words that the message must have.
 const ABSURD: &str = include_str!("absurd.csv");
 
 #[test]

@@ -14,7 +14,7 @@ fn probes() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("probes")
 }
 
-/// A probe in C, compiled and run in `folder`; `None`, with a message, if there is no compiler or no such processor.
+/// A probe in C, compiled and run in `folder`; `None`, with a message, without a compiler or such a processor.
 fn probed(folder: &Path, source: &str, link: &[&str], arguments: &[&str]) -> Option<Value> {
     if Command::new("cc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         eprintln!("skipped: there is no cc to compile {source} with");

@@ -109,7 +109,7 @@ fn a_percentage_is_of_the_own_stack_and_format_unless_it_is_to_be_of_the_same_by
     let scenario = |flags: &str| own(&format!("{flags} --budget-reference stack-default"));
     let device = scenario("--policy original");
     let reference = device["reference_bytes"].as_u64().unwrap();
-    // Three times as much; there is no other reference for the whole need.
+    // Three times as much; the whole need has no other reference.
     assert_eq!(device["memory_budget_bytes"].as_u64(), Some(3 * reference));
     let words = (&device["activation_reference_bytes"], &device["budget_reference"]);
     assert_eq!(words, (&Value::Null, &Value::from("stack-default")));

@@ -10,7 +10,7 @@ pub enum Scale {
     /// Equal steps for equal differences.
     #[default]
     Linear,
-    /// Equal steps for equal ratios; the axis' title says so.
+    /// Equal steps for equal ratios; the axis' title states it.
     Log,
 }
 

@@ -14,7 +14,7 @@ use crate::page::page;
 /// Names of Chromium's executable.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// The findings of `look.js` in `html`, in a window that is `width` pixels wide; `None` if there is no browser.
+/// The findings of `look.js` in `html`, in a window that is `width` pixels wide; `None` without a browser.
 fn looked_at(html: &str, width: u32) -> Option<Value> {
     let browser = BROWSERS.into_iter().find(|name| {
         let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -73,8 +73,7 @@ impl Draws {
     }
 }
 
-/// 2⁶⁴ over the golden ratio, odd.
-/// The place among `shares` that `left` of their sum lies in, counted from the first; `None` beyond all of them.
+/// The index among `shares` at which their running sum first exceeds `left`; `None` if `left` is beyond their total.
 pub(crate) fn place_of(mut left: f64, shares: impl IntoIterator<Item = f64>) -> Option<usize> {
     shares.into_iter().position(|share| {
         left -= share;
@@ -82,6 +81,7 @@ pub(crate) fn place_of(mut left: f64, shares: impl IntoIterator<Item = f64>) -> 
     })
 }
 
+/// 2⁶⁴ over the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const fn mixed(value: u64) -> u64 {

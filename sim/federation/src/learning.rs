@@ -84,7 +84,7 @@ pub enum LearningError {
     /// The network or a batch of its samples cannot be computed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A store does not take what a client saves.
+    /// A store rejects a tensor that a client saves.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Weights of another network.

@@ -168,7 +168,7 @@ pub trait Loops {
 pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the guard has checked that the processor has these instructions.
         Isa::Avx512 if isa.is_available() => unsafe { avx512::run(kernel) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -183,7 +183,7 @@ pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
 pub fn dispatch_tiled<T: Tiled>(isa: Isa, work: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 && isa.is_available() && is_x86_feature_detected!("avx512vnni") {
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the condition has checked that the processor has these instructions.
         return unsafe { avx512::run_vnni(Tiles(work)) };
     }
     dispatch(isa, Tiles(work))
@@ -205,7 +205,7 @@ impl<T: Tiled> Kernel for Tiles<T> {
 pub fn compiled<L: Loops>(isa: Isa, loops: L) -> L::Output {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa, Isa::Avx2 | Isa::Avx512) && isa.is_available() && avx2::has_bits() {
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the condition has checked that the processor has these instructions.
         return unsafe { avx2::run_loops(loops) };
     }
     let _ = isa;

@@ -1,4 +1,5 @@
 //! Tests of the benchmark's own code, with the crates that kernels are compared with:
+//! `cargo test -p haversack-kernels --features peers --test bench`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../benches/kernels/bench/mod.rs"]

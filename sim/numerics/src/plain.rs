@@ -15,7 +15,7 @@ use crate::{
 struct Whole<'g> {
     graph: &'g TrainingGraph,
     contents: Vec<Option<Contents>>,
-    /// For some tensors, bits that say which elements let a gradient through.
+    /// For some tensors, bits that mark the elements that let a gradient through.
     signs: Vec<(TensorId, Bytes)>,
     meter: Meter,
 }

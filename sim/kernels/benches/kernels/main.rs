@@ -1,4 +1,5 @@
 //! How fast the kernels run on this machine, compared with the limits of its memory and with other code:
+//! `cargo bench -p haversack-kernels [--features peers] [-- [NAME] [--format json] [--list]]`.
 
 mod bench;
 

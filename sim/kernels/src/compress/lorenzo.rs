@@ -233,7 +233,7 @@ fn misses(symbols: &[u8], extras: &mut BitReader<'_>, misses: &mut [i32]) -> Res
 fn sums<const WIDE: bool>(values: &mut [i32], carry: i32) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        // SAFETY: `WIDE` says that the processor has AVX2.
+        // SAFETY: `WIDE` is set only if the processor has AVX2.
         return unsafe { x86::sums(values, carry) };
     }
     sums_one_by_one(values, carry)
@@ -295,7 +295,11 @@ mod tests {
 
     #[test]
     fn three_by_three_by_hand() {
+        // 4 5 7     4  5-4           7-5                        =  4  1  2
+        // 6 8 9     6-(7+4-0)        8-(6+5-4)    9-(8+7-5)     = -5  1 -1
+        // 6 8 9     6-(9+6-7)        8-(6+8-6)    9-(8+9-8)     = -2  0  0
         // The left neighbour of row 2's first element is the last of row 1, 7; above that is 0, before the map.
+        // A miss m is folded to 2m, or to -2m - 1 below zero.
         for isa in Isa::available() {
             let (symbols, extras) = predicted(&[4, 5, 7, 6, 8, 9, 6, 8, 9], 3, isa);
             assert_eq!(symbols, [8, 2, 4, 9, 2, 1, 3, 0, 0], "{isa}");

@@ -145,7 +145,7 @@ impl BatchNorm {
     /// Sums of x and x² of each channel: each sample's about its own mean, to avoid cancellation.
     ///
     /// # Errors
-    /// An input whose length is not what the sizes say.
+    /// An input whose length does not match the sizes.
     pub fn sums(&self, input: &[f32]) -> Result<Sums> {
         expect_length("the input of a batch norm", input.len(), self.len())?;
         Ok(self.sum_planes(|plane| {

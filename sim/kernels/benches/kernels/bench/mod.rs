@@ -1,4 +1,5 @@
 //! How fast the kernels run on this machine, compared with the limits of its memory and with other code:
+//! `cargo bench -p haversack-kernels [--features peers] [-- [NAME] [--format json] [--list]]`.
 //!
 //! Absolute rates mean little on a shared machine, so everything that is compared is measured in one
 //! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. Read

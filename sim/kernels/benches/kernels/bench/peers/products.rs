@@ -22,10 +22,10 @@ const ROWS: usize = 6;
 pub(crate) fn in_f32(left: &[f32], right: &[f32], panel: &mut [[f32; COLUMNS]], out: &mut [f32], isa: Isa) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX-512.
+        // SAFETY: the guard has checked that the processor has AVX-512.
         Isa::Avx512 if isa.is_available() => unsafe { x86::in_f32_avx512(left, right, panel, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX2 and FMA.
+        // SAFETY: the guard has checked that the processor has AVX2 and FMA.
         Isa::Avx2 if isa.is_available() => unsafe { x86::in_f32_avx2(left, right, panel, out) },
         Isa::Neon => in_blocks::<true>(left, right, panel, out),
         _ => in_blocks::<false>(left, right, panel, out),
