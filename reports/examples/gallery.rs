@@ -1,6 +1,6 @@
 //! Draws one figure of each kind, and a page that shows them, into the folder given: `cargo run -p haversack-reports --example gallery -- FOLDER`.
 //!
-//! The numbers are made up; what matters is that every kind of label, legend and axis is seen once.
+//! The numbers are made up; the gallery shows every kind of label, legend and axis once.
 
 use std::error::Error;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 const METHODS: [&str; 4] = ["sage", "dgc", "dga", "original"];
 const MODELS: [&str; 4] = ["ResNet-50", "DenseNet-121", "MobileNet-v2", "BERT-small"];
 
-/// Four models side by side, with one range and the paper's points beside the simulated curves.
+/// Four models side by side, with one range; the paper's points are drawn next to the simulated curves.
 fn lines() -> Figure {
     let mut figure = Figure::new("Iteration time under a memory budget, Galaxy S10")
         .note("Batch 32; budgets are a share of what `original` needs. Open markers: read from the paper's figure.")
@@ -86,7 +86,7 @@ fn log_lines() -> Figure {
     )
 }
 
-/// Two methods, simulated beside the paper's values, with labels, a gap and a long name.
+/// Two methods, simulated values next to the paper's, with labels, a gap and a long name.
 fn bars() -> Figure {
     let chart = Bars::new(["ResNet-50", "DenseNet-121", "MobileNet-v2", "BERT-small (64 tokens)"])
         .series(BarSeries::new("original", [1161.0, 1320.0, 402.0, 899.0]))
@@ -114,7 +114,7 @@ fn bars_grid() -> Figure {
     figure
 }
 
-/// Many bars in narrow slots: values stand, names stand.
+/// Many bars in narrow slots: values and names are vertical.
 fn bars_many() -> Figure {
     let names =
         ["original", "fixed8", "elastictrainer", "actnn", "gact", "sgc", "sga", "dgc", "dga", "sage", "dtr", "melon"];

@@ -1,9 +1,9 @@
 //! A small declarative description of a figure, and its rendering to SVG and PNG.
 //!
 //! A [`Figure`] has a title and one or more [`Panel`]s in a grid, which share one legend. A panel has two axes and one
-//! [`Chart`]: [`Lines`], [`Bars`], [`Stack`], [`Trace`] or [`Front`]. Layout, ticks, colours and markers are chosen here,
-//! so that a name has the same colour in every panel and nothing is cut or covered. No data reads "no data"; a value
-//! that cannot be drawn is a [`FigureError`].
+//! [`Chart`]: [`Lines`], [`Bars`], [`Stack`], [`Trace`] or [`Front`]. Layout, ticks, colours and markers are chosen
+//! here, so that a name has the same colour in every panel and nothing is cut or covered. A panel without data shows
+//! "no data"; a value that cannot be drawn is a [`FigureError`].
 //!
 //! ```
 //! use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
@@ -16,7 +16,7 @@
 //! # }
 //! ```
 
-/// Methods that give back the same with other values in some of its fields.
+/// Methods that return the same with some fields set.
 macro_rules! with {
     ($($(#[$doc:meta])* $name:ident($($given:ident: $type:ty),*) => $($field:ident: $value:expr),+;)*) => {$(
         $(#[$doc])*
@@ -61,7 +61,7 @@ pub use trace::{Event, Phase, Trace};
 /// The PNG has this many pixels for each of the SVG's, along each axis.
 pub const PNG_SCALE: u32 = 2;
 
-/// A figure: what is shown, not how. The default one has boxes as small as they may be.
+/// A figure: its contents, not its layout. The default one has the smallest possible boxes.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Figure {
@@ -69,21 +69,21 @@ pub struct Figure {
     pub title: String,
     /// One sentence below the title: setting, source.
     pub note: Option<String>,
-    /// A few words in the upper right corner: how well what is shown came out.
+    /// A few words in the upper right corner: how well the artefact was reproduced.
     pub corner: Option<String>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
-    /// Panels in a row; all of them where `None` and there are at most four, else as square as it gets.
+    /// Panels in a row. With `None`, all of them if there are at most four, otherwise a grid as square as possible.
     pub columns: Option<usize>,
-    /// Width and height in pixels of the box that data are drawn in. Bars widen it where they need to.
+    /// Width and height in pixels of the box that data are drawn in. Bars widen it if they need to.
     pub panel_size: (u32, u32),
     /// One horizontal range for all panels.
     pub share_x: bool,
     /// One vertical range for all panels.
     pub share_y: bool,
-    /// What the looks mean.
+    /// The meanings of the looks.
     pub meanings: Meanings,
-    /// Names that take their colours first, so that a method looks the same in every figure of a report.
+    /// Names that get their colours first, so that a method looks the same in every figure of a report.
     pub order: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ impl Figure {
     ///
     /// # Errors
     /// [`FigureError`] for a value that is not finite, or not positive on a logarithmic axis; for lists of unequal
-    /// length; for an impossible range; and where the drawing libraries fail.
+    /// length; for an impossible range; and if the drawing libraries fail.
     pub fn render(&self) -> Result<Rendered, FigureError> {
         let svg = layout::draw(self)?;
         let png = png(&svg)?;
@@ -132,13 +132,13 @@ impl Figure {
 pub struct Panel {
     /// The title above the panel.
     pub title: Option<String>,
-    /// The horizontal axis; where the chart has categories, only its title counts.
+    /// The horizontal axis; if the chart has categories, only its title is used.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
-    /// Whether it has ranges of its own where all others share one: it measures something else.
+    /// Whether it has its own ranges although the other panels share one: it measures something else.
     pub apart: bool,
 }
 
@@ -151,7 +151,7 @@ impl Panel {
     with! {
         /// With a title.
         title(title: impl Into<String>) => title: Some(title.into());
-        /// With ranges of its own.
+        /// With its own ranges.
         apart() => apart: true;
         /// With this horizontal axis.
         x(axis: Axis) => x: axis;
@@ -160,7 +160,7 @@ impl Panel {
     }
 }
 
-/// What a panel shows.
+/// The contents of a panel.
 #[derive(Clone, Debug)]
 pub enum Chart {
     /// Lines and points over a numeric axis.
@@ -222,12 +222,12 @@ impl Rendered {
     }
 }
 
-/// Why a figure could not be drawn, in words: the panel, the series and the value; what of drawing failed.
+/// Why a figure could not be drawn, in words: the panel, the series and the value, or the step of drawing that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FigureError(String);
 
-// SVG to PNG, with the same font that the layout was measured with.
+// SVG to PNG, with the font that the layout was measured with.
 
 static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     let mut fonts = fontdb::Database::new();

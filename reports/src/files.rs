@@ -1,8 +1,8 @@
-//! Writing files so that a reader never sees half of one.
+//! Writing files so that a reader never sees an incomplete one.
 //!
-//! The bytes go to `.haversack-<random>.part` in the same folder, are flushed to the disc, and take the final name in one
-//! rename. A link is followed, a device or a FIFO takes the bytes as they come. Creating folders is left to
-//! [`create_folder`].
+//! The bytes go to `.haversack-<random>.part` in the same folder, are flushed to the disc, and get the
+//! final name in one rename. A link is followed; a device or a FIFO gets the bytes directly. Folders are
+//! created by [`create_folder`].
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{Builder, TempPath};
 
-/// A file that could not be read or written, with the place and the cause.
+/// A file that could not be read or written, with the path and the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}", path.display())]
 pub struct FileError {
-    /// What was being done, as a verb ("write", "read", "create").
+    /// The failed operation, as a verb ("write", "read", "create").
     pub action: &'static str,
     /// The path as the caller gave it.
     pub path: PathBuf,
@@ -31,7 +31,7 @@ impl FileError {
     }
 }
 
-/// Writes `bytes` to `path` atomically: either the whole file is there, or what was there before.
+/// Writes `bytes` to `path` atomically: afterwards it has either the whole new contents or the old ones.
 ///
 /// # Errors
 /// [`FileError`] names `path` and the cause; the partial file is removed.
@@ -49,7 +49,7 @@ pub fn create_folder(path: &Path) -> Result<(), FileError> {
     fs::create_dir_all(path).map_err(|source| FileError::new("create", path, source))
 }
 
-/// What was `done` to `path`, by the verb `action`; `None` if there is no such file.
+/// The result of an operation on `path`, whose verb is `action`; `None` if the file does not exist.
 ///
 /// # Errors
 /// [`FileError`] with any other cause.
@@ -60,17 +60,18 @@ pub fn if_there<T>(action: &'static str, path: &Path, done: io::Result<T>) -> Re
     }
 }
 
-/// What the name of a file under way begins and ends with.
+/// The prefix and the suffix of the name of an unfinished file.
 const PART: [&str; 2] = [".haversack-", ".part"];
 
-/// The files under way of this process.
+/// The unfinished files of this process.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all files under way, for a program that ends at once: no other begins or takes its name after that.
+/// Removes all unfinished files, for a program that exits immediately: afterwards no other file
+/// is begun or gets its name.
 pub fn remove_parts() {
     let parts = under_way();
     for part in &*parts {
@@ -79,12 +80,12 @@ pub fn remove_parts() {
     std::mem::forget(parts);
 }
 
-/// Removes what processes that were killed have left under way in `folder`.
+/// Removes unfinished files of killed processes from `folder`.
 pub fn remove_stale_parts(folder: &Path) {
     let [begin, end] = PART;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_part = entry.file_name().to_str().is_some_and(|name| name.starts_with(begin) && name.ends_with(end));
-        // A process that lives holds the lock.
+        // A running process has locked its file.
         let is_stale = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
         if is_part && entry.file_type().is_ok_and(|kind| kind.is_file()) && is_stale() {
             let _ = fs::remove_file(entry.path());
@@ -92,18 +93,18 @@ pub fn remove_stale_parts(folder: &Path) {
     }
 }
 
-/// A file under way beside its name; it goes away with its owner, unless it has taken the name.
+/// An unfinished file next to its final path; it is removed when dropped, unless it has got its final name.
 pub struct Part {
-    /// The file, and the name that it will take there; `None` once it has, and where a device takes the bytes.
+    /// The file, and the name that it will get there; `None` once it has, and if a device gets the bytes directly.
     part: Option<(TempPath, PathBuf)>,
-    /// Where it will be, as the caller gave it.
+    /// Its final path as the caller gave it.
     pub(crate) path: PathBuf,
-    /// For the lock, by which others see that somebody writes.
+    /// The lock by which other processes see that the file is being written.
     _lock: Option<File>,
 }
 
 impl Part {
-    /// An empty file that will be at `path`.
+    /// An empty file whose final path is `path`.
     pub(crate) fn create(path: &Path) -> Result<(Self, File), FileError> {
         Self::begin(path).map_err(|source| FileError::new("write", path, source))
     }
@@ -123,7 +124,7 @@ impl Part {
                 let file = File::options().write(true).open(path)?;
                 return Ok((Self { part: None, path: path.to_path_buf(), _lock: None }, file));
             }
-            // The file that a stream is sent to would be gone under it.
+            // A rename would remove the file that a stream is redirected to.
             Ok(_) if folder == Path::new("/dev") || fs::canonicalize(folder)?.starts_with("/proc") => {
                 return refused("a stream that is open already");
             }
@@ -136,20 +137,20 @@ impl Part {
         let (file, part) = made.into_parts();
         parts.insert(part.to_path_buf());
         let lock = file.try_clone()?;
-        // Where files have no locks nobody removes what seems to be stale either.
+        // On file systems without locks, files that seem stale are not removed either.
         let _ = lock.try_lock();
         Ok((Self { part: Some((part, place)), path: path.to_path_buf(), _lock: Some(lock) }, file))
     }
 
-    /// Where the bytes are until then.
+    /// Where the bytes are until the rename.
     pub fn written(&self) -> &Path {
         self.part.as_ref().map_or(&self.path, |(part, _)| part)
     }
 
-    /// Gives the file, which is whole, to the disc and its name.
+    /// Flushes the complete file to the disc and renames it.
     ///
     /// # Errors
-    /// A disc that is full, or a name that cannot be taken.
+    /// A disc that is full, or a rename that fails.
     pub fn take_name(self) -> Result<(), FileError> {
         let failed = |source| FileError::new("write", &self.path, source);
         let Some((part, place)) = self.part else { return Ok(()) };
@@ -161,11 +162,11 @@ impl Part {
         Ok(())
     }
 
-    /// As [`take_name`](Self::take_name) of files that belong together in one folder: those of another process take theirs
-    /// before or after.
+    /// As [`take_name`](Self::take_name), for files that belong together in one folder: those of another process are
+    /// renamed before or after all of these.
     ///
     /// # Errors
-    /// As those of one.
+    /// As [`take_name`](Self::take_name).
     pub fn take_names(parts: Vec<Self>) -> Result<(), FileError> {
         let folder = parts.first().and_then(|part| File::open(folder_of(&part.path)).ok());
         let _lock = folder.filter(|folder| folder.lock().is_ok());

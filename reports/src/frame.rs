@@ -1,8 +1,9 @@
-//! A polars data frame to Parquet and back, and to CSV; nothing else about data lives here.
+//! A polars data frame to Parquet and back, and to CSV.
 //!
-//! The bytes depend on the frame alone: one writer thread's order, one compression, no time or host in the metadata.
+//! The bytes depend only on the frame: the order of one writer thread, one compression, no time
+//! or host in the metadata.
 //!
-//! The rows of data frames as CSV, beside the Parquet file that holds the same.
+//! A CSV file has the same rows as the Parquet file that it accompanies.
 
 use std::fs::File;
 use std::io::{BufWriter, Cursor};
@@ -24,7 +25,7 @@ pub enum FrameError {
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The frame cannot be held as Parquet.
+    /// The frame cannot be encoded as Parquet.
     #[error("cannot encode the data frame as Parquet: {0}")]
     Encode(#[source] PolarsError),
     /// A Parquet file could not be written: a disc that is full, or columns that Parquet does not have.
@@ -32,30 +33,30 @@ pub enum FrameError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What polars says.
+        /// The error of polars.
         reason: PolarsError,
     },
-    /// The file is not the Parquet that was expected.
+    /// The file is not valid Parquet.
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Decode {
         /// The file.
         path: PathBuf,
-        /// What polars found.
+        /// The error of polars.
         reason: PolarsError,
     },
 }
 
-/// A Parquet file that is written batch by batch, beside its name, and takes the name when it is whole.
+/// A Parquet file that is written batch by batch to a temporary file, and gets its name when it is complete.
 ///
-/// Each batch becomes a row group, so that a table of any length is written in the memory of one batch. Dropped before
-/// [`finish`](Self::finish), the file leaves nothing behind.
+/// Each batch becomes a row group, so that writing a table of any length needs the memory of only one batch. If it is
+/// dropped before [`finish`](Self::finish), nothing is left behind.
 pub struct ParquetFile {
     part: Part,
     writer: BatchedWriter<BufWriter<File>>,
 }
 
 impl ParquetFile {
-    /// A file of the columns `schema` that will be at `path`.
+    /// A file of the columns `schema` whose final path is `path`.
     ///
     /// # Errors
     /// A path that cannot be written, or columns that Parquet does not have.
@@ -72,16 +73,16 @@ impl ParquetFile {
     /// Appends the rows of `frame`.
     ///
     /// # Errors
-    /// Rows that cannot be held as Parquet, or a disc that is full.
+    /// Rows that cannot be encoded as Parquet, or a disc that is full.
     pub fn write(&mut self, frame: &DataFrame) -> Result<(), FrameError> {
         self.writer.write_batch(frame).map_err(|error| refused(&self.part, error))
     }
 
-    /// Appends frames, one of each of `parts`, in their order; they are made and encoded on the threads of the present
-    /// rayon pool.
+    /// Appends frames, one of each of `parts`, in their order; they are made and encoded on the threads
+    /// of the current rayon pool.
     ///
     /// # Errors
-    /// Rows that cannot be held as Parquet, or a disc that is full.
+    /// Rows that cannot be encoded as Parquet, or a disc that is full.
     pub fn write_each<P: Sync>(
         &mut self,
         parts: &[P],
@@ -97,7 +98,7 @@ impl ParquetFile {
         self.writer.write_row_groups(groups).map_err(|error| refused(&self.part, error))
     }
 
-    /// Ends the file, which has yet to take its name.
+    /// Completes the file, which does not have its name yet.
     ///
     /// # Errors
     /// A disc that is full.
@@ -106,16 +107,16 @@ impl ParquetFile {
         Ok(self.part)
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
-    /// A disc that is full, or a name that cannot be taken.
+    /// A disc that is full, or a rename that fails.
     pub fn finish(self) -> Result<(), FrameError> {
         Ok(self.whole()?.take_name()?)
     }
 }
 
-/// What polars says of a file that is written.
+/// The error of polars about a file that is being written.
 fn refused(part: &Part, reason: PolarsError) -> FrameError {
     FrameError::Write { path: part.path.clone(), reason }
 }
@@ -123,17 +124,17 @@ fn refused(part: &Part, reason: PolarsError) -> FrameError {
 /// Writes the frame to `path` as Parquet, atomically, in one batch.
 ///
 /// # Errors
-/// As those of a [`ParquetFile`].
+/// As for a [`ParquetFile`].
 pub fn write_parquet(path: &Path, frame: &DataFrame) -> Result<(), FrameError> {
     let mut file = ParquetFile::create(path, frame.schema())?;
     file.write(frame)?;
     file.finish()
 }
 
-/// Reads a Parquet file whole.
+/// Reads a whole Parquet file.
 ///
 /// # Errors
-/// [`FrameError::File`] where it cannot be opened, [`FrameError::Decode`] where it is not Parquet.
+/// [`FrameError::File`] if it cannot be opened, [`FrameError::Decode`] if it is not Parquet.
 pub fn read_parquet(path: &Path) -> Result<DataFrame, FrameError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::new("read", path, source))?;
     ParquetReader::new(Cursor::new(bytes))
@@ -143,15 +144,15 @@ pub fn read_parquet(path: &Path) -> Result<DataFrame, FrameError> {
 
 /// A CSV file (RFC 4180, lines end with LF) that is written batch by batch, as a [`ParquetFile`] is.
 ///
-/// Numbers are in the shortest form that reads back to the same value, lists are JSON arrays, and what is missing is
-/// empty. Dropped before [`finish`](Self::finish), the file leaves nothing behind.
+/// Numbers are in the shortest form that reads back to the same value, lists are JSON arrays, and missing values are
+/// empty. If it is dropped before [`finish`](Self::finish), nothing is left behind.
 pub struct CsvFile {
     part: Part,
     writer: Writer<BufWriter<File>>,
 }
 
 impl CsvFile {
-    /// A file of the columns of `frame` that will be at `path`; it begins with their names.
+    /// A file of the columns of `frame` whose final path is `path`; it begins with their names.
     ///
     /// # Errors
     /// A path that cannot be written.
@@ -168,7 +169,7 @@ impl CsvFile {
     /// Appends the rows of `frame`.
     ///
     /// # Errors
-    /// A column of a kind that no table of the house has, or a disc that is full.
+    /// A column of an unsupported type, or a disc that is full.
     pub fn write(&mut self, frame: &DataFrame) -> Result<(), FrameError> {
         let mut columns: Vec<Texts<'_>> = frame.columns().iter().map(texts).collect::<Result<_, _>>()?;
         for _ in 0..frame.height() {
@@ -181,10 +182,10 @@ impl CsvFile {
         Ok(())
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
-    /// A disc that is full, or a name that cannot be taken.
+    /// A disc that is full, or a rename that fails.
     pub fn finish(mut self) -> Result<(), FrameError> {
         self.writer.flush().map_err(|source| FileError::new("write", &self.part.path, source))?;
         drop(self.writer);
@@ -192,13 +193,13 @@ impl CsvFile {
     }
 }
 
-/// The cells of a column one after the other; `None` for what is missing.
+/// The cells of a column one after the other; `None` for a missing value.
 pub type Texts<'c> = Box<dyn Iterator<Item = Option<String>> + 'c>;
 
-/// The cells of a column as CSV has them, before quoting.
+/// The cells of a column in CSV's notation, before quoting.
 ///
 /// # Errors
-/// A column of a kind that no table of the house has.
+/// A column of an unsupported type.
 pub fn texts(column: &Column) -> Result<Texts<'_>, FrameError> {
     let cells: Result<Texts<'_>, PolarsError> = match column.dtype() {
         DataType::String | DataType::UInt64 | DataType::Int64 => column.cast(&DataType::String).and_then(|cells| {

@@ -1,4 +1,4 @@
-//! What a run shows: figures, fronts, tables, and the HTML page.
+//! The output of a run: figures, fronts, tables, and the HTML page.
 //!
 //! ```text
 //! numbers and labels ── figure::Figure ──▶ SVG, PNG ──┐
@@ -7,8 +7,8 @@
 //! rows ── text_table::TextTable ──▶ the terminal      └─▶ files::write_atomically
 //! ```
 //!
-//! This crate knows numbers, labels and files, and nothing of the simulator. Everything it writes is deterministic: the
-//! same input gives the same bytes, with no date, host or path in them.
+//! This crate handles numbers, labels and files, and does not depend on the simulator. Its output is deterministic: the
+//! same input gives the same bytes, without date, host or path.
 //!
 //! - [`figure`]: a declarative description of a figure, rendered to SVG and PNG.
 //! - [`pareto`]: fronts in two dimensions.
@@ -16,7 +16,7 @@
 //! - [`text_table`]: rows of words in columns, for a terminal.
 //! - [`page`]: one self-contained `index.html` for a set of artefacts.
 //! - [`frame`]: a polars data frame to Parquet and back.
-//! - [`files`]: the one way to write a file, atomically.
+//! - [`files`]: writes files atomically.
 //!
 //! ```
 //! use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};

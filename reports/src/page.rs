@@ -1,14 +1,14 @@
-//! The report: one `index.html` that needs no network and no other file; its figures stand in it. That of a single run is a
-//! [`RunPage`].
+//! The report: one `index.html` that needs neither network nor other files, because it contains its figures. The page
+//! of a single run is a [`RunPage`].
 //!
-//! The templates, their style and their script are in `page/`. Everything that comes from data is escaped. Without the script
-//! all is there to be read; with it, a mark that is pointed at says its value, fronts are filtered by their methods and
-//! panels, and the sections by device and verdict.
+//! The templates, their style and their script are in `page/`. Everything that comes from data is escaped. Without the
+//! script, everything can be read; with it, a mark shows its value when a reader points at it, fronts can be filtered
+//! by method and panel, and sections by device and verdict.
 //!
-//! Figures inside a page: what a page's figures say alike is said once, in its style sheet.
+//! Styles that the figures of a page share are written once, in the page's style sheet.
 //!
-//! Looks that stand in each element's attributes become classes, whose colours have a darker counterpart for readers who
-//! prefer one.
+//! Looks in the attributes of elements become classes, whose colours have a darker counterpart
+//! for readers who prefer one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::escaped;
 
-/// What the page says.
+/// The contents of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Page {
     /// The heading.
     pub title: String,
     /// A sentence or two below it.
     pub lead: String,
-    /// What is to be seen first: counts, in order.
+    /// Counts at the top of the page, in order.
     pub cards: Vec<Card>,
-    /// All numbers at once, as a figure; `None` where there are none.
+    /// All numbers together, as a figure; `None` if there are none.
     pub overview: Option<Drawn>,
     /// One row a paper and role.
     pub summary: Summary,
@@ -37,40 +37,40 @@ pub struct Page {
     pub sections: Vec<Section>,
     /// The constants that were fitted.
     pub constants: Vec<Item>,
-    /// The readings that were declared.
+    /// The declared readings of the papers.
     pub readings: Vec<Item>,
 }
 
-/// A count that is to be seen first.
+/// A count at the top of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Card {
-    /// What is counted.
+    /// Its label.
     pub label: String,
-    /// How many.
+    /// The count.
     pub count: usize,
     /// A few words below.
     pub note: String,
-    /// The verdict whose colours it has, such as `ok`; any other for none.
+    /// The verdict that gives it its colours, such as `ok`; any other text for none.
     pub verdict: String,
 }
 
-/// A figure that stands in the page.
+/// A figure in the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Drawn {
-    /// What it shows, in words.
+    /// A description of it in words.
     pub alt: String,
     /// The document that [`Figure::render`](crate::Figure::render) drew.
     pub svg: String,
 }
 
-/// How the roles of the papers came out, as a table.
+/// The results of each paper and role, as a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// The names of the columns, of which the first two hold words and the others figures.
+    /// The names of the columns, of which the first two are text and the others numbers.
     pub columns: Vec<String>,
     /// One row a paper and role, a cell a column.
     pub rows: Vec<Vec<String>>,
-    /// What is said below it, a sentence each.
+    /// Remarks below it, one sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -79,27 +79,27 @@ pub struct Summary {
 pub struct Section {
     /// The paper's folder.
     pub paper: String,
-    /// The paper as people call it.
+    /// The usual name of the paper.
     pub paper_name: String,
     /// The artefact, which names its files in that folder.
     pub artefact: String,
     /// The heading, short: "Figure 9a".
     pub name: String,
-    /// What it shows, in a few words; may be empty.
+    /// A short description; may be empty.
     pub about: String,
-    /// How well it came out, in a sentence; may be empty.
+    /// How well it was reproduced, in a sentence; may be empty.
     pub sentence: String,
-    /// The devices that it is of.
+    /// The devices of the artefact.
     pub devices: Vec<String>,
-    /// The figure; `None` where the artefact has none.
+    /// The figure; `None` if the artefact has none.
     pub figure: Option<Drawn>,
     /// The rows of `cells.csv`.
     pub cells: Vec<CellRow>,
-    /// What a reader must know to believe them.
+    /// Notes that a reader needs to judge the results.
     pub notes: Notes,
 }
 
-/// One row of `cells.csv`, as it stands there.
+/// One row of `cells.csv`, as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CellRow {
     /// The reference id.
@@ -114,45 +114,45 @@ pub struct CellRow {
     pub role: String,
     /// Signed error, a fraction.
     pub error: Option<f64>,
-    /// The same if no constant had been fitted to the row, where that is known; not in `cells.csv`.
+    /// The error with constants that were not fitted to this row, if known; not in `cells.csv`.
     pub left_out: Option<f64>,
     /// `ok`, `off`, `holds`, `fails`, `predicted`, `input` or `not-modelled`.
     pub verdict: String,
-    /// What the null baseline gives.
+    /// The prediction of the null baseline.
     pub null: String,
-    /// Why, where there is something to say.
+    /// The reason, if there is one.
     pub reason: String,
 }
 
-/// Honesty about one artefact; an empty list is left out.
+/// The limits of one artefact; an empty list is not shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Notes {
-    /// What is calibrated.
+    /// Calibrated quantities.
     pub calibrated: Vec<String>,
-    /// What is predicted.
+    /// Predicted quantities.
     pub predicted: Vec<String>,
-    /// Readings that were declared.
+    /// Declared readings.
     pub readings: Vec<String>,
-    /// What the model leaves out.
+    /// Effects that the model leaves out.
     pub left_out: Vec<String>,
-    /// Where it misses.
+    /// Where the model misses.
     pub misses: Vec<String>,
 }
 
 /// A fitted constant or a declared reading.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Item {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its value.
     pub value: String,
     /// Its unit, or empty.
     pub unit: String,
-    /// Where it comes from, or why it was chosen.
+    /// Its source, or the reason for it.
     pub source: String,
 }
 
-/// The template failed: a mistake of this crate, not of the data.
+/// The template failed: a bug of this crate, not of the data.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot render the page: {0}")]
 pub struct PageError(#[from] minijinja::Error);
@@ -162,7 +162,7 @@ impl Page {
     /// The page as HTML. The same page gives the same bytes.
     ///
     /// # Errors
-    /// [`PageError`] where the template fails.
+    /// [`PageError`] if the template fails.
     pub fn render(&self) -> Result<String, PageError> {
         let mut environment = environment("index.html", include_str!("page/index.html"))?;
         environment.add_filter("signed", signed);
@@ -197,7 +197,7 @@ impl Page {
     }
 }
 
-/// What all templates have: the style, the script, and the one way to escape.
+/// The environment of all templates: the style, the script, and the only escaping function.
 fn environment<'t>(name: &'t str, template: &'t str) -> Result<Environment<'t>, PageError> {
     let mut environment = Environment::new();
     environment.add_template(name, template)?;
@@ -213,7 +213,7 @@ fn anchor(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
 
-/// The one way that this crate escapes; minijinja's own turns the slashes of every id into entities.
+/// The only escaping function of this crate; minijinja's own turns the slashes of every id into entities.
 fn write_escaped(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     if value.is_safe() || *state.auto_escape() == AutoEscape::None {
         write!(out, "{value}")?;
@@ -236,14 +236,14 @@ fn signed(value: &Value) -> String {
     format!("{sign}{:.1}%", tenths.abs())
 }
 
-// The page of one run: a single file, its figures in it.
+// The page of one run: a single file that contains its figures.
 
-/// What the page of a run says.
+/// The contents of the page of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunPage {
     /// The heading.
     pub title: String,
-    /// What came of the run, a line each.
+    /// The results of the run, a line each.
     pub lead: Vec<String>,
     /// Its parts, in order.
     pub sections: Vec<RunSection>,
@@ -256,13 +256,13 @@ pub struct RunSection {
     pub title: String,
     /// A sentence or two below it, or nothing.
     pub note: String,
-    /// The figure; `None` where there is none.
+    /// The figure, if there is one.
     pub figure: Option<Drawn>,
-    /// The names of the table's columns, of which the first holds words and the others figures; none where there is no table.
+    /// The names of the table's columns, of which the first is text and the others numbers; empty without a table.
     pub columns: Vec<String>,
     /// A cell for each column.
     pub rows: Vec<Vec<String>>,
-    /// Whether the others hold words, too.
+    /// Whether the other columns are text, too.
     pub are_words: bool,
 }
 
@@ -270,7 +270,7 @@ impl RunPage {
     /// The page as HTML, which loads nothing. The same page gives the same bytes.
     ///
     /// # Errors
-    /// [`PageError`] where the template fails.
+    /// [`PageError`] if the template fails.
     pub fn render(&self) -> Result<String, PageError> {
         let environment = environment("run.html", include_str!("page/run.html"))?;
         let mut looks = Looks::default();
@@ -281,9 +281,9 @@ impl RunPage {
     }
 }
 
-/// Attributes of looks, which a style sheet can say.
+/// Attributes of looks that a style sheet can set.
 const LOOKS: [&str; 6] = ["fill", "stroke", "stroke-width", "font-size", "font-weight", "text-anchor"];
-/// Inks of axes, words, grids and the sheet itself, each with what it is on a dark page.
+/// Colours of axes, text, grids and the sheet itself, each with its counterpart on a dark page.
 const DARK: [(&str, &str); 4] =
     [("#FFFFFF", "#1E2227"), ("#22262B", "#E4E7EA"), ("#5C636B", "#9AA3AC"), ("#E3E6E9", "#343A41")];
 
@@ -316,7 +316,7 @@ impl Looks {
         inline
     }
 
-    /// An element, which is a line.
+    /// Adds an element, which is one line.
     fn element(&mut self, line: &str, inline: &mut String) {
         let drawn = ["<rect ", "<text ", "<circle ", "<polygon ", "<polyline ", "<path "];
         let end = line.find('>').filter(|_| drawn.iter().any(|start| line.starts_with(start)));
@@ -346,7 +346,7 @@ impl Looks {
         let _ = writeln!(inline, "{name} class=\"f{class}\"{kept}{close}{rest}");
     }
 
-    /// The rules of the classes, in the light and in the dark.
+    /// The rules of the classes, for light and dark pages.
     fn style_sheet(&self) -> String {
         let mut sheet = String::new();
         for (number, looks) in self.0.iter().enumerate() {

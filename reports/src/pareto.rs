@@ -1,7 +1,7 @@
 //! Pareto fronts in two dimensions.
 //!
-//! A point dominates another where it is at least as good on both axes and better on one. Points with a
-//! coordinate that is not finite take no part.
+//! A point dominates another if it is at least as good on both axes and better on one. Points with a coordinate that
+//! is not finite are ignored.
 
 use std::cmp::Ordering;
 
@@ -33,7 +33,7 @@ pub const BOTH_MINIMISED: Senses = [Sense::Minimise, Sense::Minimise];
 
 /// Indices of the points that no other point dominates, from the best on the first axis to the worst.
 ///
-/// Of equal points the earliest in `points` is kept, so that the answer does not depend on how they tie. O(n log n).
+/// Of equal points the earliest in `points` is kept, so that ties do not change the result. O(n log n).
 ///
 /// ```
 /// use haversack_reports::pareto::{BOTH_MINIMISED, front};
@@ -57,8 +57,8 @@ pub fn front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
     order
 }
 
-/// The same where points also give something up, a number a kind: one dominates only those that give up as much or more of
-/// every kind. Of equal points the one that gives up least is kept.
+/// The same for points that also lose something, a number for each kind of loss: a point dominates only those that lose
+/// as much or more of every kind. Of equal points the one that loses least is kept.
 ///
 /// ```
 /// use haversack_reports::pareto::{BOTH_MINIMISED, fair_front};
@@ -90,7 +90,7 @@ fn cost(point: (f64, f64), senses: Senses) -> (f64, f64) {
     (first.cost(point.0), second.cost(point.1))
 }
 
-/// Finite numbers by value, with −0 equal to 0 as dominance has it.
+/// Finite numbers by value, with −0 equal to 0, as for dominance.
 fn compare(a: (f64, f64), b: (f64, f64)) -> Ordering {
     let axis = |x: f64, y: f64| x.partial_cmp(&y).unwrap_or(Ordering::Equal);
     axis(a.0, b.0).then(axis(a.1, b.1))

@@ -1,6 +1,6 @@
-//! Rows of typed cells, as CSV for programs; people read them on the [page](crate::page).
+//! Rows of typed cells, as CSV for programs; the [page](crate::page) shows them to readers.
 //!
-//! CSV follows RFC 4180 in its quoting; lines end with LF (not CR LF), the last one too. Numbers are written in the
+//! CSV follows RFC 4180 in its quoting; lines, including the last, end with LF (not CR LF). Numbers are written in the
 //! shortest form that reads back to the same value, so that nothing is lost and equal data give equal bytes.
 
 /// One cell.
@@ -36,7 +36,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
-    /// The cell as CSV holds it, before quoting.
+    /// The cell in CSV's notation, before quoting.
     pub fn exact(&self) -> String {
         match self {
             Self::Empty => String::new(),
@@ -76,7 +76,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`WidthError`] where the row has not one cell for each column.
+    /// [`WidthError`] if the row does not have one cell for each column.
     pub fn push(&mut self, row: impl IntoIterator<Item = Cell>) -> Result<(), WidthError> {
         let row: Vec<Cell> = row.into_iter().collect();
         if row.len() != self.columns.len() {
@@ -86,17 +86,17 @@ impl Table {
         Ok(())
     }
 
-    /// Adds columns, in which the rows so far have nothing.
+    /// Adds columns, which are empty in the rows so far.
     pub fn widen<S: Into<String>>(&mut self, columns: impl IntoIterator<Item = S>) {
         self.columns.extend(columns.into_iter().map(Into::into));
         let width = self.columns.len();
         self.rows.iter_mut().for_each(|row| row.resize(width, Cell::Empty));
     }
 
-    /// Adds a row that has nothing in the first columns.
+    /// Adds a row whose first columns are empty.
     ///
     /// # Errors
-    /// [`WidthError`] where the row has more cells than there are columns.
+    /// [`WidthError`] if the row has more cells than there are columns.
     pub fn push_at_the_end(&mut self, row: Vec<Cell>) -> Result<(), WidthError> {
         let empty = self.columns.len().saturating_sub(row.len());
         self.push(std::iter::repeat_n(Cell::Empty, empty).chain(row))
@@ -117,14 +117,14 @@ impl Table {
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
         let rows = self.rows.iter().map(|row| row.iter().map(Cell::exact).collect());
         for record in std::iter::once(self.columns.clone()).chain(rows) {
-            // Writing to a vector cannot fail, and all rows are as long.
+            // Writing to a vector cannot fail, and all rows have the same length.
             let _ = writer.write_record(&record);
         }
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 }
 
-/// The shortest decimal that reads back to `value`; `NaN`, `inf` and `-inf` are spelt so.
+/// The shortest decimal that reads back to `value`; also `NaN`, `inf` and `-inf`.
 pub fn shortest(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-5..1e16).contains(&magnitude) && value.is_finite() {

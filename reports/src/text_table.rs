@@ -1,4 +1,4 @@
-//! Rows of words in columns, as a terminal shows them.
+//! Rows of text in columns, for a terminal.
 
 use std::fmt;
 
@@ -13,28 +13,29 @@ pub struct Column {
 }
 
 impl Column {
-    /// Words: `width` characters wide, cells on the left.
+    /// Text: `width` characters wide, left-aligned.
     pub const fn left(width: usize) -> Self {
         Self { is_right: false, width, gap: 0, is_fitted: false }
     }
 
-    /// Numbers: `width` characters wide, cells on the right.
+    /// Numbers: `width` characters wide, right-aligned.
     pub const fn right(width: usize) -> Self {
         Self { is_right: true, ..Self::left(width) }
     }
 
-    /// The same, `gap` blanks behind the column before.
+    /// The same, `gap` blanks after the previous column.
     pub const fn after(self, gap: usize) -> Self {
         Self { gap, ..self }
     }
 
-    /// The same, as wide as its longest cell where that is wider; otherwise a longer cell pushes its own row on.
+    /// The same, as wide as its longest cell if that is wider than `width`; without this, a longer cell
+    /// shifts the rest of its row.
     pub const fn fitted(self) -> Self {
         Self { is_fitted: true, ..self }
     }
 }
 
-/// A table in text: every row has at most one cell for each column, and a last one may hold a remark beyond them.
+/// A table in text: every row has at most one cell for each column, and may end with a remark beyond them.
 ///
 /// ```
 /// use haversack_reports::text_table::{Column, TextTable};
@@ -62,13 +63,13 @@ impl TextTable {
         Self { indent: blanks, ..self }
     }
 
-    /// Adds a row: a cell for each column from the first on; cells beyond the columns follow as they are.
+    /// Adds a row: a cell for each column from the first on; further cells are appended unaligned.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
         self.rows.push(cells.into_iter().map(Into::into).collect());
         self
     }
 
-    /// How wide the column at `place` is.
+    /// The width of the column at index `place`.
     fn width(&self, place: usize, column: &Column) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(place)).filter(|_| column.is_fitted);
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0).max(column.width)

@@ -1,6 +1,6 @@
-//! Answers that a change of structure must leave as they are: a digest of the JSON of `simulate` under each policy, of a
-//! sweep's table and of the data of an artefact that is declared, in scalar arithmetic, which gives the same bytes on every
-//! machine. A change of the model writes them anew with `HAVERSACK_DOCS=update cargo test --test it -- answers`.
+//! Results that refactoring must not change: a digest of the JSON of `simulate` under each policy, of a sweep's table
+//! and of the data of a declared artefact, in scalar arithmetic, which gives the same bytes on every machine. After a
+//! change of the model, update them with `HAVERSACK_DOCS=update cargo test --test it -- answers`.
 
 use std::env;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use haversack_policies::registry::POLICIES;
 use crate::docs::markdown::root;
 use crate::support::{command, stderr};
 
-/// What the program prints, or why it does not, in scalar arithmetic.
+/// The output of the program, or its error, in scalar arithmetic.
 fn answer(line: &str) -> String {
     let arguments: Vec<&str> = line.split(' ').collect();
     let output = command(&root(), &arguments).env("HAVERSACK_SIMD", "scalar").output().unwrap();

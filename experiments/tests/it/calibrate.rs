@@ -1,4 +1,4 @@
-//! `calibrate`: what it finds, what it says, and that the constants that are shipped are the ones it finds.
+//! `calibrate`: its results, its messages, and that it finds the shipped constants.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use haversack_devices::{fitted_constants, load, load_stack, load_system};
 
 use crate::support::{call, json, refusal, stdout};
 
-/// What a fit of `server-core` says, and what each row says of the others.
+/// A fit of `server-core`, and the leave-one-out error of each row.
 static REPORT: LazyLock<Report> = LazyLock::new(|| calibrate(&server_core(), 0, true, || ()).unwrap());
 
 fn server_core() -> Calibration {
@@ -30,7 +30,7 @@ fn the_shipped_constants_are_the_ones_that_fit() {
     // Rows that are simulated batch by batch take minutes.
     for calibration in all().unwrap().into_iter().filter(|calibration| !calibration.simulated) {
         let (mut problem, present) = shipped(&calibration);
-        // From the shipped constants alone: that other starts lead to them is tested of one device.
+        // Only from the shipped constants: another test, for one device, checks that other starts lead to them.
         problem.other_starts = 0;
         let [before, after] =
             [present, problem.fit(0, || ()).unwrap().values].map(|values| problem.objective(&values).unwrap());
@@ -42,7 +42,7 @@ fn the_shipped_constants_are_the_ones_that_fit() {
 fn server_core_stays_as_near_to_pytorch_as_it_was_measured() {
     let report = &*REPORT;
     assert_eq!(report.rows.len(), 16);
-    // Measured on these constants: median 6.1 %, worst 17.9 %; two points of room.
+    // Measured with these constants: median 6.1 %, worst 17.9 %; two points of room.
     let (median, worst) = report.errors_before();
     assert!(median <= 0.081 && worst <= 0.199, "median {median}, worst {worst}");
     assert!(report.constants.iter().all(|constant| constant.is_identified), "{:?}", report.constants);
@@ -50,7 +50,7 @@ fn server_core_stays_as_near_to_pytorch_as_it_was_measured() {
 
 #[test]
 fn other_starts_and_other_seeds_lead_to_the_same_optimum() {
-    // The search is of chance only in where it starts.
+    // The seed only changes where the search starts.
     let other = calibrate(&server_core(), 1, false, || ()).unwrap();
     let objectives = [REPORT.objective[1], other.objective[1]];
     assert!((objectives[0] / objectives[1] - 1.0).abs() < 0.01, "{objectives:?}");
@@ -61,19 +61,19 @@ fn other_starts_and_other_seeds_lead_to_the_same_optimum() {
 fn what_is_left_out_is_further_away_than_what_is_fitted() {
     let report = &*REPORT;
     let ((median, _), (left_out, _)) = (report.errors(), report.errors_left_out().unwrap());
-    // Measured: 6.1 % and 12.0 %. A row has a part in what it is compared with, unless it is left out.
+    // Measured: 6.1 % and 12.0 %. A row influences the constants that it is compared with, unless it is left out.
     assert!(left_out > 1.5 * median && left_out < 0.15, "{median} and {left_out}");
     let squares =
         |error: fn(&Residual) -> f64| report.rows.iter().map(error).map(|error| error.ln_1p().powi(2)).sum::<f64>();
     assert!(squares(|row| row.error_left_out().unwrap()) > squares(Residual::error));
-    // LeNet-5 alone tells the cost of an operator from that of its arithmetic.
+    // Only LeNet-5 separates the cost of an operator from that of its arithmetic.
     let of = |id: &str| report.rows.iter().find(|row| row.id == id).unwrap();
     assert!(of("lenet5/backward_s").error_left_out().unwrap() > 2.0 * of("lenet5/backward_s").error());
 }
 
 #[test]
 fn a_constant_that_the_rows_do_not_decide_goes_back_to_its_prior() {
-    // Energies are above the idle device, so that what the rest of the chip draws beside a GPU is in none of its CPU's.
+    // Energies are above the idle device, so a CPU has no part in the power that the rest of the chip draws for a GPU.
     let mut energies = find("xiaomi-11-pro", Some("mnn")).unwrap().remove(1);
     let [curve, _] = &energies.constants[..] else { panic!("{:?}", energies.constants) };
     let rest = Constant { name: "power.rest_of_soc".to_owned(), lower: 0.02, upper: 2.0, ..curve.clone() };
@@ -91,7 +91,7 @@ fn floors_of_frequency_are_found_among_operating_points() {
     let floors: Vec<usize> =
         (0..truth.len()).filter(|&at| times.constants[at].name.ends_with("frequency_lowest")).collect();
     assert_eq!(floors.len(), 3);
-    // Rows as other points would have them, some steps away on either side.
+    // Rows as other constants would give them, some steps away on either side.
     let elsewhere = [1420.8, 960.0, 1094.4];
     for (&at, point) in floors.iter().zip(elsewhere) {
         truth[at] = point;
@@ -101,14 +101,14 @@ fn floors_of_frequency_are_found_among_operating_points() {
     }
     let found = problem.fit(0, || ()).unwrap().values;
     for (&at, point) in floors.iter().zip(elsewhere) {
-        // To the rounding of a unit.
+        // Up to the rounding of a unit.
         assert!((found[at] / point - 1.0).abs() < 1e-9, "{} for {point}", found[at]);
     }
 }
 
 #[test]
 fn a_constant_that_is_moved_away_is_found_again() {
-    // Rows made from other constants than the shipped ones: their optimum is nought, and at those constants.
+    // Rows made from other constants than the shipped ones: the optimum is zero, at those constants.
     let calibration = server_core();
     let (mut problem, shipped) = shipped(&calibration);
     let truth: Vec<f64> = shipped.iter().enumerate().map(|(i, value)| value * [1.2, 0.8][i % 2]).collect();
@@ -128,7 +128,7 @@ fn a_sum_of_costs_is_what_the_executor_takes() {
         let (problem, values) = shipped(&calibration);
         let simulated = problem.simulated(&values).unwrap();
         for (row, simulated) in problem.observations.iter().zip(simulated) {
-            // BERT-base would run for long and shows nothing that BERT-small does not.
+            // BERT-base would run for long and shows no more than BERT-small.
             if row.id.starts_with("bert_base") {
                 continue;
             }
@@ -147,7 +147,7 @@ fn a_sum_of_costs_is_what_the_executor_takes() {
     }
 }
 
-/// The sources, in the calibrations, of constants that were fitted to these observations.
+/// The source texts that mark constants, in the calibrations, as fitted to these observations.
 fn sources(observations: Observations) -> Vec<&'static str> {
     match observations {
         Observations::MandhelingOperators => vec!["mandheling-table3", "mandheling-table4", "mandheling-section3.3"],
@@ -162,7 +162,7 @@ fn sources(observations: Observations) -> Vec<&'static str> {
 
 #[test]
 fn exactly_the_constants_that_the_files_call_fitted_are_fitted() {
-    // Of the GPU's some are fitted by hand, as their notes say.
+    // Some of the GPU's constants are fitted by hand, as their notes say.
     for calibration in all().unwrap().into_iter().filter(|known| known.observations != Observations::GpuSteps) {
         let (device, stack) = (load(&calibration.device).unwrap(), load_stack(&calibration.stack).unwrap());
         let mut fitted = fitted_constants(&device, &stack);
@@ -173,7 +173,7 @@ fn exactly_the_constants_that_the_files_call_fitted_are_fitted() {
         let of_these = |source: &str| sources(calibration.observations).contains(&source);
         let mut marked: Vec<&str> =
             fitted.iter().filter(|entry| of_these(&entry.source)).map(|entry| entry.name.as_str()).collect();
-        // What the rows do not decide is at its prior, and no more than estimated.
+        // A constant that the rows do not determine stays at its prior, and is not marked as fitted.
         let (problem, values) = shipped(&calibration);
         let found = calibration.constants.iter().zip(values);
         let (at_prior, fits): (Vec<_>, Vec<_>) = found.partition(|(constant, value)| *value == constant.prior.value);
@@ -190,7 +190,7 @@ fn exactly_the_constants_that_the_files_call_fitted_are_fitted() {
 
 #[test]
 fn the_timings_are_those_of_the_ground_truth() {
-    // The copy that the workloads are tested against, under PyTorch's names: forward and backward of the same run.
+    // The copy that the workloads are tested against, with PyTorch's names: forward and backward of the same run.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads/tests/data/counts.csv");
     let mut truth: Vec<f64> = Vec::new();
     let mut reader = csv::Reader::from_path(path).unwrap();
@@ -215,7 +215,8 @@ fn only_rows_that_may_be_fitted_are() {
 
 #[test]
 fn fedhybrids_constants_are_near_their_best() {
-    // Three rows of two phones; a tenth less is worse, and half of what is left to all no better: the rows hardly decide it.
+    // Three rows of two phones. A tenth less is worse, and half of the share that is left to all does not help: the
+    // rows hardly determine this constant.
     let of_system = find("galaxy-s22", Some("mnn-2")).unwrap().remove(0);
     assert_eq!((of_system.system.as_deref(), of_system.simulated), (Some("android-testbed"), true));
     let (problem, values) = shipped(&of_system);

@@ -23,7 +23,7 @@ fn a_model_is_counted_as_pytorch_counts_it() {
             "co_nodes"
         ]
     );
-    // PyTorch 2.6 at batch 8: 614400 + 557056 floats an image, and small change.
+    // PyTorch 2.6 at batch 8: 614400 + 557056 floats an image, and a small remainder.
     assert_eq!(found["saved_act_bytes"], 37_541_700);
     assert_eq!(keys(&found["co_nodes"]), ["original", "direct", "of", "sr"]);
     let nodes: Vec<u64> = found["co_nodes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).collect();
@@ -40,10 +40,10 @@ fn a_log_is_replayed_to_its_digest() {
     };
     let found = call(&["1.0"]);
     assert_eq!(keys(&found), ["status", "slowdown", "clock_final", "evictions", "evict_hash"]);
-    // The published simulator's answer for this log.
+    // The published simulator's result for this log.
     assert_eq!((&found["status"], &found["clock_final"]), (&"ok".into(), &14_633.into()));
     assert_eq!((&found["evictions"], &found["evict_hash"]), (&20.into(), &"5fdda54f1a66e01a".into()));
-    // Of what ended by OOM there is no slow-down to speak of.
+    // A run that ended by OOM has no slow-down.
     let short = call(&["0.05"]);
     assert_eq!((&short["status"], &short["slowdown"]), (&"OOM".into(), &serde_json::Value::Null));
     assert!(found["slowdown"].as_f64() >= Some(1.0));

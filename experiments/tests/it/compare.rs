@@ -1,4 +1,4 @@
-//! `haversack compare`: what moved between sweeps, between reproductions, and between tables alone.
+//! `haversack compare`: differences between sweeps, between reproductions, and between single tables.
 
 use std::fs;
 
@@ -17,7 +17,8 @@ fn sweeps_are_matched_by_their_scenarios() {
     let same = call("compare before same --fail-on-change");
     assert_eq!((same.status.code(), stdout(&same).as_str()), (Some(0), "0 of 80 runs moved\n"), "{}", stderr(&same));
 
-    // Four of the five budgets stay, one goes and one comes: 2 devices, 2 models, 4 policies make 16 runs each.
+    // Four of the five budgets stay, one is removed and one is added: 2 devices, 2 models, 4
+    // policies make 16 runs each.
     let text = fs::read_to_string(path.join("spec.toml")).unwrap();
     let budgets = "memory_budget = [\"40%\", \"60%\", \"80%\", \"100%\", \"120%\"]";
     let text = text.replace("memory_budget = { from = \"20%\", to = \"100%\", steps = 5 }", budgets);
@@ -37,7 +38,7 @@ fn sweeps_are_matched_by_their_scenarios() {
     let message = refusal(&call("compare before after --fail-on-change"), 1);
     assert!(message.contains("32 rows moved"), "{message}");
     let said = stdout(&call("compare before after"));
-    // Keys that are the same in all runs identify none of them: there is one batch.
+    // Keys that are the same in all runs do not identify any: there is one batch size.
     assert!(said.contains("memory_budget: 20%, 40%, 60%, 80%, 100% → 40%, ") && !said.contains("batch = "), "{said}");
     assert!(said.contains("16 only before:\n") && said.contains("… and 8 more"), "{said}");
 
@@ -56,7 +57,7 @@ fn cells_are_matched_by_id_and_the_farthest_comes_first() {
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let numeric: Vec<&csv::StringRecord> =
         rows.iter().filter(|row| row[1].parse::<f64>().is_ok_and(|n| n > 0.0)).collect();
-    // The first number by a tenth, the second to twice as much: +10 % and +100 %.
+    // The first number grows by a tenth, the second doubles: +10 % and +100 %.
     let mut writer = csv::Writer::from_path(&path).unwrap();
     writer.write_record(["id", "simulated", "unit", "paper", "role", "error", "verdict", "null", "reason"]).unwrap();
     for row in &rows {

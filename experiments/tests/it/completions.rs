@@ -1,4 +1,4 @@
-//! What shells complete and the manual's pages come from the command line: every command is in them.
+//! Shell completions and manual pages come from the command line: every command is in them.
 
 use std::fs;
 

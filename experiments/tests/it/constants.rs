@@ -1,5 +1,5 @@
-//! No constant is dead: each name of a constant of devices, software stacks and operating systems, moved by a tenth,
-//! changes a number of one of a fixed list of runs, or is listed with what will use it.
+//! No constant is dead: if a constant of devices, software stacks or operating systems is changed by a tenth, a number
+//! of one of a fixed list of runs changes, or the constant is listed with its future use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ use haversack_training::phone::{AppChange, AppState, Phone};
 use haversack_training::{Machine, Trains};
 use rayon::prelude::*;
 
-/// The constants that no run uses yet, by file (`device`, `stack` or `system`) and name, with what will use them. A name
-/// that ends in `*` stands for all that begin so; `cpu.*.l1` for that field of every cluster.
+/// The constants that no run uses yet, by file (`device`, `stack` or `system`) and name, with their future use. A name
+/// that ends in `*` matches all names with this prefix; `cpu.*.l1` matches that field of every cluster.
 const UNUSED: &[(&str, &str, &str)] = &[
     ("system", "killer.kill_timeout", "the wait after a kill, which the memory of a phone in use will have"),
     ("system", "killer.low", "the pressure level that kills nobody, likewise"),
@@ -42,20 +42,20 @@ const UNUSED: &[(&str, &str, &str)] = &[
     ("stack", "allocation_rounding", "allocators that round, beside the caching one, which has its own rules"),
 ];
 
-/// What no run of the list reaches yet, a name a line.
+/// The constants that no run of the list reaches yet, a name a line.
 const NOT_REACHED: &str = include_str!("constants_not_reached.txt");
 
-/// Where the files called so take place.
+/// The world of the files with these names.
 fn world(device: &str, stack: &str, system: &str) -> World {
     let system = Some(load_system(system).unwrap());
     World { device: load(device).unwrap(), stack: load_stack(stack).unwrap(), system }
 }
 
-/// What a run answers in a world.
+/// The results of a run in a world, as text.
 type Numbers = Box<dyn Fn(World, &Cache) -> Option<String> + Sync>;
 
-/// A run of the list: its name, the sections of constants that it is likely to depend on, and its numbers as text; `None`
-/// where the device has not got what it takes.
+/// A run of the list: its name, the sections of constants that it is likely to depend on, and its numbers as text;
+/// `None` if the device lacks what the run needs.
 struct Run {
     name: &'static str,
     sections: &'static [&'static str],
@@ -70,7 +70,7 @@ fn run(
     Run { name, sections, numbers: Box::new(numbers) }
 }
 
-/// What is the same of every scenario of the list.
+/// The keys that all scenarios of the list share.
 const LENET: &str = "model = \"lenet5\"\nbatch = 8\niterations = 1\n";
 
 /// The numbers of a scenario in `world`; `edit` changes the plan.
@@ -96,7 +96,7 @@ fn plain(world: World, cache: &Cache, lines: &str) -> Option<String> {
     simulate(world, cache, lines, |_| ())
 }
 
-/// The world with kernels for a CPU: MNN's where its own stack has none.
+/// The world with kernels for a CPU: MNN's if its own stack has none.
 fn with_cores(world: World) -> Option<World> {
     if world.stack.cpu().is_some() { Some(world) } else { Some(World { stack: load_stack("mnn-2").ok()?, ..world }) }
 }
@@ -105,12 +105,12 @@ fn on_cores(world: World, cache: &Cache, lines: &str) -> Option<String> {
     plain(with_cores(world)?, cache, lines)
 }
 
-/// Whether the world's stack is `id`, or that with factors as they were measured.
+/// Whether the world's stack is `id`, or its variant with measured factors.
 fn is(world: &World, id: &str) -> bool {
     world.stack.id.strip_suffix("-measured").unwrap_or(&world.stack.id) == id
 }
 
-/// The same under another stack than the world's, unless that stack is the one whose constants move.
+/// The same under another stack than the world's, unless it is the stack whose constants are changed.
 fn under(stack: &str, world: World, cache: &Cache, lines: &str) -> Option<String> {
     let stack = if is(&world, stack) { world.stack } else { load_stack(stack).ok()? };
     plain(World { stack, ..world }, cache, lines)
@@ -145,7 +145,7 @@ fn works() -> Vec<Work> {
             works.push(product);
         }
     }
-    // Winograd's tiles of many channels, which more cores read from L3 than it serves at once.
+    // Winograd's tiles of many channels: more cores read them from L3 than it can serve simultaneously.
     let product = Product {
         role: ProductRole::Forward,
         inputs: 512,
@@ -166,7 +166,7 @@ fn works() -> Vec<Work> {
     works
 }
 
-/// What [`works`] cost on every class of cores and on the GPU, and the blocks that a unit of the GPU holds.
+/// The cost of [`works`] on every class of cores and on the GPU, and the blocks that fit in a unit of the GPU.
 fn sweep(world: World, _: &Cache) -> Option<String> {
     let World { device, stack, .. } = world;
     let mut text = String::new();
@@ -193,7 +193,7 @@ fn sweep(world: World, _: &Cache) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The same on another stack with kernels for CPUs, of eight-bit products by widening.
+/// The same on another stack with kernels for CPUs, with eight-bit products by widening.
 fn sweep_under(stack: &str) -> impl Fn(World, &Cache) -> Option<String> {
     let stack = load_stack(stack).unwrap();
     move |world, cache| sweep(World { stack: stack.clone(), ..world }, cache)
@@ -216,14 +216,14 @@ fn files(world: World, _: &Cache) -> Option<String> {
     Some(text)
 }
 
-/// Time that the core for housekeeping takes for tables of two shapes.
+/// Time of the housekeeping core for tables of two shapes.
 fn tables(world: World, _: &Cache) -> Option<String> {
     let host = HostThread { span: Nanos(1_000_000_000), working: Nanos(10_000_000) };
     let time = |comparisons, moves| world.stack.table_time(&world.device, comparisons, moves, &host);
     Some(format!("{:?} {:?}", time(1_000_000, 1_000)?, time(1_000, 1_000_000)?))
 }
 
-/// A phone whose memory is short: what it manages is made `gib`, whatever the device has, and apps come and go.
+/// A phone whose memory is short: its managed memory is `gib`, whatever the device has, and apps start and stop.
 fn crowded(mut world: World, cache: &Cache, gib: f64, lines: &str) -> Option<String> {
     let usual = load(&world.device.id).ok()?.ram();
     let share = gib * f64::from(1 << 30) / usual.as_f64();
@@ -248,7 +248,7 @@ fn crowded(mut world: World, cache: &Cache, gib: f64, lines: &str) -> Option<Str
     })
 }
 
-/// The runs, the cheap ones first.
+/// The runs, cheap ones first.
 fn runs() -> Vec<Run> {
     vec![
         run("a sweep of copies and products", &["cpu", "cache", "gpu", "dram"], sweep),
@@ -385,7 +385,7 @@ fn runs() -> Vec<Run> {
             |world, cache| crowded(world, cache, 3.0, "cores = \"big:1\"\nbatch = 768\niterations = 3"),
         ),
         run("a trainer that is swapped", &["zram", "costs", "clocks"], |world, cache| {
-            // Started over adb, it is not to be killed.
+            // Started over adb, it must not be killed.
             let lines =
                 "cores = \"big:1\"\nmodel = \"resnet18-cifar\"\nbatch = 64\niterations = 2\ntrainer_adj = -1000";
             crowded(world, cache, 2.6, lines)
@@ -393,12 +393,13 @@ fn runs() -> Vec<Run> {
     ]
 }
 
-/// The value of a constant moved by a tenth, up and down. Zero has no tenth; it becomes one, ten, a hundred and a thousand.
+/// The value of a constant changed by a tenth, up and down. Zero has no tenth; it becomes one, ten,
+/// a hundred and a thousand.
 fn moves(entry: &ConstantEntry) -> Vec<f64> {
     moved(entry, 0.1).map_or_else(|| vec![1.0, 10.0, 100.0, 1000.0], Vec::from)
 }
 
-/// Whether `name` is what `pattern` stands for: a `*` stands for any run of letters.
+/// Whether `pattern` matches `name`: a `*` matches any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -408,7 +409,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The files by what they are of and their ids, each with where its runs take place.
+/// The files by kind and id, each with the world of its runs.
 fn files_of_constants() -> Vec<(&'static str, &'static str, World)> {
     let home = |stack: &str| match stack {
         "pytorch-cuda" => "jetson-agx-xavier",
@@ -443,10 +444,10 @@ fn names(holder: Holder, world: &World) -> Vec<String> {
     entries.chain((0..curves).flat_map(of_curve)).collect()
 }
 
-/// The worlds in which one constant alone is moved.
+/// The worlds in which only this constant is changed.
 fn worlds(holder: Holder, world: &World, name: &str) -> Vec<World> {
     if let Some((_, entry)) = world.entries().into_iter().find(|(of, entry)| *of == holder && entry.name == name) {
-        // A value that makes the file contradict itself is none.
+        // A value that makes the file contradict itself is left out.
         return moves(&entry).into_iter().filter_map(|value| world.with(holder, name, value).ok()).collect();
     }
     let mut changed = world.clone();
@@ -466,7 +467,7 @@ struct File {
     id: &'static str,
     holder: Holder,
     world: World,
-    /// What each run answers where nothing is moved, once it is asked for.
+    /// The result of each run without a change, computed on demand.
     base: Vec<OnceLock<Option<String>>>,
     names: Vec<String>,
 }
@@ -482,30 +483,30 @@ impl File {
         Self { kind, id, holder, world, base: runs.iter().map(|_| OnceLock::new()).collect(), names }
     }
 
-    /// Whether moving the constant changes a number of one of `runs`, by their places.
+    /// Whether changing the constant changes a number of one of `runs`, given by their indices.
     fn moves(&self, name: &str, of: impl IntoIterator<Item = usize>, runs: &[Run], cache: &Cache) -> bool {
         let worlds = worlds(self.holder, &self.world, name);
         let mover = of.into_iter().find(|&at| {
             let numbers = |world: &World| (runs[at].numbers)(world.clone(), cache);
-            // Answered outside the lock: a run that waits may be given another's work.
+            // Computed outside the lock: while a run waits, its thread may get another's work.
             let base = self.base[at].get().cloned().unwrap_or_else(|| numbers(&self.world));
             let base = self.base[at].get_or_init(|| base);
             base.is_some() && worlds.iter().any(|world| numbers(world) != *base)
         });
-        // SHOW=1 prints which run each constant moves.
+        // SHOW=1 prints which run each constant changes.
         if std::env::var_os("SHOW").is_some() {
             println!("{} {} {name}: {}", self.kind, self.id, mover.map_or("NOTHING", |at| runs[at].name));
         }
         mover.is_some()
     }
 
-    /// The constant as the lists name it.
+    /// The constant as in the lists.
     fn listed_as(&self, name: &str) -> String {
         format!("{} {name}", self.kind)
     }
 }
 
-/// The places of the runs that `name` is likely to move, and of the others.
+/// The indices of the runs that `name` is likely to change, and of the others.
 fn likely(name: &str, runs: &[Run]) -> (Vec<usize>, Vec<usize>) {
     (0..runs.len()).partition(|&at| runs[at].sections.iter().any(|section| name.starts_with(section)))
 }
@@ -518,7 +519,7 @@ fn every_constant_moves_a_number() {
     let listed: Vec<String> = unused.chain(not_reached).collect();
     let files: Vec<File> = files_of_constants().into_iter().map(|file| File::new(file, &runs)).collect();
 
-    // A name means the same in every file: the first that has it answers for all.
+    // A name means the same in every file: the first file with it represents all.
     let mut first: BTreeMap<String, (&File, &str)> = BTreeMap::new();
     for file in &files {
         for name in &file.names {
@@ -533,7 +534,7 @@ fn every_constant_moves_a_number() {
     let dead: BTreeSet<&String> = dead.map(|(name, _)| name).collect();
     assert!(dead.is_empty(), "moving these by a tenth changes no number of any run: {dead:#?}");
 
-    // What is listed moves none of its likely runs in one file at least; to know of one is enough.
+    // A listed constant must leave its likely runs unchanged in at least one file; one such file is enough.
     let is_used = |pattern: &&String| {
         let named = |file: &File, name: &str| fits(pattern, &file.listed_as(name));
         !files.iter().any(|file| {

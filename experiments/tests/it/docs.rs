@@ -1,9 +1,10 @@
-//! What people read first is true: every link leads somewhere, every command in README and `docs/` works, and what is
-//! shown of its output is what it prints.
+//! The introductory pages are correct: every link has a target, every command in README and `docs/` works, and the
+//! output in them is what the program prints.
 //!
-//! A page's commands run in order, in a folder of their own that has `examples/`. A `toml` block that begins with
-//! `# NAME.toml` is a file there. A `text` block after a `sh` block is what its last command prints; a last line `…` says
-//! that more follows. A block after `<!-- long -->` is only parsed. `HAVERSACK_DOCS=update` writes the `text` blocks anew.
+//! A page's commands run in order, in a separate folder that has `examples/`. A `toml` block that begins with
+//! `# NAME.toml` is a file there. A `text` block after a `sh` block is the output of its last command; a last
+//! line `…` means that more follows. A block after `<!-- long -->` is only parsed. `HAVERSACK_DOCS=update`
+//! rewrites the `text` blocks.
 
 mod columns;
 mod commands;

@@ -1,4 +1,5 @@
-//! `examples/`: every file is described beside its one command, which `docs.rs` runs; what is made by a program is made here.
+//! `examples/`: the README describes every file next to its command, which `docs.rs` runs; generated
+//! files are regenerated here.
 
 use std::env;
 use std::fs;
@@ -12,7 +13,7 @@ mod wire;
 
 use wire::{A, FLOAT, G, batched};
 
-/// What `examples/network.onnx` says of itself.
+/// The description in `examples/network.onnx`.
 const ABOUT: &str =
     "A small image classifier: haversack simulate --device pixel-6 --model examples/network.onnx --batch 8";
 
@@ -70,7 +71,7 @@ fn every_example_stands_beside_its_command_and_says_it_itself() {
         }
         examples += 1;
         if path.is_dir() {
-            // What takes long; its files are read where they are understood.
+            // Files of slow commands are parsed by the tests of their formats.
             let text = fs::read_to_string(root().join("examples/README.md")).unwrap();
             assert!(text.contains(&format!("]({name})")), "examples/README.md has no row for {name}");
             continue;

@@ -1,4 +1,4 @@
-//! `federate`: what it writes, that it goes on where it was cut off, and how it refuses.
+//! `federate`: its output, resuming after an interruption, and its errors.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,8 @@ fn a_federation_is_the_same_on_any_number_of_threads_and_goes_on_where_it_was() 
     assert_eq!(outcomes.len(), selected);
     assert_eq!(outcomes.iter().filter(|outcome| outcome.contains("completed")).count(), completed);
     assert!(column(&at("one/clients.parquet"), "memory_class").iter().all(|class| class.contains("8 GB")));
-    // Six rounds on two threads end where all of it on one does, and so does what reads the rounds from its checkpoint.
+    // Six rounds on two threads give the same result as on one thread, and so does a run that reads the
+    // rounds from its checkpoint.
     federate(folder.path(), "--out two --jobs 2");
     assert_eq!(tree(&at("one")), tree(&at("two")));
     fs::remove_file(at("two/rounds.parquet")).unwrap();
@@ -144,7 +145,7 @@ fn heterofls_phones_learn_networks_as_wide_as_they_hold() {
     let folder = folder(&with(&changes, ""));
     let said = federate(folder.path(), "--out out");
     assert!(said.contains("accuracy "), "{said}");
-    // All of ResNet-18 has 11.7 million weights; narrower networks are fewer bytes.
+    // The whole of ResNet-18 has 11.7 million weights; narrower networks are fewer bytes.
     let rounds = folder.path().join("out/rounds.parquet");
     let number = |name| column(&rounds, name).iter().map(|text| text.parse::<u64>().unwrap()).sum::<u64>();
     let each = number("up_bytes") / number("completed").max(1);
@@ -202,7 +203,7 @@ fn a_shard_that_is_killed_goes_on_and_merges_to_the_bytes_of_one_run() {
     let at = |name: &str| folder.path().join(name);
     federate(folder.path(), "--out whole");
     federate(folder.path(), "--out part1 --shard 1/2 --jobs 1");
-    // The second shard holds the last two of the three: it is killed once the second of them has learned something.
+    // The second shard has the last two of the three: it is killed once the second of them has learned something.
     let mut second = command(folder.path(), &["federate", "spec.toml", "--out", "part2", "--shard", "2/2"]);
     let mut second = second.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let has_begun = || {
@@ -233,10 +234,10 @@ fn the_page_of_a_run_shows_what_came_of_it_and_loads_nothing() {
     for heading in ["Accuracy over simulated time", "Who was left out, and why", "Memory and energy by memory class"] {
         assert!(page.contains(&format!("<h2>{heading}</h2>")), "{heading}");
     }
-    // Three pictures in it, each with words; nothing is loaded.
+    // Three pictures in it, each with a description; nothing is loaded.
     assert_eq!(page.matches("<svg role=\"img\" aria-label=\"").count(), 3);
     assert!(!page.contains("aria-label=\"\"") && !page.contains(" src=") && !page.contains("http"));
-    // Of each memory class as many phones as the table has.
+    // For each memory class, as many phones as in the table.
     let classes = folder.path().join("out/classes.parquet");
     for (class, phones) in column(&classes, "memory_class").iter().zip(column(&classes, "phones")) {
         let class = class.trim_matches('"');
@@ -265,7 +266,7 @@ fn phones_like_users_whose_traces_end_early_are_left_out_and_counted() {
     import(90);
     let said = federate(folder.path(), "--out out");
     let left_out: usize = column(&folder.path().join("out/classes.parquet"), "without_trace")[0].parse().unwrap();
-    // Half of the sixty phones are like each of the two users.
+    // Half of the sixty phones follow each of the two users.
     assert!((15..=45).contains(&left_out), "{left_out}");
     assert!(
         said.contains(&format!("{left_out} phones were left out, since their users' traces end too early")),
@@ -281,7 +282,7 @@ fn phones_like_users_whose_traces_end_early_are_left_out_and_counted() {
 
 #[test]
 fn phones_that_get_no_sample_of_a_set_are_left_out_and_counted() {
-    // `linear` has 10,000 samples to learn from, one for each of as many of these phones.
+    // `linear` has 10,000 training samples, one for each of as many of these phones.
     let spec = "population = 10400\nselector = \"fedhybrid\"\ncohort = 4\nrounds = 1\nnetwork = \"lenet5\"\noracle = true\n\
         memory_mix = { 8 = 1.0 }\nstand_in = \"logistic\"\ndata = \"linear\"\ndealt = true\nready = \"always\"\n";
     let folder = folder(spec);

@@ -1,4 +1,4 @@
-//! FedHybrid's tables and figures of one phone that trains: table 1 and figures 1c, 2 and 5.
+//! FedHybrid's tables and figures of one training phone: table 1 and figures 1c, 2 and 5.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 type Row = BTreeMap<String, String>;
 
-/// What some artefacts made: their tables by name, and all cells by their ids.
+/// The output of some artefacts: their tables by name, and all cells by their ids.
 struct Made {
     tables: BTreeMap<String, Vec<Row>>,
     cells: BTreeMap<String, Row>,
@@ -43,7 +43,7 @@ fn number(row: &Row, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
-/// Whether they agree to what a cell's six digits can show.
+/// Whether two values agree within the six digits of a cell.
 fn near(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-5 * expected.abs()
 }
@@ -53,7 +53,7 @@ impl Made {
         number(&self.cells[id], "simulated")
     }
 
-    /// The one row of a table whose columns have these values.
+    /// The only row of a table whose columns have these values.
     fn row(&self, table: &str, wanted: &[(&str, &str)]) -> &Row {
         let mut found =
             self.tables[table].iter().filter(|row| wanted.iter().all(|(column, value)| row[*column] == *value));
@@ -82,7 +82,7 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
     let made = make(&["figure2"]);
     let round = |phone: &str, batch: &str| made.row("figure2a", &[("phone", phone), ("batch", batch)]);
     let time = |phone: &str, batch: &str| number(round(phone, batch), "time_s");
-    // As many pictures at either batch: 7 iterations of 32 are 14 of 16.
+    // The same number of pictures with both batches: 7 iterations of 32 are 14 of 16.
     for phone in ["galaxy-s22", "oneplus-10-pro"] {
         assert_eq!((&*round(phone, "32")["iterations"], &*round(phone, "16")["iterations"]), ("7", "14"));
     }
@@ -91,25 +91,26 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
         let states: f64 = ["asleep_s", "running_s", "runnable_s"].iter().map(|state| number(row, state)).sum();
         assert!(near(states, number(row, "time_s")), "{row:?}");
     }
-    // At batch 16 both hold everything: 3.9 GB of the system and half of 5.1 GB are below the 7.0 GiB of the S22.
+    // At batch 16 everything fits on both: 3.9 GB of the system and half of 5.1 GB are below the 7.0 GiB of the S22.
     let ratio = made.simulated("figure2a/batch-16/s22/op10p/time-ratio");
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
-    // At batch 32 3.9 and 5.1 GB are more than the S22 has and less than the OnePlus has.
+    // At batch 32 3.9 and 5.1 GB exceed the S22's memory, but not the OnePlus's.
     let s22 = round("galaxy-s22", "32");
     let extra = time("galaxy-s22", "32") - time("oneplus-10-pro", "32");
     assert!(made.simulated("figure2a/batch-32/s22/op10p/time-ratio") > 3.0);
     assert!(number(s22, "asleep_s") > extra / 2.0, "{s22:?}, {extra} s more");
     assert_eq!(number(round("oneplus-10-pro", "32"), "asleep_s"), 0.0);
 
-    // Figure 2b's shares are of those times: means of starts, whose times differ.
+    // Figure 2b's shares are of those times, averaged over starts, whose times differ.
     for (state, column) in [("uninterruptible-sleep", "asleep_s"), ("running", "running_s"), ("runnable", "runnable_s")]
     {
         let share = made.simulated(&format!("figure2b/s22-batch-32/{state}/share-of-time"));
         let of_means = number(s22, column) / number(s22, "time_s") * 100.0;
         assert!((share - of_means).abs() < 1.0, "{state}: {share} %, {of_means} %");
     }
-    // The OnePlus evicts nothing of the process and the system, so that what cannot be had on the mean is above the system's own
-    // without its files, and at most all of it, the cached apps, the reserve of the watermarks and the 5.15 GB of the process.
+    // The OnePlus does not evict pages of the process and the system, so the mean unavailable memory is above the
+    // system's own without its files, and at most all of it, the cached apps, the reserve of the watermarks and
+    // the 5.15 GB of the process.
     let system = load_system("android-testbed").unwrap();
     let phone = load("oneplus-10-pro").unwrap();
     let managed = system.managed(&phone).as_f64();
@@ -124,19 +125,20 @@ fn figure_2_is_the_smaller_phone_waiting_for_pages() {
     assert!(made.simulated("figure2b/s22-batch-32/system/memory-used") <= 100.0);
 
     let pages = |phone: &str| made.row("figure2c", &[("phone", phone)]);
-    // Only files that nobody uses make room on the OnePlus.
+    // On the OnePlus only unused file pages make room.
     let of_oneplus =
         ["to_flash_pages", "to_zram_pages", "read_pages"].map(|column| number(pages("oneplus-10-pro"), column));
     assert_eq!(of_oneplus, [0.0; 3]);
     let [read, evicted] = ["read_pages", "evicted_pages"].map(|column| number(pages("galaxy-s22"), column));
     assert!(near(made.simulated("figure2c/s22-batch-32/kernel/page-refaults"), read));
-    // Whatever is evicted goes to flash, to ZRAM, or is dropped.
+    // Every evicted page goes to flash, to ZRAM, or is dropped.
     let to = ["to_flash_pages", "to_zram_pages", "dropped_pages"].map(|column| number(pages("galaxy-s22"), column));
     assert!(near(to.iter().sum(), evicted), "{to:?}");
-    // A mean of the starts' shares, which is near the share of their means.
+    // A mean over the starts of their shares, which is near the share of the means.
     let again = made.simulated("figure2c/s22-batch-32/kernel/evicted-re-accessed");
     assert!((again - read / evicted * 100.0).abs() < 1.0, "{again}");
-    // The thread sleeps for pages that it reads one by one, each for the flash's latency and little more: not twice.
+    // The thread sleeps for pages that it reads one by one, each for little more than the flash's
+    // latency: not twice as long.
     let latency = load("galaxy-s22").unwrap().constants.storage.clone().unwrap().latency_read.value.seconds();
     assert!(number(s22, "asleep_s") < 2.0 * 7.0 * read * latency);
 }
@@ -157,7 +159,7 @@ fn figure_2s_time_does_not_hang_on_what_is_moved_at_once() {
         starts.sum::<f64>() / 4.0
     };
     let usual = mean(64);
-    // Starts differ by a twentieth either way at any extent, and the mean of four of them less than a tenth from another.
+    // Starts differ by up to a twentieth either way at any extent, and the means of four of them by less than a tenth.
     for extent in [32, 16] {
         let finer = mean(extent);
         assert!((finer / usual - 1.0).abs() < 0.1, "{finer} s at {extent} KiB, {usual} at 64");
@@ -167,8 +169,8 @@ fn figure_2s_time_does_not_hang_on_what_is_moved_at_once() {
 #[test]
 fn figure_1c_stacks_the_phone_and_the_process_as_runs_find_them() {
     let made = make(&["figure1c"]);
-    // Idle the system's own cannot be had but for its files, of which no more than the low watermark is kept, nor can what cached apps
-    // hold, nor the reserve of the high one.
+    // On the idle phone, the system's own memory is unavailable except for its files beyond the low watermark, and so
+    // are the memory of cached apps and the reserve of the high watermark.
     let system = load_system("android-testbed").unwrap();
     let resident = system.resident(&load("oneplus-10-pro").unwrap());
     let watermarks = system.watermarks(&load("oneplus-10-pro").unwrap());
@@ -178,18 +180,18 @@ fn figure_1c_stacks_the_phone_and_the_process_as_runs_find_them() {
         let row = made.row("figure1c", &[("network", model)]);
         let parts = ["system_gb", "state_gb", "saved_gb", "rest_gb"].map(|part| number(row, part));
         let beyond = parts[0] - held.as_f64() / 1e9;
-        // A megabyte for what extents round up.
+        // A megabyte for rounding up to extents.
         let reserve = (watermarks.high + watermarks.low).as_f64() / 1e9;
         assert!((0.0..=reserve + 1e-3).contains(&beyond), "{row:?}, a reserve of {reserve}");
         let total = made.simulated(&format!("figure1c/{id}/mnn/memory"));
         assert!(near(parts.iter().sum(), total), "{row:?}");
-        // The phone has memory enough, so that all starts come to the same but for what is kept free; beyond tensors and the idle
-        // system a process has gaps of its pool.
+        // The phone has enough memory, so that all starts give the same result except for the free reserve; besides
+        // tensors and the idle system, a process has gaps in its pool.
         let [least, most] = ["least_gb", "most_gb"].map(|column| number(row, column));
         // A cell has six digits.
         assert!(least <= total + 1e-4 && total <= most + 1e-4 && most - least < 0.1, "{row:?}");
     }
-    // MobileNetV2: 3,504,872 weights with a momentum each, mean and variance of 17,056 channels, 4 B a value.
+    // MobileNetV2: 3,504,872 weights, each with a momentum, mean and variance of 17,056 channels, 4 B a value.
     let state = number(made.row("figure1c", &[("network", "mobilenetv2")]), "state_gb");
     assert!(near(state, f64::from(4 * (2 * 3_504_872 + 2 * 17_056)) / 1e9), "{state}");
 }
@@ -204,14 +206,15 @@ fn figure_5_is_longer_by_what_is_computed_again() {
         for (model, id, weights) in networks {
             let rows: Vec<&Row> = made.tables[table].iter().filter(|row| row["network"] == model).collect();
             let (first, last) = (rows[0], rows[rows.len() - 1]);
-            // The pool of MNN is larger than what the planner is told of, so that nothing is short at first.
+            // MNN's pool is larger than the planner's budget, so that memory is not short at first.
             assert!(number(last, "recomputed_s") > number(first, "recomputed_s"), "{first:?}");
             let undisturbed = number(first, "time_s") - number(first, "recomputed_s");
             assert_eq!(number(last, "budget_mb"), 1000.0);
             for row in &rows {
                 let state = number(row, "budget_with_state_mb") - number(row, "budget_mb");
                 assert!(near(state, 4.0 * f64::from(weights) / 1e6), "{row:?}");
-                // Recomputation alone reaches every budget here: without it an iteration takes what it always does.
+                // Recomputation reaches every budget here without other means: apart from it, an
+                // iteration takes its usual time.
                 assert_eq!(row["micro_batches"], "1");
                 let [time, again] = ["time_s", "recomputed_s"].map(|column| number(row, column));
                 assert!(near(time - again, undisturbed), "{row:?}");
@@ -226,7 +229,7 @@ fn figure_5_is_longer_by_what_is_computed_again() {
     // The slower phone needs the same memory and takes longer.
     let [a, b, c, d] = enough.try_into().unwrap();
     assert!(a.1 == c.1 && b.1 == d.1 && a.2 < c.2 && b.2 < d.2);
-    // Both rows of figure 5a are fit, 2.3 and 4.8: the mean of the two is every row's baseline.
+    // Both rows of figure 5a are fit, 2.3 and 4.8: the mean of the two is the baseline of every row.
     for cell in ["figure5a/s22-mobilenetv2-batch-32", "figure5b/redmi-note10-mobilenetv2-batch-32"] {
         assert_eq!(made.cells[&format!("{cell}/melon/latency-overhead")]["null"], "3.55");
     }
@@ -235,21 +238,21 @@ fn figure_5_is_longer_by_what_is_computed_again() {
 #[test]
 fn table_1_is_layouts_of_all_that_is_computed_again() {
     let made = make(&["table1", "figure1c"]);
-    // Five networks at six budgets, of which half is the row's.
+    // Five networks at six budgets; the row's budget is half.
     assert_eq!(made.tables["table1"].len(), 30);
     for row in made.tables["table1"].iter().filter(|row| row["budget_percent"] == "50") {
         let cell = &made.cells[&format!("table1/{}/recomputation/layout-transformation-share", row["network"])];
         assert_eq!(cell["null"], "19.7");
         let [layout, other] = ["layout_ms", "other_ms"].map(|column| number(row, column));
         if cell["verdict"] == "not-modelled" {
-            // No plan: then the words say what would be enough.
+            // No plan: then the reason names a budget that would be enough.
             assert!(layout == 0.0 && other == 0.0 && cell["reason"].contains("least memory budget"), "{cell:?}");
         } else {
             assert!(layout >= 0.0 && other > 0.0);
             assert!(near(number(cell, "simulated"), layout / (layout + other) * 100.0), "{row:?}");
         }
     }
-    // Saved tensors get half of what they take where nothing is dropped, which figure 1c stacks.
+    // Saved tensors get half of the memory that they take if nothing is dropped, which figure 1c shows as a stack.
     for model in [["mobilenetv2", "mobilenetv2"], ["bert", "bert-base"]] {
         let half = number(made.row("table1", &[("network", model[0]), ("budget_percent", "50")]), "budget_mb");
         assert!(
@@ -267,7 +270,7 @@ fn the_phones_of_a_federation_are_those_of_the_paper() {
     for (memory, percent) in [("4 GB", 15.0), ("6 GB", 25.0), ("8 GB", 30.0), ("12 GB", 25.0), ("16 GB", 5.0)] {
         assert!((number(share("memory", memory), "share_percent") - percent).abs() < 5.0, "{memory}");
     }
-    // The least divergence of a client's classes from even ones: of 600 classes more than of 4.
+    // The least divergence of a client's classes from an even distribution: with 600 classes more than with 4.
     let of_set = |set: &'static str| {
         made.tables["figure14"].iter().filter(move |row| row["panel"] == "divergence" && row["series"] == set)
     };

@@ -1,5 +1,5 @@
-//! What is somebody else's stays: files in a folder without a record, links, pipes, inputs, and what nobody named; and no
-//! part of a file is left.
+//! Files of others are left alone: files in a folder without a record, links, pipes, inputs, and files that no command
+//! named; and no partial file is left.
 #![cfg(unix)]
 
 use std::fs;
@@ -55,7 +55,7 @@ fn a_file_that_no_record_lists_is_not_written_over() {
     for _ in 0..2 {
         assert_eq!(call(of_sweep, "man --out pages").status.code(), Some(0));
     }
-    // A record of another program is nobody's, even with --overwrite.
+    // A record of another program does not make the folder ours, even with --overwrite.
     fs::create_dir(of_sweep.join("out")).unwrap();
     fs::write(of_sweep.join("out/run.json"), "{\"outputs\": [\"mine\"]}").unwrap();
     fs::write(of_sweep.join("out/mine"), "").unwrap();

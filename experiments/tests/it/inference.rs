@@ -1,4 +1,4 @@
-//! Networks that are run and not trained: what engines fold, how threads scale, and how near ncnn is to what its users measured.
+//! Inference: which operators engines fold, how threads scale, and how close ncnn is to its users' measurements.
 
 use haversack::cache::Cache;
 use haversack::calibrate::find;
@@ -39,13 +39,13 @@ fn a_session_is_prepared_once_and_inference_does_not_pay_for_it_again() {
         [("mnn", "cpu.preparation_work"), ("mnn-2", "cpu.preparation_work"), ("tflite", "cpu.preparation")]
     {
         let found = plan("galaxy-s22", stack, "mobilenetv2", "big:1");
-        // Of a session only the dispatch of each operator is left beside its work.
+        // In a session, each operator costs only its dispatch besides its work.
         let dispatch = found.machine().stack.cpu().unwrap().operator_overhead.value;
         let launches = (0..found.graph.nodes.len()).filter(|&id| found.graph.nodes[id].work.launches > 0);
         for id in launches {
             assert_eq!(found.machine().cost(&found.graph, id, 1, Precision::Fp16).launch, dispatch, "{stack}");
         }
-        // Other constants change nothing of that: both cost nothing, however large they are.
+        // The preparation of a session and the first touch of memory are free, however large their constants are.
         let mut dear = found.machine().stack.clone();
         dear.set(preparation, 1e6).unwrap();
         dear.set("cpu.first_touch", 1e6).unwrap();
@@ -90,7 +90,7 @@ fn threads_scale_with_large_products_and_less_with_many_small_operators() {
     }
     assert!(large.iter().zip(small).all(|(large, small)| *large > small), "{large:?} and {small:?}");
     assert!(large[1] > 3.0, "{large:?}");
-    // Four cores of a phone ask for more than its DRAM gives.
+    // Four cores of a phone need more bandwidth than its DRAM has.
     let of = |cores| plan("snapdragon-855-plus", "ncnn", "vgg16", cores).unbounded_time().seconds();
     assert!(of("big:1") / of("big:4") < large[1], "{}", of("big:1") / of("big:4"));
 }

@@ -1,4 +1,5 @@
-//! Work that ends early: Ctrl-C and a full disk say how far it came, and `--resume` goes on to the same bytes.
+//! Work that ends early: after Ctrl-C and with a full disk, the program reports its progress, and `--resume`
+//! completes the same bytes.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +12,7 @@ use tempfile::tempdir;
 use crate::support::{command, refusal, stderr};
 use crate::sweep::{folder, same, sweep};
 
-/// Starts the program, waits until `is_time`, presses Ctrl-C, and waits for its end.
+/// Starts the program, waits until `is_time`, sends it Ctrl-C, and waits for its end.
 pub(crate) fn interrupted(within: &Path, arguments: &[&str], is_time: impl Fn() -> bool) -> Output {
     let mut child = command(within, arguments);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -21,7 +22,7 @@ pub(crate) fn interrupted(within: &Path, arguments: &[&str], is_time: impl Fn() 
         std::thread::yield_now();
     }
     let pid = child.id().to_string();
-    // Gone already, it takes no signal: the test sees by its exit code.
+    // If it has ended already, it gets no signal: the test notices by its exit code.
     let _ = Command::new("kill").args(["-INT", &pid]).status().unwrap();
     child.wait_with_output().unwrap()
 }
@@ -52,7 +53,7 @@ fn ctrl_c_ends_a_reproduction_between_artefacts_and_it_goes_on() {
     };
     call("--out whole");
     let line = ["reproduce", "sage/figure2", "daf/table3", "sage/section5", "--out", "out", "--jobs", "1"];
-    // The first of them is on the disc; the others are still to come.
+    // The first of them is on the disc; the others are not finished.
     let first = top.path().join("out/daf/table3.json");
     let output = interrupted(top.path(), &line, || first.exists());
     let message = refusal(&output, 130);
@@ -64,7 +65,7 @@ fn ctrl_c_ends_a_reproduction_between_artefacts_and_it_goes_on() {
     assert_eq!(files("whole"), files("out"));
 }
 
-/// The program with files of at most so many blocks of 512 bytes, which fails as a full disk does.
+/// Runs the program with a limit on file sizes, in blocks of 512 bytes; writes beyond it fail like on a full disk.
 fn within_blocks(folder: &Path, blocks: u32, line: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_haversack");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {line}");
@@ -77,7 +78,7 @@ fn a_full_disk_is_told_with_the_table_that_it_refuses() {
     let line = "trace generate --users 40 --days 3 --seed 1 --out users.parquet";
     let message = refusal(&within_blocks(folder.path(), 20, line), 1);
     assert!(message.starts_with("error: cannot write users.parquet: "), "{message}");
-    // Nothing half written stays.
+    // No partial file is left.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -85,7 +86,7 @@ fn a_full_disk_is_told_with_the_table_that_it_refuses() {
 fn a_full_disk_ends_a_sweep_and_it_goes_on() {
     let folder = folder();
     sweep(folder.path(), "--out whole");
-    // A row of the journal takes more than 512 bytes, so 80 of them do not go into 20 blocks of at most 1 KiB.
+    // A row of the journal takes more than 512 bytes, so 80 of them do not fit in 20 blocks of at most 1 KiB.
     let output = within_blocks(folder.path(), 20, "sweep spec.toml --out out");
     let message = refusal(&output, 1);
     assert!(message.contains("rows.part: ") && message.contains("; stopped after "), "{message}");
@@ -93,7 +94,7 @@ fn a_full_disk_ends_a_sweep_and_it_goes_on() {
     sweep(folder.path(), "--out out --resume");
     same(&folder, "whole", "out");
 
-    // All runs are in the journal, and the tables have no room: nothing is lost either.
+    // All runs are in the journal, but the tables do not fit: again nothing is lost.
     let rows = fs::metadata(folder.path().join("out/results.csv")).unwrap().len();
     let journal = "sweep spec.toml --out late";
     let blocks = (rows / 512) as u32;
@@ -109,7 +110,7 @@ fn a_full_disk_ends_a_reproduction_and_it_goes_on() {
     let line = "reproduce sage/section5 daf/table3 --jobs 1";
     let call = |flags: &str| within_blocks(top.path(), 1 << 20, &format!("{line} {flags}"));
     assert_eq!(call("--out whole").status.code(), Some(0));
-    // The picture of daf/table3 has no room in four blocks of at most 1 KiB.
+    // The picture of daf/table3 does not fit in four blocks of at most 1 KiB.
     let message = refusal(&within_blocks(top.path(), 4, &format!("{line} --out out")), 1);
     assert!(message.contains("cannot write out/") && message.contains("; stopped after "), "{message}");
     assert!(message.contains("`haversack reproduce sage/section5 daf/table3 --out out --resume` goes on"), "{message}");

@@ -1,4 +1,4 @@
-//! Killed outright at moments that nobody chose, a sweep, a training and a federation go on to the same bytes.
+//! A sweep, a training and a federation, killed at random moments, resume and give the same bytes.
 #![cfg(unix)]
 
 use std::env;
@@ -14,10 +14,10 @@ use crate::reproduce::tree;
 use crate::support::{call_in, command, stderr};
 use crate::{federate, sweep, train};
 
-/// The moments of a test; `HAVERSACK_KILLS` says how many others.
+/// The number of moments of a test; `HAVERSACK_KILLS` overrides it.
 const MOMENTS: usize = 3;
 
-/// Runs `line` once to its end; how long it took.
+/// Runs `line` once to its end; returns how long it took.
 fn ends(within: &Path, line: &str) -> Duration {
     let begun = Instant::now();
     let output = call_in(within, &line.split(' ').collect::<Vec<_>>());
@@ -25,8 +25,8 @@ fn ends(within: &Path, line: &str) -> Duration {
     begun.elapsed()
 }
 
-/// Kills `line` at moments drawn from the time that it takes, each in a folder of its own, and goes on in it. Every other
-/// one is killed a second time while it goes on.
+/// Kills `line` at random moments of its run, each in a separate folder, and resumes it there. Every other run is
+/// killed a second time while it resumes.
 fn goes_on(within: &Path, line: &str) {
     let moments = env::var("HAVERSACK_KILLS").map_or(MOMENTS, |text| text.parse().unwrap());
     let whole = ends(within, &format!("{line} --out whole"));

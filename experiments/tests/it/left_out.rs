@@ -1,4 +1,4 @@
-//! The errors of rows that were left out: what is stored is of today's constants, and what is shown is what is stored.
+//! Leave-one-out errors: the stored ones belong to today's constants, and the shown ones are the stored ones.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn what_is_stored_is_not_older_than_the_constants() {
     for calibration in all().unwrap() {
         let found = stored.calibrations.iter().find(|stored| stored.is_of(&calibration)).unwrap();
         assert_eq!(found.command, command(&calibration, 0));
-        // The device, the stack, the rows and the declaration, at least.
+        // At least the device, the stack, the rows and the declaration.
         let digests = digests(&calibration, &Reference::load().unwrap()).unwrap();
         assert!(digests.len() >= 4 && digests.contains_key(&calibration.rows), "{digests:?}");
     }
@@ -38,7 +38,7 @@ fn what_is_stored_is_of_the_rows_and_the_mechanisms_of_today() {
         assert_eq!(of_file, ids(&problem.observations), "{again}");
         let values: Vec<f64> = problem.present().unwrap().into_iter().map(|(value, _)| value).collect();
         for (row, now) in found.rows.iter().zip(problem.simulated(&values).unwrap()) {
-            // Six digits were kept.
+            // Six digits are stored.
             assert!((now / row.shipped - 1.0).abs() < 1e-3, "{again}: {} was {}, and is {now}", row.id, row.shipped);
         }
     }
@@ -56,13 +56,13 @@ fn one_calibration_is_stored_beside_the_others() {
     let line = "--leave-one-out --store left-out.toml";
     let path = folder.path().join("left-out.toml");
     let committed = LeftOut::committed().unwrap();
-    // What is there of server-core stays, and of this phone is replaced.
+    // The entries of server-core stay, and those of this phone are replaced.
     let mut before = LeftOut { calibrations: committed.calibrations[..1].to_vec() };
     let mut old = committed.calibrations.iter().find(|stored| stored.device == "galaxy-s10").unwrap().clone();
     old.version = "0.0.1".into();
     before.put(old).unwrap();
     before.write(&path).unwrap();
-    // What nobody declares any more, and a row of this phone that is none any more, are no reason to stop.
+    // Calibrations that are no longer declared, and a row of this phone that no longer exists, are not an error.
     let text = fs::read_to_string(&path).unwrap();
     let stale = text.replace("\"server-core\"", "\"server\"").replace("\"pytorch-timings\"", "\"timings\"");
     let (_, gone) = stale.split_once("[[calibration]]").unwrap();
@@ -82,7 +82,7 @@ fn one_calibration_is_stored_beside_the_others() {
         errors.of(&after.calibrations[1].rows[0].id),
         Some(Known::LeftOut(after.calibrations[1].rows[0].error()))
     );
-    // What cannot be stored is said before anything is fitted.
+    // An invalid store is reported before the fit begins.
     let nowhere = refusal(&of("--leave-one-out --store nowhere/left-out.toml"), 2);
     assert!(nowhere.contains("--store nowhere/left-out.toml: nowhere is no folder"), "{nowhere}");
     fs::write(&path, "[[calibrations]]\n").unwrap();
@@ -110,7 +110,7 @@ fn a_reproduction_shows_rows_with_their_error_left_out() {
     let record: serde_json::Value = serde_json::from_str(&read("run.json")).unwrap();
     let fit = &record["summary"][0];
     assert_eq!((fit["role"].as_str(), fit["left_out_numbers"].as_u64()), (Some("fit"), Some(number as u64)));
-    // What scripts rely on is of cells.csv, as before.
+    // The keys that scripts rely on come from cells.csv and are unchanged.
     assert!(fit["median_error"].as_f64() < fit["median_error_left_out"].as_f64(), "{fit}");
     assert!(record["left_out"]["experiments/left-out.toml"].is_string());
     assert!(read("cells.csv").starts_with("id,simulated,unit,paper,role,error,verdict,null,reason\n"));

@@ -1,4 +1,4 @@
-//! The program from outside, and the library as a program that uses it sees it: one binary, a module a subject.
+//! The program from outside, and the library as a program uses it: one binary, one module a subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers;

@@ -1,5 +1,6 @@
-//! Some hundred mistakes, kept as a table (`mistakes.csv`: the command line, the exit code, the words that the message must
-//! have, separated by `|`): each ends with its code and a message that helps; nothing panics and nothing is left behind.
+//! About a hundred mistakes, in a table (`mistakes.csv`: the command line, the exit code, the words that
+//! the message must have, separated by `|`): each gives its code and a message that helps; nothing panics
+//! and no file is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,7 +75,7 @@ fn folder() -> TempDir {
     for (name, text) in FILES {
         fs::write(folder.path().join(name), text).unwrap();
     }
-    // Bytes that are no text, no TOML, no ONNX and no log.
+    // Bytes that are neither text, TOML, ONNX nor a log.
     let bytes: Vec<u8> = (0..300_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     fs::write(folder.path().join("r.bin"), bytes).unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
@@ -82,7 +83,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// What is wrong with the way in which each of `calls` ended; `check` says what is wrong with one.
+/// The faults in the results of `calls`; `check` returns the faults of one.
 fn wrong<T: Sync>(calls: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let share = calls.len().div_ceil(threads);
@@ -94,12 +95,12 @@ fn wrong<T: Sync>(calls: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<
     })
 }
 
-/// The names of what lies in `folder`.
+/// The names of the files in `folder`.
 fn names(folder: &Path) -> BTreeSet<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// What is wrong with any call that fails: a panic, or a result.
+/// The faults of any failed call: a panic, or output on stdout.
 fn failed_badly(line: &str, output: &Output) -> Vec<String> {
     let (message, result) = (stderr(output), stdout(output));
     let mut wrong = Vec::new();
@@ -143,8 +144,8 @@ fn every_mistake_of_the_table_is_refused_with_help() {
     assert_eq!(names(folder.path()), before, "something was left behind");
 }
 
-/// Absurd values of keys: the command, a key of its file, its value (`{k}` stands for 100,000 keys, `{m}` for as many models), and
-/// the words that the message must have.
+/// Absurd values of keys: the command, a key of its file, its value (`{k}` is replaced by 100,000 keys, `{m}` by as
+/// many models), and the words that the message must have.
 const ABSURD: &str = include_str!("absurd.csv");
 
 #[test]
@@ -193,7 +194,7 @@ fn no_value_of_any_key_ends_in_a_panic() {
         Key::ALL.into_iter().flat_map(|key| values.into_iter().map(move |value| (key, value))).collect();
     let wrong = wrong(&calls, |(key, value)| {
         let flag = format!("--{}={value}", key.flag());
-        // A key that is given twice is refused before it is read.
+        // A key that is given twice is rejected before its value is parsed.
         let base = [("--device=galaxy-s10", Key::Device), ("--model=lenet5", Key::Model), ("--batch=1", Key::Batch)];
         let others = base.into_iter().filter(|(_, other)| other != key).map(|(flag, _)| flag);
         let arguments: Vec<&str> = ["simulate", "--format=json", &flag].into_iter().chain(others).collect();

@@ -1,11 +1,11 @@
-//! More of a machine makes no step longer, and none draws less than the idle machine.
+//! More of a machine never makes a step longer, and no step draws less power than the idle machine.
 
 use haversack_devices::{list, load};
 use serde_json::Value;
 
 use crate::support::{call, json};
 
-/// Endings of the names of what a machine may have more of: units, clocks, rates, bandwidths, caches, memory, flash.
+/// Suffixes of the names of a machine's resources: units, clocks, rates, bandwidths, caches, memory, flash.
 const MORE: [&str; 23] = [
     "ram",
     ".units",
@@ -32,7 +32,8 @@ const MORE: [&str; 23] = [
     ".sequential_write",
 ];
 
-/// A sum that is split over more units is finished by one more kernel, which a host that is the slower one has to launch.
+/// A sum that is split over more units needs one more kernel to finish, which a host that is the
+/// bottleneck has to launch.
 const ROOM: f64 = 1.01;
 
 #[test]
@@ -48,7 +49,7 @@ fn more_of_anything_makes_no_step_longer() {
             let is_of_device = moved["file"].as_str().unwrap().contains(device.id);
             let of_more = is_of_device && MORE.iter().any(|ending| key.ends_with(ending));
             let [down, up] = ["down", "up"].map(|side| &moved[side]["results"]);
-            // A share beyond one cannot be; more of a GPU always can.
+            // A share beyond one is invalid; more of a GPU is always valid.
             let can_be = !key.starts_with("gpu.") || up.is_object();
             assert!(!of_more || can_be, "{} {key}: {moved}", device.id);
             for results in [down, up].into_iter().filter(|results| results.is_object()) {

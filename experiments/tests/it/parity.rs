@@ -1,4 +1,4 @@
-//! What networks reach here and in PyTorch, with the same settings on the same data.
+//! Accuracies of networks here and in PyTorch, with the same settings on the same data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,13 +30,13 @@ fn networks_reach_what_they_reach_in_pytorch_within_a_point() {
         let off = mean(seeds) - mean(there);
         assert!(off.abs() < 1.0, "{network}: {off} points from PyTorch");
     }
-    // The committed numbers are this program's: the first seed of the smaller network again.
+    // The committed numbers are this program's: the first seed of the smaller network, run again.
     let folder = tempfile::tempdir().unwrap();
     let specification = root().join("examples/accuracy/pytorch-lenet5.toml").display().to_string();
     let call = call_in(folder.path(), &["train", &specification, "--seed", "0", "--out", "out"]);
     assert_eq!(call.status.code(), Some(0), "{}", stderr(&call));
     let table = read_parquet(&folder.path().join("out/epochs.parquet")).unwrap();
     let found = table.column("accuracy").unwrap().f64().unwrap().last().unwrap() * 100.0;
-    // They were written before sums had one order on every machine, which eight epochs make larger.
+    // They were written before sums had the same order on every machine, a difference that eight epochs amplify.
     assert!((found - here["lenet5"][0]).abs() < 1.5, "{found} for {}", here["lenet5"][0]);
 }

@@ -1,4 +1,4 @@
-//! What commands take of the machine's memory, beside what `docs/limits.md` says.
+//! The memory that commands use, compared with `docs/limits.md`.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn listed(page: &str) -> Vec<(String, f64)> {
     rows.filter_map(row).collect()
 }
 
-/// The most that `line` holds of memory in megabytes, as the kernel tells until it ends.
+/// The peak memory of `line` in megabytes, polled from the kernel until it ends.
 fn peak(root: &Path, line: &str) -> f64 {
     let mut child = command(root, &line.split(' ').collect::<Vec<_>>())
         .stdout(Stdio::null())
@@ -49,7 +49,7 @@ fn commands_take_no_more_memory_than_the_page_says() {
     assert!(listed.len() >= 13, "{listed:?}");
     for (number, (line, bound)) in listed.iter().enumerate() {
         let folder = tempdir().unwrap();
-        // Parents are made by none of the commands.
+        // The commands do not create parent folders.
         let out = folder.path().join(number.to_string());
         if line.contains("OUT/") {
             fs::create_dir(&out).unwrap();

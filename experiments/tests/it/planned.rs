@@ -1,4 +1,4 @@
-//! What a run did, written by `simulate --plan` and done again by the policy `planned`.
+//! The plan of a run, written by `simulate --plan` and executed again by the policy `planned`.
 
 use haversack_policies::registry::POLICIES;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use tempfile::tempdir;
 
 use crate::support::{call_in, json, refusal, stderr};
 
-/// The answer to `simulate` without the names of what decides.
+/// The result of `simulate` without the names of the policies.
 fn simulated(within: &std::path::Path, flags: &str) -> Result<Value, String> {
     let line = format!("simulate --model resnet18-cifar --format json {flags}");
     let output = call_in(within, &line.split(' ').collect::<Vec<_>>());
@@ -40,7 +40,7 @@ fn every_policy_is_done_again_to_the_byte() {
             Err(_) => refused.push(entry.id),
         }
     }
-    // No engine among them.
+    // No engine is among them.
     assert!(refused.len() < 3, "{refused:?}");
 }
 

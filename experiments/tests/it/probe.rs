@@ -1,4 +1,4 @@
-//! From a probe to a device file that simulates, and what is said of JSON that no probe would print.
+//! From a probe to a device file that simulates, and errors for JSON that no probe would print.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn probes() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("probes")
 }
 
-/// A probe of C, compiled and run in `folder`; `None`, and a word of it, where there is no compiler or no such processor.
+/// A probe in C, compiled and run in `folder`; `None`, with a message, without a compiler or such a processor.
 fn probed(folder: &Path, source: &str, link: &[&str], arguments: &[&str]) -> Option<Value> {
     if Command::new("cc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         eprintln!("skipped: there is no cc to compile {source} with");
@@ -35,7 +35,7 @@ fn probed(folder: &Path, source: &str, link: &[&str], arguments: &[&str]) -> Opt
     Some(serde_json::from_slice(&ran.stdout).unwrap())
 }
 
-/// What `calibrate probe` says of `probe`, and the folder that it wrote in.
+/// The output of `calibrate probe` for `probe`, and the folder that it wrote to.
 fn calibrated(probe: &Value, more: &[&str]) -> (TempDir, std::process::Output) {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("probe.json"), format!("{probe:#}")).unwrap();
@@ -44,7 +44,7 @@ fn calibrated(probe: &Value, more: &[&str]) -> (TempDir, std::process::Output) {
     (folder, output)
 }
 
-/// Checks that `my-phone.toml` in `folder` simulates on `processor`, and gives the constants that were measured.
+/// Checks that `my-phone.toml` in `folder` simulates on `processor`, and returns the constants that were measured.
 fn simulated(folder: &Path, more: &[&str]) -> Vec<String> {
     let arguments = ["simulate", "--device", "my-phone.toml", "--model", "lenet5", "--batch", "8", "--format", "json"];
     let run = json(&call_in(folder, &[&arguments[..], more].concat()));
@@ -65,7 +65,7 @@ fn the_cpu_probe_becomes_a_device_that_simulates() {
     let Some(probe) = probed(folder.path(), "probe.c", &flags, &["--quick", "--folder", ".", "--file-mb", "4"]) else {
         return;
     };
-    // The file that flash was measured with is gone.
+    // The temporary file of the flash measurement is gone.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let (out, output) = calibrated(&probe, &["--base", "galaxy-s22"]);
     let said = json(&output);
@@ -74,9 +74,9 @@ fn the_cpu_probe_becomes_a_device_that_simulates() {
     for key in ["fp32_rate", "l1_rate", "dram_bandwidth", "peak"] {
         assert!(measured.contains(&key.to_owned()), "{key} of {measured:?}");
     }
-    // What a probe does not see is no measurement, however well it is known of the base.
+    // A constant that a probe does not measure is not marked as measured, however well it is known for the base.
     assert!(["power", "coremark", "trip", "energy"].iter().all(|key| !measured.contains(&(*key).to_owned())));
-    // Written by this command, it may be written again.
+    // The command may overwrite a file that it wrote.
     let again = ["calibrate", "probe", "probe.json", "--as", "my-phone.toml", "--base", "galaxy-s22"];
     assert!(call_in(out.path(), &again).status.success());
     fs::write(out.path().join("my-phone.toml"), "name = \"mine\"\n").unwrap();
@@ -92,12 +92,12 @@ fn the_opencl_probe_becomes_a_gpu_that_simulates() {
     json(&output);
     let measured = simulated(out.path(), &["--stack", "sage-opencl"]);
     assert!(measured.contains(&"launch".to_owned()) && measured.contains(&"fp32_rate".to_owned()), "{measured:?}");
-    // A base without a GPU knows nothing of what a probe cannot see.
+    // A base without a GPU has no values for what a probe cannot measure.
     let message = refusal(&calibrated(&probe, &["--base", "server-core"]).1, 2);
     assert!(message.contains("--base server-core has no [gpu]"), "{message}");
 }
 
-/// A GPU's probe as it may be.
+/// A valid probe of a GPU.
 fn gpu() -> Value {
     json!({
         "format": "haversack-probe-1", "probe": "opencl", "quick": true,
@@ -130,7 +130,7 @@ fn what_was_not_measured_stays_the_bases_and_says_why() {
     assert!(line("vendor").contains("qualcomm"), "{text}");
 }
 
-/// The CPU's probe of one core, as it may be.
+/// A valid probe of one core of the CPU.
 fn cpu(clock: f64, highest: Option<f64>) -> Value {
     json!({
         "format": "haversack-probe-1", "probe": "cpu", "quick": true,
@@ -174,7 +174,7 @@ fn cores_that_were_busy_while_they_were_probed_are_told() {
 #[test]
 fn wrong_numbers_of_a_probe_are_named_with_file_line_and_field() {
     let mistakes: [(&str, Value, &[&str]); 8] = [
-        // 25 microseconds as somebody would write them by hand.
+        // 25 microseconds, as a person would write them.
         ("/gpu/launch_s", json!(25), &["`gpu.launch_s`: 25 is absurd", "1e-9 to 1e0", "microseconds?"]),
         ("/gpu/clock_hz", json!(818), &["`gpu.clock_hz`: 818 is absurd", "megahertz?"]),
         ("/gpu/units", json!(-4), &["`gpu.units`: -4 is absurd", "1e0 to 1.024e3"]),

@@ -1,5 +1,5 @@
-//! What people ask of one run: what bounds it, what it is compared with, which policy to take, which constants matter; and
-//! that no flag is ignored in silence.
+//! Questions about one run: what bounds it, what it is compared with, which policy to use, which constants matter; and
+//! that no flag is silently ignored.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn what_bounds_a_run_are_shares_that_sum_to_one_for_every_policy() {
         assert!(results.bound_by.iter().all(|share| *share >= 0.0), "{policy} on {device}: {:?}", results.bound_by);
         true
     });
-    // The Xiaomi 10 has what all policies need; the others lack a DSP or kernels for some of the five engines.
+    // The Xiaomi 10 supports all policies; the others lack a DSP or kernels for some of the five engines.
     assert!(ran.count() >= 2 * POLICIES.len(), "too few pairs ran");
 }
 
@@ -54,7 +54,7 @@ fn the_operators_that_take_longest_are_listed_with_their_shares() {
         assert!((operator["share"].as_f64().unwrap() * iteration - time(operator)).abs() < 1e-12, "{operator}");
         assert!(found["bound_by"].get(operator["bound_by"].as_str().unwrap()).is_some(), "{operator}");
         assert!(["forward", "backward", "update"].contains(&operator["phase"].as_str().unwrap()), "{operator}");
-        // Without a budget there is one micro-batch, and nothing is computed again.
+        // Without a budget there is one micro-batch, and nothing is recomputed.
         assert_eq!(operator["times"], 1, "{operator}");
     }
 }
@@ -93,7 +93,7 @@ fn bars_are_of_the_whole_and_rows_sorted() {
     }
 }
 
-/// Flags that would do nothing, each with the key that is refused and words of the refusal.
+/// Flags without effect, each with the key that is rejected and words of the message.
 const IDLE: [(&str, &str, &str); 9] = [
     ("--policy mandheling --precision fp32", "precision", "trains in int8, not in fp32; leave the precision out"),
     ("--policy mnn-int8 --precision fp16", "precision", "trains in int8, not in fp16"),
@@ -112,7 +112,7 @@ fn flags_that_would_do_nothing_are_refused() {
         let message = refusal(&call(&format!("{LENET} {flags}")), 2);
         assert!(message.starts_with(&format!("error: --{key}: ")) && message.contains(words), "{flags}: {message}");
     }
-    // What a policy does anyway may be said.
+    // A flag may state what a policy does anyway.
     json(&call(&format!("{LENET} --policy mandheling --precision int8 --format json")));
 }
 
@@ -155,7 +155,7 @@ fn a_run_may_take_more_memory_than_the_device_has_where_that_is_asked_for() {
     let found = json(&output);
     assert!(found["exceeds_ram"] == true && found["peak_memory_bytes"].as_u64() > Some(8_589_934_592), "{found}");
     assert_eq!(found["scenario"]["ignore_ram"], "true");
-    // A small run takes no more, whoever asks.
+    // A small run uses no more memory with or without the flag.
     let small = json(&call(&format!("{LENET} --ignore-ram --format json")));
     assert_eq!(small["exceeds_ram"], false);
     let message = refusal(&call(&format!("{LENET} --ignore-ram --system android")), 2);
@@ -183,12 +183,12 @@ fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
     let budget = |candidate: &Value| candidate["memory_budget_bytes"].as_u64().unwrap();
     let fitting: Vec<&Value> = candidates.iter().filter(|candidate| candidate["status"] == "ok").collect();
     assert!(fitting.len() > 1 && fitting.len() < POLICIES.len(), "{}", fitting.len());
-    // Those that fit come first, the fastest in front, and each within its budget.
+    // Those that fit come first, in order of time, and each is within its budget.
     assert!(candidates[..fitting.len()].iter().all(|candidate| candidate["status"] == "ok"));
     let number = |candidate: &Value, key: &str| candidate[key].as_f64().unwrap();
     let ranked = |pair: &[&Value]| number(pair[0], "iteration_time_s") <= number(pair[1], "iteration_time_s");
     assert!(fitting.windows(2).all(ranked));
-    // Nothing is held against what gives up more of the gradients.
+    // No policy is compared with one that gives up more of the gradients.
     let order = ["exact", "batch-statistics", "stored", "integer", "weights-skipped"];
     let class = |candidate: &Value| order.iter().position(|class| candidate["fidelity"] == *class).unwrap();
     let bits = |candidate: &Value| candidate["least_bits"].as_u64().unwrap();
@@ -202,7 +202,7 @@ fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
         let is_beaten = fitting.iter().any(|other| beats(other, candidate));
         assert_eq!(candidate["pareto"], !is_beaten, "{candidate}");
     }
-    // Of the others each says why, and the least budget that is named is above what it had.
+    // Each of the others has a reason, and the least budget in it is above the given one.
     for candidate in &candidates[fitting.len()..] {
         assert!(candidate["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{candidate}");
         if candidate["status"] == "infeasible" {
@@ -211,7 +211,7 @@ fn advice_ranks_those_that_fit_and_says_why_others_do_not() {
     }
     let of = |policy: &str| candidates.iter().find(|candidate| candidate["policy"] == policy).unwrap();
     assert_eq!(of("original")["status"], "infeasible");
-    // What a policy computes in, whatever the scenario says.
+    // The number format of a policy, whatever the scenario sets.
     let formats = ["original", "fixed8", "mandheling"].map(|policy| of(policy)["precision"].clone());
     assert_eq!(formats, ["fp32", "fp32", "int8"]);
 }
@@ -254,7 +254,7 @@ fn advice_refuses_what_is_wrong_for_every_policy() {
     ] {
         assert!(refusal(&call(flags), 2).contains(words), "{flags}: {}", stderr(&call(flags)));
     }
-    // A device without a DSP: what needs one is named, and the rest is advised.
+    // A device without a DSP: the policies that need one are named, and the rest is advised.
     let shown = stdout(&call("advise --device server-core --model lenet5 --batch 4"));
     let section = shown.split("these do not run here at all").nth(1).unwrap();
     assert!(section.contains("mandheling  ") && section.contains("DSP"), "{shown}");
@@ -267,7 +267,7 @@ fn the_constants_that_matter_are_those_that_move_the_run() {
     let found = json(&call(&format!("{SENSITIVITY} --format json")));
     let constants = found["constants"].as_array().unwrap();
     let of = |key: &str| constants.iter().find(|constant| constant["key"] == key).unwrap();
-    // Time there is arithmetic alone, so 20% less of the peak takes 1 / 0.8 = 1.25 times as long, and 20% more 1 / 1.2.
+    // Time there is only arithmetic, so 20% less of the peak takes 1 / 0.8 = 1.25 times as long, and 20% more 1 / 1.2.
     let base = found["base"]["iteration_time_s"].as_f64().unwrap();
     let peak = of("gpu.fp32_rate");
     let time = |side: &str| peak[side]["results"]["iteration_time_s"].as_f64().unwrap();
@@ -276,7 +276,7 @@ fn the_constants_that_matter_are_those_that_move_the_run() {
     assert!((peak["iteration_time_moves"].as_f64().unwrap() - 0.25).abs() < 1e-3, "{peak}");
     assert_eq!((&peak["kind"], &peak["unit"]), (&"estimated".into(), &"FLOP/cycle".into()));
     assert!(peak["file"].as_str().unwrap().ends_with("single-core.toml"), "{peak}");
-    // What does not run at all comes first: DRAM faster than the engine counts.
+    // Values with which the run fails come first: DRAM faster than the engine counts.
     let moves = |constant: &Value| constant["iteration_time_moves"].as_f64();
     let first = constants.iter().find(|constant| moves(constant).is_some()).unwrap();
     let of_peak = ["gpu.clock", "gpu.fp32_rate", "gpu.units"];
@@ -284,7 +284,7 @@ fn the_constants_that_matter_are_those_that_move_the_run() {
     let moves: Vec<f64> = constants.iter().map(|one| moves(one).unwrap_or(f64::INFINITY)).collect();
     assert!(moves.windows(2).all(|pair| pair[0] >= pair[1]), "{moves:?}");
     assert!(found["unmoved"].as_u64().unwrap() > 0);
-    // The price of DRAM's bytes is zero there, and what is zero has no share.
+    // The energy of DRAM's bytes is zero there, and a zero constant has no relative change.
     assert!(!constants.iter().any(|constant| constant["key"] == "dram.energy"));
 }
 

@@ -1,8 +1,9 @@
-//! What must hold between any two runs, of which a seed draws a slice: more of a machine is not slower, nor is more memory.
+//! Relations that apply to any two runs, of which a seed draws a sample: more of a machine is not
+//! slower, nor is more memory.
 
 use crate::support::{call, draws, json, stderr};
 
-/// Where a relation does not hold, each with its mechanism: the relation, what the flags hold, and why.
+/// Exceptions to the relations, each with its mechanism: the relation, words in the flags, and the reason.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     (
         "memory",
@@ -29,7 +30,7 @@ const NETWORKS: [&str; 3] = ["lenet5", "squeezenet1-1", "bert-small-s64"];
 const POLICIES: [&str; 6] = ["original", "sage", "dtr", "capuchin", "melon", "daf"];
 const CONSTANTS: [&str; 5] = ["gpu.clock", "gpu.fp32_rate", "gpu.units", "gpu.l2", "dram.peak"];
 
-/// The time of an iteration, `None` where no plan fits, and what was said.
+/// The time of an iteration, `None` if no plan fits, and the messages.
 fn time(line: &str) -> (Option<f64>, String) {
     let output = call(&format!("simulate {line} --format json"));
     let seconds = match output.status.code() {
@@ -40,7 +41,7 @@ fn time(line: &str) -> (Option<f64>, String) {
     (seconds, stderr(&output))
 }
 
-/// Where `more` takes longer than `times` the time of `less`, or works no more.
+/// Describes the violation if `more` takes longer than `times` the time of `less`, or if no plan fits it.
 fn broken(relation: &str, less: &str, more: &str, times: f64) -> Option<String> {
     let (Some(before), _) = time(less) else { return None };
     let (after, said) = time(more);
@@ -71,7 +72,7 @@ fn more_of_a_machine_is_not_slower_nor_is_more_memory() {
         if time(&cores(1)).0.is_some_and(|seconds| seconds > 1e-3) && !cpu.contains("xiaomi-10") {
             found.push(broken("cores", &cores(1), &cores(2), 1.0));
         }
-        // No embedding trains in integers.
+        // Integer training does not support embeddings.
         if network != "bert-small-s64" {
             found.push(broken("int8", &plain, &format!("{plain} --precision int8"), 1.0));
         }

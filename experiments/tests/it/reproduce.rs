@@ -1,5 +1,5 @@
-//! `reproduce` as others call it: rows, files, verdicts and failures, with artefacts made up for the purpose and with
-//! the ones that are built in.
+//! `reproduce` as a library function: rows, files, verdicts and failures, with artefacts made up for the tests
+//! and with the built-in ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -29,7 +29,7 @@ const DRAWN: Artefact = Artefact { entry: Entry { id: "figure8", ..SAGE }, run: 
 const BROKEN: Artefact = Artefact { entry: Entry { id: "figure10", ..SAGE }, run: broken };
 const PLAIN: Artefact = Artefact { entry: Entry { id: "figure13", ..SAGE }, run: plain };
 
-/// Half of what the paper says (−50%), and 3 where it says nothing.
+/// Half of the paper's value (−50%), and 3 if the paper has none.
 fn half_of_the_paper(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     context.device("galaxy-s10")?;
     let mut outcome = Outcome::default();
@@ -68,7 +68,7 @@ fn plain(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-/// One that measures a share with each seed, and one that reads what another has measured.
+/// One artefact that measures a share with each seed, and one that reads another's measurement.
 const MEASURING: Artefact =
     Artefact { entry: Entry { id: "figure9a", measured: &["sage/figure9a"], ..SAGE }, run: measuring };
 const READING: Artefact = Artefact { entry: Entry { id: "figure9b", measured: &["daf/bits"], ..SAGE }, run: reading };
@@ -92,7 +92,7 @@ fn reading(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
     Ok(outcome)
 }
 
-/// One that finds something in the first run, and fails until a later one has it.
+/// An artefact that finds something in the first run, and fails until a later run has it.
 const RETRIED: Artefact = Artefact { entry: Entry { id: "figure9a", ..SAGE }, run: retried };
 
 fn retried(context: &Context<'_>) -> Result<Outcome, ArtefactError> {
@@ -156,7 +156,7 @@ fn every_reference_id_stands_once_in_the_cells() {
     let expected: HashSet<&str> = reference.rows().iter().map(|row| row.id.as_str()).collect();
     assert_eq!(rows, reference.rows().len());
     assert_eq!(cells.keys().map(String::as_str).collect::<HashSet<_>>(), expected);
-    // Only table 1 has a model: everything else says why it has no answer.
+    // Only table 1 has a model: every other cell has a reason why it has no value.
     for (id, cell) in &cells {
         let unanswered = cell["verdict"] == "not-modelled";
         assert_eq!(unanswered, !id.starts_with("sage/table1/"), "{id}");
@@ -183,7 +183,7 @@ fn one_thread_and_two_give_the_same_bytes() {
     for name in ["cells.csv", "index.html", "run.json", "sage/figure8.svg", "sage/figure8.png", "sage/figure8.csv"] {
         assert!(files.contains_key(name), "{name}");
     }
-    // An artefact without a figure has its data only; its own table goes before its cells.
+    // An artefact without a figure has only its data; its own table comes before its cells.
     assert!(!files.contains_key("sage/figure13.svg"));
     assert_eq!(files["sage/figure13.csv"], b"time_s\n0.5\n");
     assert!(files["sage/figure8.csv"].starts_with(b"id,simulated,"));
@@ -232,7 +232,7 @@ fn the_record_names_calibrations_and_counts_choices_but_no_place() {
     {
         assert_eq!(record[list].as_array().unwrap().len() as u64, record[count].as_u64().unwrap(), "{list}");
     }
-    // Every reading is left open, stated or of a stand-in; those that rows chose are among the open ones.
+    // Every reading is open, whether stated or from a stand-in; those that were chosen by rows are among them.
     let sage = record["accounting"].as_array().unwrap().iter().find(|account| account["paper"] == "sage").unwrap();
     let count = |key: &str| sage[key].as_u64().unwrap();
     assert_eq!(count("readings") + count("stated") + count("stand_ins"), record["declared_readings_count"]);
@@ -243,7 +243,7 @@ fn the_record_names_calibrations_and_counts_choices_but_no_place() {
     assert_eq!(record["fitted_constants"].as_array().unwrap().len(), fitted.len());
     assert_eq!(record["fitted_constants"][0]["name"], fitted[0].name.as_str());
 
-    // An artefact that draws users rests on what is fitted of them, too.
+    // An artefact that draws users also depends on constants that were fitted to users.
     let users = tempfile::tempdir().unwrap();
     reproduce(
         &options(users.path(), &["sage/table1"], 2),
@@ -277,28 +277,28 @@ fn another_selection_into_the_same_folder_joins_the_cells() {
     let artefacts = [DRAWN, PLAIN, TABLE];
     reproduce(&options(&out, &["sage/figure8"], 1), &artefacts).unwrap();
     let joined = reproduce(&options(&out, &["sage/figure13"], 1), &artefacts).unwrap();
-    // The report is of what was asked for, the files of all.
+    // The report covers the selected artefacts, the files cover all.
     assert!(!joined.report.contains("no such network here") && joined.report.contains("holds 2 artefacts"));
     reproduce(&options(&once, &["sage/figure8", "sage/figure13"], 1), &artefacts).unwrap();
     assert_eq!(tree(&out), tree(&once), "the same bytes as one run");
-    // One more row of an artefact selects it beside those that were.
+    // One more row of an artefact adds to the earlier selection.
     let row = "sage/table1/mobilenetv2/direct/latency";
     reproduce(&options(&out, &[row], 1), &artefacts).unwrap();
     reproduce(&options(&out, &["sage/table1/densenet121/direct/latency"], 1), &artefacts).unwrap();
     let (now, rows) = cells(&out);
     assert_eq!(now.keys().filter(|id| id.starts_with("sage/table1/")).count(), 2);
     assert_eq!(rows, cells(&once).1 + 2);
-    // The artefact has no figure any more: its old one does not stand beside new numbers.
+    // The artefact no longer has a figure: its old one does not stay next to new numbers.
     reproduce(&options(&out, &["sage/figure8"], 1), &[Artefact { run: plain, ..DRAWN }, PLAIN, TABLE]).unwrap();
     assert!(!out.join("sage/figure8.svg").exists());
 }
 
-/// Artefacts that were made with other calibrations do not stand beside new ones.
+/// Artefacts made with other calibrations are not mixed with new ones.
 #[test]
 fn what_was_made_otherwise_is_refused_or_deleted() {
     let out = tempfile::tempdir().unwrap();
     reproduce(&options(out.path(), &["sage/table1", "sage/figure8"], 1), &[TABLE, DRAWN]).unwrap();
-    // As if the device's file had changed since.
+    // As if the device's file had changed in the meantime.
     let stored = out.path().join("sage/table1.json");
     let device = haversack_devices::load("galaxy-s10").unwrap();
     fs::write(&stored, fs::read_to_string(&stored).unwrap().replace(&device.digest, "0123456789abcdef")).unwrap();
@@ -308,7 +308,7 @@ fn what_was_made_otherwise_is_refused_or_deleted() {
     let message = refused.to_string();
     assert!(message.contains("holds sage/table1 of another build") && message.contains("--overwrite"), "{message}");
     assert_eq!(tree(out.path()), before);
-    // Asked for again it is made anew, and what fits stays.
+    // Requested again, it is recomputed, and the matching ones stay.
     let mut wanted = options(out.path(), &["sage/figure13"], 1);
     wanted.work.overwrite = true;
     reproduce(&wanted, &[TABLE, DRAWN, PLAIN]).unwrap();
@@ -336,7 +336,7 @@ fn what_is_finished_is_left_alone_if_asked() {
     resumed.work.resume = true;
     reproduce(&resumed, &artefacts).unwrap();
     assert_eq!(RUNS.load(Ordering::Relaxed), 2, "in a new folder all of them run");
-    // As a kill leaves it: nothing tells of the whole folder yet, and of one artefact nothing says that it is whole.
+    // As after a kill: the files of the whole folder are missing, and so is the mark that one artefact is complete.
     for name in ["cells.csv", "index.html", "sage/figure8.json"] {
         fs::remove_file(out.join(name)).unwrap();
     }
@@ -367,7 +367,7 @@ fn shards_are_merged_to_the_bytes_of_one_run() {
         (Some(0), stdout(&haversack(&format!("reproduce {selectors} --out whole --resume"))))
     );
     assert_eq!(tree(&top.path().join("whole")), tree(&top.path().join("merged")));
-    // A shard is a part of a specification: the whole is not reproduced into its folder.
+    // A shard is part of a specification: the whole is not reproduced into its folder.
     refusal(&haversack(&format!("reproduce {selectors} --out part1")), 2);
     let said = refusal(&haversack("merge part1 part3 --out other"), 2);
     assert!(said.contains(" is in none of the folders"), "{said}");
@@ -413,7 +413,7 @@ fn the_comparison_can_be_asked_for() {
     assert!(out.path().join("comparison/policies.csv").exists());
 }
 
-/// Figures of which a paper prints no number.
+/// Figures for which a paper prints no numbers.
 const PICTURES: [(&str, &str); 22] = [
     ("daf", "bits"),
     ("daf", "figure1b"),
@@ -483,7 +483,7 @@ fn the_program_says_what_was_wrong_and_leaves_nothing() {
     assert_eq!(tree(top.path()).len(), 1);
     let done = haversack("reproduce daf/table3 --out out --jobs 2");
     assert_eq!(done.status.code(), Some(0));
-    // A slow machine may have told how far it had come.
+    // A slow machine may have printed its progress.
     assert!(stderr(&done).lines().all(crate::support::tells_how_far), "{}", stderr(&done));
     assert!(stdout(&done).contains("daf"));
     assert!(top.path().join("out/cells.csv").exists());
@@ -514,7 +514,7 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     };
     let files = full("one", 1);
     assert_eq!(files, full("two", 2));
-    // Seeds 7 to 11 give a mean of 9 / 3; the artefact that only reads has no file of its own.
+    // Seeds 7 to 11 give a mean of 9 / 3; the artefact that only reads has no such file.
     let text = String::from_utf8(files["sage/figure9a.toml"].clone()).unwrap();
     let measured = Measured::parse("figure9a.toml", &text).unwrap();
     assert_eq!(
@@ -528,10 +528,10 @@ fn what_full_measures_is_a_file_beside_the_table_and_the_plain_command_asks_for_
     assert_eq!(String::from_utf8_lossy(&files["sage/figure9b.csv"]), format!("bits\n{bits}\n"));
     let page = String::from_utf8_lossy(&files["index.html"]).into_owned();
     assert!(page.contains("measured on lenet5, learning glyphs with seeds 7, 8, 9, 10, 11"), "{page}");
-    // Nobody has committed it.
+    // The measurement has not been committed.
     let plain = reproduce(&options(&top.path().join("plain"), &["sage/figure9a"], 1), &artefacts).unwrap();
     assert!(plain.failures[0].contains("`haversack reproduce sage/figure9a --full` measures it"), "{plain:?}");
-    // One that reads what it does not name is told so.
+    // An artefact that reads an undeclared measurement is an error.
     let nameless = [Artefact { entry: Entry { measured: &[], ..MEASURING.entry }, ..MEASURING }];
     let refused = reproduce(&options(&top.path().join("nameless"), &["sage/figure9a"], 1), &nameless).unwrap();
     assert!(refused.failures[0].contains("does not name it among its own"), "{refused:?}");

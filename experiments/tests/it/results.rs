@@ -9,7 +9,7 @@ use haversack::papers::committed;
 use haversack::papers::reference::Reference;
 use haversack::papers::summary::{COLUMNS, Tally, Total, tallies};
 
-/// Between these lines the README has what this test makes of the committed results.
+/// Between these lines, the README has the table that this test makes from the committed results.
 const MARKS: [&str; 2] = ["<!-- results -->\n", "<!-- /results -->"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Scenario and specification files: what is wrong in them is found, named, and never a panic.
+//! Scenario and specification files: their mistakes are found and named, and never cause a panic.
 
 use haversack::cache::Cache;
 use haversack::run::Plan;
@@ -32,9 +32,9 @@ fn every_fault_of_a_file_is_named_at_once_in_the_order_of_its_lines() {
     ];
     assert_eq!(lines.lines().count(), expected.len(), "{lines}");
     assert!(lines.lines().zip(expected).all(|(line, start)| line.starts_with(start)), "{lines}");
-    // That a key is missing goes without saying where it was mistyped, or has a value that it cannot have.
+    // A missing key is not reported if it was mistyped, or has an invalid value.
     assert_eq!(refusal("device = 3\nmodle = \"lenet5\"\n").lines().count(), 2);
-    // Of a run whose values are right on their own, every name that nothing has.
+    // If all values of a run are valid in form, every unknown name is reported.
     let names = "device = \"galaxy-s99\"\nmodel = \"lennet5\"\npolicy = \"sagee\"\n";
     assert_eq!(refusal(names).lines().count(), 3);
 }
@@ -117,7 +117,7 @@ fn what_a_figure_runs_on_a_phone_in_use_is_a_scenario() {
     assert_eq!(plain.apps.len(), 0);
     let scored = phone("system = \"android-testbed\"\ntrainer_adj = -800");
     assert_eq!((scored.trainer.adj, plain.trainer.adj), (-800, 200), "200 is the score of what the user perceives");
-    // Apps bring a system with them, and are those that the usage model generates under the scenario's seed.
+    // Apps imply an operating system, and are those that the usage model generates with the scenario's seed.
     let used = phone("apps = \"synthetic-0001@68400s+10min\"");
     let (model, table) = (UsageModel::built_in().unwrap(), FootprintTable::built_in().unwrap());
     let (from, length) = (Nanos::from_seconds(68_400.0), Nanos::from_seconds(600.0));
@@ -149,7 +149,7 @@ fn keys_that_came_later_are_shown_only_if_they_were_given() {
         let cells = Scenario::with(None, "s.toml", &text).unwrap().cells(BudgetBytes::default());
         cells.into_iter().map(|(name, _)| name).collect::<Vec<&str>>()
     };
-    // 22 keys, and of both budgets the bytes and those of their reference.
+    // 22 keys, and for both budgets the bytes and those of their reference.
     assert_eq!(names("").len(), 26);
     let given =
         names("trainer_adj = 0\napps = \"none\"\nbudget_reference = \"stack-default\"\nbudget_walls = \"1s=50%\"");
@@ -217,7 +217,7 @@ fn faults_of_specifications_name_their_line() {
     }
 }
 
-/// Values of every kind, right and wrong.
+/// Values of every kind, valid and invalid.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![

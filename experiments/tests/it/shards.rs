@@ -1,4 +1,4 @@
-//! Shards as processes of their own: one is killed in the middle and run again, and all are merged to the bytes of one run.
+//! Shards as separate processes: one is killed in the middle and run again, and all are merged to the bytes of one run.
 #![cfg(unix)]
 
 use std::env;
@@ -15,14 +15,15 @@ use crate::reproduce::tree;
 use crate::support::{call_in, command, refusal, stderr, stdout};
 use crate::sweep::folder;
 
-/// Starts a shard, which writes to the folder of its number and goes on where it was.
+/// Starts a shard, which writes to the folder of its number and resumes its earlier run.
 fn start(within: &Path, line: &str, shard: &str, number: &str) -> Child {
     let line = format!("{line} --shard {shard} --out {number} --resume --jobs 1");
     let mut child = command(within, &line.split(' ').collect::<Vec<_>>());
     child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs two shards at once, kills the second once `is_under_way`, looks that it cannot be merged, runs it again and merges.
+/// Runs two shards in parallel, kills the second once `is_under_way`, checks that it cannot be merged,
+/// runs it again and merges.
 fn killed_and_merged(within: &Path, line: &str, is_under_way: impl Fn(&Path) -> bool) {
     let mut first = start(within, line, "1/2", "first");
     let mut second = start(within, line, "2/2", "second");
@@ -55,7 +56,7 @@ fn a_sweep_s_shard_is_killed_and_run_again() {
     let folder = folder();
     let under_way = |shard: &Path| fs::read(shard.join("rows.part")).is_ok_and(|bytes| bytes.len() > 4000);
     killed_and_merged(folder.path(), "sweep spec.toml", under_way);
-    // A shard of another specification says what differs.
+    // For a shard of another specification, the message names the difference.
     let text = fs::read_to_string(folder.path().join("spec.toml")).unwrap();
     fs::write(folder.path().join("spec.toml"), text.replace("[8]", "[16]")).unwrap();
     assert!(start(folder.path(), "sweep spec.toml", "2/2", "other").wait().unwrap().success());
@@ -65,7 +66,7 @@ fn a_sweep_s_shard_is_killed_and_run_again() {
     assert!(message.contains(expected) && message.contains("run those that differ again"), "{message}");
 }
 
-/// Files of programs and modules that stand in for an engine, which the template finds first.
+/// Files of programs and modules that replace an engine; the template finds them first.
 fn stand_in(within: &Path, name: &str, text: &str) {
     let path = within.join("engine").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -73,7 +74,7 @@ fn stand_in(within: &Path, name: &str, text: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs a template of `examples/engines` on a small sweep of two shards; what it said.
+/// Runs a template of `examples/engines` on a small sweep of two shards; returns its output.
 fn run_template(within: &Path, words: &[&str]) -> Option<Output> {
     let engines = root().join("examples/engines");
     let mut template = Command::new(words[0]);
@@ -83,7 +84,7 @@ fn run_template(within: &Path, words: &[&str]) -> Option<Output> {
     template.env("HAVERSACK", env!("CARGO_BIN_EXE_haversack")).output().ok()
 }
 
-/// A small sweep, and its folder as one process writes it.
+/// A small sweep, and its folder as a single process writes it.
 fn small() -> TempDir {
     let folder = folder();
     let text = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\npolicy = [\"original\", \"sage\"]\nbatch = [8, 16, 32]\n";
@@ -92,7 +93,7 @@ fn small() -> TempDir {
     folder
 }
 
-/// `sbatch` as far as the template needs it: tasks run at once, one after the other.
+/// As much of `sbatch` as the template needs: tasks run immediately, one after the other.
 const SBATCH: &str = r#"#!/bin/sh
 array=""
 while [ "${1#--}" != "$1" ]; do
@@ -123,7 +124,7 @@ fn the_template_for_slurm_merges_its_shards() {
     assert_eq!(tree(&folder.path().join("one")), tree(&folder.path().join("whole")));
 }
 
-/// HyperQueue as far as the template needs it. What it is told to kill once fails once.
+/// As much of HyperQueue as the template needs. A task that it should kill fails once.
 const HYPERQUEUE: &str = r#"
 import contextlib, pathlib, subprocess, types
 
@@ -175,7 +176,8 @@ fn the_template_for_hyperqueue_runs_what_failed_again_and_merges() {
     let said = stdout(&planned);
     assert!(planned.status.success() && said.contains("shards of at most 10 minutes: 1"), "{said}{}", stderr(&planned));
     assert!(!folder.path().join("whole.shards").exists());
-    // A thousand times the seconds of the slowest thousandth, and a half more, in parts of a 16,667th of a minute, 3.6 ms.
+    // A thousand times the seconds of the slowest thousandth, and half as much again, in parts of a
+    // 16,667th of a minute, 3.6 ms.
     let short =
         ["--minutes", "0.00006", "--haversack", program, "--plan", "--out", "whole", "--", "sweep", "small.toml"];
     let planned = stdout(&run_template(folder.path(), &[&plan[..2], &short].concat()).unwrap());

@@ -1,11 +1,11 @@
-//! `show` and `list`: what a device, a stack, a network, a policy or a system is.
+//! `show` and `list`: descriptions of a device, a stack, a network, a policy or a system.
 
 use std::fs;
 
 use crate::support::{call, call_in, json, keys, refusal, stdout};
 use tempfile::tempdir;
 
-/// What `show` prints with these words.
+/// The output of `show` with these words.
 fn shown(what: &str) -> String {
     let output = call(&format!("show {what}"));
     assert_eq!(output.status.code(), Some(0), "{what}");
@@ -14,7 +14,7 @@ fn shown(what: &str) -> String {
 
 #[test]
 fn a_device_says_what_it_is_and_how_far_it_may_be_believed() {
-    // Wherever lines are broken.
+    // Independent of line breaks.
     let text = shown("device galaxy-s22").split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "galaxy-s22: Samsung Galaxy S22 (Snapdragon 8 Gen 1)",
@@ -55,7 +55,7 @@ fn a_device_that_no_row_has_checked_says_so() {
         text.contains("galaxy-s10.toml, over devices/calibrations/galaxy-s10.toml") && text.contains(none),
         "{text}"
     );
-    // What the file gives alone is a guess of its own, in the base's unit.
+    // A value from the file without a kind is a guess of that file, in the base's unit.
     let launch = text.lines().find(|line| line.contains("gpu.launch")).unwrap();
     assert_eq!(launch.split_whitespace().collect::<Vec<_>>(), ["gpu.launch", "40", "us", "galaxy-s10.toml"]);
 }
@@ -80,7 +80,7 @@ fn a_network_is_counted_for_one_sample() {
     for key in ["parameters", "saved_bytes", "forward_flops", "training_flops"] {
         assert_eq!(value["counts"][key], counts[key], "{key}");
     }
-    // The products of all layers are all operations; ResNet-18 has 17 convolutions of 3×3 and 3 of 1×1.
+    // The products of all layers are all of the operations; ResNet-18 has 17 convolutions of 3×3 and 3 of 1×1.
     let layers = value["layers"].as_array().unwrap();
     let flops: u64 = layers.iter().map(|layer| layer["forward_flops"].as_u64().unwrap()).sum();
     assert_eq!(flops, counts["forward_flops"]);

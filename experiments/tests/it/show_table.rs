@@ -17,12 +17,12 @@ fn rows_are_sorted_and_the_first_are_shown() {
     let sorted = json(&call(&["--format", "json", "--sort", "-samples_per_s"]));
     let sorted = sorted.as_array().unwrap();
     assert_eq!(sorted.len(), all.len());
-    // Rows that fit no plan have no rate, and come last.
+    // Rows without a plan that fits have no rate, and come last.
     let with_rate = all.iter().filter(|row| row["status"] == "ok").count();
     let rates: Vec<f64> = sorted.iter().map_while(|row| row["samples_per_s"].as_f64()).collect();
     assert_eq!(rates.len(), with_rate);
     assert!(rates.is_sorted_by(|a, b| a >= b) && rates[0] > rates[with_rate - 1], "{rates:?}");
-    // Each object is the row of the table: lists are lists, what is missing is null.
+    // Each object is the row of the table: lists are lists, and missing values are null.
     let sage = sorted.iter().find(|row| row["policy"] == "sage" && row["status"] == "ok").unwrap();
     assert!(sage["micro_batches"].is_array() && sage["reason"].is_null());
 

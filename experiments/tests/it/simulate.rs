@@ -90,11 +90,11 @@ fn the_whole_of_what_original_needs_is_enough_and_less_is_not() {
     let whole = json(&call(&format!("{PHONE} original --memory-budget 100% --format json")));
     assert_eq!(whole["scenario"]["memory_budget_bytes"], whole["reserved_bytes"]);
     let message = refusal(&call(&format!("{PHONE} original --memory-budget 99%")), 3);
-    // The least budget is what original holds, which the program prints as it reads it.
+    // The least budget is the memory that original reserves; the program prints it in a form that it can parse.
     let bytes = whole["reserved_bytes"].as_u64().unwrap();
     let least = haversack::scenario::size_text(haversack_devices::units::Bytes(bytes));
     assert!(message.contains("the least memory budget that works is") && message.contains(&least), "{message}");
-    // All saved tensors are kept by original, and any less does not do.
+    // Original keeps all saved tensors, so any smaller budget fails.
     json(&call(&format!("{PHONE} original --activation-budget 100% --format json")));
     let message = refusal(&call(&format!("{PHONE} original --activation-budget 90%")), 3);
     assert!(message.contains("the least activation budget that works is"), "{message}");
@@ -109,19 +109,19 @@ fn a_percentage_is_of_the_own_stack_and_format_unless_it_is_to_be_of_the_same_by
     let scenario = |flags: &str| own(&format!("{flags} --budget-reference stack-default"));
     let device = scenario("--policy original");
     let reference = device["reference_bytes"].as_u64().unwrap();
-    // Three times as much, and of the whole need there is no other reference.
+    // Three times as much; the whole need has no other reference.
     assert_eq!(device["memory_budget_bytes"].as_u64(), Some(3 * reference));
     let words = (&device["activation_reference_bytes"], &device["budget_reference"]);
     assert_eq!(words, (&Value::Null, &Value::from("stack-default")));
     for other in ["--policy mnn-fp32", "--policy sage --precision fp16", "--policy daf --stack pytorch-cpu"] {
         assert_eq!(scenario(other)["reference_bytes"].as_u64(), Some(reference), "{other}");
     }
-    // Half of each number is less, and MNN's own stack is another.
+    // With half precision the need is smaller, and on MNN's own stack it differs.
     let halves = own("--policy sage --precision fp16");
     assert_eq!(halves.get("budget_reference"), None);
     assert!(halves["reference_bytes"].as_u64() < Some(reference));
     assert_ne!(own("--policy mnn-fp32")["reference_bytes"].as_u64(), Some(reference));
-    // What is needed may be more than a GPU addresses, half of the Xiaomi's 8 GiB.
+    // The reference may exceed the memory that a GPU addresses, half of the Xiaomi's 8 GiB.
     let line = "simulate --device xiaomi-11-pro --model resnet50 --batch 64 --policy sage --memory-budget 60%";
     let large = json(&call(&format!("{line} --format json")))["scenario"].clone();
     assert!(large["reference_bytes"].as_u64() > Some(4 << 30), "{large}");
@@ -259,21 +259,21 @@ fn no_plan_fits_a_network_that_is_larger_than_the_device() {
     );
     assert!(message.contains("the least memory that works is"), "{message}");
     assert_eq!(refusal(&call(&format!("{line} --format json")), 3), message);
-    // A policy that makes do with less has the device's memory as its budget.
+    // A policy that can use less has the device's memory as its budget.
     let found = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 256 --policy sage --format json"));
     assert!(found["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes <= (8 << 30) - (255 << 20)), "{found}");
-    // A caching allocator that holds more than the device has gives cached segments back.
+    // A caching allocator whose reserved memory exceeds the device's returns cached segments.
     let cached = "simulate --device rtx-3090 --model squeezenet1-1 --batch 1280 --policy sgc --format json";
     let found = json(&call(cached));
     assert!(found["reserved_bytes"].as_u64().is_some_and(|bytes| bytes <= 24 << 30), "{found}");
-    // What is needed is asked within the device's limit.
+    // The need is determined within the device's limit.
     let beyond = "simulate --device rtx-3090 --model vgg16 --batch 4096 --policy original";
     let message = refusal(&call(beyond), 3);
     assert!(message.contains("the least memory that works is"), "{message}");
     assert_eq!(refusal(&call(&format!("{beyond} --least-memory")), 3), message);
     let needed = json(&call("simulate --device galaxy-s10 --model vgg16 --batch 8 --least-memory --format json"));
     assert!(needed["least_memory_bytes"].as_u64().is_some());
-    // A driver that bounds what its GPU addresses is named, and no budget is advised that it would not reach.
+    // A driver that limits the memory of its GPU is named, and no budget beyond that is advised.
     let addressed = "simulate --device redmi-note9-pro --model vgg16 --batch 64 --policy original";
     let whose = "the 4295.0 MB that the GPU of redmi-note9-pro addresses";
     let message = refusal(&call(addressed), 3);
@@ -302,7 +302,7 @@ fn a_device_out_of_all_proportion_is_refused() {
     let with = |set: &str| refusal(&call(&format!("simulate --device rtx-3090 --model lenet5 {set}")), 2);
     let clock = with("--device-set gpu.clock=1e15");
     assert!(clock.contains("`gpu.clock`: 1000000000000000 is out of range; expected 0, or a number from 0.001 to 1e6"));
-    // One by one they could be, but not together.
+    // Each could be valid on its own, but not all together.
     let slow =
         with("--batch 4096 --device-set gpu.clock=0.001 --device-set gpu.fp32_rate=0.001 --device-set gpu.units=1");
     assert!(slow.contains("an iteration takes") && slow.contains("out of all proportion"), "{slow}");
@@ -321,7 +321,7 @@ fn a_stack_on_the_wrong_processor_is_refused_with_those_that_fit() {
     let card = on("rtx-3090", "mnn");
     assert!(card.contains("runs on GPUs of Arm and GPUs of Qualcomm"), "{card}");
     assert!(card.ends_with("are ncnn, pytorch-cuda-1.6, pytorch-cuda, sage-opencl\n"), "{card}");
-    // The instructions of its cores are those of phones.
+    // The instruction set of its cores is that of phones.
     assert!(on("server-core", "mandheling").contains("runs on arm64 cores; server-core has x86-64 cores"));
 }
 
@@ -372,7 +372,7 @@ fn a_trace_of_budgets_moves_walls() {
         .unwrap();
     let line = format!("{PHONE} sage --trace walls.csv --format json");
     let found = json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()));
-    // What holds from the start is the budget; the wall splits what had been one micro-batch.
+    // The wall's value at the start is the budget; the wall splits what was a single micro-batch.
     assert_eq!(found["scenario"]["memory_budget_bytes"].as_u64(), Some(peak));
     assert!(found["micro_batches"].as_array().unwrap().len() > free["micro_batches"].as_array().unwrap().len());
 
@@ -470,12 +470,12 @@ fn a_trace_of_apps_puts_the_run_on_a_phone_in_use() {
     let alone = json(&run(line));
     let on_phone = json(&run(&format!("{line} --trace users.parquet#synthetic-0000001")));
     assert_eq!((&alone["scenario"]["system"], &on_phone["scenario"]["system"]), (&Value::Null, &"android".into()));
-    // Without a phone nobody looks at its memory; with one, the system and the apps hold some of it.
+    // Without a phone, system memory is not simulated; with one, the system and the apps use some of it.
     assert_eq!(alone["system_used_bytes"], 0);
     assert!(on_phone["system_used_bytes"].as_u64().unwrap() > 3_000_000_000);
     let nobody = refusal(&run(&format!("{line} --trace users.parquet#synthetic-0000003")), 2);
     assert!(nobody.contains("expected rows of the user 'synthetic-0000003'"), "{nobody}");
-    // What the phone leaves bounds the run: 1 MB is less than LeNet-5 needs.
+    // The memory that the phone leaves is the run's limit: 1 MB is less than LeNet-5 needs.
     fs::write(folder.path().join("meminfo"), "MemTotal: 8000000 kB\nMemAvailable: 1000 kB\n").unwrap();
     run("trace import --kind meminfo meminfo --out available.parquet");
     let short = run(&format!("{line} --trace available.parquet"));
@@ -488,7 +488,7 @@ fn a_trace_of_apps_puts_the_run_on_a_phone_in_use() {
 
 #[test]
 fn a_run_far_below_its_peak_names_the_constant() {
-    // 25 us a launch, of which LeNet has many.
+    // 25 us for each launch; LeNet has many.
     let low = stdout(&call("simulate --device galaxy-s22 --model lenet5"));
     let line = |text: &str, head: &str| text.lines().find(|line| line.trim().starts_with(head)).map(str::to_owned);
     assert!(line(&low, "of the peak").unwrap().ends_with("GFLOP/s"), "{low}");
@@ -517,7 +517,7 @@ fn a_phone_in_use_is_drawn_over_time_and_so_is_one_whose_run_is_killed() {
     let made = run(&format!("{phone} --system android-testbed --batch 24 --plot phone.svg --format json"));
     let found = json(&made);
     let samples = found["phone"]["samples"].as_array().unwrap();
-    // Once a second, and where iterations begin and end; all that the kernel manages is somebody's.
+    // Once a second, and where iterations begin and end; all memory that the kernel manages has an owner.
     let seconds: f64 = found["iterations_s"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).sum();
     assert!((1..6).contains(&(samples.len() - seconds as usize)), "{} samples in {seconds} s", samples.len());
     let owners = ["kernel_bytes", "trainer_bytes", "apps_bytes", "files_bytes", "zram_bytes", "free_bytes"];

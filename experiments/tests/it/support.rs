@@ -1,4 +1,4 @@
-//! Calls of the program, and what came of them.
+//! Calls of the program, and their results.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -28,12 +28,12 @@ pub(crate) fn call(line: &str) -> Output {
     call_in(Path::new("."), &line.split(' ').collect::<Vec<_>>())
 }
 
-/// What the call printed as its result.
+/// The standard output of the call.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What the call printed beside it.
+/// The standard error output of the call.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
@@ -44,7 +44,7 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(&stdout(output)).unwrap()
 }
 
-/// Whether a line tells how far work has come: `12 of 97 artefacts`.
+/// Whether a line reports progress: `12 of 97 artefacts`.
 pub(crate) fn tells_how_far(line: &str) -> bool {
     line.starts_with(|first: char| first.is_ascii_digit()) && line.contains(" of ")
 }
@@ -52,7 +52,7 @@ pub(crate) fn tells_how_far(line: &str) -> bool {
 /// The message of a call that must end with `code`.
 pub(crate) fn refusal(output: &Output, code: i32) -> String {
     let said = stderr(output);
-    // A slow machine may have told how far it had come.
+    // A slow machine may have printed its progress.
     let message: String = said.split_inclusive('\n').skip_while(|line| tells_how_far(line)).collect();
     assert_eq!(output.status.code(), Some(code), "{message}");
     assert!(message.starts_with("error: ") && !message.contains("panicked"), "{message}");
@@ -64,12 +64,12 @@ pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Reproduces with these artefacts, and nothing known of rows that were left out of a fit.
+/// Reproduces with these artefacts, without leave-one-out errors.
 pub(crate) fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact]) -> Result<Reproduction, CommandError> {
     haversack::reproduce::reproduce(options, artefacts, &Errors::default())
 }
 
-/// Reproduces what `selectors` select into `out`; all of it is answered.
+/// Reproduces the artefacts that `selectors` select into `out`; all of them must succeed.
 pub(crate) fn reproduce_into(out: &Path, selectors: Vec<String>, seed: u64, jobs: usize) {
     let (out, jobs) = (out.to_path_buf(), NonZeroUsize::new(jobs));
     let work = WorkOptions { out, jobs, ..WorkOptions::default() };
@@ -78,7 +78,7 @@ pub(crate) fn reproduce_into(out: &Path, selectors: Vec<String>, seed: u64, jobs
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// Draws one of a list, each time it is asked, as `seed` has it.
+/// Draws one element of a list at each call, determined by `seed`.
 pub(crate) fn draws(seed: u64) -> impl FnMut(&[&'static str]) -> &'static str {
     let mut state = seed;
     move |list| {

@@ -1,4 +1,4 @@
-//! `haversack sweep` and `merge`: the same bytes however it is run.
+//! `haversack sweep` and `merge`: the same bytes however they are run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-/// Runs the sweep; what it said at the end.
+/// Runs the sweep; returns its final message.
 pub(crate) fn sweep(folder: &Path, flags: &str) -> String {
     let line = format!("sweep spec.toml {flags}");
     let output = call_in(folder, &line.split(' ').collect::<Vec<_>>());
@@ -91,7 +91,7 @@ fn one_thread_and_two_and_shards_give_the_same_bytes() {
 fn a_killed_sweep_goes_on_to_the_same_bytes() {
     let folder = folder();
     sweep(folder.path(), "--out whole");
-    // What a kill leaves: the header, some finished runs in any order, and a line that was cut off.
+    // The state after a kill: the header, some finished runs in any order, and an incomplete line.
     let mut child = crate::support::command(folder.path(), &["sweep", "spec.toml", "--out", "killed", "--jobs", "1"])
         .spawn()
         .unwrap();
@@ -110,7 +110,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
     }
     sweep(folder.path(), "--out killed --resume");
     same(&folder, "whole", "killed");
-    // Once more finds nothing to do, and a fresh folder may be resumed.
+    // Another run finds nothing to do, and a fresh folder may be resumed.
     sweep(folder.path(), "--out killed --resume");
     sweep(folder.path(), "--out fresh --resume");
     same(&folder, "whole", "fresh");
@@ -125,7 +125,7 @@ fn only_the_same_sweep_is_resumed() {
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--resume"]), 2);
     assert!(message.contains("rows.part is of another specification"), "{message}");
     assert!(part.exists());
-    // Without --resume it begins anew.
+    // Without --resume it starts over.
     sweep(folder.path(), "--out out");
     assert!(!part.exists());
 }
@@ -137,7 +137,8 @@ fn the_table_has_every_key_and_every_run() {
     let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
     assert_eq!(frame.height(), RUNS);
     let names: Vec<String> = frame.get_column_names().iter().map(|name| name.to_string()).collect();
-    // Every key has its column; those that came later have one where the specification gives them, and here it does not.
+    // Every key has its column; keys that were added later have one only if the specification sets
+    // them, which it does not here.
     for key in haversack::scenario::Key::ALL {
         assert_eq!(names.iter().any(|name| name == key.name()), !key.is_shown_if_given(), "{}", key.name());
     }
@@ -162,7 +163,7 @@ fn the_table_has_every_key_and_every_run() {
             }
             Some("infeasible") => {
                 infeasible += 1;
-                // Least budgets are found to a thousandth.
+                // Least budgets are accurate to a thousandth.
                 assert!(least[run].unwrap() as f64 > 0.999 * budget[run].unwrap() as f64, "run {run}");
                 assert!(time[run].is_none() && reason[run].as_deref().unwrap().contains("--memory-budget"));
             }
@@ -205,7 +206,7 @@ fn time_budgets_and_percentages_of_nothing_are_rows_too() {
     sweep(folder.path(), "--out out");
     let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
     let status: Vec<String> = texts(&frame, "status").into_iter().flatten().collect();
-    // Activation budgets vary slower than time budgets.
+    // Activation budgets vary more slowly than time budgets.
     assert_eq!(status, ["infeasible", "infeasible", "infeasible", "ok"]);
     assert!(texts(&frame, "reason")[2].as_deref().unwrap().contains("time budget"));
     assert!(wholes(&frame, "activation_budget_bytes").iter().all(Option::is_some));
@@ -219,7 +220,7 @@ fn a_folder_that_cannot_be_had_is_named() {
     assert!(message.contains("file/out"), "{message}");
 }
 
-/// A folder that is whole stays whole: another specification, a shard of the same and another command are refused.
+/// A complete folder is not overwritten: another specification, a shard of the same and another command are rejected.
 #[test]
 fn a_folder_belongs_to_one_command_and_one_specification() {
     let folder = folder();
@@ -241,7 +242,7 @@ fn a_folder_belongs_to_one_command_and_one_specification() {
     // The same again replaces its own.
     sweep(path, "--out out");
     assert!(files(&path.join("out")) == before);
-    // --overwrite deletes what is listed: the fronts go, for a shard draws none, and what is not ours stays.
+    // --overwrite deletes the listed files: the fronts are deleted, because a shard draws none, and other files stay.
     fs::write(path.join("out/notes.txt"), "mine").unwrap();
     sweep(path, "--out out --shard 1/4 --overwrite");
     let names: Vec<String> = files(&path.join("out")).into_keys().collect();
@@ -274,12 +275,12 @@ fn two_sweeps_do_not_write_to_one_folder_at_once() {
     lock.lock().unwrap();
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "out"]), 2);
     assert!(message.contains("another process writes to out"), "{message}");
-    // The lock is the process's: a file that it leaves behind locks nothing.
+    // The lock belongs to the process: a file that is left behind locks nothing.
     drop(lock);
     sweep(folder.path(), "--out out");
 }
 
-/// Mandheling needs a DSP, which an RTX 3090 has not got: a row of the table, while a network that is nowhere is a mistake.
+/// Mandheling needs a DSP, which an RTX 3090 does not have: a row of the table. An unknown network is a mistake.
 #[test]
 fn what_does_not_go_together_is_a_row_and_what_fits_nowhere_a_mistake() {
     let folder = tempdir().unwrap();
@@ -300,13 +301,13 @@ fn what_does_not_go_together_is_a_row_and_what_fits_nowhere_a_mistake() {
     specification("[\"xiaomi-10\", \"rtx-3090\"]", "[\"lenet5\", \"lenet6\"]");
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
     assert!(message.contains("spec.toml:2: model: ") && message.contains("'lenet5'"), "{message}");
-    // No device has a DSP: the policy fits nowhere.
+    // No device has a DSP: the policy runs on none.
     specification("[\"rtx-3090\"]", "[\"lenet5\"]");
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
     assert!(message.contains("spec.toml:4: policy: rtx-3090 has no modelled DSP"), "{message}");
 }
 
-/// A stack that does not run on the phone, and a network that is larger than it, are rows.
+/// A stack that does not run on the phone, and a network that does not fit in its memory, are rows.
 #[test]
 fn what_a_device_cannot_run_or_hold_is_a_row() {
     let folder = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a sweep says of itself: its summary, its table as CSV, words that stand for several values, and dry runs.
+//! The reports of a sweep: its summary, its table as CSV, words for several values, and dry runs.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn the_summary_counts_runs_and_names_the_fastest_and_the_files() {
     let last = "wrote out/results.parquet, results.csv, run.json and 4 pictures of fronts, pareto-*.{svg,png}";
     assert_eq!(lines.last(), Some(&last));
     assert!(lines.len() <= 26, "{said}");
-    // The same however it is run, and by a merge.
+    // The same for any split into shards, and after a merge.
     for part in 1..=2 {
         let said = sweep(folder.path(), &format!("--out part{part} --shard {part}/2 --jobs 2"));
         assert!(said.starts_with("40 runs: "), "{said}");
@@ -79,20 +79,20 @@ fn words_stand_for_every_policy_and_for_devices_of_a_form() {
     let (devices, statuses) = (texts(&frame, "device"), texts(&frame, "status"));
     assert_eq!(devices[0].as_deref(), Some("rtx-3090"));
     assert_eq!(devices.iter().filter(|device| device.as_deref() == Some("server-core")).count(), policies);
-    // Mandheling's engine goes with no device here: that is a row, for the word brought it.
+    // Mandheling's engine runs on no device here: that is a row, because the word selected it.
     let place = texts(&frame, "policy").iter().position(|policy| policy.as_deref() == Some("mandheling")).unwrap();
     assert_eq!(statuses[place].as_deref(), Some("unsupported"));
     assert!(said.lines().next().is_some_and(|line| line.contains(" unsupported")), "{said}");
     assert!(said.lines().count() <= 26, "{said}");
-    // Named beside the word, it is a mistake again.
+    // Named in addition to the word, it is a mistake again.
     specification("device = \"gpus\"\nmodel = \"lenet5\"\nbatch = 8\npolicy = [\"all\", \"mandheling\"]\n");
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
     assert!(message.contains("spec.toml:4: policy: ") && message.contains("DSP"), "{message}");
-    // A mistake beside a word is one, too.
+    // A mistake in addition to a word is still one.
     specification("device = \"phones\"\nmodel = \"lenet6\"\npolicy = \"all\"\n");
     let message = refusal(&call_in(folder.path(), &["sweep", "spec.toml", "--out", "other"]), 2);
     assert!(message.contains("spec.toml:2: model: ") && message.contains("'lenet5'"), "{message}");
-    // They are for sweeps alone.
+    // The words are only for sweeps.
     let one = ["simulate", "--device", "phones", "--model", "lenet5"];
     refusal(&call_in(folder.path(), &one), 2);
 }
@@ -112,7 +112,7 @@ fn a_dry_run_counts_and_writes_nothing() {
         assert!(line.contains(&format!(" {number}  {values}")), "{line}");
     }
     assert!(said.contains("\n0 are known to be unsupported"), "{said}");
-    // What it names is what a sweep writes.
+    // It lists the files that a sweep writes.
     sweep(folder.path(), "--out out");
     let listed = said.lines().last().unwrap();
     for name in files(&folder.path().join("out")).keys().filter(|name| *name != ".lock") {

@@ -1,4 +1,4 @@
-//! `haversack trace`: tables out of recordings, what they hold, synthetic users, and what is refused.
+//! `haversack trace`: tables from recordings and their contents, synthetic users, and errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn columns(frame: &DataFrame) -> Vec<String> {
     frame.columns().iter().map(|column| format!("{}: {}", column.name(), column.dtype())).collect()
 }
 
-/// A row of a table, its values between blanks.
+/// A row of a table, with blanks between its values.
 fn row(frame: &DataFrame, place: usize) -> String {
     let cell = |value: AnyValue<'_>| match value {
         // Polars shortens floats.
@@ -29,7 +29,7 @@ fn row(frame: &DataFrame, place: usize) -> String {
     frame.columns().iter().map(|column| cell(column.get(place).unwrap())).collect::<Vec<_>>().join(" ")
 }
 
-/// Imports within `folder` and gives the report.
+/// Imports within `folder` and returns the report.
 fn import(folder: &Path, line: &str) -> Value {
     let line = format!("trace import {line} --format json");
     json(&call_in(folder, &line.split(' ').collect::<Vec<_>>()))
@@ -54,7 +54,7 @@ const COUNTERS: [&str; 4] = ["user: str", "time_s: f64", "counter: str", "value:
 fn carat_tables_are_the_same_bytes_with_any_number_of_threads() {
     let folder = tempdir().unwrap();
     let text = fs::read_to_string(fixture("carat_top1k.SYNTHETIC.jsonl")).unwrap();
-    // Users take turns, so that the tables have to be sorted.
+    // Users alternate, so that the tables have to be sorted.
     let parts = (0..5).map(|part| {
         let users = (0..8).map(|user| text.replace(&"a".repeat(64), &format!("{user}{part}").repeat(32)));
         fs::write(folder.path().join(format!("part-{part}")), users.collect::<String>()).unwrap();
@@ -67,7 +67,7 @@ fn carat_tables_are_the_same_bytes_with_any_number_of_threads() {
     };
     let one = tables(1);
     assert!(one == tables(2) && one == tables(4));
-    // In a strict import the first bad line in the order of the files ends it, whoever comes to it first.
+    // A strict import ends with the first bad line in the order of the files, whichever thread finds one first.
     for (part, line) in [(2, "{"), (4, "[]")] {
         let bytes = fs::read_to_string(folder.path().join(format!("part-{part}"))).unwrap();
         fs::write(folder.path().join(format!("part-{part}")), format!("{bytes}{line}\n")).unwrap();
@@ -85,8 +85,8 @@ fn carat_becomes_a_table_of_apps() {
     let folder = tempdir().unwrap();
     let parts = format!("{} {}", fixture("carat_top1k.SYNTHETIC.jsonl"), fixture("part-00000.SYNTHETIC.gz"));
     let report = import(folder.path(), &format!("--kind carat {parts} --out t/carat.parquet"));
-    // The second file is the first one again, from an earlier time on: only the last sample of user b would follow
-    // itself, and it comes after another one. So nothing is a duplicate, and 2 * 32 rows come out.
+    // The second file repeats the first one, from an earlier time on: only the last sample of user b could be its own
+    // successor, but it comes after another one. So nothing is a duplicate, and 2 * 32 rows are written.
     assert_eq!((report["tables"][0]["rows"].as_u64(), report["files"].as_u64()), (Some(64), Some(2)));
     assert_eq!(report["findings"]["time-reversal"]["count"], 2);
     assert_eq!(report["unmapped_priorities"]["names"]["Unknown"], 4);
@@ -101,7 +101,7 @@ fn carat_becomes_a_table_of_apps() {
     let of_first = users.iter().filter(|found| **found == users[0]).count();
     assert!(users.is_sorted() && of_first < 64);
     assert_eq!(row(&frame, of_first / 2), row(&frame, 0));
-    // Nothing but the two tables is left. Helsinki is three hours ahead of UTC in September.
+    // Only the two tables are left. Helsinki is three hours ahead of UTC in September.
     assert_eq!(report["tables"][1]["file"], "t/carat-state.parquet");
     assert_eq!(fs::read_dir(folder.path().join("t")).unwrap().count(), 2);
     let state = read_parquet(&folder.path().join("t/carat-state.parquet")).unwrap();
@@ -124,7 +124,7 @@ fn full_carat_becomes_two_tables() {
     let apps = read_parquet(&folder.path().join("full.parquet")).unwrap();
     assert_eq!((columns(&apps), apps.height()), (APPS.map(str::to_owned).to_vec(), 1));
     let memory = read_parquet(&folder.path().join("full-memory.parquet")).unwrap();
-    // The battery's level, not on the charger, WiFi, EET in summer, four fields of memory, and what could be had.
+    // The battery's level, not on the charger, WiFi, EET in summer, four fields of memory, and the available memory.
     assert_eq!((columns(&memory), memory.height()), (COUNTERS.map(str::to_owned).to_vec(), 9));
     let state = ["battery_percent 46", "charging 0", "network 2", "utc_offset_s 10800"];
     for (place, state) in state.into_iter().enumerate() {
@@ -147,7 +147,7 @@ fn series_become_tables_of_counters() {
     assert_eq!(report["samples"], 2);
     let frame = read_parquet(&folder.path().join("m.parquet")).unwrap();
     assert_eq!(columns(&frame), COUNTERS);
-    // What could be had is taken of what is free, which a kernel without MemAvailable says.
+    // Available memory is taken from the free memory, which a kernel without MemAvailable reports.
     assert_eq!([2, 4].map(|place| row(&frame, place)), ["me 100 MemAvailable 2048", "me 100.5 MemFree 1024"]);
     fs::write(
         folder.path().join("p.csv"),
@@ -273,7 +273,7 @@ fn sessions_go_on_over_short_pauses() {
             .clone();
         (sessions["count"].as_u64().unwrap(), sessions["length_s"]["mean"].as_f64().unwrap())
     };
-    // Under 10 s the pause of 4 s does not count: 100 s and 20 s. Without pauses: 60 s, 36 s and 20 s.
+    // Below 10 s, the pause of 4 s does not count: 100 s and 20 s. Without pauses: 60 s, 36 s and 20 s.
     assert_eq!(of("10"), (2, 60.0));
     let (count, mean) = of("4");
     assert!(count == 3 && (mean - 116.0 / 3.0).abs() < 1e-9, "{count} {mean}");
@@ -285,7 +285,7 @@ fn sessions_go_on_over_short_pauses() {
     assert_eq!(stats["gaps"]["under 6 h"], 1);
     assert_eq!(stats["priorities"][1]["adj"], 700);
     assert_eq!(stats["users"][0]["samples"], 6);
-    // On a terminal a bin has both of its bounds, its share, and a bar of 40 characters for all.
+    // On a terminal, a bin has both of its bounds, its share, and a bar whose full length is 40 characters.
     let text = stdout(&call_in(folder.path(), &["trace", "stats", "l.parquet"]));
     let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
     let found: Vec<String> = line("1 s to 1 min").split_whitespace().skip(5).map(str::to_owned).collect();
@@ -343,7 +343,8 @@ fn synthetic_users_repeat_and_have_sessions() {
     );
     let stats = stats(folder.path(), "a.parquet");
     assert_eq!(stats["users"].as_array().unwrap().len(), 5);
-    // Fifteen days of some dozens of sessions; the generator's least pause is longer than what joins sessions.
+    // Fifteen days of some dozens of sessions; the generator's shortest pause is longer than the
+    // one that joins sessions.
     assert!(stats["sessions"]["count"].as_u64().unwrap() > 100, "{}", stats["sessions"]);
     let unjoined = json(&call_in(folder.path(), &["trace", "stats", "a.parquet", "--pause", "0", "--format", "json"]));
     assert_eq!(unjoined["sessions"]["count"], stats["sessions"]["count"]);

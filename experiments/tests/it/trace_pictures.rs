@@ -1,4 +1,4 @@
-//! `haversack trace budgets` and `trace plot`: what phones leave to training, and a user's day in a picture.
+//! `haversack trace budgets` and `trace plot`: the memory that phones leave to training, and a picture of a user's day.
 
 use std::fs;
 
@@ -28,7 +28,8 @@ fn budgets_are_of_moments_of_users() {
     let (available, safe, predicted) = (of("available_bytes"), of("safe_bytes"), of("predicted_bytes"));
     let times: Vec<f64> = frame.column("time_s").unwrap().f64().unwrap().iter().flatten().collect();
     for place in 0..12 {
-        // A phone of 8 GB leaves some of it; what is safe is less, by the same for all; hours are of the first day.
+        // A phone of 8 GB leaves some of it; the safe memory is less, by the same amount for all;
+        // hours are of the first day.
         assert!((1_000_000_000..8_000_000_000).contains(&available[place]), "{available:?}");
         assert_eq!(available[place] - safe[place], available[0] - safe[0]);
         assert!((safe[place] as f64 / predicted[place] as f64 - 1.0).abs() < 0.9, "{safe:?} {predicted:?}");
@@ -36,7 +37,7 @@ fn budgets_are_of_moments_of_users() {
     }
     let users = texts(&frame, "user");
     assert!(users.is_sorted() && available.iter().collect::<std::collections::HashSet<_>>().len() > 4);
-    // The same seed gives the same bytes, another other ones; one user is as among all.
+    // The same seed gives the same bytes, another one different bytes; a single user is the same as among all.
     let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
     let first = bytes("b.parquet");
     run(line);

@@ -1,4 +1,5 @@
-//! Recorded series and apps drive runs: on the clock of the whole run, from where the user says, each user another run.
+//! Recorded series and apps drive runs: on the clock of the whole run, from the given start, and
+//! each user in a separate run.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +13,7 @@ fn run(folder: &Path, line: &str) -> std::process::Output {
     call_in(folder, &line.split(' ').collect::<Vec<_>>())
 }
 
-/// A recording of a phone of 8 GB as `name`: what it leaves from each second on.
+/// Records, as `name`, a phone of 8 GB: its available memory from each second on.
 fn record(folder: &Path, name: &str, available: &[(u64, u64)]) {
     let mut log = String::new();
     for (second, megabytes) in available {
@@ -50,8 +51,8 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
     let series = |low: u64| -> Vec<(u64, u64)> {
         (0..30).map(|tens| (10 * tens, if tens < 12 { 5_000 } else { low })).collect()
     };
-    // As a wall, where nobody else is on the phone; and as memory of others, where a system is named, of which 29% are in use all
-    // the time, and the rest is evicted.
+    // Used as a wall, if the phone has no other load; and as memory of others if a system is named, of which 29% are
+    // always in use, and the rest is evicted.
     record(folder.path(), "wall.parquet", &series(700));
     record(folder.path(), "others.parquet", &series(1_000));
     let wall = "simulate --device galaxy-s10 --model resnet50 --batch 16 --policy dgc --iterations 30 --format json";
@@ -65,13 +66,13 @@ fn a_series_that_falls_at_120_s_slows_iterations_from_then_on() {
         assert_eq!(traced.len(), number, "{file}");
         let (before, after) = split_at(&traced, 120.0);
         assert!(before.len() >= 3 && after.len() >= 3, "{file}: {traced:?}");
-        // The same before, to the nanosecond, and longer, all that come after. A recording has the phone's cached apps, too: where
-        // there is none, the first iteration finds them and what they leave of the page cache.
+        // Before, times are equal to the nanosecond; afterwards, all are longer. A recording includes the phone's
+        // cached apps; without one, the first iteration finds them and what they leave of the page cache.
         assert_eq!(before[1..], even[1..before.len()], "{file}");
         assert!(before[0] < 1.01 * even[0], "{file}: {} and {}", before[0], even[0]);
         let settled = even[even.len() - 1];
-        // kswapd evicts beside the iteration under way, which may be through before it wants what is gone; once what others do not
-        // use is on flash, nobody waits any more.
+        // kswapd evicts during the running iteration, which may end before it needs the evicted pages; once the unused
+        // pages of others are on flash, nothing waits any more.
         let longer = after[..3].iter().any(|took| *took > slower * settled);
         let stays = after[2..].iter().all(|took| *took > slower * settled);
         assert!(longer && stays == (file == "wall.parquet"), "{file}: {settled} and {after:?}");
@@ -90,7 +91,7 @@ const IN_USE: &str =
 fn four_users_give_four_runs_from_where_the_user_says() {
     let folder = tempdir().unwrap();
     run(folder.path(), "trace generate --users 4 --days 2 --seed 1 --out users.parquet");
-    // A batch that a phone of 8 GB holds while few apps do.
+    // A batch that fits on a phone of 8 GB as long as few apps run.
     let line = format!("{} --iterations 12 --trace users.parquet", IN_USE.replace("--batch 8", "--batch 20"));
     let found = |flags: &str| json(&run(folder.path(), &format!("{line}{flags}")));
     let used = |found: &Value| found["system_used_bytes"].as_u64().unwrap();
@@ -101,7 +102,7 @@ fn four_users_give_four_runs_from_where_the_user_says() {
             assert_ne!(used(one), used(other), "{place}");
             assert_ne!(seconds(one), seconds(other), "{place}");
         }
-        // What a synthetic user does is nobody's recording.
+        // A synthetic user has no recording, so all of it is assumed.
         assert_eq!(one["trace_assumed_share"], 1.0);
         assert_eq!((&one["trace_held_s"], &one["scenario"]["trace_from"]), (&0.0.into(), &"session:20".into()));
     }
@@ -114,7 +115,7 @@ fn four_users_give_four_runs_from_where_the_user_says() {
     assert_eq!(used(&random(1)), used(&random(1)));
     assert_ne!(used(&random(1)), used(&random(2)));
     assert_ne!(used(&found(" --trace-from session:10")), used(&found(" --trace-from session:11")));
-    // 12 iterations of 3.9 s go on after 40 s of the trace.
+    // 12 iterations of 3.9 s continue after 40 s of the trace.
     let output = run(folder.path(), &format!("{line} --trace-window 40s"));
     let held = json(&output)["trace_held_s"].as_f64().unwrap();
     assert!((5.0..20.0).contains(&held) && stderr(&output).contains("warning: the trace covers 40 s"), "{held}");
@@ -140,7 +141,7 @@ fn a_beginning_outside_of_the_trace_is_refused_with_what_it_covers() {
         let message = refusal(&run(folder.path(), &format!("{IN_USE} {flags}")), 2);
         assert!(message.contains("it does nothing here; name a trace of"), "{flags}: {message}");
     }
-    // From the last second on less is left than at first.
+    // From the last second on, less memory is left than at first.
     let left = |from: u64| json(&run(folder.path(), &format!("{IN_USE} --trace memory.parquet --trace-from {from}")));
     let budget = |found: &Value| found["scenario"]["memory_budget_bytes"].as_u64();
     assert_eq!((budget(&left(59)), budget(&left(60))), (Some(5_000 * 1_024_000), Some(4_000 * 1_024_000)));
@@ -152,11 +153,11 @@ fn footprints_and_usage_are_read_from_files() {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
     let text = fs::read_to_string(traces.join("footprints/android.toml")).unwrap();
     fs::write(folder.path().join("same.toml"), &text).unwrap();
-    // Everybody's apps are as large as the table says.
+    // All users' apps have the sizes of the table.
     fs::write(folder.path().join("even.toml"), text.replacen("of_ln = ", "of_ln = 0.0 # ", 1)).unwrap();
     let usage = fs::read_to_string(traces.join("usage.toml")).unwrap();
     fs::write(folder.path().join("usage.toml"), &usage).unwrap();
-    // Sessions of a user are more alike.
+    // Sessions of the same user are more similar.
     fs::write(
         folder.path().join("alike.toml"),
         usage.replacen("spread = { value = 0.2897", "spread = { value = 0.01", 1),
@@ -218,7 +219,7 @@ fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
     ] {
         let message = refusal(&specification(users), 2);
         assert!(message.contains(says), "{users}: {message}");
-        // What else the file says is not said to be missing.
+        // Keys that the file does have are not reported as missing.
         assert!(!message.contains("device: missing"), "{users}: {message}");
     }
     fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
@@ -245,7 +246,7 @@ fn days_begin_at_midnight_by_the_clock_of_the_user() {
     assert!(said("helsinki", "0").contains("from 2015-09-27 10:47:57 +03:00"), "{}", said("helsinki", "0"));
     assert!(said("nowhere", "0").contains("from 2015-09-27 07:47:57 +00:00"));
     assert!(said("tokyo", "0").contains("from 2015-09-27 16:47:57 +09:00"));
-    // It goes on until 13:51 in Helsinki, and in Tokyo until 19:51, so that the evening is in it there.
+    // It continues until 13:51 in Helsinki, and in Tokyo until 19:51, so that it includes the evening there.
     assert!(said("tokyo", "evening").contains("from 2015-09-27 19:00:00 +09:00"));
     assert!(said("helsinki", "evening").contains("outside of the trace"));
     assert!(said("helsinki", "2015-09-27T12:00").contains("from 2015-09-27 12:00:00 +03:00"));
@@ -268,7 +269,7 @@ fn carats_memory_drives_a_run_on_a_phone_of_its_size_and_says_that_it_is_inferre
     assert!(imported.status.success(), "{}", stderr(&imported));
     let line = "simulate --device trace --model lenet5 --policy original --format json --trace carat-memory.parquet";
     let found = json(&run(folder.path(), line));
-    // No phone has less than 6 GiB.
+    // Every phone has at least 6 GiB.
     let device = found["scenario"]["device"].as_str().unwrap().to_owned();
     let shown = json(&run(folder.path(), &format!("show device {device} --format json")));
     assert_eq!(shown["ram_bytes"], 6_u64 << 30, "{device}");
@@ -297,7 +298,7 @@ fn figures_of_users_show_those_of_a_trace_and_say_so() {
     assert!(!plain.contains("users.parquet") && own.lines().zip(plain.lines()).filter(|(a, b)| a != b).count() >= 3);
     assert!(read("own/run.json").contains("\"trace\": \"users.parquet\""));
     assert!(read("own/fedhybrid/figure12.csv").lines().count() > 10);
-    // It goes on with the same trace alone.
+    // It resumes only with the same trace.
     let other = run(folder.path(), "reproduce fedhybrid/figure11b --out own --resume");
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
     let nothing = refusal(&run(folder.path(), "reproduce sage/table1 --trace users.parquet --out x"), 2);

@@ -1,4 +1,4 @@
-//! `train`: what it writes, that it goes on where it was cut off, and how it refuses.
+//! `train`: its output, resuming after an interruption, and its errors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -87,7 +87,7 @@ fn a_training_writes_a_row_a_part_an_epoch_and_a_seed() {
     // that of the first.
     assert!((time[17] / time[2] - 6.0).abs() < 0.2, "{time:?}");
     assert!(loss[15] < loss[0] && accuracy.iter().all(|share| (0.0..=1.0).contains(share)), "{loss:?}");
-    // Whatever is recomputed is recomputed to the same bits: without a budget DTR is the original.
+    // Recomputation gives the same bits: without a budget, DTR is the same as original.
     assert_eq!(loss[..36], loss[36..]);
     let record: Value = serde_json::from_slice(&fs::read(folder.path().join("one/run.json")).unwrap()).unwrap();
     assert_eq!((record["command"].as_str(), record["data"]["samples"]["train"].as_u64()), (Some("train"), Some(48)));
@@ -104,18 +104,18 @@ fn a_training_writes_a_row_a_part_an_epoch_and_a_seed() {
 #[cfg(unix)]
 #[test]
 fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
-    // Images that are changed anew in every epoch are changed in the same way when it is begun again.
+    // Images are augmented differently in every epoch, but in the same way after a restart.
     let folder = folder(&SPEC.replace("epochs = 6", "epochs = 8\naugment = \"shift=2 flip\""));
     train(folder.path(), "--out whole");
     let checkpoint = folder.path().join("out/checkpoint");
     let size = || fs::metadata(&checkpoint).map(|found| found.len()).unwrap_or(0);
-    // With the state of one network on the disc, some 62,000 weights with their velocities, an epoch is over.
+    // An epoch is over when the state of one network, some 62,000 weights with their velocities, is on the disc.
     let begun = || size() > 400_000;
     let line = ["train", "spec.toml", "--out", "out", "--jobs", "1"];
     let output = interrupted(folder.path(), &line, begun);
     let message = refusal(&output, 130);
     assert!(message.contains("of 32 epochs; `haversack train spec.toml --out out --resume` goes on"), "{message}");
-    // Killed outright, a while later.
+    // Killed some time later.
     let more = size();
     let mut child = command(folder.path(), &["train", "spec.toml", "--out", "out", "--jobs", "2", "--resume"]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -134,13 +134,13 @@ fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
 #[cfg(unix)]
 #[test]
 fn scale_factors_that_are_kept_go_on_over_a_cut() {
-    // 48 samples in batches of 4 are twelve batches: what a policy has seen of sixteen is more than an epoch's.
+    // 48 samples in batches of 4 are twelve batches: the sixteen batches that a policy observes are more than an epoch.
     let spec = SPEC.replace("jetson-agx-xavier", "xiaomi-11-pro").replace("[\"original\", \"dtr\"]", "\"mandheling\"");
     let spec = spec.replace("momentum", "sgd").replace("batch = 8", "batch = 4").replace("[1, 0]", "[1]");
     let folder = folder(&spec.replace("0.02", "0.0625"));
     train(folder.path(), "--out whole");
     let checkpoint = folder.path().join("out/checkpoint");
-    // With the codes of one network on the disc an epoch is over.
+    // An epoch is over when the codes of one network are on the disc.
     let begun = || fs::metadata(&checkpoint).is_ok_and(|found| found.len() > 50_000);
     let output = interrupted(folder.path(), &["train", "spec.toml", "--out", "out", "--jobs", "1"], begun);
     refusal(&output, 130);
@@ -151,7 +151,7 @@ fn scale_factors_that_are_kept_go_on_over_a_cut() {
 #[test]
 fn images_are_changed_anew_in_every_epoch_that_is_learned() {
     let losses = |augment: &str| {
-        // A rate at which no weight changes: only images can make a difference.
+        // A learning rate at which no weight changes: only images can make a difference.
         let specification = SPEC.replace("epochs = 6", "epochs = 2").replace("0.02", "1e-30").replace("1, 0", "0");
         let folder = folder(&format!("{}{augment}", specification.replace(", \"dtr\"", "")));
         train(folder.path(), "--out out");
@@ -164,7 +164,7 @@ fn images_are_changed_anew_in_every_epoch_that_is_learned() {
     let (plain, aside) = losses("");
     let (changed, aside_of_changed) = losses("augment = \"shift=3 flip\"\n");
     assert_eq!(aside, aside_of_changed);
-    // Another order of samples is another order of a sum.
+    // Another order of samples changes the order of a sum.
     assert!((plain.0 - plain.1).abs() < 1e-6 && (changed.0 - changed.1).abs() > 1e-5, "{plain:?} {changed:?}");
     assert!((changed.0 - plain.0).abs() > 1e-5, "{plain:?} {changed:?}");
 }
@@ -239,7 +239,7 @@ fn a_phone_in_use_carries_data_under_the_codec_of_mnn() {
     let folder = folder(&format!("{specification}{on_a_phone}"));
     train(folder.path(), "--out out");
     let frame = read_parquet(&folder.path().join("out/epochs.parquet")).unwrap();
-    // Three policies, two epochs, three parts. Memory is not short, so that each keeps what the original does.
+    // Three policies, two epochs, three parts. Memory is not short, so each keeps the same tensors as original.
     assert_eq!(frame.height(), 3 * 2 * 3);
     let loss = frame.column("loss").unwrap().f64().unwrap().iter().map(Option::unwrap).collect::<Vec<_>>();
     assert_eq!((&loss[..6], &loss[..6]), (&loss[6..12], &loss[12..]));

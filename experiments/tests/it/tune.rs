@@ -1,4 +1,4 @@
-//! `tune`: a policy's own parameters, by tries.
+//! `tune`: searches a policy's own parameters by trial.
 
 use serde_json::Value;
 use tempfile::tempdir;
@@ -31,7 +31,7 @@ fn a_policy_is_never_slower_tuned_and_what_is_found_is_what_runs() {
         .iter()
         .map(|(name, value)| format!("--set {name}={} ", value.as_str().unwrap()));
     let set: String = set.collect();
-    // What is given stays, and what was found is not bettered.
+    // Given parameters stay, and the search finds no better values than before.
     let again = json(&tune(&format!("{set} --format json")));
     assert_eq!(again["tuned"], found["tuned"]);
     assert_eq!(again["shipped"], again["tuned"]);

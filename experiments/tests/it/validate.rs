@@ -1,4 +1,4 @@
-//! `validate`: what it says of measured sets, how it refuses wrong ones, and how far off the committed ones are.
+//! `validate`: its report on measured sets, its errors for wrong ones, and the errors of the committed sets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,14 +45,14 @@ fn a_row_that_cannot_run_says_why_and_the_others_go_on() {
     let table = table(&folder.path().join("out/validation.csv"));
     assert_eq!(table[0], ["set", "id", "what", "unit", "measured", "simulated", "error", "role", "reason"]);
     let number = |row: usize, column: usize| table[row][column].parse::<f64>().unwrap();
-    // In milliseconds, and in seconds where nothing was measured; a number has no unit.
+    // In milliseconds, or in seconds without a measurement; a number has no unit.
     assert!((number(1, 5) / 1e3 - number(3, 5)).abs() < 1e-12);
     assert!((number(1, 6) - (number(1, 5) - 100.0) / 100.0).abs() < 1e-12 && table[3][6].is_empty());
     assert!(table[2][5].is_empty() && table[2][8].contains("no-phone"), "{:?}", table[2]);
     assert!((number(4, 5) * number(3, 5) - 1.0).abs() < 1e-9);
     assert!(fs::read_to_string(folder.path().join("out/set.svg")).unwrap().contains("a: "));
     assert!(folder.path().join("out/set.png").is_file());
-    // The same again replaces its own files, and other rows are another folder.
+    // The same call replaces its own files; other rows need another folder.
     assert_eq!(call_in(folder.path(), &["validate", "set", "--out", "out"]).status.code(), Some(0));
     let other = call_in(folder.path(), &["validate", "set", "--role", "fit", "--out", "out"]);
     assert!(refusal(&other, 2).contains("--overwrite"));
@@ -60,7 +60,7 @@ fn a_row_that_cannot_run_says_why_and_the_others_go_on() {
 
 #[test]
 fn what_was_measured_ran_and_only_the_largest_batch_asks_what_the_device_holds() {
-    // A batch of 256 is more than the phone's memory, one of 4 is not.
+    // A batch of 256 exceeds the phone's memory, one of 4 does not.
     let about = SET.replace("stack = \"ncnn\"\ninference = true\n", "");
     let rows = "id,device,model,batch,batches,what,unit,value,role\na,galaxy-s10,vgg16,256,,iteration_time_s,s,,withheld\n\
         b,galaxy-s10,vgg16,1,256 4,largest_batch,,4,check\n";
@@ -128,16 +128,16 @@ fn the_sets_that_come_along_are_listed_and_one_without_rows_says_so() {
     assert_eq!(answer[0]["rows"].as_array().unwrap().len(), 16);
 }
 
-/// The errors of the committed sets: a row a set, quantity and role that was measured.
+/// The errors of the committed sets: a row for each set, quantity and role that was measured.
 const ERRORS: &str = "truth/errors.csv";
-/// Between these lines the README has them.
+/// The README has them between these lines.
 const MARKS: [&str; 2] = ["<!-- validation -->\n", "<!-- /validation -->"];
 
 fn percent(share: &Value) -> String {
     share.as_f64().map(|share| format!("{:.1}%", share * 100.0)).unwrap_or_default()
 }
 
-/// The stack that rows of a set run under, and the forms of their devices; nothing of a set that trains nothing.
+/// The stack of a set's rows, and the forms of their devices; empty for a set without training.
 fn stack_and_forms(set: &str) -> [String; 2] {
     let folder = root().join("experiments/truth").join(set);
     let about: toml::Table = fs::read_to_string(folder.join("set.toml")).unwrap().parse().unwrap();
@@ -165,7 +165,7 @@ fn committed_sets_are_no_further_off_than_they_were() {
         let quantities = set["quantities"].as_array().unwrap();
         let [stack, forms] = stack_and_forms(set["set"].as_str().unwrap());
         for tally in quantities.iter().filter(|tally| tally["compared"].as_u64() > Some(0)) {
-            // A row without an answer would make the others look nearer.
+            // A row without a result would make the others look better.
             assert_eq!(tally["compared"], tally["rows"], "{tally}");
             let text = |key: &str| tally[key].as_str().unwrap().to_owned();
             let rounded = |key: &str| tally[key].as_f64().map(|value| format!("{value:.4}")).unwrap_or_default();
@@ -193,7 +193,7 @@ fn committed_sets_are_no_further_off_than_they_were() {
         assert_eq!(fs::read_to_string(&file).unwrap(), table, "{hint}");
         assert_eq!(now, shown, "{hint}");
     }
-    // Mean errors of rows of role check when the sets came in, and one percentage point of room.
+    // Mean errors of rows of role check when the sets were added, plus one percentage point of room.
     for (set, what, first) in [
         ("jetson-tx2", "iteration_time_s", 0.197),
         ("jetson-tx2", "peak_memory_bytes", 0.046),

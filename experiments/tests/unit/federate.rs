@@ -1,4 +1,4 @@
-//! What the cache of iterations and clusters of plans come to, beside phones that are done without them.
+//! The cache of iterations and the clusters of plans, compared with phones that are simulated without them.
 
 use std::sync::LazyLock;
 
@@ -11,10 +11,10 @@ use super::iteration::{Cost, cost, scenario};
 use super::specification::{Phones, Specification};
 use crate::cache::Cache;
 
-/// What all tests watch and simulate.
+/// The cache that all tests share.
 static CACHE: LazyLock<Cache> = LazyLock::new(Cache::new);
 
-/// A network of few operators, with so large a batch that it takes more than most of its phones leave.
+/// A network of few operators, with a batch so large that it exceeds the free memory of most phones.
 const LARGE: &str = "population = 200\nselector = \"random\"\ncohort = 10\nrounds = 1\nnetwork = \"resnet18-cifar\"\n\
     batch = 288\nsamples = 576\nmemory_mix = { 6 = 0.5, 8 = 0.5 }\n";
 
@@ -26,7 +26,7 @@ fn with_costs(text: &str, check: impl FnOnce(&Phones, &Budgets, &Costs<'_>, &Spe
     check(&phones, &budgets, &costs, &asked);
 }
 
-/// Of each phone in a round what it reports, and an iteration without any cache and with it.
+/// For each phone in a round its memory budget, and the cost of an iteration without any cache and with it.
 fn iterations(more: &str, round: u32) -> Vec<(Bytes, Option<Cost>, Option<Cost>)> {
     let mut found = Vec::new();
     with_costs(&format!("{LARGE}{more}"), |phones, budgets, costs, asked| {
@@ -94,7 +94,7 @@ fn plans_for_ten_thousand_phones_by_clusters_take_a_hundredth_of_those_one_by_on
         let all = (0..).zip(phones.population.phones()).filter_map(|(number, phone)| own(number, phone.memory));
         (all.map(|making| making.operations).sum::<u64>(), costs.server_operations())
     };
-    // A stack that says what plans cost.
+    // A stack that defines the cost of plans.
     let (one_by_one, _) = count("policy = \"fedhybrid\"\nstack = \"mnn-2\"\nplans = \"each\"\n");
     let (_, by_clusters) = count("policy = \"fedhybrid\"\nstack = \"mnn-2\"\n");
     assert!(one_by_one >= 100 * by_clusters && by_clusters > 0, "{one_by_one} and {by_clusters}");
@@ -102,7 +102,7 @@ fn plans_for_ten_thousand_phones_by_clusters_take_a_hundredth_of_those_one_by_on
 
 #[test]
 fn what_is_missing_slows_a_phone_down_and_one_without_the_memory_is_left_out() {
-    // What the system does not use goes first, and slows nobody down.
+    // Memory that the system does not use is evicted first, without slowing anything down.
     let larger = LARGE.replace("batch = 288\nsamples = 576", "batch = 840\nsamples = 1680");
     with_costs(&format!("{larger}policy = \"original\"\n"), |phones, _, costs, _| {
         let numbers = || (0..).zip(phones.population.phones());
@@ -114,7 +114,7 @@ fn what_is_missing_slows_a_phone_down_and_one_without_the_memory_is_left_out() {
                 continue;
             }
             let job = costs.job(number, 1, 0.0);
-            // A kernel counts the pages of a pool once, the stack a share of them in every iteration.
+            // The kernel counts the pages of a pool once, the stack counts a share of them in every iteration.
             assert!(job.killed_after_s.is_some() || job.compute_s >= alone(number) * 0.98, "{job:?}");
             slower += u32::from(job.killed_after_s.is_some() || job.compute_s > alone(number) * 1.05);
         }
@@ -125,7 +125,7 @@ fn what_is_missing_slows_a_phone_down_and_one_without_the_memory_is_left_out() {
 
 #[test]
 fn a_policy_leaves_nobody_out_and_ends_nobody_that_original_does_not() {
-    // At this batch phones with 4 GB are left out under `original`, and some with 6 GB are ended in some minutes.
+    // At this batch phones with 4 GB are left out under `original`, and some with 6 GB are killed after some minutes.
     let text = LARGE.replace(
         "batch = 288\nsamples = 576\nmemory_mix = { 6 = 0.5, 8 = 0.5 }",
         "batch = 200\nmemory_mix = { 4 = 0.5, 6 = 0.5 }",
@@ -200,7 +200,7 @@ fn a_phone_reports_what_is_predicted_or_what_is_there() {
         found[0]
     };
     let (predicted, available) = (reports(""), reports("budget = \"available\"\n"));
-    // A prediction keeps the reserve of the kernel's watermark twice; what is there is what was left a second before.
+    // A prediction subtracts the watermark's reserve twice; the available memory is that of the second before.
     assert!(predicted.0 < available.0, "{predicted:?} {available:?}");
     assert!(available.0.abs_diff(available.1) < available.0 / 5, "{available:?}");
 }

@@ -1,7 +1,7 @@
-//! Readers of files against bytes that nobody meant: whatever a file holds, it is read or refused, and nothing panics.
+//! Readers of files against corrupt input: any file is either read or rejected, and nothing panics.
 //!
-//! A reader is given the files that are kept in `tests/fuzz/<reader>`, which once broke it, and good files that are mutated
-//! from a fixed seed: a few hundred in a test, or for as many seconds as `HAVERSACK_FUZZ` says. What breaks it then is
+//! A reader gets the files in `tests/fuzz/<reader>`, which broke it in the past, and good files that are mutated from a
+//! fixed seed: a few hundred in a test, or for as many seconds as `HAVERSACK_FUZZ` sets. A file that breaks it is
 //! written to that folder, to be kept.
 //!
 //! ```sh
@@ -25,9 +25,9 @@ use rand::{RngExt, SeedableRng};
 use crate::scenario::Scenario;
 use crate::sweep::Specification;
 
-/// Mutated files of a test.
+/// The number of mutated files of a test.
 const FILES: usize = 200;
-/// What stands where something else was expected.
+/// Values that replace expected ones.
 const STRANGE: [&str; 14] = [
     "-1",
     "0",
@@ -45,7 +45,7 @@ const STRANGE: [&str; 14] = [
     "\u{202e}",
 ];
 
-/// Tries `read` with what is kept of the reader called `name`, and with `seeds` mutated.
+/// Tries `read` with the kept files of the reader `name`, and with mutations of `seeds`.
 pub(crate) fn against(name: &str, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz").join(name);
     let kept = fs::read_dir(&folder).into_iter().flatten().filter_map(|entry| fs::read(entry.ok()?.path()).ok());
@@ -100,7 +100,7 @@ fn mutated(seeds: &[Vec<u8>], rng: &mut ChaCha8Rng) -> Vec<u8> {
             5 => bytes[from..to].iter_mut().filter(|byte| byte.is_ascii_digit()).for_each(|byte| {
                 *byte = b'0' + rng.random_range(0..10_u8);
             }),
-            // A line that goes, or comes twice.
+            // A line is removed or doubled.
             6 => {
                 let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
                 if !lines.is_empty() {

@@ -1,4 +1,4 @@
-//! Axes: what they measure, which values they span, and where a value stands on the sheet.
+//! Axes: their quantity, their span, and the position of a value on the sheet.
 
 use super::FigureError;
 use super::canvas::Rect;
@@ -10,11 +10,11 @@ pub enum Scale {
     /// Equal steps for equal differences.
     #[default]
     Linear,
-    /// Equal steps for equal ratios; the axis' title says so.
+    /// Equal steps for equal ratios; the axis' title states it.
     Log,
 }
 
-/// What an axis measures.
+/// An axis: its quantity, unit, scale and range.
 ///
 /// ```
 /// use haversack_reports::figure::Axis;
@@ -26,13 +26,13 @@ pub enum Scale {
 pub struct Axis {
     /// The quantity.
     pub label: String,
-    /// Its unit, where it has one.
+    /// Its unit, if it has one.
     pub unit: Option<String>,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// The ends of the axis; from the data where `None`. Points outside are not drawn.
+    /// The ends of the axis; from the data if `None`. Points outside are not drawn.
     pub range: Option<(f64, f64)>,
-    /// Where labelled ticks stand; chosen where `None`.
+    /// The positions of labelled ticks; chosen automatically if `None`.
     pub ticks: Option<Vec<f64>>,
     /// Whether a linear axis from the data begins at zero whatever the data.
     pub from_zero: bool,
@@ -57,14 +57,14 @@ impl Axis {
         from_zero() => from_zero: true;
     }
 
-    /// The title as drawn: quantity, unit, and the scale where it is not linear.
+    /// The title as drawn: quantity, unit, and the scale if it is not linear.
     pub fn title(&self) -> String {
         let log = (self.scale == Scale::Log).then_some("log scale");
         let notes: Vec<&str> = self.unit.as_deref().into_iter().chain(log).collect();
         if notes.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, notes.join(", ")) }
     }
 
-    /// A value with its unit, or with what it is where it has none.
+    /// A value with its unit, or with its quantity if it has no unit.
     fn in_words(&self, value: f64) -> String {
         let number = ticks::number(value);
         match &self.unit {
@@ -86,14 +86,14 @@ impl Axis {
         };
         let length = span.hi - span.lo;
         let sound = length.is_finite() && span.lo < span.hi && (!log || span.lo > 0.0);
-        // Beyond this the ticks would be told apart by rounding errors alone.
+        // Beyond this, only rounding errors would distinguish the ticks.
         let fine = length > 1e-12 * span.lo.abs().max(span.hi.abs()) && length > f64::MIN_POSITIVE * 1e20;
         let Span { lo, hi, .. } = span;
         let bad = || FigureError(format!("axis `{}` cannot run from {lo:?} to {hi:?}", self.label));
         if sound && fine { Ok(span) } else { Err(bad()) }
     }
 
-    /// Ticks along `pixels`, thinned until labels as wide as `along` says keep apart.
+    /// Ticks along `pixels`, thinned until labels do not touch; `along` gives the width of a label.
     pub(super) fn ticks_for(&self, span: Span, pixels: f64, along: impl Fn(&str) -> f64, target: usize) -> Vec<Tick> {
         let fits = |ticks: &[Tick]| {
             let places: Vec<(f64, f64)> = ticks
@@ -128,14 +128,14 @@ impl Axis {
     }
 }
 
-/// How a span is taken from the data.
+/// How a span follows from the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Fit {
-    /// The data with a little air: horizontal axes.
+    /// The data with a small margin: horizontal axes.
     Air,
-    /// As `Air`, but the data's own ends: time.
+    /// As `Air`, but without a margin: time.
     Exact,
-    /// Out to round numbers, from zero where zero is near, with this share of the height kept free above.
+    /// Out to round numbers, from zero if zero is near, with this share of the height kept free above.
     Round(f64),
     /// As `Round`, always from zero: bars.
     Zero(f64),
@@ -195,7 +195,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where `value` stands, 0 at the low end and 1 at the high end.
+    /// The position of `value`, 0 at the low end and 1 at the high end.
     pub(super) fn share(self, value: f64) -> f64 {
         if self.log {
             (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln())
@@ -216,7 +216,7 @@ pub(super) struct Frame<'a> {
     pub(super) rect: Rect,
     pub(super) x: Option<Span>,
     pub(super) y: Span,
-    /// What the horizontal and the vertical axis measure.
+    /// The horizontal and the vertical axis.
     pub(super) axes: (&'a Axis, &'a Axis),
 }
 
@@ -262,7 +262,7 @@ impl Frame<'_> {
         pieces
     }
 
-    /// The area between a path (in data units) and the foot of the frame, in pixels; what lies outside is held inside.
+    /// The area between a path (in data units) and the foot of the frame, in pixels; clamped to the frame.
     pub(super) fn area(&self, path: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let r = &self.rect;
         let inside = |point: &(f64, f64)| {

@@ -1,4 +1,4 @@
-//! Grouped bars: categories × series, the paper's values beside the simulated ones.
+//! Grouped bars: categories × series, the paper's values next to the simulated ones.
 
 use super::FigureError;
 use super::axis::{Fit, Frame};
@@ -11,13 +11,13 @@ use super::ticks::number;
 
 /// Bars in groups, one group a category.
 ///
-/// On a logarithmic axis a bar has no base to stand on, so each value is drawn as a marker in its bar's place.
+/// A bar on a logarithmic axis would have no base, so each value is drawn as a marker instead.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Bars {
     /// The categories, left to right.
     pub categories: Vec<String>,
-    /// The series, left to right in each group; neighbours of one name touch.
+    /// The series, left to right in each group; neighbours with the same name touch.
     pub series: Vec<BarSeries>,
     /// Whether each bar's value is written above it.
     pub values_shown: bool,
@@ -40,7 +40,7 @@ impl Bars {
         Self { values_shown: true, ..self }
     }
 
-    /// Where the bars of a group stand, as left edges in units of a bar's width, and the group's whole width.
+    /// The positions of the bars of a group, as left edges in units of a bar's width, and the group's whole width.
     fn offsets(&self) -> (Vec<f64>, f64) {
         let mut edges = Vec::new();
         let mut x = 0.0;
@@ -65,7 +65,7 @@ impl Bars {
         Face::VALUE.widest(&self.values().map(number).collect::<Vec<_>>())
     }
 
-    /// Whether the widest value fits above a bar of this width, lying.
+    /// Whether the widest value fits horizontally above a bar of this width.
     fn values_lie(&self, bar: f64) -> bool {
         self.widest_value() + 4.0 <= if self.series.len() == 1 { bar / SHARE } else { bar * 1.08 }
     }
@@ -79,9 +79,9 @@ impl Bars {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BarSeries {
-    /// The name; series of one name share a colour.
+    /// The name; series with the same name share a colour.
     pub name: String,
-    /// One value for each category; `None` where there is none.
+    /// One value for each category; `None` if it is missing.
     pub values: Vec<Option<f64>>,
     /// Filled, hatched or outlined.
     pub look: Look,
@@ -101,9 +101,9 @@ impl BarSeries {
 
 /// The share of a category's slot that its bars take.
 pub(super) const SHARE: f64 = 0.8;
-/// Bars are no narrower than this.
+/// The least width of a bar.
 const LEAST_BAR: f64 = 12.0;
-/// ... and no wider: a lone bar is not a wall.
+/// The greatest width, so that a single bar is not a wall.
 const WIDEST_BAR: f64 = 56.0;
 
 /// The width at which every category's longest word fits under its slot.
@@ -169,7 +169,7 @@ impl Plot for Bars {
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
-        // A name that has bars of several looks is filled here; what each look means is told apart.
+        // A name that has bars of several looks is shown filled here; the legend explains the looks separately.
         let look = |series: &BarSeries| {
             let is_alone = self.series.iter().filter(|s| s.name == series.name).all(|s| s.look == series.look);
             if is_alone { series.look } else { Look::Solid }
@@ -186,7 +186,7 @@ impl Plot for Bars {
     }
 }
 
-/// Draws one bar (or its marker) and returns where its tip is, in pixels; `None` where it lies outside the axis.
+/// Draws one bar (or its marker) and returns the position of its tip, in pixels; `None` if it is outside the axis.
 fn draw_bar(
     canvas: &Canvas,
     frame: &Frame<'_>,
@@ -205,7 +205,8 @@ fn draw_bar(
         canvas.marker((left + width / 2.0, tip), (width / 3.0).clamp(3.0, 5.0), marker, look);
         return Some(tip - 5.0);
     }
-    // A bar that leaves a given range is cut at the frame, without a value that would mark the wrong height.
+    // A bar that extends beyond a given range is cut at the frame, and gets no value, which
+    // would mark the wrong height.
     let (low, high) = (value.min(0.0).max(frame.y.lo), value.max(0.0).min(frame.y.hi));
     if low > high {
         return None;
@@ -215,7 +216,7 @@ fn draw_bar(
     frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top })
 }
 
-/// Writes a value above its bar, or below it where the tip is given negative.
+/// Writes a value above its bar, or below it if the value is negative.
 fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) {
     let text = number(value);
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };

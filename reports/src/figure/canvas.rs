@@ -1,7 +1,7 @@
 //! A sheet to draw on: an SVG document with quarter-pixel coordinates, and the few shapes that figures need.
 //!
-//! Each element is a line, so that elements can be put into groups: all that belongs to a series, and a mark with its
-//! values in words, which a reader who points at it is shown.
+//! Each element is one line of text, so that elements can be grouped: all that belong to a series, or a mark with its
+//! value in words, which is shown when a reader points at it.
 
 use std::cell::RefCell;
 
@@ -79,7 +79,7 @@ impl Canvas {
         canvas
     }
 
-    /// The document with its size in pixels, a title for readers that cannot see it, and round joints.
+    /// The document with its size in pixels, a title for readers that cannot see it, and round line joins.
     pub(super) fn finish(self, title: &str) -> String {
         let Self { width, height, body } = self;
         let (fine_width, fine_height) = (width * FINE as u32, height * FINE as u32);
@@ -91,12 +91,12 @@ impl Canvas {
         )
     }
 
-    /// What `draw` draws, as a group of this class with a name.
+    /// Draws `draw` as a group with a class and a name.
     pub(super) fn named(&self, class: &str, name: &str, draw: impl FnOnce()) {
         self.group(&format!("<g class=\"{class}\" data-name=\"{}\">", said(name)), draw);
     }
 
-    /// What `draw` draws, as a mark that stands for a value, which its words say.
+    /// Draws `draw` as the mark of a value, with the value in words.
     pub(super) fn valued(&self, words: &str, draw: impl FnOnce()) {
         self.group(&format!("<g class=\"value\"><title>{}</title>", said(words)), draw);
     }
@@ -183,7 +183,7 @@ impl Canvas {
     /// Strokes from bottom left to top right, cut at the rectangle.
     fn hatch(&self, rect: Rect, pen: Pen) {
         const STEP: f64 = 5.0;
-        // Strokes keep to one lattice over the sheet, so that neighbouring bars agree: x + y = k · STEP.
+        // Strokes lie on one lattice over the sheet, so that neighbouring bars line up: x + y = k · STEP.
         let (low, high) = (rect.left + rect.top, rect.right() + rect.bottom());
         let mut sum = (low / STEP).ceil() * STEP;
         while sum < high {
@@ -257,7 +257,7 @@ impl Canvas {
     }
 }
 
-/// A colour as SVG has it.
+/// A colour in SVG's notation.
 fn hex(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
@@ -267,7 +267,7 @@ fn listed(path: &[(i32, i32)]) -> String {
     path.iter().map(|(x, y)| format!("{x},{y}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Words between tags: XML holds no control characters, escaped or not.
+/// Text between tags: XML allows no control characters, escaped or not.
 fn said(words: &str) -> String {
     escaped(&words.chars().filter(|c| !c.is_control()).collect::<String>())
 }
@@ -276,7 +276,7 @@ fn at(position: (f64, f64)) -> (i32, i32) {
     ((position.0 * FINE).round() as i32, (position.1 * FINE).round() as i32)
 }
 
-/// Cuts a path into the drawn pieces of a dash pattern, which runs on around corners.
+/// Cuts a path into the drawn pieces of a dash pattern, which continues around corners.
 fn dashes(points: &[(f64, f64)], drawn: f64, gap: f64) -> Vec<Vec<(f64, f64)>> {
     let mut pieces = Vec::new();
     let mut piece: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
@@ -309,7 +309,7 @@ fn dashes(points: &[(f64, f64)], drawn: f64, gap: f64) -> Vec<Vec<(f64, f64)>> {
     pieces
 }
 
-// plotters' elements in fewer bytes: what SVG takes for granted is left out, and neighbouring lines of one pen are a path.
+// Makes plotters' elements smaller: SVG's defaults are left out, and neighbouring lines of one pen become a path.
 
 /// The body with each run of lines in one pen as one path.
 fn joined(body: &str) -> String {
@@ -328,7 +328,7 @@ fn joined(body: &str) -> String {
     joined
 }
 
-/// The pen and the points of a line; `None` of all else.
+/// The pen and the points of a line; `None` for other elements.
 fn polyline(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("<polyline ")?.strip_suffix("\"/>")?.split_once(" points=\"")
 }

@@ -1,4 +1,4 @@
-//! Clouds of points with their Pareto fronts: what each method can reach, and what none can beat.
+//! Clouds of points with their Pareto fronts, and bounds that no method can beat.
 
 use super::axis::Frame;
 use super::canvas::{Canvas, Pen};
@@ -9,7 +9,7 @@ use crate::pareto::{self, Sense, Senses};
 
 /// The radius of a mark, in pixels.
 const MARK: f64 = 4.0;
-/// How much larger a mark is for each other one that covers it.
+/// How much larger a mark is for each other mark that covers it.
 const RING: f64 = 3.0;
 
 /// A point of a front.
@@ -22,7 +22,7 @@ struct FrontMark {
     centre: (f64, f64),
 }
 
-/// Whether marks at these places hide one another.
+/// Whether marks at these positions cover one another.
 fn touches(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).hypot(a.1 - b.1) < MARK
 }
@@ -35,12 +35,12 @@ pub struct Front {
     pub clouds: Vec<Cloud>,
     /// Which way is better on the horizontal and the vertical axis.
     pub senses: Senses,
-    /// Whether the front over all clouds of each class is drawn beneath theirs.
+    /// Whether the front over all clouds of each class is drawn beneath their own.
     pub overall: bool,
-    /// A value of the horizontal axis beyond which nothing is possible, and what it is; drawn where the axis reaches it.
+    /// A value of the horizontal axis beyond which nothing is possible, and its name; drawn if the axis reaches it.
     pub wall: Option<(f64, String)>,
-    /// What no point beats, a list a kind of points: with so much of the horizontal axis, or less, none is better than so much of
-    /// the vertical.
+    /// Bounds that no point beats, one list for each kind of point: with at most the first value on the horizontal
+    /// axis, no point is better than the second on the vertical.
     pub bounds: Vec<Vec<(f64, f64)>>,
 }
 
@@ -67,13 +67,14 @@ impl Front {
         self
     }
 
-    /// With what no point of one more kind beats.
+    /// With the bound of one more kind of point.
     pub fn bound(mut self, points: impl Into<Vec<(f64, f64)>>) -> Self {
         self.bounds.push(points.into());
         self
     }
 
-    /// The corners of what no point of any kind beats, from the least of the horizontal axis on, as far as all kinds are known.
+    /// The corners of the bound of all kinds together, from the least value of the horizontal axis on, where the
+    /// bounds of all kinds are known.
     fn limit(&self) -> Vec<(f64, f64)> {
         let largest = self.clouds.iter().flat_map(|cloud| &cloud.points).map(|point| point.0).fold(0.0, f64::max);
         let mut ends: Vec<f64> = self.bounds.iter().flatten().map(|point| point.0).collect();
@@ -110,11 +111,11 @@ impl Front {
         senses(senses: Senses) => senses: senses;
         /// With the front over all clouds of each class.
         overall() => overall: true;
-        /// With a wall there, which is called so.
+        /// With a wall at this value and with this name.
         wall(at: f64, name: impl Into<String>) => wall: Some((at, name.into()));
     }
 
-    /// The corners of the boundary between what a front reaches and what it does not.
+    /// The corners of the boundary of the region that a front reaches.
     fn boundary(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> =
             pareto::front(points, self.senses).iter().filter_map(|i| points.get(*i).copied()).collect();
@@ -133,7 +134,7 @@ impl Front {
         self.clouds.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Whether the axis of these points reaches a value.
+    /// Whether the horizontal axis of these points reaches a value.
     fn reaches(&self, at: f64) -> bool {
         let largest = self.clouds.iter().flat_map(|cloud| &cloud.points).map(|point| point.0).fold(0.0, f64::max);
         largest >= at
@@ -148,12 +149,12 @@ impl Front {
     }
 }
 
-/// One cloud: what one method reaches.
+/// One cloud: the points that one method reaches.
 #[derive(Clone, Debug)]
 pub struct Cloud {
     /// The name.
     pub name: String,
-    /// The class within which it is compared with others.
+    /// Its class; clouds are compared only within a class.
     pub class: String,
     /// Points in data units; the dominated ones are drawn small.
     pub points: Vec<(f64, f64)>,
@@ -202,7 +203,7 @@ impl Plot for Front {
             let covers = |other: &&FrontMark| other.cloud != mark.cloud && touches(mark.centre, other.centre);
             let covering = marks[place..].iter().filter(covers).count();
             let Cloud { name, look, .. } = &self.clouds[mark.cloud];
-            // What others cover is a ring around them.
+            // A mark that others cover is a ring around them.
             let look = if covering > 0 { Look::Outlined } else { *look };
             let (x, y) = mark.point;
             let words = frame.point_in_words(&styles.words(name, self.clouds[mark.cloud].look), x, y);
@@ -255,13 +256,14 @@ mod tests {
     #[test]
     fn a_limit_is_the_weakest_of_all_kinds_as_far_as_all_are_known() {
         let front = Front::new().cloud("sage", [(2.0, 9.0), (8.0, 5.0)]);
-        // Within 4, nothing of the first kind is below 6, and within 8 nothing below 3; of the second, 5 whatever there is.
+        // Within 4, nothing of the first kind is below 6, and within 8 nothing below 3; of the second,
+        // nothing is ever below 5.
         let front = front.bound([(8.0, 3.0), (4.0, 6.0)]).bound([(f64::INFINITY, 5.0)]);
         let corners = front.limit();
         assert_eq!(corners[1..], [(4.0, 5.0), (4.0, 3.0), (8.0, 3.0)]);
         assert!(corners[0].0 < 0.01 && corners[0].1 == 5.0, "{corners:?}");
         assert!(Front::new().limit().is_empty());
-        // Of throughput, the most.
+        // Throughput is maximised.
         let rates = Front::new().senses([Sense::Minimise, Sense::Maximise]).cloud("sage", [(2.0, 9.0)]);
         assert_eq!(rates.bound([(4.0, 10.0)]).bound([(4.0, 12.0)]).limit()[1], (4.0, 12.0));
     }

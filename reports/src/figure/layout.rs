@@ -1,5 +1,5 @@
-//! Where everything stands: panels in a grid whose margins follow from their labels, the title above, the legend
-//! below. Sizes follow from contents, so nothing is cut.
+//! The layout: panels in a grid whose margins follow from their labels, the title above, the legend below. Sizes follow
+//! from contents, so nothing is cut.
 
 use super::axis::{Axis, Frame};
 use super::canvas::{Canvas, HPos, Pen, Rect};
@@ -14,9 +14,9 @@ const EDGE: f64 = 16.0;
 /// Room right of a panel: half a tick label must fit.
 const RIGHT: f64 = 24.0;
 const TICK: f64 = 5.0;
-/// Between the title and what stands in the corner.
+/// Between the title and the text in the corner.
 const BESIDE_TITLE: f64 = 18.0;
-/// A title wraps at no less than this.
+/// A title wraps only if it is wider than this.
 const LEAST_TITLE: f64 = 180.0;
 const LARGEST: f64 = 16_000.0;
 
@@ -26,10 +26,10 @@ enum Names {
     Upright(Vec<String>),
 }
 
-/// A panel with its spans, ticks and the room that its labels take around the frame.
+/// A panel with its spans, ticks and the room for its labels around the frame.
 struct Cell<'a> {
     plot: &'a dyn Plot,
-    /// Where data are drawn; its place on the sheet follows from the whole grid.
+    /// Where data are drawn; its position on the sheet follows from the whole grid.
     frame: Frame<'a>,
     x_ticks: Vec<Tick>,
     y_ticks: Vec<Tick>,
@@ -114,7 +114,7 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     Ok(canvas.finish(&figure.title))
 }
 
-/// Colours go first to the names that the figure orders, then as they appear.
+/// Colours go first to the names in the figure's order, then to the others as they appear.
 fn styles(figure: &Figure) -> Styles<'_> {
     let mut styles = Styles::new(&figure.meanings);
     figure.order.iter().for_each(|name| styles.add(name));
@@ -142,7 +142,7 @@ fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {
     }
 }
 
-/// The figure's names once each, then what the looks mean where there is more than one.
+/// The figure's names once each, then the meanings of the looks if there is more than one.
 fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, styles: &Styles<'_>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |entry: Entry| {
@@ -196,7 +196,7 @@ fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), Figur
         let before = (index % columns > 0).then(|| figure.panels.get(index - 1)).flatten();
         let is_repeated = before.is_some_and(|p| p.y.title() == panel.y.title());
         let y_title = if is_repeated { Vec::new() } else { axis_title(&panel.y, height) };
-        // Nor is one that the whole column has: it stands under the lowest panel.
+        // Nor is one that the whole column shares: it is drawn only under the lowest panel.
         let mut column = figure.panels.iter().skip(index % columns).step_by(columns);
         let is_lowest = index + columns >= figure.panels.len();
         let is_below = !is_lowest && column.all(|p| p.x.title() == panel.x.title());
@@ -267,7 +267,7 @@ fn cell<'a>(
     }
 }
 
-/// Names broken to fit their slots, or standing where even a single word does not fit.
+/// Names broken to fit their slots, or vertical if even a single word does not fit.
 fn names_under(names: &[String], width: f64) -> Names {
     let slot = width / names.len().max(1) as f64 - 6.0;
     let lying: Vec<Vec<String>> = names.iter().map(|n| Face::TICK.wrap(n, slot)).collect();

@@ -6,7 +6,7 @@ use super::canvas::{Canvas, HPos, Pen, Rect};
 use super::style::{INK, Look, Style};
 use super::text::Face;
 
-/// The sample of a legend's line.
+/// The sample of a legend entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Key {
     /// A series of a line chart.
@@ -15,7 +15,7 @@ pub(super) enum Key {
     Swatch { colour: RGBColor, look: Look },
     /// A line without markers.
     Stroke(Pen),
-    /// The end of a curve that goes no lower.
+    /// The lower end of a curve.
     Cap,
     /// A small faint point: dominated.
     Speck,
@@ -23,7 +23,7 @@ pub(super) enum Key {
     Blank,
 }
 
-/// A line of the legend.
+/// An entry of the legend.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: Key,
@@ -35,7 +35,7 @@ const SAMPLE: f64 = 26.0;
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 20.0;
 const ROW: f64 = 20.0;
-/// Labels wrap at no less than this.
+/// Labels wrap only if they are wider than this.
 const LEAST_LABEL: f64 = 190.0;
 
 /// A legend laid out in rows.
@@ -109,7 +109,7 @@ fn draw_key(canvas: &Canvas, key: &Key, x: f64, y: f64) {
     }
 }
 
-/// The mark of a curve that ends here although the axis goes on: a stub to the left, and a wall.
+/// The mark of a curve that ends here although the axis continues: a stub to the left, and a wall.
 pub(super) fn draw_cap(canvas: &Canvas, x: f64, y: f64, colour: RGBColor) {
     canvas.line(&[(x, y), (x - 11.0, y)], Pen::new(colour, 1.5));
     canvas.line(&[(x - 11.0, y - 7.0), (x - 11.0, y + 7.0)], Pen::new(colour, 2.5));

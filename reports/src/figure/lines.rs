@@ -33,7 +33,7 @@ pub enum Stroke {
     /// Straight from point to point, in the order given.
     #[default]
     Straight,
-    /// Each value holds until the next point.
+    /// Each value lasts until the next point.
     Step,
     /// Not at all.
     None,
@@ -43,22 +43,22 @@ pub enum Stroke {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Series {
-    /// The name; series of one name share colour and marker.
+    /// The name; series with the same name share colour and marker.
     pub name: String,
     /// Points in data units.
     pub points: Vec<(f64, f64)>,
-    /// What each point says to a reader who points at it, beside its name: as many as there are points, or none, where it
-    /// says its coordinates.
+    /// The text of each point, shown after its name when a reader points at it: one for each point, or none,
+    /// which shows the coordinates.
     pub labels: Vec<String>,
     /// How they are joined.
     pub stroke: Stroke,
-    /// Whether they are not marked: dense curves.
+    /// Whether points have no markers: dense curves.
     pub unmarked: bool,
     /// Full line and filled markers, or dashed with open ones.
     pub look: Look,
-    /// Whether the point with the least `x` is marked as the lowest that is possible.
+    /// Whether the point with the least `x` is marked as the lowest possible one.
     pub ends_low: bool,
-    /// Whether what lies under it is filled: of sums, the largest first, a stack that changes.
+    /// Whether the area under it is filled: cumulative sums, the largest first, give a stack over time.
     pub filled: bool,
 }
 
@@ -69,13 +69,13 @@ impl Series {
     }
 
     with! {
-        /// With what each point says.
+        /// With the texts of the points.
         labels(labels: impl Into<Vec<String>>) => labels: labels.into();
         /// Joined in this way.
         stroke(stroke: Stroke) => stroke: stroke;
         /// Without markers.
         unmarked() => unmarked: true;
-        /// In this look: the paper's values beside the simulated ones.
+        /// In this look: the paper's values next to the simulated ones.
         look(look: Look) => look: look;
         /// Marked at its least `x`: it does not go lower.
         ends_low() => ends_low: true;
@@ -114,7 +114,7 @@ impl Series {
     }
 }
 
-/// The corners of a line on which each value holds until the next point.
+/// The corners of a line on which each value lasts until the next point.
 pub(super) fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let corners = points.windows(2).flat_map(|w| match w {
         [a, b] => vec![*a, (b.0, a.1)],
@@ -145,7 +145,7 @@ impl Plot for Lines {
     }
 
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry> {
-        // A name that comes twice stands in the legend once: the layout sees to that.
+        // The layout drops repeated names from the legend.
         let key = |series: &Series| Entry { key: series.key(styles.of(&series.name)), label: series.name.clone() };
         let mut keys: Vec<Entry> = self.series.iter().map(key).collect();
         if self.series.iter().any(|s| s.ends_low && !s.points.is_empty()) {

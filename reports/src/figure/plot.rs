@@ -1,4 +1,4 @@
-//! What every kind of chart can do; the layout knows no more of them than this.
+//! The interface of all kinds of chart; the layout uses nothing else of them.
 
 use super::FigureError;
 use super::axis::{Axis, Fit, Frame, Scale, Span};
@@ -17,14 +17,14 @@ pub(super) trait Plot {
     fn names(&self) -> Vec<&str> {
         self.numbers().into_iter().map(|(name, _)| name).collect()
     }
-    /// Everything that is placed by the axes.
+    /// All values that are placed by the axes.
     fn numbers(&self) -> Vec<Numbers<'_>>;
     /// How the spans follow from the data, in a frame of this width and height.
     fn fits(&self, _width: f64, _height: f64) -> (Fit, Fit) {
         (Fit::Air, Fit::Round(0.0))
     }
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>);
-    /// The chart's lines of the legend.
+    /// The chart's entries in the legend.
     fn keys(&self, styles: &Styles<'_>) -> Vec<Entry>;
     /// The looks that occur, each with a sample for the legend.
     fn looks(&self) -> Vec<(Look, Key)> {
@@ -33,7 +33,7 @@ pub(super) trait Plot {
     fn categories(&self) -> Option<&[String]> {
         None
     }
-    /// Whether it is of clouds with fronts, which a page lets its reader filter.
+    /// Whether it has clouds with fronts, which readers of a page can filter.
     fn is_front(&self) -> bool {
         false
     }
@@ -45,7 +45,7 @@ pub(super) trait Plot {
     fn margins(&self, _x: Option<Span>, _width: f64) -> (f64, f64) {
         (0.0, 0.0)
     }
-    /// Labels that had no room in the panel, told in the legend.
+    /// Labels that did not fit in the panel, for the legend.
     fn numbered(&self, _x: Option<Span>, _width: f64) -> Vec<Entry> {
         Vec::new()
     }
@@ -55,18 +55,18 @@ pub(super) trait Plot {
     fn y_extent(&self) -> Extent {
         extent(self.numbers().iter().flat_map(|(_, points)| points.iter().map(|p| p.1)))
     }
-    /// What only this kind of chart can find wrong.
+    /// Checks that only this kind of chart has.
     fn check(&self, _panel: &str) -> Result<(), FigureError> {
         Ok(())
     }
 }
 
-/// That a value is infinite or not a number.
+/// The error that a value is infinite or NaN.
 pub(super) fn not_finite(panel: &str, series: &str, index: usize, value: f64) -> FigureError {
     FigureError(format!("{panel}: series `{series}`, value {index}: {value} is not a finite number"))
 }
 
-/// That a value has no place on a logarithmic axis, or in a stack.
+/// The error that a value is not positive, as a logarithmic axis or a stack needs.
 pub(super) fn not_positive(panel: &str, series: &str, index: usize, value: f64, needed_by: &str) -> FigureError {
     FigureError(format!("{panel}: series `{series}`, value {index}: {value} is not positive, as {needed_by} needs"))
 }

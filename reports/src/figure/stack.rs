@@ -1,4 +1,4 @@
-//! Stacked bars: how a whole is made of its parts.
+//! Stacked bars: the parts of a whole.
 
 use plotters::style::RGBColor;
 
@@ -110,7 +110,7 @@ impl Plot for Stack {
                 let share = format!("{:.0}%", 100.0 * value / total);
                 let draw = || {
                     canvas.bar(rect, colour, Look::Solid);
-                    // A hairline between parts tells them apart without colour.
+                    // A hairline separates the parts without colour.
                     if low > 0.0 && rect.height > 3.0 {
                         canvas.fill(Rect { top: foot - 1.0, height: 1.0, ..rect }, WHITE);
                     }

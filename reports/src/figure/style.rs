@@ -1,11 +1,11 @@
-//! Colours, marker shapes and looks: how one series is told from another, with and without colour.
+//! Colours, marker shapes and looks: how series are distinguished, with and without colour.
 
 use plotters::style::RGBColor;
 
-/// How a series is drawn: what was simulated, and what it is compared with.
+/// How a series is drawn: simulated values, or those that they are compared with.
 ///
-/// Series of one name share a colour and a marker, whatever their look, so that the paper's value stands beside the
-/// simulated one as the same thing seen twice. What each look means is said once in the legend ([`Meanings`]).
+/// Series with the same name share a colour and a marker, whatever their look, so that the paper's value and the
+/// simulated one are recognised as the same quantity. The legend explains each look once ([`Meanings`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Look {
     /// Filled bars; full lines and filled markers.
@@ -17,7 +17,7 @@ pub enum Look {
     Outlined,
 }
 
-/// What the looks mean, for the legend; shown only where a figure uses more than one.
+/// The meanings of the looks, for the legend; shown only if a figure uses more than one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meanings {
     /// Meaning of [`Look::Solid`].
@@ -50,7 +50,7 @@ pub(super) const MUTED: RGBColor = RGBColor(0x5c, 0x63, 0x6b);
 pub(super) const FAINT: RGBColor = RGBColor(0xe3, 0xe6, 0xe9);
 pub(super) const WALL: RGBColor = RGBColor(0xb4, 0x1f, 0x1f);
 
-/// Okabe and Ito's colours for every kind of colour vision, the yellow darkened to be seen on white.
+/// Okabe and Ito's colours for every kind of colour vision, with the yellow darkened to be visible on white.
 const PALETTE: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -62,7 +62,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0xb5, 0xa8, 0x00),
 ];
 
-/// A marker. There are seven, which has no common factor with the eight colours: 56 pairs before one repeats.
+/// A marker. There are seven, coprime to the eight colours, so that 56 pairs come before one repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Circle,
@@ -78,7 +78,7 @@ const SHAPES: [Shape; 7] =
     [Shape::Circle, Shape::Square, Shape::Up, Shape::Diamond, Shape::Down, Shape::Pentagon, Shape::Star];
 
 impl Shape {
-    /// The corners of the marker about the origin for radius 1; none for the circle.
+    /// The corners of the marker about the origin for radius 1; empty for the circle.
     pub(super) fn corners(self) -> Vec<(f64, f64)> {
         let ring = |count: usize, turn: f64, radius: &dyn Fn(usize) -> f64| {
             (0..count)
@@ -121,7 +121,7 @@ impl<'m> Styles<'m> {
         Self { names: Vec::new(), meanings }
     }
 
-    /// A series in words: of what was not simulated, what it is.
+    /// A series in words, with the meaning of its look if it was not simulated.
     pub(super) fn words(&self, name: &str, look: Look) -> String {
         let meaning = self.meanings.of(look);
         if look == Look::Solid || name == meaning { name.to_owned() } else { format!("{name} ({meaning})") }

@@ -1,4 +1,4 @@
-//! Text as the figures use it: one embedded font, its widths, and wrapping.
+//! Text in figures: one embedded font, its widths, and wrapping.
 
 use std::sync::LazyLock;
 
@@ -6,8 +6,8 @@ use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 
 use super::FigureError;
 
-/// The family written into the SVG. DejaVu Sans is what the widths are measured with; Verdana has nearly its metrics
-/// and is what most browsers will find.
+/// The family in the SVG. Widths are measured with DejaVu Sans; Verdana has nearly the same metrics,
+/// and most browsers have it.
 pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// plotters measures a font at 1 / 1.24 of the size that it is given.
@@ -44,7 +44,7 @@ impl Face {
         (self.size * 1.3).ceil()
     }
 
-    /// The width of `text`; a few per cent generous, as the reader's font may be wider.
+    /// The width of `text`; a few per cent too large, because the reader's font may be wider.
     pub(super) fn width(self, text: &str) -> f64 {
         let style = if self.bold { FontStyle::Bold } else { FontStyle::Normal };
         // Measured eight times as large: plotters rounds widths to whole pixels.
@@ -58,8 +58,8 @@ impl Face {
         lines.iter().map(|line| self.width(line.as_ref())).fold(0.0, f64::max)
     }
 
-    /// Breaks `text` into lines of at most `width` where blanks, hyphens, slashes or underscores allow it;
-    /// a longer word stands alone on its line.
+    /// Breaks `text` into lines of at most `width` where blanks, hyphens, slashes or underscores allow it; a longer
+    /// word is on its own line.
     pub(super) fn wrap(self, text: &str, width: f64) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         let mut line = String::new();
@@ -81,7 +81,7 @@ impl Face {
         words(text).iter().map(|word| self.width(word.trim_end())).fold(0.0, f64::max)
     }
 
-    /// `text`, cut with an ellipsis where it is wider than `width`.
+    /// `text`, cut with an ellipsis if it is wider than `width`.
     pub(super) fn shorten(self, text: &str, width: f64) -> String {
         if self.width(text) <= width {
             return text.to_owned();

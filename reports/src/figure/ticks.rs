@@ -1,8 +1,8 @@
-//! Where ticks stand and how numbers are written on a figure.
+//! Positions of ticks, and the format of numbers on a figure.
 
 use super::axis::Span;
 
-/// A tick: its value and what stands beside it; an empty label is a minor tick.
+/// A tick: its value and its label; an empty label is a minor tick.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) value: f64,
@@ -15,7 +15,7 @@ impl Tick {
     }
 }
 
-/// More ticks than this on one axis are a mistake of arithmetic, not a wish.
+/// More ticks than this on one axis are a bug.
 const MOST: usize = 60;
 
 /// About `target` ticks over the span, at round numbers.
@@ -31,7 +31,7 @@ pub(super) fn at_values(span: Span, values: &[f64]) -> Vec<Tick> {
     }
     let most = shown.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
     let unit = Unit::for_axis(most);
-    // As many decimals as the values need to be told apart and read back, at most four.
+    // As many decimals as are needed to distinguish the values and read them back, at most four.
     let exact = |places: usize| {
         shown.iter().all(|v| {
             let scaled = v / unit.size;
@@ -87,14 +87,14 @@ fn logarithmic(span: Span, target: usize) -> Vec<Tick> {
                 continue;
             }
             let major = leads.contains(&lead) && f64::from(power).rem_euclid(stride) == 0.0;
-            // Between labelled powers further apart than one, only the powers themselves are marked.
+            // If labelled powers are more than one apart, only the powers themselves are marked.
             if major || stride <= 1.0 || lead == 1.0 {
                 ticks.push(Tick { value, label: if major { number(value) } else { String::new() } });
             }
         }
     }
     if ticks.iter().filter(|t| !t.is_minor()).count() < 2 && decades > 0.0 {
-        // Too short a span for powers of ten: round numbers still say where one is.
+        // Too short a span for powers of ten: use round numbers instead.
         return linear(span, target);
     }
     ticks
@@ -126,7 +126,7 @@ fn trim_zeros(text: &str) -> String {
     }
 }
 
-/// What a number is divided by before it is written, and what is written behind it.
+/// The divisor of a number before it is written, and the suffix.
 #[derive(Clone, Debug)]
 struct Unit {
     size: f64,
@@ -197,7 +197,7 @@ mod tests {
     fn logarithmic_ticks_stand_at_powers_and_thin_out() {
         assert_eq!(labels(1e-4, 1e3, true, 8), ["10⁻⁴", "10⁻³", "0.01", "0.1", "1", "10", "100", "1000"]);
         assert_eq!(labels(1.0, 1e12, true, 4), ["1", "1000", "1 M", "1 G", "10¹²"]);
-        // Less than a decade: one power of ten alone would not say how long the axis is.
+        // Less than a decade: a single power of ten would not show how long the axis is.
         assert_eq!(labels(2.0, 6.0, true, 5), ["2", "3", "5"]);
         assert_eq!(labels(3.2, 3.9, true, 3), ["3.25", "3.50", "3.75"]);
     }

@@ -1,4 +1,4 @@
-//! Memory over time under a budget that moves: the area in use, the wall above it, phases and events.
+//! Memory over time under a budget that changes: the area in use, the wall above it, phases and events.
 
 use super::FigureError;
 use super::axis::{Fit, Frame, Span};
@@ -9,21 +9,21 @@ use super::plot::{Numbers, Plot, not_finite};
 use super::style::{INK, Look, MUTED, Styles, WHITE, mix};
 use super::text::Face;
 
-/// Memory in use over time as a filled area, with what limits it and what happens to it.
+/// Memory in use over time as a filled area, with its limit and events.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Trace {
-    /// What the area is, for the legend.
+    /// The name of the area, for the legend.
     pub name: String,
-    /// (time, memory): each value holds until the next point.
+    /// (time, memory): each value lasts until the next point.
     pub memory: Vec<(f64, f64)>,
-    /// What the wall is, for the legend.
+    /// The name of the wall, for the legend.
     pub wall_name: String,
-    /// (time, budget): each value holds until the next point, the last to the end of the memory.
+    /// (time, budget): each value lasts until the next point, the last until the memory ends.
     pub wall: Vec<(f64, f64)>,
-    /// What was done when; bands that are named above the panel.
+    /// Bands of time that are named above the panel.
     pub phases: Vec<Phase>,
-    /// What happened when; named above the panel.
+    /// Events that are named above the panel.
     pub events: Vec<Event>,
 }
 
@@ -34,16 +34,16 @@ pub struct Phase {
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// Its name; numbered, and told in the legend, where the band is too narrow.
+    /// Its name; a number with an explanation in the legend if the band is too narrow.
     pub label: String,
 }
 
 /// A moment with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// Its time.
     pub at: f64,
-    /// What.
+    /// Its name.
     pub label: String,
 }
 
@@ -52,12 +52,12 @@ const PHASE: Face = Face { size: 10.5, bold: false };
 const BAND_AIR: f64 = 6.0;
 
 impl Trace {
-    /// Memory in use over time; each value holds until the next point.
+    /// Memory in use over time; each value lasts until the next point.
     pub fn new(name: impl Into<String>, memory: impl Into<Vec<(f64, f64)>>) -> Self {
         Self { name: name.into(), memory: memory.into(), ..Self::default() }
     }
 
-    /// With a budget; each value holds until the next point, the last to the end.
+    /// With a budget; each value lasts until the next point, the last until the end.
     pub fn wall(mut self, name: impl Into<String>, points: impl Into<Vec<(f64, f64)>>) -> Self {
         (self.wall_name, self.wall) = (name.into(), points.into());
         self
@@ -75,7 +75,7 @@ impl Trace {
         self
     }
 
-    /// The wall, held to the end of the memory.
+    /// The wall, continued to the end of the memory.
     fn held_wall(&self) -> Vec<(f64, f64)> {
         let mut wall = self.wall.clone();
         let end = self.memory.iter().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
@@ -85,7 +85,7 @@ impl Trace {
         steps(&wall)
     }
 
-    /// The phases' labels as lines, or as a number where the band has no room for words.
+    /// The phases' labels as lines, or as a number if the label does not fit in the band.
     fn phase_lines(&self, x: Span, width: f64) -> Vec<Vec<String>> {
         let fitted = |(index, phase): (usize, &Phase)| {
             let (from, to) = (x.share(phase.from).clamp(0.0, 1.0), x.share(phase.to).clamp(0.0, 1.0));
@@ -101,8 +101,8 @@ impl Trace {
         if rows == 0 { 0.0 } else { rows as f64 * PHASE.line() + 6.0 }
     }
 
-    /// For each event its row above the frame, from 0, such that no leader crosses a label: a label stands right of its
-    /// leader, and above every later event that it would reach.
+    /// For each event its row above the frame, from 0, such that no leader crosses a label: a label is to the right of
+    /// its leader, and in a row above every later event that it would reach.
     fn event_rows(&self, x: Span, width: f64) -> Vec<usize> {
         let place = |event: &Event| x.share(event.at) * width;
         let mut order: Vec<usize> = (0..self.events.len()).collect();

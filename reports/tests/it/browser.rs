@@ -1,7 +1,7 @@
-//! The page in a browser, where Chromium is found: nothing goes wrong, every figure is drawn, everything is reached by
-//! the keyboard, and nothing is wider than a telephone.
+//! The page in a browser, if Chromium is found: no errors, every figure is drawn, everything can be reached by
+//! keyboard, and nothing is wider than a phone.
 //!
-//! `HAVERSACK_PAGE=out/index.html` looks at another page as well, and prints what is found.
+//! `HAVERSACK_PAGE=out/index.html` checks another page as well, and prints the findings.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ use tempfile::tempdir;
 
 use crate::page::page;
 
-/// Names that Chromium goes by.
+/// Names of Chromium's executable.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// What `look.js` finds in `html` in a window that is `width` pixels wide; `None` where there is no browser.
+/// The findings of `look.js` in `html`, in a window that is `width` pixels wide; `None` without a browser.
 fn looked_at(html: &str, width: u32) -> Option<Value> {
     let browser = BROWSERS.into_iter().find(|name| {
         let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -28,7 +28,7 @@ fn looked_at(html: &str, width: u32) -> Option<Value> {
     let (before, after) = html.split_once("<head>").unwrap();
     let page = format!("{before}<head><script>{}</script>{after}", include_str!("look.js"));
     std::fs::write(folder.path().join("page.html"), page).unwrap();
-    // Windows have a least width; a frame is as narrow as one likes.
+    // Windows have a least width, but a frame can be narrower.
     let around = format!(
         "<!DOCTYPE html><pre></pre><iframe src=\"page.html\" width=\"{width}\" height=\"900\" style=\"border:0\"></iframe>
          <script>addEventListener('message', (told) => document.querySelector('pre').textContent = told.data)</script>"
@@ -55,7 +55,7 @@ fn looked_at(html: &str, width: u32) -> Option<Value> {
     Some(found.unwrap_or_else(|| panic!("no findings: {dom}\n{}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// What must hold of every page.
+/// Checks that apply to every page.
 fn assert_sound(found: &Value) {
     for list in ["wrong", "loaded", "wider", "unreachable"] {
         assert_eq!(found[list], Value::Array(Vec::new()), "{list}: {found}");
@@ -73,12 +73,12 @@ fn a_browser_draws_the_page_and_the_keyboard_reaches_all_of_it() {
     let html = page.render().unwrap();
     let Some(wide) = looked_at(&html, 1280) else { return };
     assert_sound(&wide);
-    // The overview and the front, whose first method is switched off in both; its marks say their values.
+    // The overview and the front, whose first method is switched off in both; its marks have their values in words.
     assert_eq!(wide["figures"], 2, "{wide}");
     assert_eq!(wide["folded"], false, "{wide}");
     assert!(wide["unseen"].as_u64() >= Some(1) && wide["values"].as_u64() >= Some(6), "{wide}");
     assert!(wide["tip"].as_str().is_some_and(|words| !words.is_empty()), "{wide}");
-    // Of two artefacts one misses nothing.
+    // One of two artefacts misses nothing.
     assert_eq!(wide["hidden"], 1, "{wide}");
     let narrow = looked_at(&html, 390).unwrap();
     assert_sound(&narrow);

@@ -11,7 +11,7 @@ use haversack_reports::text_table::{Column, TextTable};
 use polars::df;
 use proptest::prelude::*;
 
-/// The definition, in O(n²): not dominated, and the first of its equals.
+/// The definition, in O(n²): not dominated, and the first of equal points.
 fn slow_front(points: &[(f64, f64)], senses: Senses) -> Vec<usize> {
     let no_worse = |a: f64, b: f64, sense| if sense == Sense::Minimise { a <= b } else { a >= b };
     let weakly = |a: (f64, f64), b: (f64, f64)| no_worse(a.0, b.0, senses[0]) && no_worse(a.1, b.1, senses[1]);
@@ -78,7 +78,7 @@ fn csv_quotes_as_rfc_4180_and_ends_lines_with_lf() {
 #[test]
 fn what_goes_into_a_page_is_escaped_and_shown_in_three_digits() {
     assert_eq!(escaped("say \"no\"\nor <yes> & 'go'"), "say &quot;no&quot;\nor &lt;yes&gt; &amp; &#39;go&#39;");
-    // The exact value stays in the CSV beside it.
+    // The CSV keeps the exact value.
     assert_eq!((number(1e300), shortest(1e300)), ("10³⁰⁰".to_owned(), "1e300".to_owned()));
 }
 
@@ -97,8 +97,8 @@ fn text_tables_stand_in_columns() {
         .row(["größer", "1.5", "s"])
         .row(["a", "1234567", "ms", "  a remark"])
         .row([""]);
-    // The first column is as wide as its longest cell, six letters; the value of seven digits pushes its own row alone,
-    // and nothing stands behind the last word of a row.
+    // The first column is as wide as its longest cell, six letters; the value of seven digits shifts only its own row,
+    // and nothing follows the last word of a row.
     let expected = " name     value unit\n größer     1.5 s\n a       1234567 ms   a remark\n\n";
     assert_eq!(table.to_string(), expected);
 }
@@ -113,7 +113,7 @@ fn a_frame_survives_parquet_and_gives_the_same_bytes() {
     let bytes = fs::read(&path).unwrap();
     write_parquet(&path, &frame).unwrap();
     assert_eq!(fs::read(&path).unwrap(), bytes);
-    // One that is not finished leaves nothing behind, and what was there stays.
+    // An unfinished file leaves nothing behind, and the old file stays.
     let mut file = ParquetFile::create(&path, frame.schema()).unwrap();
     file.write(&frame).unwrap();
     drop(file);

@@ -1,4 +1,4 @@
-//! Figures hold what they were given, refuse what they cannot draw, and come out the same each time.
+//! Figures contain what they were given, reject what they cannot draw, and are the same each time.
 
 use haversack_reports::figure::{
     Axis, BarSeries, Bars, Chart, Figure, Front, Lines, Look, PNG_SCALE, Panel, Series, Stack, Trace,
@@ -117,7 +117,7 @@ fn a_panel_that_stands_apart_takes_no_part_in_the_range_that_others_share() {
         let svg = Figure::new("").share_y().panel(panel(1.0)).panel(other).render().unwrap().svg;
         svg.matches(">800<").count()
     };
-    // Both axes reach beyond 800, or only that of the panel which has 900.
+    // Both axes reach beyond 800, or only that of the panel with 900.
     assert_eq!((top(false), top(true)), (2, 1));
 }
 
@@ -162,7 +162,7 @@ fn values_that_cannot_be_drawn_are_named() {
 #[test]
 fn points_outside_the_range_are_not_drawn() {
     let markers = |axis: Axis| {
-        // What has no name stands in no legend.
+        // A series without a name is not in the legend.
         let lines = Lines::new().series(Series::new("", [(1.0, 1.0), (2.0, 50.0), (3.0, 2.0)]));
         let figure = Figure::new("").panel(Panel::new(lines).y(axis));
         // A closed circle is a white rim and a disc.
@@ -194,7 +194,7 @@ fn the_legend_hatches_a_name_whose_bars_are_all_hatched() {
         let colour = if other == "simulated" { "#0072B2" } else { "#D55E00" };
         svg.matches(&format!("stroke=\"{colour}\"")).count()
     };
-    // The hatch and the outline of its sample, and neither where the name has filled bars, too.
+    // The hatch and the outline of its sample; neither if the name has filled bars, too.
     assert_eq!(strokes("paper"), strokes("simulated") + 2);
 }
 

@@ -1,4 +1,4 @@
-//! The page escapes what it is given, is complete, and needs nothing from elsewhere.
+//! The page escapes its input, is complete, and loads nothing from elsewhere.
 
 use haversack_reports::figure::{Figure, Front, Panel};
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, RunPage, RunSection, Section, Summary};
@@ -70,14 +70,14 @@ fn data_is_escaped_everywhere() {
     assert!(html.contains("aria-label=\"Bars of &quot;latency&quot; for &lt;four&gt; models\""));
     assert!(html.contains("&lt;script&gt;alert(1)&lt;") && html.contains("graphs &amp; &lt;nodes&gt;"));
     assert!(html.contains("of 40 &lt;rows&gt;") && html.contains("data-name=\"on &lt;one&gt; phone\""));
-    // The page's own.
+    // The page's own script.
     assert_eq!(html.matches("<script").count(), 1);
 }
 
 #[test]
 fn a_section_shows_its_figure_cells_and_notes() {
     let html = page().render().unwrap();
-    // The overview's and its own, with the same looks.
+    // That of the overview and that of the section, with the same looks.
     assert_eq!(html.matches("<svg role=\"img\"").count(), 2);
     assert!(html.contains("class=\"panel front\"") && html.contains("Of 3 rows 1 matches."));
     assert!(html.contains("href=\"sage/table1.png\"") && html.contains("href=\"sage/table1.csv\""));

@@ -1,4 +1,4 @@
-//! A client's round beside the bare kernel loop: LeNet-5, 60 samples, one epoch, batches of 20.
+//! A client's round compared with the bare kernel loop: LeNet-5, 60 samples, one epoch, batches of 20.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::borrow::Cow;

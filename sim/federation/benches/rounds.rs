@@ -13,7 +13,7 @@ use haversack_federation::work::{Job, LeftOut, Why, Work};
 const ROUNDS: u32 = 1000;
 const COHORT: u32 = 100;
 
-/// A cost that is looked up.
+/// Costs from a table.
 struct Table<'p>(&'p [Phone]);
 
 impl Work for Table<'_> {
@@ -38,14 +38,15 @@ impl Work for Table<'_> {
     }
 }
 
-/// Seconds that this thread has had of a core, so that what else runs does not count; by the clock where the system does not tell.
+/// Seconds of CPU time of this thread, so that other processes do not count; wall-clock time if the
+/// system does not report it.
 fn cpu_s(begin: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = told.and_then(|told| told.split(' ').next()?.parse::<f64>().ok());
     nanos.map_or_else(|| begin.elapsed().as_secs_f64(), |nanos| nanos / 1e9)
 }
 
-/// The most memory that the process has held so far, in words; nothing where the system does not tell.
+/// The peak memory of the process, as text; empty if the system does not report it.
 fn peak() -> String {
     let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     told.lines().find_map(|line| line.strip_prefix("VmHWM:")).map(|most| most.trim().to_owned()).unwrap_or_default()

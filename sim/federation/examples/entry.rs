@@ -1,8 +1,8 @@
-//! Entry tests of stand-ins: what a network, its data and their training must show on all clients, under random selection and
-//! FedAvg, before methods are compared on them.
+//! Entry tests of stand-ins: properties that a network, its data and their training must show on all clients, under
+//! random selection and FedAvg, before methods are compared on them.
 //!
-//! `cargo run --release -p haversack-federation --example entry` prints a row for each stand-in, which takes many minutes;
-//! `--example entry 0 2` those of these places.
+//! `cargo run --release -p haversack-federation --example entry` prints a row for each stand-in, which takes many
+//! minutes; `--example entry 0 2` prints only those with these indices.
 #![allow(clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ const HOW: LocalSgd =
 /// The momentum and decay of FedScale's clients; FedHybrid's rate, batch and epochs on pictures (section 5.2).
 const PICTURES: LocalSgd = LocalSgd { epochs: 10, batch: 64, rate: 0.045, momentum: 0.9, ..HOW };
 const ALPHA: f64 = 0.1;
-/// Seeds of the whole set and of all else, and rounds, of a table.
+/// Seeds of the whole set and of the other runs, and rounds, of a table.
 const SEEDS: [u64; 2] = [5, 2];
 
 #[derive(Clone, Copy)]
@@ -42,11 +42,11 @@ struct Entry {
     /// The mean final accuracy over the share of the test's most frequent class.
     accuracy: f64,
     chance: f64,
-    /// What the last fifth of the rounds adds to accuracy.
+    /// The gain in accuracy over the last fifth of the rounds.
     last_fifth: f64,
-    /// Error falls with the share of clients to the power of so much less than 0.
+    /// The error falls with the share of clients to the power of minus this.
     exponent: f64,
-    /// What half the width costs in accuracy.
+    /// The loss in accuracy at half the width.
     half: f64,
 }
 
@@ -133,7 +133,7 @@ impl Federation {
     }
 }
 
-/// The slope of the line of least squares.
+/// The slope of the least-squares line.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
     let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));

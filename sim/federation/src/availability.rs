@@ -1,23 +1,23 @@
-//! When phones can be asked: locked, charging and on Wi-Fi (FedHybrid, section 4.2: phones check in only then).
+//! When phones can take part: locked, charging and on Wi-Fi (FedHybrid, section 4.2: phones check in only then).
 
 use crate::draw::{Draws, Purpose};
 use crate::quantiles::Quantiles;
 
-/// How long before the federation a phone's sessions are followed, so that it begins in the midst of them, in seconds.
+/// A phone's sessions start this long before the federation, in seconds, so that it begins in the middle of them.
 const FOLLOWED: f64 = 7.0 * 86_400.0;
 
-/// Sessions of every phone, drawn as time goes on.
+/// Sessions of every phone, drawn as time passes.
 #[derive(Clone, Debug)]
 pub struct Availability {
     seed: u64,
     ready: Quantiles,
     between: Quantiles,
-    /// The session that each phone is in or comes to next.
+    /// Each phone's current or next session.
     sessions: Vec<Session>,
 }
 
-/// From `start` to `end`, in seconds from the begin of the federation; session number `number` of its phone, from one, and
-/// zero where none was drawn yet.
+/// From `start` to `end`, in seconds from the start of the federation; session number `number` of its phone, from one,
+/// or zero if none was drawn yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Session {
     start: f64,
@@ -31,15 +31,15 @@ impl Availability {
         Self { seed, ready, between, sessions: vec![Session::default(); phones] }
     }
 
-    /// The same phones, ready whenever they are asked.
+    /// The same phones, always ready.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.sessions.fill(Session { start: f64::NEG_INFINITY, end: f64::INFINITY, number: 1 });
         self
     }
 
-    /// Until when a phone is ready that is asked at `now` seconds; `None` if it is not ready. Who asks about one phone asks in the
-    /// order of time: a session that has passed is forgotten.
+    /// The time until which a phone is ready, seen from `now`, in seconds; `None` if it is not ready. Calls for one
+    /// phone must be in the order of time: past sessions are forgotten.
     pub fn ready_until(&mut self, phone: u32, now: f64) -> Option<f64> {
         let session = self.sessions[phone as usize];
         let mut session = if session.number == 0 { self.first(phone) } else { session };
@@ -104,7 +104,7 @@ mod tests {
         }
         let mut again = Availability::new(3, 10, lengths(300.0), lengths(900.0));
         let mut other = Availability::new(3, 50, lengths(300.0), lengths(900.0));
-        // A phone's sessions depend neither on the others nor on who was asked before.
+        // A phone's sessions depend neither on the others nor on earlier calls.
         assert_eq!(again.ready_until(7, 700.0), other.ready_until(7, 700.0));
     }
 }

@@ -1,20 +1,20 @@
-//! Phones of like memory and speed, for which one plan is made (FedHybrid, section 4.3.2): k-means, and each cluster's plan is
-//! its weakest member's, so that it fits every member.
+//! Phones of similar memory and speed, which share a plan (FedHybrid, section 4.3.2): k-means, and each cluster's plan
+//! is that of its weakest member, so that it fits every member.
 
 use haversack_engine::Stream;
 use rand::RngExt;
 
 use crate::draw::place_of;
 
-/// Rounds of k-means after which the clusters stand as they are.
+/// The most rounds of k-means.
 const MOST_ROUNDS: usize = 100;
 
-/// What decides which plan suits a phone.
+/// The properties that decide which plan suits a phone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capability {
-    /// What training may hold, in bytes.
+    /// The memory that training may use, in bytes.
     pub budget: f64,
-    /// How fast it computes, as a multiple of any phone.
+    /// Its speed, in any unit that all phones share.
     pub speed: f64,
 }
 
@@ -30,14 +30,14 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// At most `number` clusters of `phones`, seeded by k-means++ (Arthur and Vassilvitskii, SODA 2007): a phone is as far from
-    /// another as their budgets and their speeds are, each over its mean. Clusters that end up empty are left out; there are
-    /// none of no phones, and one where `number` is zero.
+    /// At most `number` clusters of `phones`, seeded by k-means++ (Arthur and Vassilvitskii, SODA 2007). The
+    /// coordinates of a phone are its budget and its speed, each over its mean. Empty clusters are left out; without
+    /// phones there are none, and with `number` zero there is one.
     pub fn new(phones: &[Capability], number: usize, seed: u64) -> Self {
         let points = scaled(phones);
         let mut centres = first_centres(&points, number.max(1), &mut Stream::new(seed, "clusters", "first centres"));
         let mut of = vec![0_u32; points.len()];
-        // Each further centre has looked at every phone.
+        // Each further centre was compared with every phone.
         let mut visits = points.len() as u64;
         for round in 0..MOST_ROUNDS {
             visits += points.len() as u64;
@@ -51,7 +51,7 @@ impl Clusters {
         Self { visits, ..Self::weakest_of(phones, &of, centres.len()) }
     }
 
-    /// The clusters that have members, numbered anew in their order.
+    /// The clusters that have members, renumbered in their order.
     fn weakest_of(phones: &[Capability], of: &[u32], number: usize) -> Self {
         let mut weakest: Vec<Option<Capability>> = vec![None; number];
         for (phone, &cluster) in phones.iter().zip(of) {
@@ -90,7 +90,7 @@ fn nearest(point: Point, centres: &[Point]) -> (u32, f64) {
     distances.fold((0, f64::INFINITY), |best, found| if found.1 < best.1 { found } else { best })
 }
 
-/// A first centre among all points, each further one by the square of its distance from those there are.
+/// The first centre is drawn among all points, each further one by the square of its distance from the centres so far.
 fn first_centres(points: &[Point], number: usize, stream: &mut Stream) -> Vec<Point> {
     let Some(last) = points.len().checked_sub(1) else { return Vec::new() };
     let mut centres = vec![points[stream.random_range(0..=last)]];
@@ -108,7 +108,7 @@ fn first_centres(points: &[Point], number: usize, stream: &mut Stream) -> Vec<Po
     centres
 }
 
-/// Puts each centre into the middle of its points; one without points stays.
+/// Moves each centre to the middle of its points; one without points stays.
 fn move_centres(points: &[Point], of: &[u32], centres: &mut [Point]) {
     let mut sums = vec![([0.0; 2], 0_u32); centres.len()];
     for (point, &cluster) in points.iter().zip(of) {
@@ -151,11 +151,11 @@ mod tests {
     fn there_are_no_more_clusters_than_different_phones() {
         assert_eq!(Clusters::new(&[], 4, 1), Clusters { of: vec![], weakest: vec![], visits: 0 });
         let same = Clusters::new(&[phone(2.0, 1.0); 5], 4, 1);
-        // Five looks for the first centre and five in each of two rounds.
+        // Five comparisons for the first centre and five in each of two rounds.
         assert_eq!(same, Clusters { of: vec![0; 5], weakest: vec![phone(2.0, 1.0)], visits: 15 });
         let one = Clusters::new(&[phone(2.0, 3.0), phone(5.0, 1.0)], 0, 1);
         assert_eq!((one.of, one.weakest), (vec![0, 0], vec![phone(2.0, 1.0)]));
-        // Budgets of nothing do not divide by zero.
+        // Zero budgets do not cause a division by zero.
         assert_eq!(Clusters::new(&[phone(0.0, 0.0), phone(0.0, 0.0)], 2, 1).weakest.len(), 1);
     }
 }

@@ -1,18 +1,18 @@
 //! Numbers drawn for one phone and one purpose, in any order and without state.
 //!
-//! A federation has a million phones, each of which draws a few numbers for each of a few purposes: a stream of its own
-//! ([`haversack_engine::Stream`]) would cost it more than the numbers do. Here a number is the hash of the seed, the purpose, the
-//! phone and a count (`SplitMix64`'s finaliser: Steele, Lea and Flood, OOPSLA 2014), so that nobody's numbers depend on
-//! who else has drawn.
+//! A federation has a million phones, each of which draws a few numbers for each of a few purposes: a separate stream
+//! ([`haversack_engine::Stream`]) would cost more than the numbers. Here a number is the hash of the seed, the purpose,
+//! the phone and a count (`SplitMix64`'s finaliser: Steele, Lea and Flood, OOPSLA 2014), so that no phone's numbers
+//! depend on the draws of others.
 
-/// What a number is drawn for.
+/// The purpose of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The memory class of a phone.
     Memory = 1,
     /// The device within its class.
     Device,
-    /// Its speed beside the device's.
+    /// Its speed relative to the device's.
     Speed,
     /// Its link down, and up.
     Down,
@@ -20,13 +20,13 @@ pub enum Purpose {
     Up,
     /// Its number of samples.
     Samples,
-    /// Where it is in its sessions when the federation begins.
+    /// Its position in its sessions when the federation begins.
     Phase,
-    /// Lengths of sessions, and of what lies between them.
+    /// Lengths of sessions, and of the gaps between them.
     Session,
     /// See [`Self::Session`].
     Gap,
-    /// The user that a phone's memory is like, and the moment of that user's day in a round.
+    /// The user whose memory trace the phone follows, and the moment of that user's day in a round.
     User,
     /// See [`Self::User`].
     Moment,
@@ -61,7 +61,7 @@ impl Draws {
         let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
         let scale = boosted - 1.0 / 3.0;
         let spread = 1.0 / (9.0 * scale).sqrt();
-        // Nineteen of twenty are accepted at least, so that a hundred in vain do not happen.
+        // At least nineteen of twenty are accepted, so that a hundred rejections in a row do not happen.
         let accepted = (0..100).find_map(|attempt| {
             let (normal, even) = (self.normal(2 * attempt), self.even(4 * attempt + 2));
             let cube = (1.0 + spread * normal).powi(3);
@@ -73,8 +73,7 @@ impl Draws {
     }
 }
 
-/// 2⁶⁴ over the golden ratio, odd.
-/// The place among `shares` that `left` of their sum lies in, counted from the first; `None` beyond all of them.
+/// The index among `shares` at which their running sum first exceeds `left`; `None` if `left` is beyond their total.
 pub(crate) fn place_of(mut left: f64, shares: impl IntoIterator<Item = f64>) -> Option<usize> {
     shares.into_iter().position(|share| {
         left -= share;
@@ -82,6 +81,7 @@ pub(crate) fn place_of(mut left: f64, shares: impl IntoIterator<Item = f64>) -> 
     })
 }
 
+/// 2⁶⁴ over the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 const fn mixed(value: u64) -> u64 {

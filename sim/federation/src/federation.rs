@@ -12,23 +12,23 @@ use crate::selection::{Feedback, Selector, SelectorKind};
 use crate::work::Work;
 use view::{Holds, Phones, View};
 
-/// What one round yields.
+/// The result of one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The round.
     pub row: RoundRow,
     /// Its phones, in the order in which they were selected.
     pub clients: Vec<ClientRow>,
-    /// Phones that were found in it to hold no plan.
+    /// Phones that were found in it to be unable to take part.
     pub exclusions: Vec<ExclusionRow>,
 }
 
-/// How long the server waits before it looks again where nobody is free, in seconds.
+/// The time until the server looks again if no phone is free, in seconds.
 const PAUSE: f64 = 60.0;
-/// How often it looks before it gives a round up.
+/// The number of times that it looks before it gives up on a round.
 const LOOKS: u32 = 24 * 60;
 
-/// A federation under way.
+/// A running federation.
 pub struct Federation<'a> {
     rules: Rules,
     phones: Phones<'a>,
@@ -37,7 +37,7 @@ pub struct Federation<'a> {
 }
 
 impl<'a> Federation<'a> {
-    /// A federation that begins.
+    /// A federation before its first round.
     ///
     /// # Errors
     /// As [`Rules::check`].
@@ -55,10 +55,11 @@ impl<'a> Federation<'a> {
         Ok(Self { rules, phones, selector: rules.selector.build(seed, number), rounds: 0 })
     }
 
-    /// The next round. Where nobody is free the server looks again every minute for a day, and then the round has nobody.
+    /// Runs the next round. If no phone is free, the server looks again every minute for a day, and
+    /// then the round is empty.
     ///
     /// # Errors
-    /// What stops learning, in words.
+    /// The reason why learning stops.
     pub fn round(&mut self, learn: &mut dyn Learn) -> Result<Round, String> {
         let (round, start_s) = (self.rounds + 1, self.phones.now);
         let mut exclusions = Vec::new();
@@ -83,7 +84,8 @@ impl<'a> Federation<'a> {
         Ok(Round { row, clients, exclusions })
     }
 
-    /// What the phones of a round do, before anybody has learned from it, and how long the server has waited for them before.
+    /// Runs the phones of a round, before anything is learned from it. Returns how long the server waited for
+    /// free phones, and the result.
     fn hold(&mut self, round: u32, exclusions: &mut Vec<ExclusionRow>) -> (f64, Ended) {
         let start_s = self.phones.now;
         let number = (f64::from(self.rules.cohort) * self.rules.over_commit).round() as usize;
@@ -124,7 +126,7 @@ impl<'a> Federation<'a> {
         self.selector.select(round, number, &mut view)
     }
 
-    /// A phone that begins its part of a round.
+    /// A phone that begins its part of a round; `None` if it is not ready.
     fn starter(&mut self, number: u32, round: u32) -> Option<Starter> {
         let until = self.phones.availability.ready_until(number, self.phones.now)?;
         let phone = self.phones.population.phones()[number as usize];
@@ -133,14 +135,14 @@ impl<'a> Federation<'a> {
     }
 }
 
-// What is learned in a round: the other half of a federation, which needs data.
+// Learning in a round: the other half of a federation, which needs data.
 
-/// An update that is taken in.
+/// An update that the server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// The phone.
     pub phone: u32,
-    /// How wide a network it trained: a place in [`crate::work::WIDTHS`].
+    /// The width of the network that it trained: an index into [`crate::work::WIDTHS`].
     pub width: u8,
 }
 
@@ -150,7 +152,7 @@ impl Arrived {
     }
 }
 
-/// What a round brings.
+/// The updates of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// Its number, from one.
@@ -159,25 +161,25 @@ pub struct Step<'a> {
     pub arrived: &'a [Arrived],
 }
 
-/// What is learned in a round.
+/// Learning from the updates of a round.
 pub trait Learn {
-    /// Takes in what has arrived.
+    /// Learns from the updates that have arrived.
     ///
     /// # Errors
-    /// What stops the federation, in words.
+    /// The reason why the federation stops.
     fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String>;
 }
 
-/// What a round has taught.
+/// The result of learning in a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learned {
-    /// Of each update the root of the mean square of its phone's losses.
+    /// For each update, the root of the mean square of its phone's losses.
     pub losses: Vec<f64>,
-    /// The share of test samples that are answered rightly.
+    /// The share of test samples that are classified correctly.
     pub accuracy: Option<f64>,
 }
 
-/// Time alone: all samples of all phones have a loss of one, so that data tell no phone from another but by their number.
+/// Only time: all samples of all phones have a loss of one, so that phones' data differ only in their number.
 #[derive(Clone, Copy, Debug)]
 pub struct TimingOnly;
 
@@ -187,9 +189,9 @@ impl Learn for TimingOnly {
     }
 }
 
-// How rounds are held.
+// The rules of rounds.
 
-/// How rounds are held.
+/// The rules of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     /// Who takes part.
@@ -200,7 +202,7 @@ pub struct Rules {
     pub over_commit: f64,
     /// How long a round lasts at most, in seconds; `None` without a limit.
     pub deadline_s: Option<f64>,
-    /// Whether memory is no matter: phones that can hold no plan take part all the same (the paper's *oracle*, section 2.1).
+    /// Whether memory limits are ignored: phones that no plan fits take part, too (the paper's *oracle*, section 2.1).
     pub oracle: bool,
 }
 
@@ -210,9 +212,9 @@ pub struct Rules {
 pub struct RulesError {
     /// The field.
     pub field: &'static str,
-    /// What it is.
+    /// Its value.
     pub value: String,
-    /// What it may be.
+    /// The valid values.
     pub expected: String,
 }
 
@@ -223,7 +225,7 @@ impl Rules {
     }
 
     /// # Errors
-    /// No cohort, one larger than the population, over-commitment below one, or a deadline that is no time.
+    /// No cohort, one larger than the population, over-commitment below one, or an invalid deadline.
     pub fn check(&self, phones: u32) -> Result<(), RulesError> {
         let wrong = |field, value: String, expected: String| Err(RulesError { field, value, expected });
         if self.cohort == 0 || self.cohort > phones {

@@ -1,8 +1,8 @@
-//! Local training for real: what clients learn is measured, on stand-ins small enough to train here.
+//! Real local training: clients train stand-ins that are small enough to train here, and their learning is measured.
 //!
 //! A [`StandIn`] is a network with its arithmetic. A client trains it from the server's weights on its own samples
-//! ([`LocalSgd`]), which a [`Source`] draws for it, and sends its change back ([`Update`]). Weights travel as one flat slice
-//! of f32 in the order of the network's parameters, which is what aggregation works on; narrower copies of a network are
+//! ([`LocalSgd`]), which a [`Source`] draws for it, and sends its change back ([`Update`]). Weights travel as one flat
+//! slice of f32 in the order of the network's parameters, on which aggregation works; narrower copies of a network are
 //! leading slices of it ([`Narrowing`]).
 
 mod deal;
@@ -28,7 +28,7 @@ pub use synthetic::Synthetic;
 /// Which of the full network's weights a narrower one has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowing {
-    /// Of each weight of the narrower network, its place in the full one.
+    /// For each weight of the narrower network, its index in the full one.
     places: Vec<u32>,
     full: usize,
 }
@@ -58,12 +58,12 @@ impl Narrowing {
         if full.weights.len() == narrow.weights.len() { Ok(Self { places, full: full.len() }) } else { Err(wrong()) }
     }
 
-    /// The place in the full network of each weight of the narrower one.
+    /// The index in the full network of each weight of the narrower one.
     pub fn places(&self) -> &[u32] {
         &self.places
     }
 
-    /// What the narrower network has of the full one's weights.
+    /// The full network's weights that the narrower network has.
     ///
     /// # Errors
     /// Another number of weights.
@@ -84,7 +84,7 @@ pub enum LearningError {
     /// The network or a batch of its samples cannot be computed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A store does not take what a client saves.
+    /// A store rejects a tensor that a client saves.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Weights of another network.
@@ -95,14 +95,14 @@ pub enum LearningError {
         /// Those that were given.
         found: usize,
     },
-    /// A setting that nothing can be trained with.
+    /// An invalid setting of training.
     #[error("`{field}` is {value}, expected {expected}")]
     Setting {
         /// The setting.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The valid values.
         expected: &'static str,
     },
     /// A data set that the network cannot take.
@@ -113,7 +113,7 @@ pub enum LearningError {
         /// Those of the data.
         found: usize,
     },
-    /// The loss is no number any more.
+    /// The loss has become NaN or infinite.
     #[error("the loss of client {client} is no finite number after {steps} steps; a lower learning rate may help")]
     Diverged {
         /// The client.
@@ -123,5 +123,5 @@ pub enum LearningError {
     },
 }
 
-/// What learning yields.
+/// The result of learning.
 type Result<T = (), E = LearningError> = std::result::Result<T, E>;

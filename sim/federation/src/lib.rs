@@ -1,12 +1,12 @@
 //! Federations of phones that train one network together.
 //!
-//! - [`population`]: the phones, drawn from a seed; [`availability`] is when they can be asked.
+//! - [`population`]: the phones, drawn from a seed; [`availability`]: when they can take part.
 //! - [`draw`]: the numbers of a phone, each for a purpose.
-//! - [`clusters`]: phones of like memory and speed, for which one plan is made.
+//! - [`clusters`]: phones of similar memory and speed, which share a plan.
 //! - [`selection`]: who takes part in a round.
-//! - [`work`]: what a phone is to do, and [`round`]: what becomes of it.
-//! - [`federation`]: rounds, one after the other; [`rows`] are what they yield.
-//! - [`learning`]: what clients learn, for real, on networks small enough to train here.
+//! - [`work`]: the work of a phone in a round; [`round`]: its outcome.
+//! - [`federation`]: rounds, one after the other; [`rows`]: their results.
+//! - [`learning`]: real training of clients, on networks small enough to train here.
 
 pub mod availability;
 pub mod clusters;

@@ -1,4 +1,4 @@
-//! The phones of a federation: what each has, drawn from its number.
+//! The phones of a federation, each drawn from its number.
 
 mod setting;
 
@@ -6,12 +6,12 @@ pub use setting::{Link, MemoryClass, PopulationError, PopulationSetting, Session
 
 use crate::draw::{Draws, Purpose};
 
-/// A phone that phones of a population are like.
+/// A device that some phones of a population are modelled after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceKind {
     /// Its id.
     pub id: String,
-    /// The memory class that its phones have, by number.
+    /// The memory class of its phones, by number.
     pub memory: u8,
 }
 
@@ -20,36 +20,37 @@ pub struct DeviceKind {
 pub struct Phone {
     /// Its memory class, by number.
     pub memory: u8,
-    /// The device that it is like, by number.
+    /// The device that it is modelled after, by number.
     pub device: u8,
-    /// How fast it computes as a multiple of that device: benchmark ratios within a memory class, as the paper scales measured times
-    /// (section 5.2).
+    /// Its speed as a multiple of that device's: benchmark ratios within a memory class, as the paper scales
+    /// measured times (section 5.2).
     pub speed: f32,
     /// Bytes a second from the server.
     pub down: f32,
     /// Bytes a second to the server.
     pub up: f32,
-    /// Samples that it holds.
+    /// The number of its samples.
     pub samples: u32,
 }
 
-/// How many samples phones hold.
+/// The numbers of phones' samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
     /// All the same number.
     Same(u32),
-    /// All phones together hold so many, to within rounding and one each at least.
+    /// The total over all phones, up to rounding, with at least one sample each.
     Split {
-        /// How many.
+        /// The total.
         total: u64,
-        /// The concentration of the Dirichlet distribution of their shares; `None` for even ones. Where each of `c` classes is
-        /// split by its own with a concentration `a`, a phone's share of all is nearly as by one with `c · a`.
+        /// The concentration of the Dirichlet distribution of their shares; `None` for even shares. If each of
+        /// `c` classes is split separately with a concentration `a`, a phone's share of all samples is
+        /// distributed almost as with `c · a`.
         alpha: Option<f64>,
     },
 }
 
 impl Sizes {
-    /// Samples for a share of one of all; 0 where sizes are no shares.
+    /// Samples for each unit of the drawn share; 0 if sizes are not shares.
     fn for_one(self, seed: u64, number: u32) -> f64 {
         let Self::Split { total, alpha } = self else { return 0.0 };
         let all = alpha.map_or(f64::from(number), |alpha| (0..number).map(|phone| share(seed, phone, alpha)).sum());
@@ -57,30 +58,30 @@ impl Sizes {
     }
 }
 
-/// A phone's share before all are divided by their sum: of a gamma distribution.
+/// A phone's share before normalisation: from a gamma distribution.
 fn share(seed: u64, phone: u32, alpha: f64) -> f64 {
     Draws::new(seed, Purpose::Samples, phone).gamma(alpha)
 }
 
-/// All phones. A phone's numbers follow from the seed and its own number, so that a larger population begins with the phones of
-/// a smaller one; all but what it holds of samples that are split.
+/// All phones. A phone's numbers follow from the seed and its own number, so that a larger population begins with the
+/// phones of a smaller one, except for the numbers of samples that are split.
 #[derive(Clone, Debug)]
 pub struct Population {
     phones: Vec<Phone>,
 }
 
 impl Population {
-    /// A phone holds no samples after all, since there are fewer than phones.
+    /// Removes a phone's samples, because there are fewer samples than phones.
     pub fn leave_without_samples(&mut self, phone: u32) {
         if let Some(phone) = self.phones.get_mut(phone as usize) {
             phone.samples = 0;
         }
     }
 
-    /// `number` phones, like `devices` of their memory class.
+    /// `number` phones, modelled after the `devices` of their memory class.
     ///
     /// # Errors
-    /// A setting that contradicts itself, a memory class without a device, or no phones at all.
+    /// A setting that contradicts itself, a memory class without a device, or zero phones.
     pub fn draw(
         seed: u64,
         number: u32,
@@ -114,7 +115,7 @@ impl Population {
         self.phones.len()
     }
 
-    /// Whether there are none; there is always one.
+    /// Whether there are zero phones, which never happens.
     pub fn is_empty(&self) -> bool {
         self.phones.is_empty()
     }
@@ -167,7 +168,7 @@ mod tests {
             let found = share(&|phone| phone.memory == class);
             assert!((found - memory.share).abs() < 0.01, "{found} for {}", memory.share);
         }
-        // Half of the phones with 8 GB are like each of its two devices.
+        // Half of the phones with 8 GB are modelled after each of its two devices.
         assert!((share(&|phone| phone.device == 3) - 0.15).abs() < 0.01);
         // FedScale's facts: a median of 6.1 Mbit/s, 26% below 3.
         let below = |mbit: f32| share(&|phone| phone.down < mbit * 1e6 / 8.0);
@@ -188,9 +189,9 @@ mod tests {
         for alpha in [0.4, 6.0] {
             let (samples, mean) = (samples(Some(alpha)), 200.0);
             let total: f64 = samples.iter().sum();
-            // Those that would have had none have one.
+            // Phones that would have had none have one sample.
             assert!((total / 2e6 - 1.0).abs() < 2e-3, "{total}");
-            // A share of gamma's has the variance 1/alpha over the square of its mean.
+            // A gamma distribution's variance over the square of its mean is 1/alpha.
             let variance = samples.iter().map(|samples| (samples / mean - 1.0).powi(2)).sum::<f64>() / 10_000.0;
             assert!((variance * alpha - 1.0).abs() < 0.08, "{alpha}: {variance}");
         }

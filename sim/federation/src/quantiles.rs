@@ -1,6 +1,6 @@
-//! A distribution of lengths that is known by some of its quantiles.
+//! A distribution of lengths that is given by some of its quantiles.
 
-/// Lengths at shares of all, with straight lines between their logarithms.
+/// Lengths at quantiles, with straight lines between their logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantiles {
     shares: Vec<f64>,
@@ -9,7 +9,8 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// # Errors
-    /// In words: shares that do not rise from 0 to 1, lengths that fall or are not above 0, or another number of them.
+    /// The reason in words: shares that do not rise from 0 to 1, lengths that fall or are not above 0, or different
+    /// numbers of shares and lengths.
     pub fn new(shares: Vec<f64>, lengths: Vec<f64>) -> Result<Self, String> {
         let rises = shares.windows(2).all(|pair| pair[0] < pair[1]);
         if shares.len() < 2 || !rises || shares.first() != Some(&0.0) || shares.last() != Some(&1.0) {
@@ -29,7 +30,7 @@ impl Quantiles {
         Ok(Self { shares, lengths })
     }
 
-    /// The length at `share` of all, from 0 to 1.
+    /// The length at the quantile `share`, from 0 to 1.
     pub fn at(&self, share: f64) -> f64 {
         let above = self.shares.partition_point(|&known| known <= share).clamp(1, self.shares.len() - 1);
         let ([from, to], [low, high]) =

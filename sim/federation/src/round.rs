@@ -1,31 +1,31 @@
-//! One synchronous round: more phones than are needed begin, the fastest end it.
+//! One synchronous round: more phones begin than are needed, and the fastest end it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::population::Phone;
 use crate::work::Job;
 
-/// What became of a phone in a round.
+/// The outcome of a phone's round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Outcome {
-    /// Its update was taken in.
+    /// Its update was accepted.
     Completed,
-    /// It was no longer locked, charging and on Wi-Fi before it had ended.
+    /// It stopped being locked, charging and on Wi-Fi before it had finished.
     Dropped,
-    /// The system ended its process.
+    /// The operating system killed its process.
     Killed,
-    /// The round had ended before.
+    /// The round had ended before it finished.
     TimedOut,
 }
 
-/// A phone's part of a round, once it is known what became of it.
+/// A phone's part of a round, with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Part {
     /// The phone.
     pub phone: u32,
-    /// What it was to do.
+    /// Its work.
     pub job: Job,
     /// Seconds of the transfer from the server, of training, and of the transfer to the server.
     pub down_s: f64,
@@ -33,25 +33,25 @@ pub(crate) struct Part {
     pub compute_s: f64,
     /// See [`Self::down_s`].
     pub up_s: f64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When it had ended, in seconds after it began; later than the round for one that timed out.
+    /// When it stopped, in seconds after it began; later than the round's end if it timed out.
     pub ended_s: f64,
-    /// What it took until it stopped, in joules.
+    /// The energy that it used until it stopped, in joules.
     pub energy_j: f64,
     /// Whether all of its update has reached the server.
     pub is_sent: bool,
 }
 
 impl Part {
-    /// Bytes that it got and sent in the end.
+    /// Bytes that it received and sent.
     pub(crate) fn bytes(&self) -> [u64; 2] {
         let got = if self.ended_s >= self.down_s { self.job.down_bytes } else { 0 };
         let sent = if self.is_sent { self.job.up_bytes } else { 0 };
         [got, sent]
     }
 
-    /// Charges the share of the work that had been done as the phone stopped, `limit_s` after it began at the latest.
+    /// Charges the share of the work that was done when the phone stopped, at most `limit_s` after it began.
     fn charge(&mut self, limit_s: f64) {
         let whole = self.down_s + self.compute_s + self.up_s;
         let done = if whole > 0.0 { (self.ended_s.min(limit_s) / whole).min(1.0) } else { 1.0 };
@@ -64,15 +64,15 @@ impl Part {
 pub(crate) struct Starter {
     /// Its number.
     pub number: u32,
-    /// What it has.
+    /// Its properties.
     pub phone: Phone,
-    /// What it is to do.
+    /// Its work.
     pub job: Job,
-    /// For how long it stays ready, in seconds.
+    /// How long it stays ready, in seconds.
     pub ready_s: f64,
 }
 
-/// How a round went.
+/// The result of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
     /// How long it took, in seconds.
@@ -81,8 +81,8 @@ pub(crate) struct Ended {
     pub parts: Vec<Part>,
 }
 
-/// A round of `starters` that ends once `wanted` have ended theirs, or `deadline_s` after its begin, or once nobody is left. Of
-/// phones that end at the same moment the lower numbers count.
+/// A round of `starters` that ends when `wanted` phones have completed theirs, or `deadline_s` after its start, or when
+/// all have stopped. Of phones that finish at the same moment, the lower numbers count.
 pub(crate) fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Option<f64>) -> Ended {
     let mut parts: Vec<Part> = starters.iter().map(alone).collect();
     let deadline = deadline_s.unwrap_or(f64::INFINITY);
@@ -92,7 +92,7 @@ pub(crate) fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Optio
     let last = completed.get(wanted.saturating_sub(1)).copied().filter(|_| wanted > 0);
     let duration_s = match last {
         Some((end, _)) => end,
-        // Too few: until the deadline, or until the last has ended one way or the other.
+        // Too few: until the deadline, or until the last has stopped for any reason.
         None if deadline_s.is_some() && parts.iter().any(|part| part.ended_s > deadline) => deadline,
         None => parts.iter().map(|part| part.ended_s).fold(0.0, f64::max),
     };
@@ -106,7 +106,7 @@ pub(crate) fn synchronous(starters: &[Starter], wanted: usize, deadline_s: Optio
     Ended { duration_s, parts }
 }
 
-/// A phone's part, were there no others.
+/// A phone's part if the round had no other phones.
 fn alone(starter: &Starter) -> Part {
     let Starter { number, phone, job, ready_s } = *starter;
     let down_s = job.down_bytes as f64 / f64::from(phone.down);
@@ -128,7 +128,7 @@ fn alone(starter: &Starter) -> Part {
 mod tests {
     use super::*;
 
-    /// A phone that gets 100 bytes and sends 100 at 100 bytes a second, and computes for `compute_s`.
+    /// A phone that receives 100 bytes and sends 100 at 100 bytes a second, and computes for `compute_s`.
     fn starter(number: u32, compute_s: f64, ready_s: f64) -> Starter {
         let phone = Phone { memory: 0, device: 0, speed: 1.0, down: 100.0, up: 100.0, samples: 1 };
         let (down_bytes, up_bytes) = (100, 100);
@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn five_phones_by_hand() {
         use Outcome::{Completed, Dropped, Killed, TimedOut};
-        // They end after 2 + 8, 2 + 3, and 2 + 20 seconds; the fourth leaves after 4 s, the fifth is ended 1 + 2 s in.
+        // They end after 2 + 8, 2 + 3, and 2 + 20 seconds; the fourth leaves after 4 s, the fifth
+        // is killed after 1 + 2 s.
         let mut phones =
             [starter(10, 8.0, 99.0), starter(11, 3.0, 99.0), starter(12, 20.0, 99.0), starter(13, 5.0, 4.0)].to_vec();
         let mut killed = starter(14, 6.0, 99.0);
@@ -164,10 +165,10 @@ mod tests {
         assert_eq!(outcomes(&ended), [Completed, Completed, TimedOut, Dropped, Killed]);
         assert_eq!(ended.parts.iter().map(|part| part.ended_s).collect::<Vec<_>>(), [10.0, 5.0, 22.0, 4.0, 3.0]);
         assert_eq!(ended.parts[3].bytes(), [100, 0]);
-        // The fastest alone.
+        // Only the fastest counts.
         let ended = synchronous(&phones, 1, None);
         assert_eq!((ended.duration_s, outcomes(&ended)), (5.0, vec![TimedOut, Completed, TimedOut, Dropped, Killed]));
-        // Four never end: the round waits for the third, or until its deadline.
+        // Four never complete: the round waits for the third, or until its deadline.
         assert_eq!(synchronous(&phones, 4, None).duration_s, 22.0);
         let ended = synchronous(&phones, 4, Some(12.0));
         assert_eq!((ended.duration_s, outcomes(&ended)), (12.0, vec![Completed, Completed, TimedOut, Dropped, Killed]));

@@ -1,4 +1,4 @@
-//! What a federation yields: a row a round, a row a phone of a round, a row a phone that is left out.
+//! The tables of a federation: a row for each round, for each phone of a round, and for each phone that is left out.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,11 @@ pub struct RoundRow {
     pub duration_s: f64,
     /// Phones that began it.
     pub selected: u32,
-    /// Those whose updates were taken in.
+    /// Those whose updates were accepted.
     pub completed: u32,
-    /// Those that were no longer ready before they had ended.
+    /// Those that stopped being ready before they had finished.
     pub dropped: u32,
-    /// Those whose process the system ended.
+    /// Those whose process the operating system killed.
     pub killed: u32,
     /// Those that the round did not wait for.
     pub timed_out: u32,
@@ -28,9 +28,10 @@ pub struct RoundRow {
     pub up_bytes: u64,
     /// Bytes from the server.
     pub down_bytes: u64,
-    /// What all its phones took, in joules.
+    /// The energy of all its phones, in joules.
     pub energy_j: f64,
-    /// The share of test samples that the server's weights answer rightly afterwards; `None` where it was not measured.
+    /// The share of test samples that the server's weights classify correctly afterwards;
+    /// `None` if it was not measured.
     pub accuracy: Option<f64>,
 }
 
@@ -41,11 +42,11 @@ pub struct ClientRow {
     pub round: u32,
     /// The phone.
     pub client: u32,
-    /// The device that it is like, by number.
+    /// The device that it is modelled after, by number.
     pub device: u8,
     /// Its memory class, by number.
     pub memory_class: u8,
-    /// What training may hold, in bytes.
+    /// The memory that training may use, in bytes.
     pub budget_bytes: u64,
     /// The plan that it ran, by number.
     pub plan: u32,
@@ -55,27 +56,27 @@ pub struct ClientRow {
     pub up_s: f64,
     /// How long it receives, in seconds.
     pub down_s: f64,
-    /// What it took, in joules.
+    /// The energy that it used, in joules.
     pub energy_j: f64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// A phone that is left out for good.
+/// A phone that is left out for the whole federation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionRow {
-    /// The round in which it was looked at first.
+    /// The round in which it was first considered.
     pub round: u32,
     /// The phone.
     pub client: u32,
-    /// Why.
+    /// The reason.
     pub why: Why,
     /// The same in words.
     pub reason: String,
 }
 
 impl RoundRow {
-    /// The row of a round of `parts`, which end with it at the latest.
+    /// The row of a round of `parts`, which end with the round at the latest.
     pub(crate) fn of(round: u32, start_s: f64, duration_s: f64, parts: &[Part]) -> Self {
         let count = |outcome| parts.iter().filter(|part| part.outcome == outcome).count() as u32;
         let bytes = |place: usize| parts.iter().map(|part| part.bytes()[place]).sum();

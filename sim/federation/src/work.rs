@@ -1,57 +1,57 @@
-//! What a phone's part of a round takes: the device simulator's answer, asked through a trait, so that whoever runs a federation
-//! may look it up, work it out, or tell it by hand.
+//! The cost of a phone's part of a round: the result of the device simulator behind a trait, so that the caller of a
+//! federation may look it up, compute it, or set it by hand.
 
 use serde::{Deserialize, Serialize};
 
-/// The widths of HeteroFL's networks, widest first: each half of the one before (Diao et al., ICLR 2021, section 4: its levels a to
-/// e).
+/// The widths of HeteroFL's networks, widest first, each half of the one before (Diao et al., ICLR 2021,
+/// section 4: its levels a to e).
 pub const WIDTHS: [f64; 5] = [1.0, 0.5, 0.25, 0.125, 0.0625];
 
 /// A phone's part of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
-    /// What training may hold, in bytes.
+    /// The memory that training may use, in bytes.
     pub budget_bytes: u64,
-    /// The number of the plan that it runs, of the caller's numbering.
+    /// The number of the plan that it runs, in the caller's numbering.
     pub plan: u32,
-    /// How wide a network it trains: a place in [`WIDTHS`]; zero for all of it.
+    /// The width of the network that it trains: an index into [`WIDTHS`]; zero for all of it.
     pub width: u8,
-    /// Bytes from the server: the model, and the plan where there is one.
+    /// Bytes from the server: the model, and the plan if there is one.
     pub down_bytes: u64,
     /// Bytes to the server.
     pub up_bytes: u64,
     /// How long it trains, in seconds, with the wait for its plan.
     pub compute_s: f64,
-    /// What training and both transfers take, in joules.
+    /// The energy of training and both transfers, in joules.
     pub energy_j: f64,
-    /// How long after training has begun the system ends the process, in seconds; `None` if it does not.
+    /// How long after training has begun the system kills the process, in seconds; `None` if it does not.
     pub killed_after_s: Option<f64>,
 }
 
-/// Why a phone is left out for good.
+/// Why a phone is left out for the whole federation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// The system ends training on it even at rest, whatever the plan.
+    /// The system kills training on it even at rest, whatever the plan.
     NoPlan,
-    /// It has nothing to learn from.
+    /// It has no samples.
     NoSamples,
-    /// The trace of its memory ends before that of a round would.
+    /// The trace of its memory is shorter than a round.
     NoTrace,
 }
 
-/// A phone that is left out for good.
+/// A phone that is left out for the whole federation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Why.
+    /// The reason.
     pub why: Why,
     /// The same in words.
     pub reason: String,
 }
 
-/// Asked for each phone.
+/// The cost model of phones.
 pub trait Work {
-    /// Whether a phone can take part at all. Asked once a phone.
+    /// Whether a phone can take part at all. Called once for each phone.
     ///
     /// # Errors
     /// Why the phone is left out.
@@ -60,8 +60,8 @@ pub trait Work {
     fn job(&self, phone: u32, round: u32, now: f64) -> Job;
     /// How long a phone's part is expected to take, in seconds, with both transfers.
     fn expected_s(&self, phone: u32) -> f64;
-    /// Seconds that it computes on one batch where memory is no matter.
+    /// Its computing time for one batch without memory limits, in seconds.
     fn batch_s(&self, phone: u32) -> f64;
-    /// Its expected budget over what training needs.
+    /// Its expected budget over the memory that training needs.
     fn memory(&self, phone: u32) -> f64;
 }

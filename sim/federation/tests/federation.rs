@@ -1,4 +1,4 @@
-//! Whole federations on costs told by hand.
+//! Whole federations with costs set by hand.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -19,8 +19,8 @@ fn population() -> Population {
     Population::draw(1, PHONES, &PopulationSetting::embedded().unwrap(), &devices, Sizes::Same(20)).unwrap()
 }
 
-/// Phones of the smallest memory class hold no plan; the others train for a second over their speed. Of as many as
-/// are given, if more than one, one never comes to an end and one is killed.
+/// No plan fits phones of the smallest memory class; the others train for a second over their speed. If the second
+/// field is above one, then of that many phones one never finishes and one is killed.
 struct Told<'p>(&'p Population, u32);
 
 impl Work for Told<'_> {
@@ -82,7 +82,7 @@ fn rounds_follow_one_another_and_every_phone_is_accounted_for() {
             assert_eq!((row.up_bytes, round.clients.len()), (20 * 500, 26));
             // No phone of the smallest class takes part.
             assert!(round.clients.iter().all(|client| client.memory_class > 0 && client.plan == 3));
-            // The slowest that counts ends the round.
+            // The slowest phone that counts ends the round.
             let ends = |client: &&haversack_federation::rows::ClientRow| client.outcome == Outcome::Completed;
             let times = round.clients.iter().filter(ends).map(|client| client.down_s + client.compute_s + client.up_s);
             assert_eq!(times.fold(0.0, f64::max), row.duration_s);
@@ -104,7 +104,7 @@ fn phones_that_hold_no_plan_are_named_once_and_an_oracle_takes_them() {
         all
     };
     let few = population().phones().iter().filter(|phone| phone.memory == 0).count();
-    // FedHybrid looks at every phone that is ready.
+    // FedHybrid considers every phone that is ready.
     let always = || availability(1e6, 1.0);
     let rounds = run(rules(SelectorKind::Fedhybrid), always(), 3);
     assert_eq!(count(&rounds), few);
@@ -130,7 +130,7 @@ fn no_phone_fails_twenty_rounds_on_end() {
         [SelectorKind::OortPaper, SelectorKind::OortFedscale, SelectorKind::Fedhybrid, SelectorKind::FedhybridSampled];
     for (selector, of) in learners.into_iter().flat_map(|selector| [(selector, 8), (selector, 80)]) {
         let work = Told(&population, of);
-        // Sessions of a minute end before work that is endless, if the round does not.
+        // Sessions of a minute end before endless work does, unless the round ends first.
         let (mut failed, mut outcomes) = (vec![0; PHONES as usize], HashSet::<&str>::new());
         let mut federation = Federation::new(9, rules(selector), &population, availability(60.0, 60.0), &work).unwrap();
         for round in 1..=300 {
@@ -153,7 +153,7 @@ fn sessions_that_are_too_short_drop_phones() {
 
 #[test]
 fn a_server_waits_for_phones_and_gives_a_round_up_after_a_day() {
-    // Ready for a second in every ten days: nobody is, most of the time.
+    // Ready for one second in every ten days: most of the time, no phone is.
     let rounds = run(rules(SelectorKind::Random), availability(1.0, 864_000.0), 2);
     for round in rounds {
         let row = round.row;
@@ -186,7 +186,7 @@ fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
                 return Err("diverged".to_owned());
             }
             self.0.extend(step.arrived.iter().map(|arrived| arrived.phone));
-            // The first hundred phones know nothing new.
+            // The first hundred phones have little left to learn.
             let loss = |arrived: &Arrived| if arrived.phone < 100 { 0.01 } else { 5.0 };
             Ok(Learned { losses: step.arrived.iter().map(loss).collect(), accuracy: Some(f64::from(step.round)) })
         }
@@ -201,7 +201,7 @@ fn losses_reach_the_selector_and_a_learner_can_stop_a_federation() {
     assert_eq!(federation.round(&mut teacher), Err("diverged".to_owned()));
     let late = &teacher.0[teacher.0.len() - 200..];
     let dull = late.iter().filter(|&&phone| phone < 100).count();
-    // A quarter of the phones, of whom only those that are explored take part.
+    // A quarter of the phones, of which only the explored ones take part.
     assert!(dull < 15, "{dull} of 200");
 }
 

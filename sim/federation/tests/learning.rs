@@ -1,4 +1,4 @@
-//! Local training: against plain loops, against numbers by hand, and what it refuses.
+//! Local training: against plain loops, against numbers by hand, and its errors.
 #![allow(clippy::unwrap_used)]
 
 use std::borrow::Cow;
@@ -77,7 +77,7 @@ fn the_proximal_term_pulls_back_by_the_way_from_the_servers_weights() {
             .change
     };
     let first = train(&server, 1, 2.0);
-    // The first step begins at the server's weights, so that nothing pulls.
+    // The first step begins at the server's weights, so nothing pulls it back.
     assert_eq!(first, train(&server, 1, 0.0));
     let after: Vec<f32> = server.iter().zip(&first).map(|(weight, change)| weight + change).collect();
     let second = train(&after, 1, 0.0);
@@ -98,7 +98,7 @@ fn momentum_and_decay_are_those_of_torch() {
     };
     let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f32>>();
     let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
-    // Velocities begin at nothing, and the second step is its own with three quarters of the first.
+    // Velocities begin at zero, and the second step is its own plus three quarters of the first.
     let first = train(&server, 1, 0.0, 0.0);
     assert!(near(&train(&server, 1, 0.75, 0.0), &first));
     let second = train(&sum(&server, &first), 1, 0.0, 0.0);
@@ -146,7 +146,7 @@ fn updates_are_the_same_for_any_number_of_threads() {
     assert_eq!(one, with(3));
     let alone = stand_in.train(&weights, &source.samples(1, 5, &Holding(vec![25])), &HOW, turn(1, 4, 5), None).unwrap();
     assert_eq!(one[5].as_ref(), Some(&alone));
-    // What diverges alone is left out; where all do, that is an error.
+    // A single client that diverges is left out; if all do, that is an error.
     let mut poisoned = cohort.clone();
     poisoned[3].weights = Cow::Owned(vec![f32::MAX; weights.len()]);
     let updates = train_all(&source, &poisoned, &HOW, 1).unwrap();
@@ -176,7 +176,8 @@ fn dirichlet_shares_are_few_for_a_small_concentration() {
 #[test]
 fn groups_hold_classes_of_their_own_as_far_as_they_are_apart() {
     let sizes = [0.15, 0.25, 0.6];
-    // The share of what a group's clients hold that is of classes of which another's hold nothing, and the mean of all clients.
+    // For classes that belong to one group only: the share of a group's samples that are of such classes, and
+    // the mean over all clients.
     let held = |apart: f64| {
         let groups = Groups::new(3, 10, &sizes, apart);
         let of = |group: u8| -> Vec<f64> {
@@ -190,7 +191,8 @@ fn groups_hold_classes_of_their_own_as_far_as_they_are_apart() {
     for apart in [0.0, 0.5, 1.0] {
         let found = held(apart);
         assert!((0..10).all(|class| (all(&found, class) - 0.1).abs() < 0.01), "{apart}: {found:?}");
-        // The smallest group owns one class and half of another: at half the way half of a tenth less of all others.
+        // The smallest group owns one class and half of another: halfway, its clients have half of a
+        // tenth less of all others.
         let least = found[0].iter().filter(|share| **share < 0.1 * (1.0 - apart) + 0.005).count();
         assert_eq!(least, if apart > 0.0 { 8 } else { 10 }, "{apart}: {found:?}");
     }
@@ -278,7 +280,7 @@ fn what_nothing_can_be_trained_with_is_refused() {
     assert_eq!(refused(LocalSgd { decay: -1.0, ..HOW }), "`weight_decay` is -1, expected a number from 0");
     let diverged = refused(LocalSgd { epochs: 50, rate: 1e38, ..HOW });
     assert!(diverged.starts_with("the loss of client 0 is no finite number after"), "{diverged}");
-    // The loss of the only step is finite, what it leaves is not.
+    // The loss of the only step is finite, but the weights after it are not.
     let left = refused(LocalSgd { steps: Some(1), batch: 1, rate: f32::MAX, ..HOW });
     assert!(left.starts_with("the loss of client 0 is no finite number after 1 steps"), "{left}");
     let fewer = stand_in.train(&weights[1..], &samples, &HOW, turn(1, 0, 0), None).unwrap_err().to_string();
@@ -293,7 +295,7 @@ fn what_nothing_can_be_trained_with_is_refused() {
 
 #[test]
 fn contents_of_a_state_are_floats() {
-    // What aggregation works on is one slice of f32: no stand-in trains anything else.
+    // Aggregation works on one slice of f32, so the weights must be all that a stand-in trains.
     for id in ["mlp", "lenet5"] {
         let network = build_for(id, None, None).unwrap();
         let graph = differentiate(&network, EagerRules::default()).unwrap();
@@ -312,7 +314,8 @@ fn a_client_in_integers_begins_with_the_nearest_codes_and_changes_them_by_whole_
     let weights = stand_in.initial(3).unwrap();
     let how = LocalSgd { epochs: 4, rate: 0.0625, ..HOW };
     let update = stand_in.train(&weights, &samples, &how, turn(3, 1, 7), None).unwrap();
-    // What a client has in the end are codes times a power of two, and all codes of a weight have one; at most 127 of them.
+    // A client's final weights are codes times a power of two, the same one for all codes of a
+    // weight; at most 127 of them.
     let after: Vec<f32> = weights.iter().zip(&update.change).map(|(before, change)| before + change).collect();
     let first = &after[..60 * 64.min(after.len() / 60)];
     let largest = first.iter().fold(0.0_f32, |most, value| most.max(value.abs()));

@@ -1,4 +1,4 @@
-//! Selectors: what holds for all of them, and numbers by hand.
+//! Selectors: properties of all of them, and numbers by hand.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use haversack_federation::selection::{FedHybrid, Feedback, Oort, OortRules, Pool, Selector, SelectorKind};
 use proptest::prelude::*;
 
-/// Phones told in full.
+/// Phones with all properties set by hand.
 #[derive(Clone, Debug)]
 struct Told {
     free: Vec<bool>,
@@ -17,7 +17,7 @@ struct Told {
 }
 
 impl Told {
-    /// Free phones, all alike.
+    /// Free phones that are all the same.
     fn alike(number: usize) -> Self {
         Self {
             free: vec![true; number],
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// Phones alike but for their losses and times, of which the first `known` have trained in round one.
+/// Phones that differ only in their losses and times, of which the first `known` have trained in round one.
 fn trained(rules: OortRules, losses: &[(f64, f64)], known: usize, scale: f64) -> (Oort, Told) {
     let pool = Told::alike(losses.len());
     let mut selector = Oort::new(7, losses.len() as u32, rules);
@@ -118,11 +118,12 @@ proptest! {
             let (mut selector, mut pool) = trained(rules, &losses, known, 1.0);
             let selected = selector.select(round, number, &mut pool);
             let explored = selected.iter().filter(|&&phone| phone as usize >= known).count();
-            // ε of them, 0.9 · 0.98^(round − 1) and no less than its least; all that is wanted where too few have trained.
+            // ε of them, 0.9 · 0.98^(round − 1) and no less than its least; the whole cohort if too few have trained.
             let wanted = ((0.9 * 0.98_f64.powi(round as i32 - 1)).max(least) * number as f64) as usize;
             let new = losses.len() - known;
             prop_assert_eq!(explored, wanted.max(number.saturating_sub(known)).min(new));
-            // Rewards count by where they lie between the least and the highest, so that twice the losses change nothing.
+            // Rewards count by their position between the least and the highest, so that doubling
+            // all losses changes nothing.
             let (mut other, mut pool) = trained(rules, &losses, known, 2.0_f64.powi(power));
             prop_assert!(rules.expected_range || selected == other.select(round, number, &mut pool));
         }
@@ -140,7 +141,7 @@ fn fedhybrids_utility_by_hand() {
     selector.learn(2, &[feedback(2, 9.0, None)], &pool);
     assert_eq!(selector.utility(2, &pool), Some(5.0));
     selector.learn(3, &[feedback(2, 9.0, Some(0.25))], &pool);
-    // More memory than is needed counts as enough: 0.25 · 1 / 0.5.
+    // More memory than needed counts as enough: 0.25 · 1 / 0.5.
     assert_eq!(selector.utility(2, &pool), Some(0.5));
     // Nothing is left to explore, so that the two of highest utility are taken.
     let mut pool = pool;
@@ -149,7 +150,7 @@ fn fedhybrids_utility_by_hand() {
 
 #[test]
 fn the_best_are_taken_again_and_sampled_ones_come_in_turn() {
-    // Utilities from 1 to 1.02 that never change, and nobody left to explore.
+    // Utilities from 1 to 1.02 that never change, and no phone left to explore.
     let mut pool = Told::alike(40);
     let all: Vec<Feedback> = (0..40).map(|phone| feedback(phone, 9.0, Some(1.0 + f64::from(phone) / 2000.0))).collect();
     let mut taken = |mut selector: FedHybrid| {
@@ -171,7 +172,8 @@ fn fedhybrid_explores_phones_with_rich_resources() {
 
 #[test]
 fn the_two_presets_of_oort_differ_in_what_they_explore() {
-    // Phones of half the time are explored twice as often in the paper; in the code the five of highest reward and speed are.
+    // Phones that take half the time are explored twice as often in the paper; in the code the five of highest
+    // reward and speed are explored.
     let mut pool = Told { expected_s: (0..400).map(|phone| f64::from(phone % 2 + 1)).collect(), ..Told::alike(400) };
     let mut fast = |rules| {
         let first = |seed| Oort::new(seed, 400, rules).select(1, 1, &mut pool)[0];
@@ -181,16 +183,18 @@ fn the_two_presets_of_oort_differ_in_what_they_explore() {
     assert!((360..440).contains(&paper) && code == 600, "{paper}, {code}");
 }
 
-/// How often FedScale's own selector chose each of 160 phones in some rounds, whose first and last come before, over 2,500 seeds.
+/// How often FedScale's own selector chose each of 160 phones in some rounds over 2,500 seeds. The first two columns
+/// are the first and the last round.
 ///
-/// Made once, by hand, by `_training_selector` of `thirdparty/oort/oort.py` in FedScale at 7ec441c2, with the constants of its
-/// `config_parser.py`, in the rounds below. Its utility of a phone whose work did not count is the mean of those that did. So that
-/// its faults do not show, phones to explore are left to the end, and none fails twice.
+/// Made once, by hand, by `_training_selector` of `thirdparty/oort/oort.py` in FedScale at 7ec441c2, with the constants
+/// of its `config_parser.py`, in the rounds below. Its utility of a phone whose work did not count is the mean of those
+/// that did. To avoid its faults, some phones remain to explore until the end, and none fails twice.
 #[test]
 fn oort_fedscale_chooses_as_fedscale_does() {
     let parse = |row: &str| row.split(',').map(|value| value.parse().unwrap()).collect::<Vec<f64>>();
     let rows: Vec<Vec<f64>> = include_str!("oort-fedscale.csv").lines().map(parse).collect();
-    // Few sizes and times, so that there are ties, and times up to forty times the shortest. Eighty more phones hold no plan.
+    // Few sizes and times, so that there are ties, and times up to forty times the shortest. No plan
+    // fits eighty more phones.
     let mut pool = Told::alike(240);
     pool.samples[160..].fill(0);
     pool.expected_s[160..].fill(0.0);
@@ -198,7 +202,8 @@ fn oort_fedscale_chooses_as_fedscale_does() {
         *samples = 10 + 10 * (phone * 31 % 7);
         *expected_s = 5.0 + f64::from(phone * 53 % 89 / 8 * 8).powi(2) / 40.0;
     }
-    // A few have losses far above the others'. That all rise in round 41 makes the preferred time shorter after the sixtieth.
+    // A few have losses far above the others'. The rise of all losses in round 41 makes the preferred time
+    // shorter after the sixtieth.
     let loss = |phone: u32, round: u32| {
         (0.02 + 0.6 * (f64::from(phone * 71 % 83) / 83.0).powi(4)) * if round > 40 { 20.0 } else { 1.0 }
     };
@@ -208,7 +213,7 @@ fn oort_fedscale_chooses_as_fedscale_does() {
         for round in 1..=70 {
             pool.free = (0..240).map(|phone| phone < 160 && (phone + round) % 5 > 0).collect();
             let chosen = if round == 1 { (0..5).collect() } else { selector.select(round, 5, &mut pool) };
-            // The first work of every seventh does not count.
+            // The first work of every seventh phone does not count.
             let counted = |phone: u32| !phone.is_multiple_of(7) || seen.contains(&phone);
             let of = |&phone: &u32| feedback(phone, pool.expected_s(phone), counted(phone).then(|| loss(phone, round)));
             let found: Vec<Feedback> = chosen.iter().map(of).collect();

@@ -3,20 +3,21 @@
 //!
 //! A [`FeatureMap`] is compressed channel by channel:
 //!
-//! 1. The 3σ rule sorts channels into normal ones and salient ones, which hold more outliers than a normal
-//!    distribution would.
-//! 2. A normal channel is quantised in groups of 256 by [`crate::quantise`], with as many bits as are asked for or the
+//! 1. The 3σ rule sorts channels into normal ones and salient ones, which have more outliers than a
+//!    normal distribution would.
+//! 2. A normal channel is quantised in groups of 256 by [`crate::quantise`], with the configured number of bits or the
 //!    fewest that keep the bound.
 //! 3. A salient channel is cut into blocks of n × n. Those whose share of non-zero elements is below τ are kept exactly,
 //!    in compressed sparse rows. The rest is predicted by Lorenzo's predictor from decompressed values; what the
 //!    prediction misses, in steps of twice the bound, is Huffman-coded.
 //!
-//! The bound holds on every element: a channel that 8 bits cannot hold within it is predicted, and one that cannot be
-//! predicted within it is stored as it is. (Where bits are asked for, the bound is half a step of the group.) Exact zeros of predicted channels stay exact zeros, and so do
-//! those of quantised ones that have nothing below zero; NaN and infinities keep their bits. Every instruction set writes the same bytes and reads the same values.
+//! Every element stays within the bound: a channel that 8 bits do not keep within it is predicted, and one that cannot
+//! be predicted within it is stored exactly. (Where the number of bits is configured, the bound is half a step of the
+//! group.) Exact zeros of predicted channels stay exact zeros, and so do those of quantised channels without negative
+//! values; NaN and infinities keep their bits. Every instruction set writes the same bytes and reads the same values.
 //!
-//! The bytes describe themselves; [`decompress`] takes any bytes and answers an error to those that [`Codec::compress`]
-//! cannot have written, without allocating more than a small multiple of its output.
+//! The bytes describe themselves; [`decompress`] accepts any bytes and returns an error for those that
+//! [`Codec::compress`] cannot have written, without allocating more than a small multiple of its output.
 //!
 //! ```
 //! use haversack_kernels::Isa;
@@ -105,11 +106,11 @@ impl FeatureMap<'_> {
     }
 }
 
-/// How far a decompressed element may lie from the original. A range is that of the finite elements, the largest less
-/// the smallest.
+/// How far a decompressed element may be from the original. A range is that of the finite elements, the
+/// largest less the smallest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// So far, in the unit of the elements.
+    /// This distance, in the unit of the elements.
     Absolute(f32),
     /// This share of the tensor's range.
     OfTensor(f32),
@@ -117,29 +118,29 @@ pub enum Bound {
     OfChannel(f32),
 }
 
-/// What becomes of the channels.
+/// How channels are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub enum Mode {
     /// `FedHybrid`'s: normal channels are quantised, salient ones cut into sparse and dense blocks.
     Mixed {
-        /// Of an element of a normal channel; half a step of its group is then its bound. Without it, the fewest bits
-        /// that keep `bound`, and a channel that 8 do not keep within it is predicted.
+        /// Bits of an element of a normal channel; half a step of its group is then its bound. Without it, the fewest
+        /// bits that keep `bound`; a channel that 8 bits do not keep within it is predicted.
         bits: Option<Bits>,
-        /// Of every element of a salient channel and, without `bits`, of every element.
+        /// The bound of every element of a salient channel and, without `bits`, of every element.
         bound: Bound,
-        /// Of salient channels.
+        /// How salient channels are cut.
         blocks: Blocks,
     },
-    /// Every channel is quantised in groups of 256. What bounds the error is the bits: half a step of the group. A
-    /// channel that has no finite range is stored as it is.
+    /// Every channel is quantised in groups of 256. The bits bound the error: half a step of the group. A channel that
+    /// has no finite range is stored exactly.
     Quantise {
-        /// Of an element.
+        /// Bits of an element.
         bits: Bits,
     },
     /// Every channel is predicted, as SZ does it (Tao et al., IPDPS 2017).
     ErrorBounded {
-        /// Of every element.
+        /// The bound of every element.
         bound: Bound,
     },
 }
@@ -150,7 +151,7 @@ impl Mode {
         Self::Mixed { bits: None, bound, blocks: Blocks::DEFAULT }
     }
 
-    /// The bound, where it is not the bits alone that bound the error.
+    /// The bound, unless the bits alone bound the error.
     pub const fn bound(&self) -> Option<Bound> {
         match self {
             Self::Mixed { bound, .. } | Self::ErrorBounded { bound } => Some(*bound),
@@ -166,14 +167,14 @@ pub struct Codec {
     isa: Isa,
 }
 
-/// What a compression did.
+/// The outcome of a compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Channels that the 3σ rule calls normal; outside the mixed mode, all that are quantised.
     pub normal: usize,
     /// Channels that the 3σ rule calls salient; outside the mixed mode, all that are not quantised.
     pub salient: usize,
-    /// Channels that are held as quantised codes: normal ones, unless 8 bits do not keep their bound.
+    /// Channels that are stored as quantised codes: normal ones, unless 8 bits do not keep their bound.
     pub quantised: usize,
     /// Blocks of salient channels that are kept exactly.
     pub sparse_blocks: usize,
@@ -216,8 +217,8 @@ impl Codec {
         encode::compress(self, map, out)
     }
 
-    /// The variance of what compression adds to the elements, in their unit squared: of the decompressed less the
-    /// original, over the elements that are finite.
+    /// The variance of the error that compression adds to the elements, in their unit squared: of the decompressed less
+    /// the original, over the finite elements.
     ///
     /// The gradient of a weight is a sum of products of saved elements and output gradients, which do not depend on
     /// the compression, so the gradient's additional variance is proportional to it (figure 18b of the paper).

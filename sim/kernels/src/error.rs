@@ -6,15 +6,15 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// So many bits, a width that no layout packs.
+    /// A width, in bits, that no layout packs.
     #[error("{0} bits; expected 1 to 8")]
     Bits(u8),
-    /// More bits than a packed tensor has: what quantisation dropped cannot be had back.
+    /// More bits than a packed tensor has: quantisation has dropped them for good.
     #[error("cannot requantise {from} bits to {to}; expected {from} or fewer")]
     Widen {
-        /// What the tensor has.
+        /// The tensor's bits.
         from: u8,
-        /// What was asked for.
+        /// The requested bits.
         to: u8,
     },
     /// An input or output of the wrong length.
@@ -22,9 +22,9 @@ pub enum KernelError {
     Length {
         /// Which of them.
         what: &'static str,
-        /// What it has.
+        /// Its length.
         found: usize,
-        /// What it should have.
+        /// The expected length.
         expected: usize,
     },
     /// A tensor whose minimum and maximum are not both finite cannot be quantised.
@@ -38,9 +38,9 @@ pub enum KernelError {
     /// An instruction set that this machine does not have.
     #[error("the instruction set '{found}' is not to be had here; expected {expected}")]
     Isa {
-        /// What was asked for.
+        /// The requested name.
         found: String,
-        /// What there is.
+        /// The available sets.
         expected: String,
     },
     /// Two matrices whose product does not exist.
@@ -58,18 +58,18 @@ pub enum KernelError {
         /// Its columns.
         right_columns: usize,
     },
-    /// A sum of so many terms that an i32 might not hold it.
+    /// A sum of more terms than are sure to fit in an i32.
     #[error("{terms} terms may sum to more than an i32 holds; expected at most {most}")]
     Overflow {
-        /// What was asked for.
+        /// The number of terms.
         terms: usize,
-        /// What is sure to fit.
+        /// The most terms that are sure to fit.
         most: usize,
     },
     /// A shift by as many bits as an i32 has, or more.
     #[error("a shift by {found} bits; expected 0 to {most}")]
     Shift {
-        /// What was asked for.
+        /// The requested shift.
         found: u32,
         /// The largest.
         most: u32,
@@ -79,7 +79,7 @@ pub enum KernelError {
     Launch {
         /// The kernel.
         kernel: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

@@ -9,9 +9,9 @@
 //! - [`accumulate`] adds the weight gradients of micro-batches, each with its own scale (section 3.5, equation 4).
 //!
 //! # One right answer
-//! Every function is integer arithmetic without overflow, so its answer is the same, to the bit, on every instruction
-//! set and for every blocking. [`rounded`] and the sums of products themselves are the definition. An
-//! instruction set that the processor lacks is replaced by plain Rust. Everything runs on the calling thread.
+//! Every function is integer arithmetic without overflow, so its result is the same, to the bit, on every instruction
+//! set and for every blocking. [`rounded`] and the sums of products themselves are the definition. An instruction set
+//! that the processor lacks is replaced by plain Rust. Everything runs on the calling thread.
 //!
 //! ```
 //! use haversack_kernels::int8::{Gemm, Matrix, round_shift};

@@ -1,4 +1,4 @@
-//! Which SIMD instructions a kernel uses: the best that the processor has, or what `HAVERSACK_SIMD` says.
+//! Which SIMD instructions a kernel uses: the best that the processor has, or the set that `HAVERSACK_SIMD` names.
 
 use std::sync::OnceLock;
 
@@ -59,21 +59,21 @@ impl Isa {
         self == Self::Scalar || (self == Self::Neon && cfg!(target_arch = "aarch64"))
     }
 
-    /// The set for a tensor that comes from memory, if the answer is the same: loads of 256 bits keep more cache lines on
-    /// their way than those of 512.
+    /// The set for a tensor that comes from memory, if the result is the same: loads of 256 bits keep more cache lines
+    /// in flight than those of 512.
     pub(crate) fn for_streams(self) -> Self {
         if self == Self::Avx512 { Self::Avx2 } else { self }
     }
 
-    /// What this processor has, narrow to wide.
+    /// A leaf moves one level down, and a leaf from the limit becomes its sibling.
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }
 
-    /// What kernels use unless told otherwise: `HAVERSACK_SIMD` where it is set, otherwise the widest there is.
+    /// The set that kernels use by default: `HAVERSACK_SIMD` if it is set, otherwise the widest available.
     ///
     /// # Errors
-    /// `HAVERSACK_SIMD` names what this processor does not have.
+    /// `HAVERSACK_SIMD` names a set that this processor does not have.
     pub fn chosen() -> Result<Self, KernelError> {
         static CHOSEN: OnceLock<Result<Isa, KernelError>> = OnceLock::new();
         CHOSEN.get_or_init(|| Self::from_setting(std::env::var(VARIABLE).ok().as_deref())).clone()

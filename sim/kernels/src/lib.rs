@@ -1,5 +1,5 @@
-//! The kernels that policies really run on a CPU: reductions, quantisation and packing of f32 tensors, compression within
-//! an error bound, and the integer arithmetic of INT8 training.
+//! The kernels that policies run on a CPU: reductions, quantisation and packing of f32 tensors, compression within an
+//! error bound, and the integer arithmetic of INT8 training.
 //!
 //! ```text
 //! f32 tensor ── reduce ──▶ minimum, maximum, sum of squares ──▶ a scale and an importance
@@ -10,12 +10,13 @@
 //! ```
 //!
 //! - [`reduce`], [`quantise`], [`compress`], and [`int8`] are the kernels.
-//! - [`Isa`] chooses the instructions: the best that the processor has, or what `HAVERSACK_SIMD` says. The module `simd` is
-//!   the only one that knows intrinsics: sixteen lanes, once for each instruction set. Every kernel is written once above
-//!   it and gives the same bits under each, but for sums, whose order of additions belongs to the instruction set.
+//! - [`Isa`] chooses the instructions: the best that the processor has, or the set that `HAVERSACK_SIMD` names. Only
+//!   the module `simd` uses intrinsics: it defines sixteen lanes once for each instruction set. Every kernel is
+//!   written once on top of it and gives the same bits under each set, except for sums, whose order of additions
+//!   depends on the instruction set.
 //!
-//! What a tensor is, and when a kernel runs, is decided on higher floors. Versions for GPUs are in `haversack-gpu`, the
-//! benchmark, with what a processor can do at most, is `benches/kernels`.
+//! The crates above this one define tensors and decide when a kernel runs. Versions for GPUs are in `haversack-gpu`;
+//! the benchmark, which compares the kernels with the limits of the processor, is `benches/kernels`.
 //!
 //! ```
 //! use haversack_kernels::quantise::{Bits, Format, Grouping, Layout, Packed, Rounding};

@@ -1,19 +1,20 @@
 //! Reductions of f32 tensors to one number: minimum, maximum and sum of squares.
 //!
-//! What an answer means, on every instruction set:
-//! - NaN elements are ignored by the minimum and the maximum, as `fminf` ignores them in DAF's Algorithm 1. Nothing, or
-//!   nothing but NaN, gives the identity: +inf and -inf.
-//! - Infinity is a value like any other, and a zero answer is +0. So these two have one right answer, to the bit,
+//! Definition of the results, on every instruction set:
+//! - NaN elements are ignored by the minimum and the maximum, as `fminf` ignores them in DAF's Algorithm 1. An empty
+//!   tensor, or one of only NaN, gives the identity: +inf and -inf.
+//! - Infinity is a value like any other, and a zero result is +0. So these two have one right result, to the bit,
 //!   whatever the instruction set and the order of evaluation.
 //! - Sums of squares are 32 f32 lanes that are emptied into eight f64 ones after at most 32 additions each (every 1024
-//!   elements), so their error stays near 1e-7 of the sum however long the tensor. Where f32 lanes overflow, or underflow
-//!   enough to matter, a piece of 65536 elements is summed again in f64. NaN and infinity in the data reach the sum. The
-//!   sum of nothing is 0.
-//! - The elements that share a lane, and the order in which lanes are added, depend on the length alone, so a sum has
-//!   the same bits on every instruction set and at every address.
+//!   elements), so their error stays near 1e-7 of the sum however long the tensor. Where f32 lanes overflow, or
+//!   underflow enough to matter, a piece of 65536 elements is summed again in f64. NaN and infinity in the data
+//!   propagate to the sum. The empty sum is 0.
+//! - Which elements share a lane, and the order in which lanes are added, depend only on the length, so a sum has the
+//!   same bits on every instruction set and at every address.
 //!
-//! An instruction set that the processor lacks runs the scalar twin. Extrema of tensors that no cache holds are read
-//! as eight streams side by side, which memory serves faster than one; for sums, whose order is fixed, it was slower.
+//! An instruction set that the processor lacks is replaced by the scalar twin. Extrema of tensors that fit
+//! in no cache are read as eight parallel streams, which memory serves faster than one; for sums, whose
+//! order is fixed, that was slower.
 
 use strum::{Display, IntoStaticStr};
 
@@ -25,7 +26,7 @@ mod squares;
 use extrema::{Largest, Smallest, extremum};
 pub use squares::sum_of_squares;
 
-/// What a reduction computes.
+/// The kinds of reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Statistic {
@@ -46,7 +47,7 @@ impl Statistic {
         self.into()
     }
 
-    /// The statistic of nothing.
+    /// The statistic of an empty tensor.
     pub const fn identity(self) -> f64 {
         match self {
             Self::Minimum => f64::INFINITY,
@@ -55,12 +56,12 @@ impl Statistic {
         }
     }
 
-    /// Whether its answer is the same, to the bit, in any order of evaluation.
+    /// Whether its result is the same, to the bit, in any order of evaluation.
     pub const fn is_order_free(self) -> bool {
         matches!(self, Self::Minimum | Self::Maximum)
     }
 
-    /// The statistic of a tensor. An extremum is an f32, which an f64 holds exactly.
+    /// The statistic of a tensor. An extremum is an f32, which an f64 represents exactly.
     pub fn of(self, data: &[f32], isa: Isa) -> f64 {
         match self {
             Self::Minimum => f64::from(minimum(data, isa)),
@@ -70,12 +71,12 @@ impl Statistic {
     }
 }
 
-/// The smallest element; +inf if there is none but NaN.
+/// The smallest element; +inf if there are only NaN.
 pub fn minimum(data: &[f32], isa: Isa) -> f32 {
     extremum::<Smallest>(data, isa)
 }
 
-/// The largest element; -inf if there is none but NaN.
+/// The largest element; -inf if there are only NaN.
 pub fn maximum(data: &[f32], isa: Isa) -> f32 {
     extremum::<Largest>(data, isa)
 }

@@ -1,12 +1,12 @@
-//! Sixteen lanes of f32 or of integers, under whatever instructions the processor has: the one place where kernels meet
-//! instruction sets.
+//! Sixteen lanes of f32 or of integers, for any instructions that the processor has: the only place where
+//! kernels meet instruction sets.
 //!
-//! Every kernel is written once, over [`Simd`], so that the instruction sets cannot disagree: what each of them
-//! supplies is single operations, all exactly rounded or exact. The sixteen lanes are one AVX-512 register, two of AVX2,
-//! four of NEON, or an array. [`dispatch`] compiles a [`Kernel`] for each of them and runs the one that is asked for;
-//! [`compiled`] does the same for [`Loops`] in plain Rust, of which the compiler makes vectors.
+//! Every kernel is written once, over [`Simd`], so that the instruction sets cannot disagree: each of them supplies
+//! only single operations, all exactly rounded or exact. The sixteen lanes are one AVX-512 register, two of AVX2, four
+//! of NEON, or an array. [`dispatch`] compiles a [`Kernel`] for each of them and runs the requested one; [`compiled`]
+//! does the same for [`Loops`] in plain Rust, which the compiler vectorises.
 
-/// Operations that are one expression each: functions that take on the instructions of whoever calls them.
+/// Operations that are one expression each: functions that are compiled for their caller's instructions.
 macro_rules! operations {
     ($(fn $name:ident($($argument:tt)*) $(-> $result:ty)? = $expression:expr;)+) => { $(
         #[inline(always)]
@@ -29,7 +29,7 @@ use crate::Isa;
 /// Lanes of one [`Simd`] vector, whatever the register width.
 pub const LANES: usize = 16;
 
-/// Operations on sixteen lanes. A value of an implementing type is the proof that the processor has the instructions.
+/// Operations on sixteen lanes. A value of an implementing type proves that the processor has the instructions.
 pub trait Simd: Copy {
     /// Sixteen f32.
     type Floats: Copy;
@@ -37,7 +37,7 @@ pub trait Simd: Copy {
     type Words: Copy;
     /// Eight f64: sums that lose no digits.
     type Doubles: Copy;
-    /// Sixteen sums of products in the making.
+    /// Sixteen sums of products that are being added up.
     type Products: Copy;
     /// Lanes of one register; 1 without registers.
     const REGISTER: usize;
@@ -50,7 +50,7 @@ pub trait Simd: Copy {
     fn load(self, from: &[f32; LANES]) -> Self::Floats;
     fn store(self, value: Self::Floats, to: &mut [f32; LANES]);
     /// Stores to an address that is a multiple of 64, past the caches where the processor can. [`fence`](Self::fence)
-    /// must follow before anybody else reads it.
+    /// must follow before other code reads the data.
     #[inline(always)]
     fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) {
         self.store(value, to);
@@ -58,7 +58,8 @@ pub trait Simd: Copy {
     /// Makes streamed stores visible in order.
     #[inline(always)]
     fn fence(self) {}
-    /// Asks for what lies 2 KiB after `at`, which may be beyond the tensor: the second-level cache answers in time.
+    /// Prefetches the data 2 KiB after `at`, which may be beyond the tensor, so that it arrives from the
+    /// second-level cache in time.
     #[inline(always)]
     fn ask_ahead(self, _at: &[f32; LANES]) {}
     fn splat(self, value: f32) -> Self::Floats;
@@ -84,11 +85,11 @@ pub trait Simd: Copy {
     fn bits(self, a: Self::Floats) -> Self::Words;
     /// The floats of bits.
     fn floats_of_bits(self, a: Self::Words) -> Self::Floats;
-    /// Adds lanes to f64 sums, of which lanes i and i + 8, added in f32, go to the i-th.
+    /// Adds lanes to f64 sums: lanes i and i + 8, added in f32, go to the i-th.
     fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles;
-    /// f64 sums of nothing.
+    /// Empty f64 sums.
     fn no_doubles(self) -> Self::Doubles;
-    /// The sum of f64 sums: those four apart, then those two apart, then both.
+    /// The sum of the f64 sums: those four apart are added first, then those two apart, then both.
     fn total(self, a: Self::Doubles) -> f64;
 
     fn load_words(self, from: &[u32; LANES]) -> Self::Words;
@@ -119,55 +120,55 @@ pub trait Simd: Copy {
     fn signed_as(self, a: Self::Words, sign: Self::Words) -> Self::Words;
     /// The smaller of two u32.
     fn smaller_unsigned(self, a: Self::Words, b: Self::Words) -> Self::Words;
-    /// Sums of no products.
+    /// Empty sums of products.
     fn no_products(self) -> Self::Products;
     /// Adds to each sum the products of the [`DEPTH`](Self::DEPTH) values in a lane of both, modulo 2^32.
     fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products;
     /// The sums as i32.
     fn finish(self, sums: Self::Products) -> Self::Words;
-    /// Runs tiled work with as many rows of sums as fit the register file beside what they are made from.
+    /// Runs tiled work with as many rows of sums as fit in the register file together with their operands.
     fn tiled<T: Tiled>(self, work: T) -> T::Output;
 }
 
-/// What [`Simd::total`] is of eight f64.
+/// [`Simd::total`] of eight f64.
 fn total([a, b, c, d, e, f, g, h]: [f64; 8]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-/// How many f32 [`Simd::ask_ahead`] asks ahead.
+/// How many f32 [`Simd::ask_ahead`] prefetches ahead.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 512;
 
 /// Work that is written once and compiled for every instruction set.
 pub trait Kernel {
-    /// What it answers.
+    /// Its result.
     type Output;
-    /// Does the work. Implementations are `#[inline(always)]`, so that they take on the caller's instructions.
+    /// Does the work. Implementations are `#[inline(always)]`, so that they are compiled for the caller's instructions.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
 /// Work on tiles of products, of as many rows as an instruction set has registers for.
 pub trait Tiled {
-    /// What it answers.
+    /// Its result.
     type Output;
     /// Does the work; `#[inline(always)]` as [`Kernel::run`] is.
     fn run<S: Simd, const ROWS: usize>(self, simd: S) -> Self::Output;
 }
 
-/// Loops of plain Rust that are compiled for every instruction set. Nothing in them may depend on `WIDE` but how fast
-/// they go: the answer is the same, because integers wrap and single float operations round alike at any width.
+/// Loops of plain Rust that are compiled for every instruction set. `WIDE` may only change their speed: the result is
+/// the same, because integers wrap and single float operations round the same way at any width.
 pub trait Loops {
-    /// What they answer.
+    /// Their result.
     type Output;
     /// Runs them; `WIDE` if the processor has AVX2 and BMI2. `#[inline(always)]` as [`Kernel::run`] is.
     fn run<const WIDE: bool>(self) -> Self::Output;
 }
 
-/// Runs a kernel under `isa`, or as plain Rust if this processor does not have it: the answer is the same.
+/// Runs a kernel under `isa`, or as plain Rust if this processor does not have it: the result is the same.
 pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the guard has checked that the processor has these instructions.
         Isa::Avx512 if isa.is_available() => unsafe { avx512::run(kernel) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -182,7 +183,7 @@ pub fn dispatch<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
 pub fn dispatch_tiled<T: Tiled>(isa: Isa, work: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
     if isa == Isa::Avx512 && isa.is_available() && is_x86_feature_detected!("avx512vnni") {
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the condition has checked that the processor has these instructions.
         return unsafe { avx512::run_vnni(Tiles(work)) };
     }
     dispatch(isa, Tiles(work))
@@ -200,19 +201,19 @@ impl<T: Tiled> Kernel for Tiles<T> {
     }
 }
 
-/// Runs loops with 256-bit vectors and the instructions for bits, if `isa` has them, and as they are otherwise.
+/// Runs loops with 256-bit vectors and the instructions for bits, if `isa` has them, and without them otherwise.
 pub fn compiled<L: Loops>(isa: Isa, loops: L) -> L::Output {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa, Isa::Avx2 | Isa::Avx512) && isa.is_available() && avx2::has_bits() {
-        // SAFETY: the processor has just said that it has these instructions.
+        // SAFETY: the condition has checked that the processor has these instructions.
         return unsafe { avx2::run_loops(loops) };
     }
     let _ = isa;
     loops.run::<false>()
 }
 
-/// The extremum of nothing, as a number that the compiler does not know: on ARM it would make one instruction of the
-/// first comparison with it, and NaN of a signalling NaN.
+/// The extremum of an empty tensor, hidden from the compiler: on ARM it would turn the first comparison with it into a
+/// single instruction, and a signalling NaN into NaN.
 #[inline(always)]
 pub(crate) fn identity(of_nothing: f32) -> f32 {
     if cfg!(target_arch = "aarch64") { std::hint::black_box(of_nothing) } else { of_nothing }
@@ -225,17 +226,17 @@ pub fn words(of: &[i32; LANES]) -> &[u32; LANES] {
     unsafe { &*std::ptr::from_ref(of).cast() }
 }
 
-/// i32 to store words to.
+/// i32 as words to store to.
 #[inline(always)]
 pub fn words_mut(of: &mut [i32; LANES]) -> &mut [u32; LANES] {
     // SAFETY: as in `words`; `&mut` is the only access.
     unsafe { &mut *std::ptr::from_mut(of).cast() }
 }
 
-/// Places of a tensor that are read at once, if no cache holds it: memory serves eight faster than one.
+/// Places of a tensor that are read in parallel if it fits in no cache: memory serves eight faster than one.
 pub const STREAMS: usize = 8;
 
-/// Bytes from which no cache holds a tensor, so that it is read as streams.
+/// Bytes from which a tensor fits in no cache, so that it is read as streams.
 pub const STREAMED_FROM: usize = 16 << 20;
 
 /// A tensor as streams of one length, and the elements after the last of them.

@@ -1,4 +1,4 @@
-//! The tests of the benchmark's own code, with the crates that kernels are compared with:
+//! Tests of the benchmark's own code, with the crates that kernels are compared with:
 //! `cargo test -p haversack-kernels --features peers --test bench`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -169,7 +169,8 @@ mod report {
 
     #[test]
     fn numbers_stand_below_their_titles() {
-        // 12.5 GB/s of 20 are 0.625, and five times 2.5 GB/s. A kernel that has no third size has its peer behind the second.
+        // 12.5 GB/s of 20 are 0.625, and five times 2.5 GB/s. For a kernel without a third size, the
+        // peer comes after the second.
         let all = [0, 1, 2].map(|size| measured("min", size, Some(2.5e9)));
         let some = [0, 1].map(|size| measured("product", size, (size == 0).then_some(2.5e9)));
         let text = text(&[all.to_vec(), some.to_vec()].concat());
@@ -242,7 +243,7 @@ mod folds {
 
     #[test]
     fn rescaling_and_gradients_answer_what_they_are_named_after() {
-        // 1000/8 = 125, −12/8 = −1.5 → −1 with halves up, 5000/8 is held at 127.
+        // 1000/8 = 125, −12/8 = −1.5 → −1 with halves up, 5000/8 saturates at 127.
         let mut narrow = [0; 3];
         round_shift(&[1000, -12, 5000], 3, &mut narrow);
         assert_eq!(narrow, [125, -1, 127]);
@@ -260,7 +261,8 @@ mod products {
 
     #[test]
     fn both_multiply() {
-        // Small integers, whose sums both types hold exactly: left[i, k] = i − k, right[k, j] = k + 2j, modulo 7 less 3.
+        // Small integers, whose sums both types represent exactly: left[i, k] = i − k, right[k, j] =
+        // k + 2j, modulo 7 less 3.
         let edge = 2 * COLUMNS;
         let value = |at: usize, by: usize| ((at / edge + by * (at % edge)) % 7) as i8 - 3;
         let left: Vec<i8> = (0..edge * edge).map(|at| value(at, 6)).collect();
@@ -309,7 +311,7 @@ mod bitpacked {
             assert_eq!(scales.map(|scale| scale.minimum), [-50.0, -100.0, -150.0]);
             assert!((0..values.len()).all(|i| near(back[i], values[i], scales[i / BLOCK])), "{bits} bits");
 
-            // By folds the same blocks come out.
+            // The pipeline with folds gives the same blocks.
             let (mut by_folds, mut scales_by_folds) = (vec![0; packed.len()], [Scale::default(); 3]);
             pipeline.pack(&values, Ranges::Folded(&mut scales_by_folds), &mut by_folds);
             assert_eq!((by_folds, scales_by_folds), (packed, scales), "{bits} bits");

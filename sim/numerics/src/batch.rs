@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{Contents, Meter};
 
-/// What the samples of a mini-batch consist of, one after the other.
+/// The data of the samples of a mini-batch, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Samples {
     /// fp32 values.
@@ -25,14 +25,14 @@ impl Default for Samples {
 pub struct MiniBatch {
     /// The number of samples.
     pub len: usize,
-    /// What they consist of.
+    /// Their data.
     pub samples: Samples,
-    /// Their labels: as many for each sample.
+    /// Their labels: the same number for each sample.
     pub labels: Vec<i64>,
 }
 
 impl MiniBatch {
-    /// The samples at the places of `range`.
+    /// The samples with the indices in `range`.
     pub fn samples_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
         match &self.samples {
             Samples::Values(values) => Contents::Floats(meter.copy(self.part(values, range))),
@@ -40,12 +40,12 @@ impl MiniBatch {
         }
     }
 
-    /// The labels of the samples at the places of `range`.
+    /// The labels of the samples with the indices in `range`.
     pub fn labels_of(&self, range: Range<usize>, meter: &Meter) -> Contents {
         Contents::Integers(meter.copy(self.part(&self.labels, range)))
     }
 
-    /// The samples at the places `indices`, in their order; places beyond the last are left out.
+    /// The samples with the given `indices`, in their order; indices beyond the last sample are ignored.
     pub fn chosen(&self, indices: &[usize]) -> Self {
         let indices: Vec<usize> = indices.iter().copied().filter(|&index| index < self.len).collect();
         let samples = match &self.samples {
@@ -59,7 +59,7 @@ impl MiniBatch {
         indices.iter().flat_map(|&index| self.part(values, index..index + 1)).copied().collect()
     }
 
-    /// The same number of elements belongs to each sample.
+    /// The elements of some samples, all of which have the same number of elements.
     fn part<'v, T>(&self, values: &'v [T], range: Range<usize>) -> &'v [T] {
         let each = values.len() / self.len.max(1);
         &values[(range.start * each).min(values.len())..(range.end * each).min(values.len())]

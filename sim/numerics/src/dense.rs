@@ -1,8 +1,8 @@
 //! The f32 arithmetic of operators, forward and backward.
 //!
 //! Tensors are row-major slices; images are batch × channels × height × width. Sizes come in a small struct or as
-//! arguments, and every operand's length is checked. Gradients of *parameters* are **added** to what their slice holds,
-//! because micro-batches and shared weights accumulate; every other output is overwritten.
+//! arguments, and every operand's length is checked. Gradients of *parameters* are **added** to the contents of their
+//! slice, because micro-batches and shared weights accumulate; every other output is overwritten.
 //!
 //! The same operands give the same bits on any number of threads: work is cut into samples or blocks of fixed size, and
 //! sums run over them in a fixed order.

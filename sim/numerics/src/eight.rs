@@ -1,4 +1,4 @@
-//! Tensors of eight-bit values, and products of them that nobody dequantises.
+//! Tensors of eight-bit values, and products of them without dequantisation.
 //!
 //! A tensor is `codes × step`, the codes from −127 to 127. Products are of codes, their sums integers; a sum becomes a
 //! value by the two steps, once (Jacob et al., "Quantization and training of neural networks for efficient
@@ -15,7 +15,8 @@ use crate::{Codes, Floats, Meter};
 
 /// The largest code.
 const LARGEST: f32 = 127.0;
-/// 1.5 × 2²³: what is added to it loses all bits behind the point, ties to even. A loop of it needs no call for each value.
+/// 1.5 × 2²³: a number that it is added to loses all bits behind the point, ties to even. A loop of such additions
+/// needs no call for each value.
 const ROUNDING: f32 = 12_582_912.0;
 
 /// A tensor of eight-bit values.
@@ -24,7 +25,7 @@ const ROUNDING: f32 = 12_582_912.0;
 pub struct Eight {
     /// The codes.
     pub codes: Codes,
-    /// What a code is multiplied by.
+    /// The factor of a code.
     pub step: f32,
 }
 

@@ -8,11 +8,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NumericsError {
-    /// An operand of the wrong length, or a kernel of a lower floor that refuses its operands.
+    /// An operand of the wrong length, or an error of a kernel.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// In words: a window that does not fit its input, or is empty; channels or filters that do not split into groups; a label
-    /// that names no class, or an index that names no row of a table; a view that reaches beyond the storage it looks at.
+    /// The reason in words: a window that does not fit its input, or is empty; channels or filters that do not
+    /// split into groups; a label that is not a class, or an index that is not a row of a table; a view that
+    /// reaches beyond its storage.
     #[error("{0}")]
     Refused(String),
 }
@@ -20,12 +21,12 @@ pub enum NumericsError {
 /// Why a network or a node of its graph cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// In words: an operator that has no arithmetic here, or one that an algorithm of integer training does not carry out on
-    /// data; a graph that is not what eager differentiation makes of the network; a network that does not say all that it
-    /// computes, or whose values do not lie where strides can say.
+    /// The reason in words: an operator that has no arithmetic here, or one that an algorithm of integer training does
+    /// not compute; a graph that eager differentiation does not make of the network; a network whose description is
+    /// incomplete, or whose values cannot be described by strides.
     #[error("{0}")]
     Refused(String),
-    /// A tensor that a node reads is not there, or holds something else.
+    /// A tensor that a node reads is not in memory, or has contents of another kind.
     #[error("{0} is not in memory in the form in which it is read")]
     Missing(String),
     /// Operands that a kernel refuses.
@@ -33,7 +34,7 @@ pub enum ProgramError {
     Kernel {
         /// The node.
         node: String,
-        /// What the kernel says.
+        /// The kernel's error.
         error: NumericsError,
     },
 }
@@ -54,7 +55,7 @@ impl ProgramError {
     }
 }
 
-/// What a kernel answers.
+/// The result of a kernel.
 pub(crate) type Result<T = (), E = NumericsError> = std::result::Result<T, E>;
 
 /// The positions of `window` over an input of height and width, down and across.
@@ -74,7 +75,7 @@ pub(crate) fn expect_length(what: &'static str, found: usize, expected: usize) -
     Ok(KernelError::expect_length(what, found, expected)?)
 }
 
-/// Fails unless `what` splits evenly into rows of `row` elements; answers how many rows.
+/// Fails unless `what` splits evenly into rows of `row` elements; returns the number of rows.
 pub(crate) fn expect_rows(what: &'static str, found: usize, row: usize) -> Result<usize> {
     let rows = found.checked_div(row).unwrap_or(0);
     expect_length(what, found, rows * row)?;

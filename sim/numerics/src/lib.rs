@@ -1,14 +1,15 @@
-//! What the operators of a network compute.
+//! The arithmetic of a network's operators.
 //!
 //! - [`dense`]: the arithmetic of each operator, forward and backward, on row-major slices of f32.
-//! - [`eight`]: tensors of eight-bit values, and products of them that nobody dequantises.
-//! - [`meter`]: the buffers that values and scratch space live in, counted.
-//! - [`program`]: what each node of a training graph computes; [`memory`] is where its operands lie, which is the walker's
-//!   matter.
-//! - [`batch`], [`state`], [`optimiser`]: what training reads, carries on and is updated by.
-//! - [`plain`]: a loop that keeps every tensor, for evaluation and as what the executor is held against.
+//! - [`eight`]: tensors of eight-bit values, and products of them without dequantisation.
+//! - [`meter`]: counted buffers for values and scratch space.
+//! - [`program`]: computes each node of a training graph, whose operands the walker of the graph
+//!   provides through [`memory`].
+//! - [`batch`], [`state`], [`optimiser`]: the data that training reads, the state that it carries on, and
+//!   the rule that updates it.
+//! - [`plain`]: a loop that keeps every tensor, for evaluation and as the reference of the executor.
 //!
-//! Nothing here knows of devices, stores or policies.
+//! This crate has no devices, stores or policies.
 
 pub mod batch;
 pub mod dense;

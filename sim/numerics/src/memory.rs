@@ -1,4 +1,4 @@
-//! Where the operands of a node lie: what the arithmetic asks of whoever holds the tensors.
+//! Where the operands of a node are stored: the interface between the arithmetic and the owner of the tensors.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use haversack_workloads::TensorId;
 use crate::meter::{Buffer, Element};
 use crate::{Bytes, Eight, Floats, Integers, Meter, ProgramError};
 
-/// The contents of a tensor as it was made.
+/// The contents of a tensor in the form in which it was made.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Contents {
@@ -38,7 +38,7 @@ impl Contents {
         }
     }
 
-    /// The values of what is held in fewer bits; `None` of all else.
+    /// The values of contents that are stored in fewer bits; `None` for all others.
     pub fn decoded(&self, meter: &Meter) -> Option<Floats> {
         match self {
             Self::Eight(held) => Some(held.values(meter)),
@@ -47,12 +47,12 @@ impl Contents {
     }
 }
 
-/// Values to read: those that are held, or a copy that was made for the reader.
+/// Values to read: the stored ones, or a copy that was made for the reader.
 #[derive(Debug)]
 pub enum Seen<'a, T: Element = f32> {
-    /// Those that are held.
+    /// The stored values.
     Held(&'a [T]),
-    /// A copy in the order in which they are wanted.
+    /// A copy in the order that the reader needs.
     Copy(Buffer<T>),
 }
 
@@ -70,7 +70,7 @@ impl<T: Element> Deref for Seen<'_, T> {
     }
 }
 
-/// What a gradient that passes where an output was positive reads.
+/// The operand of a gradient that passes where an output was positive.
 #[derive(Debug)]
 pub enum Signs<'a> {
     /// The output itself.
@@ -79,51 +79,53 @@ pub enum Signs<'a> {
     Bits(Bytes),
 }
 
-/// Tensors by id, as a node reads and writes them. What is stored otherwise is given as the store gives it back.
+/// Tensors by id, as a node reads and writes them. A store that keeps a tensor in another form
+/// gives it back in this one.
 pub trait Memory {
     /// The values of a tensor.
     ///
     /// # Errors
-    /// A tensor that is not there, or holds integers.
+    /// A tensor that is not in memory, or has integers.
     fn floats(&self, tensor: TensorId) -> Result<Seen<'_>, ProgramError>;
 
     /// The integers of a tensor.
     ///
     /// # Errors
-    /// A tensor that is not there, or holds values.
+    /// A tensor that is not in memory, or has values.
     fn integers(&self, tensor: TensorId) -> Result<SeenIntegers<'_>, ProgramError>;
 
     /// Which elements of a tensor are positive.
     ///
     /// # Errors
-    /// A tensor that is not there.
+    /// A tensor that is not in memory.
     fn signs(&self, tensor: TensorId) -> Result<Signs<'_>, ProgramError> {
         self.floats(tensor).map(Signs::Values)
     }
 
-    /// From now on these bits say which elements of a tensor let a gradient through, the lowest first, whatever it holds.
+    /// From now on these bits, the lowest first, define which elements of a tensor let a gradient
+    /// through, whatever its contents.
     fn keep_signs(&mut self, _tensor: TensorId, _bits: Bytes) {}
 
-    /// The tensor if it is held in eight bits; `None` if it is held otherwise.
+    /// The tensor if it is stored in eight bits; `None` otherwise.
     fn eight(&self, _tensor: TensorId) -> Option<&Eight> {
         None
     }
 
-    /// The scale factor that `tensor` keeps in this iteration, by which the sums of its values are shifted; `None` if it is
-    /// taken anew, which the rescaling of `rescaled` says.
+    /// The scale factor that `tensor` keeps in this iteration, by which the sums of its values are shifted; `None` if
+    /// the rescaling of `rescaled` has to determine a new one.
     fn kept_factor(&self, _rescaled: TensorId, _tensor: TensorId) -> Option<u32> {
         None
     }
 
-    /// The sums of a tensor's values were shifted by `factor` bits.
+    /// Records that the sums of a tensor's values were shifted by `factor` bits.
     fn note_factor(&mut self, _tensor: TensorId, _factor: u32) {}
 
-    /// Takes a tensor out to write it; `None` if it is not there, since nobody wants it.
+    /// Takes a tensor out to write it; `None` if it is not in memory because nothing needs it.
     fn take(&mut self, tensor: TensorId) -> Option<Contents>;
 
     /// Puts a tensor back that was taken out.
     fn put(&mut self, tensor: TensorId, contents: Contents);
 
-    /// Who counts the bytes of buffers.
+    /// The meter that counts the bytes of buffers.
     fn meter(&self) -> &Meter;
 }

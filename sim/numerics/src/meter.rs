@@ -1,8 +1,8 @@
-//! Buffers that are counted: how many bytes of tensors and scratch space a run really holds.
+//! Counted buffers: how many bytes of tensors and scratch space a run really uses.
 //!
-//! A [`Meter`] hands out buffers of f32, i64 and u8 and knows how many bytes are out and how many were at most. What comes
-//! back is kept for the next buffer of the same length, so that a training step, which asks for the same lengths again and
-//! again, does not have the operating system clear fresh pages each time.
+//! A [`Meter`] hands out buffers of f32, i64 and u8 and counts the bytes that are handed out, now and at most. Returned
+//! buffers are kept for the next one of the same length, so that a training step, which needs the same lengths again
+//! and again, does not have the operating system clear fresh pages each time.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -20,10 +20,10 @@ pub type Codes = Buffer<i8>;
 /// A counted buffer of 32-bit sums.
 pub type Sums = Buffer<i32>;
 
-/// Bytes that free lists keep at most, unless [`Meter::keeping`] says otherwise.
+/// The most bytes that free lists keep, unless [`Meter::keeping`] sets another limit.
 const KEPT_AT_MOST: u64 = 1 << 30;
 
-/// Counts the bytes of the buffers that it hands out; its clones count together.
+/// Counts the bytes of the buffers that it hands out; its clones share one count.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Meter(Arc<Shared>);
@@ -41,7 +41,7 @@ struct Shared {
     sums: Free<i32>,
 }
 
-/// Blocks that came back, by length.
+/// Returned blocks, by length.
 type Free<T> = Mutex<HashMap<usize, Vec<Box<[T]>>>>;
 
 impl Default for Meter {
@@ -56,12 +56,12 @@ impl Meter {
         Self::keeping(KEPT_AT_MOST)
     }
 
-    /// A meter whose free lists keep at most so many bytes.
+    /// A meter whose free lists keep at most `bytes` bytes.
     pub fn keeping(bytes: u64) -> Self {
         Self(Arc::new(Shared { keep_at_most: bytes, ..Shared::default() }))
     }
 
-    /// A buffer of `len` f32 whose contents are unspecified: whoever asks writes all of it.
+    /// A buffer of `len` f32 whose contents are unspecified: the caller writes all of it.
     pub fn floats(&self, len: usize) -> Floats {
         Buffer::new(self, len, false)
     }
@@ -103,7 +103,7 @@ impl Meter {
         self.0.live.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were handed out at once.
+    /// The most bytes that were handed out at the same time.
     pub fn peak(&self) -> u64 {
         self.0.peak.load(Ordering::Relaxed)
     }
@@ -131,7 +131,8 @@ impl Meter {
     }
 }
 
-/// What a buffer holds. Only the types of [`Floats`], [`Integers`], [`Bytes`], [`Codes`] and [`Sums`] are.
+/// The element type of a buffer; implemented only for those of [`Floats`], [`Integers`],
+/// [`Bytes`], [`Codes`] and [`Sums`].
 pub trait Element: sealed::Element {}
 
 impl<T: sealed::Element> Element for T {}
@@ -139,7 +140,7 @@ impl<T: sealed::Element> Element for T {}
 mod sealed {
     /// See [`super::Element`].
     pub trait Element: Copy + Default + std::fmt::Debug + 'static {
-        /// Where blocks of this type wait.
+        /// The free blocks of this type.
         #[allow(private_interfaces)]
         fn free(of: &super::Shared) -> &super::Free<Self>;
     }

@@ -11,7 +11,7 @@ pub(crate) const MOMENTUM: f32 = 0.9;
 /// How weights are updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// By which optimiser.
+    /// The optimiser.
     pub optimiser: Optimiser,
     /// The learning rate.
     pub rate: f32,
@@ -20,7 +20,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Updates `weight`; `states` are what the optimiser keeps of it, and `update` the number of updates before.
+    /// Updates `weight`; `states` are the optimiser's state of it, and `update` the number of earlier updates.
     ///
     /// # Errors
     /// Operands of different lengths.

@@ -1,6 +1,7 @@
-//! A plain loop over a graph: every tensor is kept as it was made, no policy is asked, no device is charged.
+//! A plain loop over a graph: every tensor is kept in the form in which it was made, without policies and devices.
 //!
-//! It evaluates networks, and is what a run under the policy that keeps everything has to agree with to the bit.
+//! It evaluates networks, and is the reference with which a run under the policy that keeps everything
+//! has to agree to the bit.
 
 use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
 
@@ -10,11 +11,11 @@ use crate::{
     State, Statistics,
 };
 
-/// Tensors that are all kept as they were made.
+/// Tensors that are all kept in the form in which they were made.
 struct Whole<'g> {
     graph: &'g TrainingGraph,
     contents: Vec<Option<Contents>>,
-    /// Which elements of some let a gradient through, where that was kept beside them.
+    /// For some tensors, bits that mark the elements that let a gradient through.
     signs: Vec<(TensorId, Bytes)>,
     meter: Meter,
 }
@@ -75,19 +76,19 @@ impl Memory for Whole<'_> {
 /// One mini-batch, and the graph that a plain loop takes it through.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'p> {
-    /// What the graph's nodes compute.
+    /// The arithmetic of the graph's nodes.
     pub program: &'p Program,
     /// The graph.
     pub graph: &'p TrainingGraph,
     /// The mini-batch.
     pub batch: &'p MiniBatch,
-    /// Which of its samples, and how they are trained with.
+    /// Which of its samples are computed, and the parameters of training.
     pub pass: &'p Pass,
-    /// Counts what tensors hold.
+    /// Counts the bytes of tensors.
     pub meter: &'p Meter,
 }
 
-/// Which nodes run, and who is shown them.
+/// Which nodes run, and the function that is called before each.
 struct Watch<'w> {
     runs: fn(Phase) -> bool,
     before: &'w mut dyn FnMut(&Node, &mut dyn Memory) -> Result,
@@ -102,11 +103,11 @@ impl Plain<'_> {
         self.train_watched(state, |_, _| Ok(()))
     }
 
-    /// As [`train`](Self::train); `before` is shown each node that is about to be computed, and may change what the tensors
-    /// hold.
+    /// As [`train`](Self::train); `before` is called with each node that is about to be computed, and may change
+    /// the contents of tensors.
     ///
     /// # Errors
-    /// As [`train`](Self::train), and what `before` fails with.
+    /// As [`train`](Self::train), and errors of `before`.
     pub fn train_watched(
         &self,
         state: &mut State,
@@ -115,7 +116,7 @@ impl Plain<'_> {
         self.walk(state, Watch { runs: |_| true, before: &mut before })
     }
 
-    /// Forward alone, with the running averages of normalisations.
+    /// Forward only, with the running averages of normalisations.
     ///
     /// # Errors
     /// As [`train`](Self::train).

@@ -1,8 +1,8 @@
-//! What every node of an eager training graph computes.
+//! The arithmetic of every node of an eager training graph.
 //!
-//! A [`Program`] is made once for a network and its graph. Whoever walks the graph has it [run](Program::run) the nodes,
-//! in whatever order and as often as the tensors that they read are there; where tensors lie and in which form they are
-//! kept is the walker's matter, behind [`Memory`].
+//! A [`Program`] is made once for a network and its graph. The walker of the graph [runs](Program::run) the nodes in
+//! any order, and as often as it likes, as long as the tensors that they read are in memory. The walker also decides
+//! where tensors are stored and in which form, behind [`Memory`].
 
 mod backward;
 mod forward;
@@ -25,28 +25,28 @@ use look::Look;
 pub use self::maps::{Map, Passes, Positions, Scale};
 pub use crate::dense::loss::Loss;
 
-/// What computing a node yields.
+/// The result of computing a node.
 pub(crate) type Result<T = (), E = ProgramError> = std::result::Result<T, E>;
 
-/// What every node of a network's graph computes.
+/// The arithmetic of every node of a network's graph.
 #[derive(Debug)]
 pub struct Program {
     network: Network,
     steps: Vec<Step>,
-    /// Where each value's elements lie; `None` for those that lie row by row over the whole of their storage.
+    /// Where each value's elements are stored; `None` for those that are row by row over the whole of their storage.
     looks: Vec<Option<Layout>>,
     tensors: Vec<TensorKind>,
     known: Vec<Known>,
-    /// What the nodes compute if the graph was rewritten in integers.
+    /// The arithmetic of the nodes if the graph was rewritten in integers.
     integers: Option<Box<Integers>>,
 }
 
-/// What a tensor holds.
+/// The contents of a tensor.
 #[derive(Clone, Copy, Debug)]
 struct TensorKind {
     elements: Extent,
     is_integer: bool,
-    /// Whether it is held as integers of eight bits with a step.
+    /// Whether it is stored as integers of eight bits with a step.
     is_coded: bool,
 }
 
@@ -56,39 +56,39 @@ impl TensorKind {
     }
 }
 
-/// The micro-batch that is computed.
+/// The micro-batch that is being computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// Its samples.
     pub samples: usize,
-    /// Samples of the mini-batch that it is a part of.
+    /// Samples of the mini-batch that contains it.
     pub batch: usize,
     /// Where it begins in the mini-batch.
     pub first: usize,
     /// The number of updates so far.
     pub update: u64,
-    /// What random masks are drawn by.
+    /// The seed of random masks.
     pub seed: u64,
-    /// What batches are normalised by.
+    /// The statistics that normalise batches.
     pub statistics: Statistics,
     /// How weights are updated.
     pub rule: Rule,
 }
 
 impl Pass {
-    /// A whole mini-batch of so many samples.
+    /// A whole mini-batch of `samples` samples.
     pub const fn whole(samples: usize, update: u64, seed: u64, rule: Rule) -> Self {
         Self { samples, batch: samples, first: 0, update, seed, statistics: Statistics::Own, rule }
     }
 }
 
-/// What a batch is normalised by; masks are drawn for all but the last.
+/// The statistics that normalise a batch; masks are drawn for all but the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statistics {
     /// Those of the samples that are computed, as frameworks do it.
     #[default]
     Own,
-    /// Those that the tensors for them hold already: of the whole mini-batch, say.
+    /// Those that their tensors contain already, for example of the whole mini-batch.
     Given,
     /// The running averages: inference.
     Running,
@@ -105,7 +105,7 @@ impl Program {
     /// The arithmetic of `graph`, which is that of `network` differentiated eagerly.
     ///
     /// # Errors
-    /// A network that does not say all that it computes, an operator that has no arithmetic here, another graph.
+    /// A network whose description is incomplete, an operator that has no arithmetic here, or another graph.
     pub fn new(network: &Network, graph: &TrainingGraph) -> Result<Self> {
         network.computable().map_err(|error| ProgramError::Refused(error.to_string()))?;
         let steps = replay::replay(network, graph)?;
@@ -114,7 +114,7 @@ impl Program {
             forward::check(network, node)?;
         }
         let tensors = graph.tensors.iter().enumerate().map(|(id, tensor)| {
-            // A stack's masks may have a byte an element; here they have the network's four.
+            // A stack's masks may take one byte an element; here they take four, as in the network.
             let storage = network.storages.get(id);
             let bytes = storage.map_or(tensor.bytes, |storage| storage.bytes);
             let is_integer = tensor.element == Element::Whole && storage.is_none_or(|storage| !storage.dropout_mask);
@@ -130,12 +130,12 @@ impl Program {
         &self.network
     }
 
-    /// Whether a tensor holds integers.
+    /// Whether the elements of a tensor are integers.
     pub fn is_integer(&self, tensor: TensorId) -> bool {
         self.tensors[tensor as usize].is_integer
     }
 
-    /// Whether the graph holds a tensor as eight-bit integers with a step.
+    /// Whether the graph stores a tensor as eight-bit integers with a step.
     pub fn is_in_eight_bits(&self, tensor: TensorId) -> bool {
         self.tensors[tensor as usize].is_coded
     }
@@ -150,7 +150,7 @@ impl Program {
         self.tensors[tensor as usize].elements.at(samples) as usize
     }
 
-    /// A tensor of `samples` samples that nobody has written yet.
+    /// A tensor of `samples` samples that has not been written yet.
     pub fn blank(&self, tensor: TensorId, samples: u64, meter: &Meter) -> Contents {
         let len = self.elements(tensor, samples);
         match self.tensors[tensor as usize] {
@@ -160,7 +160,8 @@ impl Program {
         }
     }
 
-    /// The map of a sample of a tensor, or of all of it if the batch does not multiply it; one row where nothing is known.
+    /// The map of a sample of a tensor, or of all of it if the batch does not multiply it; one
+    /// row if the map is unknown.
     pub fn map_of(&self, tensor: TensorId) -> Map {
         let Extent { fixed, per_sample } = self.tensors[tensor as usize].elements;
         let elements = if per_sample > 0 { per_sample } else { fixed } as usize;
@@ -173,21 +174,21 @@ impl Program {
         self.known[tensor as usize].passes
     }
 
-    /// How the positions that a tensor holds are told within their windows; `None` if it holds none.
+    /// How the positions in a tensor are encoded within their windows; `None` if it has no positions.
     pub fn positions(&self, tensor: TensorId) -> Option<&Positions> {
         self.known[tensor as usize].positions.as_ref()
     }
 
-    /// In which numbers a tensor is stored with fewer bits.
+    /// The scale in which a tensor is stored with fewer bits.
     pub fn scale(&self, tensor: TensorId) -> Scale {
         self.known[tensor as usize].scale
     }
 
-    /// Computes `node` for the micro-batch `pass`; `again` if it has been computed for it before, so that what it adds to
-    /// is added to once. Returns the loss, if it is the node that computes it.
+    /// Computes `node` for the micro-batch `pass`. With `again`, it has been computed for it before, and its result is
+    /// not added to a sum a second time. Returns the loss, if this is the node that computes it.
     ///
     /// # Errors
-    /// A node that the program does not know, an operand that is not there, or that a kernel refuses.
+    /// A node that the program does not know, an operand that is not in memory, or one that a kernel refuses.
     pub fn run(&self, node: &Node, memory: &mut dyn Memory, pass: &Pass, again: bool) -> Result<Option<Loss>> {
         if let Some(integers) = &self.integers {
             return integers.run(self, node, memory, pass, again).map_err(|error| error.at(&node.name));
@@ -212,25 +213,25 @@ impl Program {
     }
 }
 
-/// That the graph of `network` is another than eager differentiation makes of it, and where they part.
+/// The error that the graph of `network` differs from the one that eager differentiation makes of it, and where.
 fn other_graph(network: &Network, found: &str) -> ProgramError {
     ProgramError::Refused(format!("the graph of {} is not one whose arithmetic is known: {found}", network.name))
 }
 
 // The arithmetic of one node.
 
-/// What a node computes.
+/// The arithmetic of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// The operator of the network at this position.
     Forward(u32),
-    /// The gradient of the loss with respect to itself: the part's share of the mini-batch.
+    /// The gradient of the loss with respect to itself: the micro-batch's share of the mini-batch.
     Seed(TensorId),
-    /// The sum of what two readers of a value gave.
+    /// The sum of the gradients from two readers of a value.
     Accumulate {
-        /// The two.
+        /// The two gradients.
         parts: [Look; 2],
-        /// Where their sum goes.
+        /// The tensor of their sum.
         sum: TensorId,
     },
     /// A part of an operator's derivative.
@@ -241,7 +242,7 @@ pub(crate) enum Step {
         weight: TensorId,
         /// Its gradient.
         gradient: TensorId,
-        /// The optimiser's state of it.
+        /// The optimiser's state of the weight.
         states: Vec<TensorId>,
     },
 }
@@ -254,11 +255,11 @@ pub(crate) struct Derivative {
     pub(crate) part: Part,
     /// The gradient of the operator's output; of the log-probabilities, for the scores of the loss.
     pub(crate) gradient: Look,
-    /// The operator's inputs, by place, whose gradients are made, and where those go.
+    /// The operator's inputs whose gradients are computed, by index, and the tensors of those gradients.
     pub(crate) inputs: Vec<(usize, TensorId)>,
-    /// The operator's weights, by place, to whose gradients is added.
+    /// The operator's weights, by index, whose gradients are added to, and the tensors of those gradients.
     pub(crate) weights: Vec<(usize, TensorId)>,
-    /// The first of all that is made.
+    /// The first output.
     pub(crate) result: TensorId,
 }
 

@@ -1,10 +1,11 @@
-//! What training carries from one mini-batch to the next: weights, running averages and the optimiser's state.
+//! The state that training carries from one mini-batch to the next: weights, running averages
+//! and the optimiser's state.
 
 use haversack_workloads::{Element, FP32, Network, Role, StorageId, Tensor, TensorId, WorkloadError};
 
 use crate::{Contents, Meter};
 
-/// What is resident before forward and after the update, by tensor of the graph.
+/// The contents of the tensors of the graph that are resident before forward and after the update.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct State {
@@ -12,7 +13,7 @@ pub struct State {
 }
 
 impl State {
-    /// Tensors with what they hold.
+    /// A state of tensors and their contents.
     pub const fn of(tensors: Vec<(TensorId, Contents)>) -> Self {
         Self { tensors }
     }
@@ -22,12 +23,12 @@ impl State {
         &self.tensors
     }
 
-    /// The same to be changed.
+    /// The same, mutable.
     pub fn tensors_mut(&mut self) -> &mut Vec<(TensorId, Contents)> {
         &mut self.tensors
     }
 
-    /// The values of a tensor; `None` if it is no state, or holds integers.
+    /// The values of a tensor; `None` if it is not part of the state, or has integers.
     pub fn values(&self, tensor: TensorId) -> Option<&[f32]> {
         self.tensors.iter().find(|(id, _)| *id == tensor).and_then(|(_, contents)| match contents {
             Contents::Floats(values) => Some(&**values),
@@ -36,7 +37,8 @@ impl State {
     }
 }
 
-/// What `tensor` holds before training, as the network's `storage` does; `None` if an operator's description stands for it.
+/// The contents of `tensor` before training, as in the network's `storage`; `None` if an operator's
+/// description gives its size only.
 pub(crate) fn before_training(
     network: &Network,
     storage: StorageId,
@@ -46,7 +48,7 @@ pub(crate) fn before_training(
 ) -> Result<Option<Contents>, WorkloadError> {
     Ok(match tensor.role {
         Role::Parameter { .. } => Some(Contents::Floats(meter.copy(&network.initial_floats(storage, seed)?))),
-        // Masks that an operator's own description stands for have no values.
+        // Masks that an operator's description replaces have no values.
         Role::Buffer if tensor.element == Element::Whole => {
             network.initial_integers(storage).ok().map(|integers| Contents::Integers(meter.copy(&integers)))
         }

@@ -1,4 +1,4 @@
-//! Graphs made tensor by tensor and node by node.
+//! Graphs built tensor by tensor and node by node.
 
 use haversack_devices::OperatorKind;
 use haversack_workloads::{Extent, MapKind, Need, Node, NodeWork, Phase, Role, Saved, Tensor, TensorId, TrainingGraph};
@@ -9,11 +9,11 @@ pub fn node(name: &str, phase: Phase, inputs: &[TensorId], outputs: &[TensorId],
     Node { inputs: inputs.to_vec(), outputs: outputs.to_vec(), makes, ..Node::new(name, phase, work) }
 }
 
-/// A graph under construction. Tensors and nodes have no names; nodes are element-wise operators that compute nothing
-/// and move nothing. What a test wants otherwise it changes in `graph`.
+/// A graph under construction. Tensors and nodes have no names; nodes are element-wise operators without FLOPs or
+/// memory traffic. Tests change other properties in `graph`.
 #[derive(Clone, Debug, Default)]
 pub struct GraphBuilder {
-    /// What has been added so far.
+    /// The graph so far.
     pub graph: TrainingGraph,
 }
 
@@ -40,7 +40,7 @@ impl GraphBuilder {
         &mut self.graph.nodes[place]
     }
 
-    /// Adds a backward node that reads what forward saved: each tensor, what is needed of it, and whether a module
+    /// Adds a backward node that reads saved tensors: each tensor, which property of it is needed, and whether a module
     /// of the framework keeps it.
     pub fn backward(&mut self, saved: &[(TensorId, Need, bool)], outputs: &[TensorId]) -> &mut Node {
         let inputs: Vec<TensorId> = saved.iter().map(|&(tensor, ..)| tensor).collect();

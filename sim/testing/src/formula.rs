@@ -1,8 +1,8 @@
-//! Weights, samples and labels by a formula of integers, as `python/training_steps.py` has them: what lets two programs
-//! train the same network from the same start without a file between them.
+//! Weights, samples and labels by a formula of integers, the same as in `python/training_steps.py`, so that two
+//! programs can train the same network from the same start without exchanging a file.
 
-/// 32-bit integers of (name, place): a multiplicative hash of the place, from an offset that is the sum of the name's
-/// bytes weighted by their places.
+/// 32-bit integers for a name and positions: a multiplicative hash of the position, from an offset that is the sum of
+/// the name's bytes weighted by their positions.
 pub fn mixed(name: &str, count: usize) -> impl Iterator<Item = u32> {
     let start = (1_u32..).zip(name.bytes()).fold(0_u32, |sum, (place, byte)| sum + place * u32::from(byte));
     let first = 65_537_u32.wrapping_mul(start).wrapping_add(1);

@@ -1,6 +1,6 @@
-//! What the tests of several crates of the simulator need: training graphs of a few nodes, the graphs of built-in
-//! models, random numbers that are the same on every machine, and weights by a formula ([`formula`]). A dev-dependency only; crates below the simulator
-//! (`devices`, `workloads`) do not use it.
+//! Helpers for the tests of several crates of the simulator: training graphs of a few nodes, the graphs of built-in
+//! models, random numbers that are the same on every machine, and weights by a formula ([`formula`]). A dev-dependency
+//! only; crates below the simulator (`devices`, `workloads`) do not use it.
 //!
 //! ```text
 //! GraphBuilder ──> TrainingGraph <── eager, lowered      Draws ──> random graphs, sizes and times
@@ -34,7 +34,7 @@ pub use random::Draws;
 /// The iteration of a built-in model at its own input size, as an eager framework runs it on a CPU.
 ///
 /// # Panics
-/// If there is no such model.
+/// If the model is unknown.
 pub fn eager(model: &str) -> TrainingGraph {
     differentiate(&models::build(model, None).unwrap(), EagerRules::default()).unwrap()
 }
@@ -42,7 +42,7 @@ pub fn eager(model: &str) -> TrainingGraph {
 /// As [`eager`], with PyTorch's dropout masks on CUDA: a byte an element.
 ///
 /// # Panics
-/// If there is no such model.
+/// If the model is unknown.
 pub fn eager_on_cuda(model: &str) -> TrainingGraph {
     let rules = EagerRules { dropout_mask_bytes: 1, ..EagerRules::default() };
     differentiate(&models::build(model, None).unwrap(), rules).unwrap()
@@ -52,7 +52,7 @@ pub fn eager_on_cuda(model: &str) -> TrainingGraph {
 /// until the update.
 ///
 /// # Panics
-/// If there is no such model.
+/// If the model is unknown.
 pub fn lowered(model: &str, variant: Variant) -> TrainingGraph {
     lower(&models::build(model, None).unwrap(), variant, Optimiser::Sgd, Gradients::Kept).unwrap()
 }

@@ -1,6 +1,6 @@
-//! The shape of the workspace: how much code there is, what of it imports what, and bounds that it must not exceed.
+//! The structure of the workspace: how much code there is, which files import which, and limits on both.
 //!
-//! The sources are parsed, not run. Code that only tests see is left out.
+//! The sources are parsed, not run. Code that only tests use is left out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ struct Source {
 struct Member {
     name: String,
     sources: Vec<Source>,
-    /// What its tests, benchmarks and examples say.
+    /// The text of its tests, benchmarks and examples.
     outside: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// What a source names of other modules, and how many of its functions take a tuple.
+/// The paths of other modules that a source uses, and how many of its functions take a tuple.
 #[derive(Default)]
 struct Reader {
     paths: BTreeSet<Vec<String>>,
@@ -169,7 +169,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// One name that a `use` brings in, and the path that it stands for.
+/// One name that a `use` brings in, and its path.
 struct Used {
     name: String,
     path: Vec<String>,
@@ -178,7 +178,7 @@ struct Used {
 fn used(tree: &UseTree) -> Vec<Used> {
     let leaf = |name: &syn::Ident, renamed: &syn::Ident| {
         let (name, path) = (name.to_string(), vec![name.to_string()]);
-        // `self` in a group stands for what the group is of.
+        // `self` in a group refers to the module before the group.
         let path = if name == "self" { Vec::new() } else { path };
         vec![Used { name: renamed.to_string(), path }]
     };
@@ -201,11 +201,11 @@ fn used(tree: &UseTree) -> Vec<Used> {
     }
 }
 
-/// The files of a crate, and what each imports.
+/// The files of a crate, and the imports of each.
 #[derive(Default)]
 struct Imports {
     files: BTreeSet<Module>,
-    /// What stands behind a name of a module.
+    /// The path of each name of a module.
     names: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
@@ -228,7 +228,7 @@ impl Imports {
         self.files.contains(&child).then_some(child)
     }
 
-    /// The file in which what `module` calls `path` is declared; `None` if that is in another crate.
+    /// The file that declares `path` as seen from `module`; `None` if that is in another crate.
     fn file(&self, module: &Module, path: &[String], depth: u32) -> Option<Module> {
         let (first, rest) = path.split_first()?;
         if depth == 0 {
@@ -255,7 +255,7 @@ impl Imports {
         further.or_else(|| self.files.contains(&place).then_some(place))
     }
 
-    /// Of each file, those that it imports; a file and the files that it is made of are not told apart from above.
+    /// For each file, the files that it imports. Seen from above, a file and the files below it count as one.
     fn of(&self, sources: &[Source]) -> BTreeMap<Module, BTreeSet<Module>> {
         let mut graph = BTreeMap::new();
         for source in sources.iter().filter(|source| source.module != ["main"]) {
@@ -269,7 +269,7 @@ impl Imports {
     }
 }
 
-/// The largest group of files from each of which imports lead to each other.
+/// The largest group of files that all import each other, directly or indirectly.
 fn largest_circle(graph: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<String> {
     let reach = |from: &Module| {
         let (mut seen, mut ahead) = (BTreeSet::new(), vec![from.clone()]);
@@ -298,7 +298,7 @@ fn circle(sources: &[Source]) -> Vec<String> {
     largest_circle(&imports(sources))
 }
 
-/// The same, among the modules at the top of a crate, each with all that is below it.
+/// The same for the top-level modules of a crate, each with all files below it.
 fn circle_at_the_top(sources: &[Source]) -> Vec<String> {
     let mut tops: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (file, imported) in imports(sources) {
@@ -309,7 +309,7 @@ fn circle_at_the_top(sources: &[Source]) -> Vec<String> {
     largest_circle(&tops)
 }
 
-/// The name of an item that everyone may use, where it has one.
+/// The name of a public item, if it has one.
 fn public_name(item: &Item) -> Option<String> {
     let (visibility, name) = match item {
         Item::Const(item) => (&item.vis, &item.ident),
@@ -342,7 +342,7 @@ fn words(text: &str) -> BTreeSet<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
 
-/// The public names of each member that nothing outside its `src` says, nor its program.
+/// The public names of each member that neither its own program nor anything outside its `src` mentions.
 fn unnamed(members: &[Member]) -> Vec<String> {
     let said_by = |member: &Member, all: bool| {
         let own = member.sources.iter().filter(|source| all || source.module == ["main"]).map(|source| &source.text);

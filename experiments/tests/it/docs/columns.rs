@@ -1,4 +1,4 @@
-//! `docs/columns.md` lists the columns and keys that are written, and no others.
+//! `docs/columns.md` lists exactly the columns and keys that are written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn listed(heading: &str) -> BTreeSet<String> {
     Page::read(&root().join("docs/columns.md")).names_under(heading).into_iter().collect()
 }
 
-/// What `arguments` print as JSON.
+/// The JSON output of `arguments`.
 fn answer(folder: &Path, arguments: &str) -> Value {
     json(&call_in(folder, &arguments.split(' ').collect::<Vec<_>>()))
 }

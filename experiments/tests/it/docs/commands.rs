@@ -12,17 +12,17 @@ use haversack::cli::Arguments;
 
 use super::markdown::{Block, Page, root};
 
-/// What is not run: programs that a reader has and a test may not.
+/// Commands that are not run: programs that a reader has but a test may not have.
 const NOT_RUN: [&str; 8] = ["cargo", "python3", "sh", ".", "adb", "target/release/haversack", "mkdir", "git"];
 
-/// Runs the page's commands and compares what they print with what the page shows; what is wrong.
+/// Runs the page's commands and compares their output with the page's; returns the differences.
 pub(super) fn check(page: &Page) -> Vec<String> {
     let mut faults = Vec::new();
     let folder = tempfile::tempdir().unwrap();
     symlink(root().join("examples"), folder.path().join("examples")).unwrap();
     for code in page.code().into_iter().filter(|code| code.starts_with("haversack ") && !code.contains('…')) {
         let words = words(&code);
-        // A command alone is spoken of, not called.
+        // A command name without arguments is mentioned, not called.
         let is_named = words.len() == 2 && Arguments::command().find_subcommand(&words[1]).is_some();
         if let Err(message) = parse(&words[1..])
             && !is_named
@@ -38,7 +38,7 @@ pub(super) fn check(page: &Page) -> Vec<String> {
             "toml" => write_file(block, folder.path()),
             "sh" => {
                 let printed = run(block, folder.path(), &place_in_page, &mut faults);
-                // Nothing but empty lines between the two.
+                // Only blank lines between the two.
                 let after = blocks.get(place + 1).filter(|next| next.language == "text");
                 let end = block.line + block.text.lines().count() + 1;
                 if let Some(next) = after
@@ -82,7 +82,7 @@ fn is_in_a_linked_file(page: &Page, block: &Block) -> bool {
     files.map(|link| fs::read_to_string(folder.join(link)).unwrap()).any(|text| text.contains(&block.text))
 }
 
-/// As much of `printed` as `shown` shows.
+/// The part of `printed` that `shown` shows.
 fn excerpt(printed: &str, shown: &str) -> String {
     let lines = shown.lines().count();
     if shown.lines().last() != Some("…") {
@@ -100,7 +100,7 @@ fn update(page: &Page, shown: &[(&Block, String)]) {
     fs::write(&page.path, lines.join("\n") + "\n").unwrap();
 }
 
-/// Runs the block's commands; what the last one prints.
+/// Runs the block's commands; returns the output of the last one.
 fn run(block: &Block, folder: &Path, place: &str, faults: &mut Vec<String>) -> String {
     let mut printed = String::new();
     for line in block.text.replace("\\\n", " ").lines().filter(|line| !line.trim().is_empty()) {
@@ -136,7 +136,7 @@ fn run(block: &Block, folder: &Path, place: &str, faults: &mut Vec<String>) -> S
     printed
 }
 
-/// Whether the command line takes the arguments.
+/// Whether the command line accepts the arguments.
 fn parse(arguments: &[String]) -> Result<(), String> {
     if arguments.is_empty() {
         return Ok(());
@@ -150,7 +150,7 @@ fn parse(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// Calls the line as a shell does; a comment `# exit code N` says that it does not end with 0.
+/// Runs the line as a shell does; a comment `# exit code N` gives the expected exit code if it is not 0.
 fn call(line: &str, folder: &Path) -> Result<String, String> {
     let built = Path::new(env!("CARGO_BIN_EXE_haversack")).parent().unwrap();
     let path = env::join_paths([built.to_path_buf()].into_iter().chain(env::split_paths(&env::var("PATH").unwrap())));

@@ -1,10 +1,10 @@
-//! As much of Markdown as the project's pages use: headings, links, and fenced blocks.
+//! The parts of Markdown that the project's pages use: headings, links, and fenced blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder that all paths of the pages are under.
+/// The root folder of the pages' paths.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
 }
@@ -18,17 +18,17 @@ pub(crate) struct Page {
 /// A fenced block.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// What follows the fence: `sh`, `text`, `toml`.
+    /// The language after the fence: `sh`, `text`, `toml`.
     pub(crate) language: String,
     pub(crate) text: String,
     /// The number of its first line, from zero.
     pub(crate) line: usize,
-    /// Whether `<!-- long -->` stands before it.
+    /// Whether `<!-- long -->` comes before it.
     pub(crate) is_long: bool,
 }
 
 impl Page {
-    /// The pages that a newcomer reads.
+    /// The introductory pages.
     pub(crate) fn all() -> Vec<Self> {
         let root = root();
         let mut paths = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("examples/README.md")];
@@ -86,16 +86,16 @@ impl Page {
 
     /// Its text outside of fenced blocks, cut at backquotes: prose and code in turn.
     fn spans(&self) -> Vec<String> {
-        // A link or code may go over the end of a line.
+        // A link or code may span several lines.
         self.prose().join("\n").split('`').map(str::to_owned).collect()
     }
 
-    /// What stands between backquotes within its prose.
+    /// The text between backquotes within its prose.
     pub(crate) fn code(&self) -> Vec<String> {
         self.spans().into_iter().skip(1).step_by(2).map(|code| code.replace('\n', " ")).collect()
     }
 
-    /// What its links lead to.
+    /// The targets of its links.
     pub(crate) fn links(&self) -> Vec<String> {
         let prose = self.spans().into_iter().step_by(2);
         let targets = |text: String| -> Vec<String> {

@@ -6,14 +6,14 @@ use crate::rows::ExclusionRow;
 use crate::selection::Pool;
 use crate::work::{LeftOut, Why, Work};
 
-/// What is known of a phone.
+/// Whether a phone can take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// Nothing yet.
+    /// Unknown yet.
     Unknown,
-    /// It can hold a plan.
+    /// A plan fits it.
     Plan,
-    /// It can hold no plan, or has nothing to learn from.
+    /// No plan fits it, or it has no samples.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! A data set that is dealt out: each sample has one holder.
+//! A data set that is divided among clients: each sample belongs to one client.
 
 use haversack_engine::Stream;
 use rand::RngExt;
@@ -6,7 +6,7 @@ use rand::RngExt;
 use super::source::{Labels, shares};
 use crate::draw::place_of;
 
-/// Of each client the places of its samples in the train part, which no other client holds.
+/// For each client, the indices of its samples in the train part. No two clients share a sample.
 ///
 /// A client's samples are drawn among those that are left, each weighted by the client's share of its class (Hsu et al.,
 /// "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification", 2019), so that a rare class
@@ -17,8 +17,8 @@ pub struct Deal {
 }
 
 impl Deal {
-    /// How many of `all` samples each of `sizes` gets: in proportion, and one at least while there is one for each; where there are
-    /// more clients than samples, some get none.
+    /// How many of `all` samples each of `sizes` gets: in proportion, and at least one if there are enough; with more
+    /// clients than samples, some get none.
     pub fn numbers(all: u64, sizes: &[u32]) -> Vec<u64> {
         let total = sizes.iter().map(|&size| u64::from(size)).sum::<u64>().max(1);
         let holders = sizes.iter().filter(|&&size| size > 0).count() as u64;
@@ -38,8 +38,8 @@ impl Deal {
         if lacks && all >= holders { in_proportion(1) } else { numbers }
     }
 
-    /// Deals the samples of each class in `by_class` to clients, of each its size and the weights of its classes (none where all
-    /// count the same): as many as [`numbers`](Self::numbers) says of the sizes.
+    /// Deals the samples of each class in `by_class` to clients, which are given by their sizes and the weights of
+    /// their classes (empty if all count the same). The numbers of samples are those of [`numbers`](Self::numbers).
     pub fn new(seed: u64, by_class: &[Vec<u32>], clients: &[(u32, &[f64])], labels: Labels) -> Self {
         let mut rest = by_class.to_vec();
         let all = rest.iter().map(Vec::len).sum::<usize>() as u64;
@@ -52,13 +52,14 @@ impl Deal {
         Self { places: Self::numbers(all, &sizes).into_iter().enumerate().map(of).collect() }
     }
 
-    /// The places of a client's samples; none of a client that nobody has counted.
+    /// The indices of a client's samples; empty for an unknown client.
     pub fn of(&self, client: u32) -> &[u32] {
         self.places.get(client as usize).map_or(&[], Vec::as_slice)
     }
 }
 
-/// One of the samples that are left, each weighted by the client's share of its class; where it has none of their classes, any.
+/// One of the remaining samples, each weighted by the client's share of its class; any sample if
+/// none of its classes remains.
 fn draw(rest: &mut [Vec<u32>], shares: &[f64], stream: &mut Stream) -> Option<u32> {
     let left = |share: &dyn Fn(usize) -> f64| -> Vec<f64> {
         rest.iter().enumerate().map(|(class, rest)| share(class) * rest.len() as f64).collect()
@@ -91,7 +92,8 @@ mod tests {
         // 100 samples by 3 : 1 : 4 : 0 : 2.
         let found: Vec<usize> = (0..6).map(|client| deal.of(client).len()).collect();
         assert_eq!(found, [30, 10, 40, 0, 20, 0]);
-        // A rare class is not spent on the first clients: of 4 · 90 + 10 samples each half has about 5 of the last class.
+        // A rare class is not used up by the first clients: of 4 · 90 + 10 samples each half has
+        // about 5 of the last class.
         let rare = [by_class(90), vec![(360..370).collect()]].concat();
         let deal = Deal::new(7, &rare, &[(1, &[][..]); 370], Labels::Even);
         let first = (0..185).filter(|&client| deal.of(client)[0] >= 360).count();
@@ -101,10 +103,11 @@ mod tests {
 
     #[test]
     fn everybody_who_counts_gets_one_while_there_is_one_for_each() {
-        // 9.6 and 0.4 of 10 are 9 and the rest; the other way round the first would get none, so that one each goes first.
+        // 9.6 and 0.4 of 10 are 9 and the rest; in the other order the first would get none, so
+        // each client first gets one.
         assert_eq!(Deal::numbers(10, &[24, 1]), [9, 1]);
         assert_eq!(Deal::numbers(10, &[1, 24, 0]), [1, 9, 0]);
-        // One each, and of the other five 4.8 and twice 0.1, in whole numbers that add up.
+        // One each, and of the other five 4.8 and twice 0.1, in whole numbers with the same sum.
         assert_eq!(Deal::numbers(8, &[1, 48, 1]), [1, 5, 2]);
         assert_eq!(Deal::numbers(2, &[1, 1, 1, 1]), [0, 1, 0, 1]);
     }

@@ -1,5 +1,5 @@
-//! What one client does in one round: some epochs of SGD on its own samples, from the server's weights; clients train side
-//! by side.
+//! The work of one client in one round: some epochs of SGD on its own samples, from the server's weights.
+//! Clients train in parallel.
 
 use std::borrow::Cow;
 
@@ -20,17 +20,18 @@ use super::{LearningError, Result};
 /// How a client trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalSgd {
-    /// How often it goes through its samples.
+    /// The number of passes over its samples.
     pub epochs: u32,
-    /// Steps in the place of epochs, however often they go through the samples; `None` for whole epochs.
+    /// A number of steps instead of epochs, however often they pass over the samples; `None` for whole epochs.
     pub steps: Option<u32>,
     /// Samples of a step; the last of an epoch may have fewer.
     pub batch: usize,
     /// The learning rate.
     pub rate: f32,
-    /// FedProx's μ: what pulls the weights back to the server's (Li et al., MLSys 2020); zero for FedAvg.
+    /// FedProx's μ: how strongly the weights are pulled back to the server's (Li et al., MLSys 2020); zero for FedAvg.
     pub proximal: f32,
-    /// The share of a step that the next one takes again, from 0 to below 1; each round begins without (FedScale's clients: 0.9).
+    /// The share of a step that is repeated in the next one, from 0 to below 1; each round begins without momentum
+    /// (FedScale's clients: 0.9).
     pub momentum: f32,
     /// The share of a weight that is added to its gradient (FedScale's clients: 5e-4).
     pub decay: f32,
@@ -38,7 +39,7 @@ pub struct LocalSgd {
 
 impl LocalSgd {
     /// # Errors
-    /// A setting that nothing can be trained with.
+    /// An invalid setting.
     pub fn check(&self) -> Result {
         let wrong = |field, value: String, expected| Err(LearningError::Setting { field, value, expected });
         match *self {
@@ -62,7 +63,7 @@ impl LocalSgd {
     }
 }
 
-/// A client's turn in a round, which its draws follow from.
+/// A client's turn in a round, which determines its draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The seed of the federation.
@@ -73,7 +74,7 @@ pub struct Turn {
     pub client: u32,
 }
 
-/// What a client sends back.
+/// The result of a client's training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// The change of each weight.
@@ -82,18 +83,20 @@ pub struct Update {
     pub samples: usize,
     /// Its steps.
     pub steps: usize,
-    /// The mean loss of a sample, as it was met.
+    /// The mean loss over the samples, each as it was trained on.
     pub loss: f64,
-    /// The root of the mean square of its samples' losses, as they were met: Oort's statistical utility over the number of
-    /// samples (Lai et al., OSDI 2021, section 4.2).
+    /// The root of the mean square of its samples' losses, each as it was trained on: Oort's statistical utility over
+    /// the number of samples (Lai et al., OSDI 2021, section 4.2).
     pub root_mean_square_loss: f64,
 }
 
 impl StandIn {
-    /// Trains a client from `weights` on `samples`, whose order in each epoch follows from its `turn`. Without samples nothing changes. With a `store` backward reads what comes back of what forward saved.
+    /// Trains a client from `weights` on `samples`, whose order in each epoch follows from its `turn`. Without samples
+    /// nothing changes. With a `store`, backward reads saved tensors as the store gives them back.
     ///
     /// # Errors
-    /// A setting or samples that nothing can be trained with, another number of weights, or a loss that is no number any more.
+    /// A setting or samples that cannot be trained with, another number of weights, or a loss that
+    /// becomes NaN or infinite.
     pub fn train(
         &self,
         weights: &[f32],
@@ -113,12 +116,12 @@ impl StandIn {
         let mut state = self.state(weights, &meter)?;
         let mut order: Vec<usize> = (0..samples.len).collect();
         let mut stream = Stream::new(seed, &format!("client {client}"), &format!("order in round {round}"));
-        // What a store rounds at random has draws of its own.
+        // Random rounding in a store has its own draws.
         let draw =
             || Stream::new(seed, &format!("client {client}"), &format!("store in round {round}")).random::<u64>();
         let store = store.map(|store| (store, draw()));
         let rule = Rule { optimiser: Optimiser::Sgd, rate: how.rate, decay: how.decay };
-        // What the last step changed, which momentum takes a share of again.
+        // The change of the last step, which momentum repeats in part.
         let mut way = vec![0.0; weights.len()];
         let (mut loss, mut squares, mut rows, mut steps) = (0.0, 0.0, 0, 0);
         let most = how.steps.map_or(usize::MAX, |steps| steps as usize);
@@ -129,17 +132,17 @@ impl StandIn {
             }
             order.shuffle(&mut stream);
             for indices in order.chunks(how.batch).take(most - steps) {
-                // The first step begins at the server's weights, from which nothing pulls.
+                // The first step begins at the server's weights, so there is nothing to pull back.
                 let before = (how.momentum > 0.0 || how.proximal > 0.0 && steps > 0).then(|| self.flat(&state));
                 let step =
                     Step { update: steps as u64, seed, store: store.map(|(store, draw)| (store, draw ^ steps as u64)) };
                 let part = match self.step(&mut state, &samples.chosen(indices), rule, step, &meter) {
-                    // A store takes no values that are not finite.
+                    // A store rejects values that are not finite.
                     Err(LearningError::Store(_)) => return Err(LearningError::Diverged { client, steps }),
                     part => part?,
                 };
                 if let Some(before) = before {
-                    // The gradient of FedProx's term is the way from the server's weights.
+                    // The gradient of FedProx's term is the distance from the server's weights.
                     let pull = how.rate * how.proximal;
                     let from = before.iter().zip(weights);
                     way.iter_mut()
@@ -169,28 +172,29 @@ impl StandIn {
     }
 }
 
-/// A client that trains.
+/// A client that trains in a round.
 #[derive(Clone, Debug)]
 pub struct Trainee<'a> {
     /// Its number in the population.
     pub client: u32,
-    /// What it holds.
+    /// How many samples of each class it has.
     pub holding: Holding,
-    /// What it trains: the stand-in, or a narrower one.
+    /// The network that it trains: the stand-in, or a narrower one.
     pub network: &'a StandIn,
     /// The weights that it begins with.
     pub weights: Cow<'a, [f32]>,
-    /// What comes back of the tensors that it stores between forward and backward; `None` where all come back as they were.
+    /// How the store gives back the tensors that it keeps between forward and backward; `None`
+    /// if all are kept unchanged.
     pub store: Option<&'a GivesBack>,
-    /// The round, which the order of its samples follows from.
+    /// The round, which determines the order of its samples.
     pub round: u32,
 }
 
-/// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads. `None` for a client
-/// whose loss is no finite number any more: a server takes nothing from it, as long as there are others.
+/// Trains each of `cohort`; updates are in the order of the cohort, the same for any number of threads. `None` for a
+/// client whose loss becomes NaN or infinite: the server drops it from the round, as long as there are others.
 ///
 /// # Errors
-/// The first failure in the order of the cohort; of losses, only where all of them are no finite numbers.
+/// The first failure in the order of the cohort; a NaN or infinite loss is an error only if all clients have one.
 pub fn train_all(source: &Source, cohort: &[Trainee<'_>], how: &LocalSgd, seed: u64) -> Result<Vec<Option<Update>>> {
     let train = |trainee: &Trainee<'_>| {
         let Trainee { client, round, .. } = *trainee;

@@ -1,13 +1,15 @@
-//! What a cohort has learned together, and how the server takes it into its weights.
+//! The mean change of a cohort, and how the server applies it to its weights.
 
 use super::{LearningError, Result};
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ServerRule {
-    /// Adds it: FedAvg (McMahan et al., AISTATS 2017), and FedProx, whose clients differ (Li et al., MLSys 2020).
+    /// Adds the change: FedAvg (McMahan et al., AISTATS 2017), and FedProx, whose clients differ
+    /// (Li et al., MLSys 2020).
     Add,
-    /// Takes it for a gradient of Yogi: FedYogi (Reddi et al., "Adaptive Federated Optimization", ICLR 2021, algorithm 2).
+    /// Uses the change as a gradient of Yogi: FedYogi (Reddi et al., "Adaptive Federated Optimization",
+    /// ICLR 2021, algorithm 2).
     Yogi(Yogi),
 }
 
@@ -16,22 +18,22 @@ pub enum ServerRule {
 pub struct Yogi {
     /// The server's learning rate, η.
     pub rate: f32,
-    /// How slowly the mean moves, β₁.
+    /// The decay of the mean, β₁.
     pub first: f32,
-    /// How slowly the mean square moves, β₂.
+    /// The decay of the mean square, β₂.
     pub second: f32,
-    /// How adaptive it is, τ: the smaller, the more.
+    /// The adaptivity, τ: the smaller, the more adaptive.
     pub adaptivity: f32,
 }
 
 impl Default for Yogi {
-    /// β₁, β₂ and τ as in the experiments of Reddi et al.; the rate, which they seek for each task, is a choice.
+    /// β₁, β₂ and τ as in the experiments of Reddi et al.; they tune the rate for each task, and 0.01 is our choice.
     fn default() -> Self {
         Self { rate: 0.01, first: 0.9, second: 0.99, adaptivity: 1e-3 }
     }
 }
 
-/// The server's weights, and what its rule keeps of them.
+/// The server's weights, and the state of its rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// The weights, in the order of the network's parameters.
@@ -51,19 +53,20 @@ impl Server {
         Self { weights, rule, mean, square }
     }
 
-    /// What the rule keeps of each weight, for a checkpoint: the mean and the mean square of changes; empty where it keeps none.
+    /// The rule's state for each weight, for a checkpoint: the mean and the mean square of changes; empty
+    /// if the rule has no state.
     pub fn kept(&self) -> [&[f32]; 2] {
         [&self.mean, &self.square]
     }
 
-    /// A server as it was when [`Self::weights`] and [`Self::kept`] were written; `None` if they are not of one length.
+    /// A server as it was when [`Self::weights`] and [`Self::kept`] were written; `None` if their lengths differ.
     pub fn restored(weights: Vec<f32>, rule: ServerRule, mean: Vec<f32>, square: Vec<f32>) -> Option<Self> {
         let fresh = Self::new(Vec::new(), rule);
         let kept = if fresh.rule == ServerRule::Add { 0 } else { weights.len() };
         (mean.len() == kept && square.len() == kept).then_some(Self { weights, rule, mean, square })
     }
 
-    /// Takes the mean change of a cohort in. Changes beyond the last weight are left out.
+    /// Applies the mean change of a cohort. Changes beyond the last weight are ignored.
     pub fn take(&mut self, change: &[f32]) {
         let ServerRule::Yogi(Yogi { rate, first, second, adaptivity }) = self.rule else {
             self.weights.iter_mut().zip(change).for_each(|(weight, change)| *weight += change);
@@ -73,7 +76,7 @@ impl Server {
         for ((weight, change), (mean, square)) in self.weights.iter_mut().zip(change).zip(kept) {
             let new = change * change;
             *mean = first * *mean + (1.0 - first) * change;
-            // The sign of nothing is nothing, where f32's is one.
+            // The sign of zero is zero, but f32's is one.
             let sign = if *square == new { 0.0 } else { (*square - new).signum() };
             *square -= (1.0 - second) * new * sign;
             *weight += rate * *mean / (square.sqrt() + adaptivity);
@@ -81,20 +84,20 @@ impl Server {
     }
 }
 
-/// What one client contributes.
+/// The contribution of one client.
 #[derive(Clone, Copy, Debug)]
 pub struct Contribution<'a> {
-    /// How much it counts beside the others, such as its number of samples.
+    /// Its weight relative to the others, such as its number of samples.
     pub share: f64,
     /// The change of each of its weights.
     pub change: &'a [f32],
-    /// The places of its weights in the server's network ([`super::Narrowing::places`]); `None` if it has all of them.
+    /// The indices of its weights in the server's network ([`super::Narrowing::places`]); `None` if it has all of them.
     pub places: Option<&'a [u32]>,
 }
 
-/// The weighted mean change of each of `len` weights over the clients that have it (FedAvg: McMahan et al., AISTATS 2017; for
-/// networks of several widths HeteroFL: Diao et al., ICLR 2021); zero where no client has it. Sums run in double precision and in
-/// the order of the clients.
+/// The weighted mean change of each of `len` weights over the clients that have it (FedAvg: McMahan et al., AISTATS
+/// 2017; for networks of several widths HeteroFL: Diao et al., ICLR 2021); zero if no client has it. Sums run in double
+/// precision and in the order of the clients.
 ///
 /// # Errors
 /// A client with another number of weights.

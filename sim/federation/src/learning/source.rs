@@ -1,4 +1,4 @@
-//! Which samples a client holds.
+//! Which samples a client has.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::draw::place_of;
 /// How the classes of clients' samples differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Labels {
-    /// All clients hold the classes of the whole set.
+    /// All clients have the classes of the whole set.
     Even,
-    /// Each holds shares of the classes that are drawn from a Dirichlet distribution: the smaller `alpha`, the fewer classes
-    /// (Hsu et al., 2019).
+    /// Each client's shares of the classes are drawn from a Dirichlet distribution: the smaller `alpha`, the fewer
+    /// classes (Hsu et al., 2019).
     Dirichlet {
         /// The concentration, above 0.
         alpha: f64,
@@ -41,13 +41,13 @@ impl Labels {
     }
 }
 
-/// How many samples of each class a client holds.
+/// How many samples of each class a client has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding(pub Vec<u32>);
 
 impl Holding {
-    /// What client number `client` holds of `classes` classes: `samples` samples. Classes count as much as `weights` says, or all
-    /// the same where it is empty.
+    /// The samples of client number `client`: `samples` samples of `classes` classes. The classes are weighted by
+    /// `weights`, or equally if that is empty.
     pub fn draw(seed: u64, client: u32, samples: u32, classes: usize, labels: Labels, weights: &[f64]) -> Self {
         let mut stream = Stream::new(seed, &format!("client {client}"), "classes");
         let mut counts = vec![0; classes];
@@ -79,20 +79,21 @@ pub(super) fn shares(stream: &mut Stream, classes: usize, labels: Labels, weight
     if sum > 0.0 && sum.is_finite() {
         return drawn.into_iter().map(|share| share / sum).collect();
     }
-    // So small a concentration that no share is above zero: a single class.
+    // The concentration is so small that no share is above zero: a single class.
     let whole: f64 = (0..classes).map(weight).sum();
     let single = place_of(stream.random::<f64>() * whole, (0..classes).map(weight));
     (0..classes).map(|class| if Some(class) == single { 1.0 } else { 0.0 }).collect()
 }
 
-/// The weights of classes by the group that a client is of: how far groups hold classes of their own.
+/// The weights of classes for each group of clients: how strongly groups differ in their classes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Groups(Vec<Vec<f64>>);
 
 impl Groups {
-    /// Groups of such `sizes`, which add up to one. Each owns as large a part of the `classes`, in an order that the seed draws;
-    /// of these its clients hold as much more, and of all others as much less, as `apart` says: 0, nothing; 1, no other's at all.
-    /// What all groups together hold stays the same.
+    /// Groups of the given `sizes`, which add up to one. Each group owns as large a part of the `classes`, in an
+    /// order that the seed draws. `apart` moves the shares of its clients from all classes to its own: with 0,
+    /// groups do not differ; with 1, clients have only their group's classes. The shares of classes over all
+    /// groups together stay the same.
     pub fn new(seed: u64, classes: usize, sizes: &[f64], apart: f64) -> Self {
         let mut order: Vec<usize> = (0..classes).collect();
         order.shuffle(&mut Stream::new(seed, "groups", "classes"));
@@ -110,7 +111,7 @@ impl Groups {
         Self(weights.collect())
     }
 
-    /// The weights of a group's clients; all the same where groups do not differ.
+    /// The weights of a group's clients; all equal if groups do not differ.
     pub fn of(&self, group: u8) -> &[f64] {
         self.0.get(usize::from(group)).map_or(&[], Vec::as_slice)
     }
@@ -123,14 +124,14 @@ pub enum Source {
     Set {
         /// The set.
         set: Arc<DataSet>,
-        /// The places of each class's samples in its train part.
+        /// The indices of each class's samples in its train part.
         by_class: Vec<Vec<u32>>,
     },
-    /// The train part of a data set, each sample of which one client holds, whatever its holding.
+    /// The train part of a data set, each sample of which belongs to one client, whatever the client's [`Holding`].
     Dealt {
         /// The set.
         set: Arc<DataSet>,
-        /// Who holds what.
+        /// The samples of each client.
         deal: Deal,
     },
     /// Samples made for each client.
@@ -144,13 +145,13 @@ impl Source {
         Self::Set { by_class: by_class(&set), set }
     }
 
-    /// The samples of a data set, dealt out to clients of such sizes and weights of classes, as [`Deal::new`].
+    /// The samples of a data set, divided among clients with these sizes and weights of classes, as in [`Deal::new`].
     pub fn dealt(set: impl Into<Arc<DataSet>>, seed: u64, clients: &[(u32, &[f64])], labels: Labels) -> Self {
         let set = set.into();
         Self::Dealt { deal: Deal::new(seed, &by_class(&set), clients, labels), set }
     }
 
-    /// Whether who holds what is settled, whatever a client's [`Holding`].
+    /// Whether the samples of each client are fixed, whatever its [`Holding`].
     pub const fn is_dealt(&self) -> bool {
         matches!(self, Self::Dealt { .. })
     }
@@ -163,8 +164,9 @@ impl Source {
         }
     }
 
-    /// The samples of client number `client`, which holds `holding`: of a set, drawn without a sample twice while the class
-    /// lasts; of made ones as many as it holds, whose classes follow from the client's own model.
+    /// The samples of client number `client` according to `holding`. Samples of a set are drawn without
+    /// repetition while the class lasts; a synthetic client has as many samples as `holding`, with classes
+    /// from the client's own model.
     pub fn samples(&self, seed: u64, client: u32, holding: &Holding) -> MiniBatch {
         let (set, by_class) = match self {
             Self::Synthetic(synthetic) => return synthetic.samples(seed, client, holding.samples() as usize),
@@ -189,7 +191,8 @@ impl Source {
         batch(set, Part::Train, &indices)
     }
 
-    /// The samples that the server's weights are judged by: the test part of a set, or further ones of the federation's `clients`.
+    /// The samples on which the server's weights are tested: the test part of a set, or further ones of
+    /// the federation's `clients`.
     pub fn test(&self, seed: u64, clients: u32) -> MiniBatch {
         match self {
             Self::Set { set, .. } | Self::Dealt { set, .. } => {
@@ -211,7 +214,7 @@ impl Source {
     }
 }
 
-/// The places of each class's samples in the train part.
+/// The indices of each class's samples in the train part.
 fn by_class(set: &DataSet) -> Vec<Vec<u32>> {
     let mut by_class = vec![Vec::new(); set.number_of_classes];
     for (place, &label) in (0..).zip(&set.train.labels) {

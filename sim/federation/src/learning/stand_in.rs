@@ -1,4 +1,4 @@
-//! A network small enough to be trained here, with its arithmetic and its weights as one slice.
+//! A network small enough to train here, with its arithmetic and its weights as one slice.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ use haversack_workloads::{Network, Phase, Role, StorageId, TrainingGraph};
 
 use super::{LearningError, Result};
 
-/// Samples that are evaluated at once.
+/// Samples that are evaluated in one batch.
 const EVALUATED_AT_ONCE: usize = 250;
 
-/// A network, and what is computed to train it.
+/// A network, and its arithmetic for training.
 #[derive(Debug)]
 pub struct StandIn {
     network: Network,
@@ -30,7 +30,7 @@ pub struct StandIn {
     pub(super) weights: Vec<Weight>,
 }
 
-/// Where a weight lies in the flat slice, and its dimensions.
+/// The position of a weight in the flat slice, and its dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Weight {
     pub(super) storage: StorageId,
@@ -49,26 +49,26 @@ impl Weight {
     }
 }
 
-/// What a step follows from beside its samples.
+/// The parameters of a step besides its samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'a> {
     pub(super) update: u64,
     pub(super) seed: u64,
-    /// What comes back of what it stores, and what rounding at random is drawn by.
+    /// How the store gives back tensors, and the seed of its random rounding.
     pub(super) store: Option<(&'a GivesBack, u64)>,
 }
 
-/// How well a model answers.
+/// The quality of a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// The mean loss of a sample.
     pub loss: f64,
-    /// The share of samples with the right answer.
+    /// The share of samples that are classified correctly.
     pub accuracy: f64,
 }
 
 impl StandIn {
-    /// The model `id` for samples of shape `input` of `classes` classes; `None` if the model's own.
+    /// The model `id` for samples of shape `input` and for `classes` classes; `None` for the model's own.
     ///
     /// # Errors
     /// A model that has no narrower form or does not take the input, or that has no arithmetic here.
@@ -121,7 +121,7 @@ impl StandIn {
         self.program.is_in_integers()
     }
 
-    /// Whether there is nothing to train.
+    /// Whether the network has no weights to train.
     pub fn is_empty(&self) -> bool {
         self.weights.is_empty()
     }
@@ -135,7 +135,7 @@ impl StandIn {
     /// The weights before training, drawn by `seed`.
     ///
     /// # Errors
-    /// A weight whose values are not known beforehand.
+    /// A weight whose initial values are unknown.
     pub fn initial(&self, seed: u64) -> Result<Vec<f32>> {
         let mut flat = vec![0.0; self.len()];
         for weight in &self.weights {
@@ -207,7 +207,7 @@ impl StandIn {
         refused.map_or(Ok(trained?), |error| Err(error.into()))
     }
 
-    /// How well these weights answer samples.
+    /// Evaluates these weights on samples.
     ///
     /// # Errors
     /// Another number of weights, or samples that do not suit the network.

@@ -1,5 +1,5 @@
-//! Synthetic(α, β): samples whose classes follow from a linear model of each client's own (Li et al., "Federated Optimization
-//! in Heterogeneous Networks", MLSys 2020, section 5.1).
+//! Synthetic(α, β): samples whose classes follow from a separate linear model for each client (Li et al., "Federated
+//! Optimization in Heterogeneous Networks", MLSys 2020, section 5.1).
 
 use haversack_engine::Stream;
 use haversack_numerics::batch::{MiniBatch, Samples};
@@ -16,7 +16,7 @@ pub struct Synthetic {
     beta: f64,
 }
 
-/// A client's own linear model, and where its samples lie.
+/// A client's linear model, and the centre of its samples.
 struct Client {
     /// Rows of [`Synthetic::FEATURES`], one a class.
     weights: Vec<f64>,
@@ -29,7 +29,7 @@ impl Synthetic {
     pub const FEATURES: usize = 60;
     /// Classes.
     pub const CLASSES: usize = 10;
-    /// Samples of the test, at most.
+    /// The most samples of the test.
     const TESTED: u32 = 2000;
 
     /// # Errors
@@ -50,7 +50,8 @@ impl Synthetic {
         MiniBatch { len: number, samples: Samples::Values(values), labels }
     }
 
-    /// Further samples of `clients` clients, as many of each; of so many that each has none, one of each of the first.
+    /// Further samples of `clients` clients, the same number from each; with more clients than test samples,
+    /// one from each of the first.
     pub fn test(&self, seed: u64, clients: u32) -> MiniBatch {
         let (clients, mut values, mut labels) = (clients.clamp(1, Self::TESTED), Vec::new(), Vec::new());
         for client in 0..clients {

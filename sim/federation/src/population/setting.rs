@@ -1,4 +1,4 @@
-//! What a population is drawn from: `data/population.toml`, embedded, with units, sources and kinds.
+//! The constants from which a population is drawn: `data/population.toml`, embedded, with units, sources and kinds.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::quantiles::Quantiles;
 const FILE: &str = "sim/federation/data/population.toml";
 const TEXT: &str = include_str!("../../data/population.toml");
 
-/// How far shares may be from one together.
+/// How far the sum of shares may be from one.
 const ROUNDING: f64 = 1e-6;
 
-/// What a population is drawn from.
+/// The constants from which a population is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PopulationSetting {
     /// The memory of phones.
     pub memory: Vec<MemoryClass>,
     /// Their links.
     pub link: Link,
-    /// What a phone takes more while it sends or receives, in watts.
+    /// The additional power of a phone while it sends or receives, in watts.
     pub radio_w: f64,
     /// When they are ready.
     pub sessions: Sessions,
@@ -33,7 +33,7 @@ pub struct PopulationSetting {
 pub struct MemoryClass {
     /// Their memory, in GB.
     pub size_gb: f64,
-    /// The devices that they are like, by id, each as often as the others.
+    /// The devices that they are modelled after, by id, each equally often.
     pub devices: Vec<String>,
     /// Their share of all.
     pub share: f64,
@@ -57,16 +57,16 @@ impl Link {
     }
 }
 
-/// Lengths of a phone's sessions and of what lies between them, in seconds.
+/// Lengths of a phone's sessions and of the gaps between them, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sessions {
     /// While it is locked, charging and on Wi-Fi.
     pub ready: Quantiles,
-    /// Between two such sessions.
+    /// Gaps between such sessions.
     pub between: Quantiles,
 }
 
-/// A population that cannot be drawn, in words: a setting that is out of its range, a memory class that is like no device, an
+/// Why a population cannot be drawn, in words: a setting out of its range, a memory class without a device, or an
 /// embedded file that does not follow its schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -78,7 +78,7 @@ impl PopulationError {
     }
 }
 
-/// The embedded file. Kinds and sources are for people.
+/// The embedded file. Kinds and sources are for readers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PopulationFile {
@@ -124,7 +124,7 @@ struct SessionTable {
 }
 
 impl PopulationSetting {
-    /// The embedded file's.
+    /// The setting of the embedded file.
     ///
     /// # Errors
     /// A file that does not follow its schema.
@@ -148,8 +148,7 @@ impl PopulationSetting {
     }
 
     /// # Errors
-    /// No memory class or more than a byte can tell apart, shares that do not add up to one, a number
-    /// out of its range.
+    /// No memory class or more than fit in a byte, shares that do not add up to one, or a number out of its range.
     pub fn check(&self) -> Result<(), PopulationError> {
         let wrong = |field: &str, value: f64, expected| Err(PopulationError::wrong(field, value, expected));
         if self.memory.is_empty() || self.memory.len() > usize::from(u8::MAX) {
@@ -185,7 +184,7 @@ impl PopulationSetting {
     /// The memory class at `share` of all phones.
     pub(super) fn memory_at(&self, share: f64) -> usize {
         let found = place_of(share, self.memory.iter().map(|class| class.share));
-        // What rounding leaves belongs to the last class that has phones.
+        // The remainder from rounding belongs to the last class that has phones.
         found.or_else(|| self.memory.iter().rposition(|class| class.share > 0.0)).unwrap_or(0)
     }
 }

@@ -4,46 +4,47 @@ use super::{Feedback, Pool, Selector};
 
 /// The share of a cohort that is exploited (section 5.2).
 const EPSILON: f64 = 0.9;
-/// Where phones are sampled: the share of the lowest utility that would be exploited from which on, and what weighs how long ago
-/// they took part. Both are Oort's.
+/// When phones are sampled: the cut-off, as a share of the lowest utility that would be exploited, and the weight of
+/// the time since a phone last took part. Both are Oort's.
 const CUT_OFF: f64 = 0.95;
 const UNCERTAINTY: f64 = 0.1;
 
 /// FedHybrid's selector (section 4.2): most of a cohort are the phones of highest utility, the rest are phones that were not
 /// selected before, by their resources.
 ///
-/// A phone's utility is equation 4: the root of the mean square of its losses, its memory utility and its computing utility.
-/// Equation 4 prints the exponent of equation 1 with its sign reversed; the text that goes with equation 1 (a phone with
-/// enough memory has utility 1, one with less has less) decides. The paper leaves open what a phone brings whose work did not
-/// count: the mean loss of its round, as with FedScale's Oort, and with each more on end it is taken for half as fast.
+/// A phone's utility is equation 4: the root of the mean square of its losses, its memory utility and its computing
+/// utility. Equation 4 prints the exponent of equation 1 with its sign reversed; the text that goes with equation 1 (a
+/// phone with enough memory has utility 1, one with less has less) decides. The paper does not define the loss of a
+/// phone whose work did not count: here it is the mean loss of its round, as in FedScale's Oort, and every further such
+/// round in a row halves its assumed speed.
 ///
-/// As printed the best by utility are taken again and again. The other reading samples them by utility from those near the best,
-/// and lets losses grow with the rounds since they were seen, as Oort does.
+/// As printed, the best by utility are selected again and again. The sampled variant draws them by utility from those
+/// near the best, and lets losses grow with the rounds since the phone last took part, as Oort does.
 #[derive(Clone, Debug)]
 pub struct FedHybrid {
     turns: Turns,
-    /// The root of the mean square of each phone's losses; below zero where its work did not count, not a number where it has not
-    /// trained yet.
+    /// The root of the mean square of each phone's losses; negative if its work did not count, NaN
+    /// if it has not trained yet.
     losses: Vec<f32>,
-    /// The mean of them in the last round in which work counted.
+    /// Their mean in the last round in which work counted.
     mean: f32,
-    /// The last round of each phone; none where the best are taken as they are.
+    /// The last round of each phone; empty if the best are selected without sampling.
     seen: Vec<u32>,
 }
 
 impl FedHybrid {
-    /// A selector that has seen nothing of `phones` phones.
+    /// A selector for `phones` phones that has not learned anything.
     pub fn new(seed: u64, phones: u32) -> Self {
         let losses = vec![f32::NAN; phones as usize];
         Self { turns: Turns::new(seed, "fedhybrid selection"), losses, mean: 1.0, seen: Vec::new() }
     }
 
-    /// The same, whose exploited phones are sampled.
+    /// The same, with sampled exploitation.
     pub fn sampled(seed: u64, phones: u32) -> Self {
         Self { seen: vec![0; phones as usize], ..Self::new(seed, phones) }
     }
 
-    /// How much more a loss of a phone may have become by `round`.
+    /// The factor by which a phone's loss may have grown by `round`.
     fn aged(&self, phone: u32, round: u32) -> f64 {
         let uncertain = |seen: &u32| (UNCERTAINTY * libm::log(round.into()) / f64::from(*seen).max(1.0)).sqrt();
         1.0 + self.seen.get(phone as usize).map_or(0.0, uncertain)
@@ -74,7 +75,7 @@ impl Selector for FedHybrid {
                 None => new.push(Weighed { phone, weight: Self::resources(phone, pool) }),
             }
         }
-        // Where one kind is short, the other fills up.
+        // If there are too few of one kind, the other fills up.
         let exploited = (EPSILON * number as f64).round() as usize;
         let exploited = exploited.max(number.saturating_sub(new.len())).min(known.len());
         let mut stream = self.turns.next(round);

@@ -4,39 +4,39 @@ use super::turns::Turns;
 use super::weighted::{Weighed, largest, sample};
 use super::{Feedback, Pool, Selector};
 
-/// What tells Oort's paper from the code that FedScale ships.
+/// The differences between Oort's paper and the code that FedScale ships.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OortRules {
-    /// The share of a cohort that explores in the first round, what it is multiplied by after each, and the least.
+    /// The share of a cohort that explores in the first round, its factor after each round, and its least value.
     pub exploration: [f64; 3],
     /// The quantile at which utilities are clipped.
     pub clip: f64,
-    /// Of the lowest score that would be exploited, the share from which phones are drawn.
+    /// The cut-off, as a share of the lowest score that would be exploited: phones above it are drawn.
     pub cut_off: f64,
-    /// Where fewer than this multiple of those drawn are above the cut-off, how many more the best are drawn from.
+    /// The best phones, this multiple of the number drawn, are also drawn from if they are below the cut-off.
     pub exploited_window: usize,
-    /// Phones that have not trained yet are drawn by what is expected of them, from the best, which are this multiple of those
-    /// drawn; `None` if from all and by their speed.
+    /// Phones that have not trained yet are drawn by their expected reward from the best, this multiple of the number
+    /// drawn; `None` if they are drawn from all, by speed.
     pub explored_window: Option<usize>,
-    /// When the pace moves.
+    /// When the pace changes.
     pub pacer: Pacer,
-    /// Whether phones that have not trained yet, as if their losses were one, count for the range of rewards.
+    /// Whether phones that have not trained yet count for the range of rewards, with a loss of one.
     pub expected_range: bool,
 }
 
-/// When the preferred time of a round moves, by the sums of utilities over two windows.
+/// When the preferred time of a round changes, by the sums of utilities over two windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacer {
-    /// It is longer once the sum of all rewards falls.
+    /// It becomes longer when the sum of all rewards falls.
     Falls,
-    /// It is longer where the sum of the mean rewards of phones that are exploited changes by a tenth at most, and shorter where it
-    /// changes by five times itself at least.
+    /// It becomes longer if the sum of the mean rewards of exploited phones changes by at most a tenth, and shorter if
+    /// it changes by at least five times its value.
     Flat,
 }
 
 impl OortRules {
-    /// Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021, algorithm 1 and section 4.
-    /// What is explored is sampled by speed (line 16).
+    /// Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection", OSDI 2021, algorithm 1 and
+    /// section 4. Explored phones are sampled by speed (line 16).
     pub const PAPER: Self = Self {
         exploration: [0.9, 0.98, 0.2],
         clip: 0.95,
@@ -46,8 +46,8 @@ impl OortRules {
         pacer: Pacer::Falls,
         expected_range: false,
     };
-    /// FedScale's code at 7ec441c2, without its faults: quotas are met once no phone is left to explore, no offline phone is taken,
-    /// and one that never comes to an end is not taken for ever.
+    /// FedScale's code at 7ec441c2, without its faults: quotas are met even if no phone is left to explore, no offline
+    /// phone is selected, and a phone that never finishes is not selected for ever.
     pub const FEDSCALE: Self = Self {
         exploration: [0.9, 0.98, 0.3],
         clip: 0.9,
@@ -59,34 +59,34 @@ impl OortRules {
     };
 }
 
-/// The quantile of expected times that is preferred at first, and the steps in which it moves.
+/// The first preferred quantile of expected times, and the steps in which it changes.
 const PACE: [f64; 2] = [0.3, 0.05];
 /// Rounds of a window of the pacer.
 const WINDOW: u32 = 20;
-/// How hard phones are held to the preferred time: the exponent α.
+/// How strongly phones beyond the preferred time are penalised: the exponent α.
 const PENALTY: i32 = 2;
-/// Weighs how long ago a phone took part.
+/// The weight of the time since a phone last took part.
 const UNCERTAINTY: f64 = 0.1;
 /// The least range of rewards, below which all count the same.
 const LEAST_RANGE: f64 = 1e-4;
 
-/// Oort's selector: statistical utility, held to a preferred time of a round that a pacer moves, and a share of the cohort that
-/// explores.
+/// Oort's selector: statistical utility, penalised beyond a preferred time of a round that a pacer adjusts, and a share
+/// of the cohort that explores.
 #[derive(Clone, Debug)]
 pub struct Oort {
     turns: Turns,
     rules: OortRules,
     known: Vec<Known>,
-    /// The quantile of expected times that is preferred.
+    /// The preferred quantile of expected times.
     pace: f64,
-    /// The time at that quantile; `None` until it is sought.
+    /// The time at that quantile; `None` until it is computed.
     preferred_s: Option<f64>,
-    /// What the pacer sees of each round so far, the last two windows.
+    /// The pacer's sums of each round so far, the last two windows.
     sums: Vec<f64>,
 }
 
-/// What is known of a phone: samples × the root of the mean square of its losses, its last round (zero if it has had none), and
-/// the time that its round took; below zero where its work did not count.
+/// The results of a phone: samples × the root of the mean square of its losses, its last round (zero if it has had
+/// none), and the time of that round, negative if its work did not count.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     reward: f32,
@@ -95,7 +95,7 @@ struct Known {
 }
 
 impl Oort {
-    /// A selector that has seen nothing of `phones` phones.
+    /// A selector for `phones` phones that has not learned anything.
     pub fn new(seed: u64, phones: u32, rules: OortRules) -> Self {
         let known = vec![Known::default(); phones as usize];
         let turns = Turns::new(seed, "oort selection");
@@ -108,7 +108,7 @@ impl Oort {
         (first * decay.powi(round.saturating_sub(1).min(10_000).cast_signed())).max(least)
     }
 
-    /// The time at the pace's quantile of the expected times of phones that can hold a plan; no limit where there are none.
+    /// The time at the pace's quantile of the expected times of phones that some plan fits; infinite if there are none.
     fn preferred(&mut self, pool: &dyn Pool) -> f64 {
         let pace = self.pace;
         *self.preferred_s.get_or_insert_with(|| {
@@ -122,13 +122,13 @@ impl Oort {
         })
     }
 
-    /// What a time costs: nothing up to the preferred one.
+    /// The factor for a time: one up to the preferred one.
     fn penalty(preferred: f64, took: f64) -> f64 {
         if took > preferred { (preferred / took).powi(PENALTY) } else { 1.0 }
     }
 
-    /// The scores of free phones that have trained: clipped rewards, between the least and the highest, and more for those that
-    /// took part long ago.
+    /// The scores of free phones that have trained: clipped rewards, scaled between the least and the highest, plus a
+    /// bonus for those that took part long ago.
     fn scores(&self, round: u32, free: &[u32], new: &[u32], pool: &dyn Pool, preferred: f64) -> Vec<Weighed> {
         let mut rewards: Vec<f64> = free.iter().map(|&phone| f64::from(self.known[phone as usize].reward)).collect();
         if rewards.is_empty() {
@@ -160,12 +160,12 @@ impl Oort {
         let (mut ordered, last) = (scored.clone(), scored.len() - 1);
         let mut at = |place: usize| *ordered.select_nth_unstable_by(place.min(last), order).1;
         let (lowest, window) = (at(number - 1).weight, at(self.rules.exploited_window * number));
-        // Those that are left stay in the order of phones, in which draws are dealt.
+        // The remaining ones stay in the order of phones, in which draws are assigned.
         scored.retain(|scored| scored.weight >= self.rules.cut_off * lowest || order(scored, &window).is_le());
         sample(&scored, number, stream)
     }
 
-    /// `number` of the phones that have not trained yet, drawn by what is expected of them.
+    /// `number` of the phones that have not trained yet, drawn by their expected reward.
     fn explore(&self, new: &[u32], number: usize, pool: &dyn Pool, preferred: f64, stream: &mut Stream) -> Vec<u32> {
         let weigh = |&phone: &u32| {
             let expected_s = pool.expected_s(phone);
@@ -180,7 +180,7 @@ impl Oort {
         sample(&weighed, number, stream)
     }
 
-    /// Moves the pace at the end of each window.
+    /// Changes the pace at the end of each window.
     fn keep_pace(&mut self, round: u32) {
         if !round.is_multiple_of(WINDOW) || self.sums.len() < 2 * WINDOW as usize {
             return;
@@ -209,7 +209,7 @@ impl Selector for Oort {
                 if self.known[phone as usize].round > 0 { known.push(phone) } else { new.push(phone) }
             }
         }
-        // Where one kind is short, the other fills up.
+        // If there are too few of one kind, the other fills up.
         let explored = (self.exploration(round) * number as f64) as usize;
         let explored = explored.max(number.saturating_sub(known.len())).min(new.len());
         let mut stream = self.turns.next(round);
@@ -226,7 +226,8 @@ impl Selector for Oort {
         let (average, mut exploited) = (mean(&rewards), Vec::new());
         for found in feedback {
             let Some(known) = self.known.get_mut(found.phone as usize) else { continue };
-            // Failed: as long as the round at least and as was expected, and twice as long as it seemed when it failed before.
+            // Failed: at least as long as the round and as was expected, and twice as long as assumed
+            // after an earlier failure.
             let least_s = (-2.0 * f64::from(known.took_s)).max(found.took_s).max(pool.expected_s(found.phone));
             let (reward, took_s) = reward(found).map_or((average, -least_s), |reward| (reward, found.took_s));
             exploited.extend((known.round > 0).then_some(reward));

@@ -22,7 +22,7 @@ impl Selector for Random {
     fn select(&mut self, round: u32, number: usize, pool: &mut dyn Pool) -> Vec<u32> {
         let mut stream = self.turns.next(round);
         let mut selected = Vec::with_capacity(number);
-        // The first steps of a shuffle of all phones (Fisher and Yates), of which only what has moved is kept.
+        // The first steps of a shuffle of all phones (Fisher and Yates); only the moved entries are stored.
         let mut moved: HashMap<u32, u32> = HashMap::new();
         for place in 0..pool.number() {
             if selected.len() == number {

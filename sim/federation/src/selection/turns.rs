@@ -1,8 +1,8 @@
-//! A stream of draws each time that a selector is asked.
+//! A separate stream of draws for each selection.
 
 use haversack_engine::Stream;
 
-/// Counts how often a round has asked, so that no two selections share their draws.
+/// Counts the selections of a round, so that no two of them share their draws.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     seed: u64,

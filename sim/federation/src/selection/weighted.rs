@@ -3,15 +3,15 @@
 use haversack_engine::Stream;
 use rand::RngExt;
 
-/// A phone and what it weighs.
+/// A phone and its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Weighed {
     pub phone: u32,
     pub weight: f64,
 }
 
-/// `number` of `candidates`, or all of them, each draw by weight among those that are left (Efraimidis and Spirakis, 2006): the
-/// largest keys ln(u) / weight. Those that weigh nothing come last.
+/// `number` of `candidates`, or all of them, each draw by weight among the remaining ones (Efraimidis and Spirakis,
+/// 2006): the largest keys ln(u) / weight. Those with weight zero come last.
 pub(super) fn sample(candidates: &[Weighed], number: usize, stream: &mut Stream) -> Vec<u32> {
     let keyed = candidates.iter().map(|&Weighed { phone, weight }| {
         let even: f64 = stream.random();
@@ -23,7 +23,7 @@ pub(super) fn sample(candidates: &[Weighed], number: usize, stream: &mut Stream)
     keyed.iter().map(|key| key.phone).collect()
 }
 
-/// Keeps the `number` heaviest, heaviest first; of equals the lower numbers.
+/// Keeps the `number` with the largest weights, largest first; of equals the lower numbers.
 pub(super) fn largest(candidates: &mut Vec<Weighed>, number: usize) {
     let order = |a: &Weighed, b: &Weighed| b.weight.total_cmp(&a.weight).then(a.phone.cmp(&b.phone));
     if number < candidates.len() {

@@ -1,4 +1,4 @@
-//! How fast the kernels run on this machine, beside what its memory allows and what others' code does:
+//! How fast the kernels run on this machine, compared with the limits of its memory and with other code:
 //! `cargo bench -p haversack-kernels [--features peers] [-- [NAME] [--format json] [--list]]`.
 
 mod bench;

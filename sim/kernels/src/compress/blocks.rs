@@ -38,7 +38,7 @@ pub(super) struct Mask {
     edge: usize,
     width: usize,
     sparse: Vec<bool>,
-    /// Of sparse blocks, those that are not all zero. A mask that is read does not know it.
+    /// Of sparse blocks, those that are not all zero. Unknown in a mask that was read.
     occupied: Vec<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Mask {
         self.width.div_ceil(self.edge)
     }
 
-    /// Sparse blocks, and dense ones.
+    /// The numbers of sparse and of dense blocks.
     pub(super) fn counts(&self) -> (usize, usize) {
         let sparse = self.sparse.iter().filter(|sparse| **sparse).count();
         (sparse, self.sparse.len() - sparse)
@@ -121,8 +121,8 @@ impl Mask {
         }
     }
 
-    /// Reads what [`write`](Self::write) wrote, and sets the elements of sparse blocks that are not zero. The others are
-    /// predicted to be.
+    /// Reads the output of [`write`](Self::write), and sets the elements of sparse blocks that are not zero. Prediction
+    /// has set the others to zero.
     pub(super) fn read(shape: Shape, edge: u8, reader: &mut Reader<'_>, channel: &mut [f32]) -> Result<(), CodecError> {
         if edge == 0 {
             return Err(reader.damaged("a block has no edge"));

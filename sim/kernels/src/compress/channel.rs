@@ -1,4 +1,4 @@
-//! What is known of a channel before it is compressed: its range, and whether the 3σ rule calls it salient.
+//! Statistics of a channel before it is compressed: its range, and whether the 3σ rule calls it salient.
 
 use crate::Isa;
 use crate::simd::{Loops, compiled};
@@ -6,7 +6,7 @@ use crate::simd::{Loops, compiled};
 /// The share of a normal distribution that lies beyond three standard deviations, on both sides together.
 const BEYOND: f64 = 0.002_699_796;
 
-/// What one pass over a tensor or a channel tells of its finite elements.
+/// Statistics of the finite elements of a tensor or a channel, from one pass over it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Statistics {
     pub(super) minimum: f32,
@@ -17,7 +17,7 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Of nothing.
+    /// Of no elements.
     const NONE: Self = Self { minimum: f32::INFINITY, maximum: f32::NEG_INFINITY, sum: 0.0, squares: 0.0, count: 0 };
 
     /// Of some elements, the same on every instruction set.
@@ -27,7 +27,7 @@ impl Statistics {
         if is_finite && found.sum.is_finite() && found.squares.is_finite() { found } else { Self::of_finite(values) }
     }
 
-    /// One element after the other, in f64, which none overflows.
+    /// One element after the other, in f64, where no sum overflows.
     fn of_finite(values: &[f32]) -> Self {
         values.iter().filter(|x| x.is_finite()).fold(Self::NONE, |found, &x| {
             let (sum, squares) = (f64::from(x), f64::from(x) * f64::from(x));
@@ -62,8 +62,8 @@ impl Statistics {
     }
 }
 
-/// Sixteen lanes of each, the sums emptied into f64 after 64 additions. The order is unlike that of [`crate::reduce`]
-/// the same on every instruction set, so that a channel is of the same class on all of them.
+/// Sixteen lanes of each statistic, the sums moved into f64 after 64 additions. Unlike in [`crate::reduce`], the order
+/// is the same on every instruction set, so that a channel has the same class on all of them.
 struct Pass<'a> {
     values: &'a [f32],
 }
@@ -84,7 +84,7 @@ impl Loops for Pass<'_> {
             for vector in vectors {
                 for i in 0..LANES {
                     let x = vector[i];
-                    // NaN is neither smaller nor larger; it reaches the sums.
+                    // NaN is neither smaller nor larger, but it does enter the sums.
                     low[i] = if x < low[i] { x } else { low[i] };
                     high[i] = if x > high[i] { x } else { high[i] };
                     sums[i] += x;
@@ -112,8 +112,8 @@ impl Loops for Pass<'_> {
     }
 }
 
-/// The elements of a tensor that are no outliers by the 3σ rule (Pukelsheim, The American Statistician 1994): those
-/// within three standard deviations of the mean.
+/// The 3σ rule (Pukelsheim, The American Statistician 1994): elements further than three standard deviations from the
+/// tensor's mean are outliers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ThreeSigma {
     mean: f32,
@@ -129,8 +129,8 @@ impl ThreeSigma {
         Self { mean: mean as f32, reach: (3.0 * variance.sqrt()) as f32 }
     }
 
-    /// Whether a channel holds more outliers than a normal distribution would leave there, by three standard deviations
-    /// of their number. Infinities are outliers, NaN is none.
+    /// Whether a channel has more outliers than a normal distribution would leave there, by three standard deviations
+    /// of their number. Infinities are outliers, NaN is not.
     pub(super) fn is_salient(self, channel: &[f32], known: Statistics, isa: Isa) -> bool {
         let is_outlier = |x: f32| (x - self.mean).abs() > self.reach;
         if known.count == channel.len() && !is_outlier(known.minimum) && !is_outlier(known.maximum) {
@@ -142,7 +142,7 @@ impl ThreeSigma {
     }
 }
 
-/// Counts what the rule calls outliers.
+/// Counts the outliers.
 struct Outliers<'a> {
     values: &'a [f32],
     rule: ThreeSigma,
@@ -218,7 +218,7 @@ mod tests {
         for isa in Isa::available() {
             assert_eq!(rule(&values, isa), plain);
         }
-        // Squares that f32 does not hold are added in f64.
+        // Squares that overflow f32 are added in f64.
         let large = rule(&[1e30, -1e30], Isa::Scalar);
         assert!((f64::from(large.reach) / 3e30 - 1.0).abs() < 1e-6, "{large:?}");
     }

@@ -5,11 +5,11 @@ use super::{BitReader, CodecError, FrameReader, Mask, Reader, Record, Shape, Ste
 use crate::quantise::dequantise_into;
 use crate::{Bits, Format, Grouping, Isa, Layout};
 
-/// Decompresses what [`Codec::compress`](super::Codec::compress) wrote, whatever its mode was.
+/// Decompresses the output of [`Codec::compress`](super::Codec::compress) in any mode.
 ///
 /// # Errors
-/// [`CodecError::Shape`] unless `values` are as many as were compressed; the others on bytes that no compressor wrote.
-/// What `values` then hold is not defined.
+/// [`CodecError::Shape`] unless `values` has as many elements as were compressed; the other errors for bytes that no
+/// compressor wrote. The contents of `values` are then undefined.
 pub fn decompress(bytes: &[u8], isa: Isa, values: &mut [f32]) -> Result<(), CodecError> {
     let (shape, sections) = read(bytes)?;
     if shape.elements() != Some(values.len()) {
@@ -41,7 +41,7 @@ pub fn decompress(bytes: &[u8], isa: Isa, values: &mut [f32]) -> Result<(), Code
     decoder.finish()
 }
 
-/// What has not been read yet.
+/// The sections that have not been read yet.
 struct Decoder<'a> {
     isa: Isa,
     shape: Shape,

@@ -8,14 +8,14 @@ use super::{
 use crate::quantise::{Scale, quantise_into};
 use crate::{Bits, Format, GROUP, Grouping, Isa, Layout, Rounding};
 
-/// Of what is left of the bound when f32 arithmetic has had its share: an inverse, a product and the product back each
-/// err by 2^-24 of the element's magnitude.
+/// The share of an element's magnitude that is taken off the bound for f32 arithmetic: an inverse, a product and the
+/// product back each err by 2^-24 of it.
 const ARITHMETIC: f32 = 1.0 / 4_194_304.0;
 /// A bound below this share of the largest magnitude leaves too little for a step.
 const LEAST_BOUND: f32 = 4.0 * ARITHMETIC;
 /// The largest bound that is used: steps of twice as much, and their inverses, are normal numbers.
 const MOST_BOUND: f32 = 1e37;
-/// A channel of which more than one element in so many has no step is stored whole.
+/// A channel is stored whole if more than one of this many elements has no step.
 const MOST_EXACT: usize = 8;
 
 /// [`Codec::compress`].
@@ -32,11 +32,11 @@ pub(super) fn compress(codec: &Codec, map: FeatureMap<'_>, out: &mut Vec<u8>) ->
     encoder.finish(out)
 }
 
-/// How a channel may be held.
+/// How a channel may be stored.
 enum Plan {
-    /// As codes of so many bits.
+    /// As codes of this many bits.
     Quantise(Bits),
-    /// As codes of so many bits, or of as many as keep the bound; otherwise predicted.
+    /// As codes of this many bits, or of the fewest that keep the bound; otherwise predicted.
     Normal {
         bits: Option<Bits>,
         bound: f32,
@@ -51,7 +51,7 @@ enum Plan {
     },
 }
 
-/// What has been written.
+/// The output so far.
 struct Encoder {
     isa: Isa,
     shape: Shape,
@@ -126,14 +126,14 @@ impl Encoder {
         Ok(())
     }
 
-    /// Stores a channel as it is.
+    /// Stores a channel exactly.
     fn whole(&mut self, values: &[f32]) {
         Record::Whole.write(&mut self.sections.records);
         self.sections.exact.extend(values.iter().flat_map(|x| x.to_le_bytes()));
         self.summary.exact += values.len();
     }
 
-    /// Quantises a channel, unless it holds what has no code.
+    /// Quantises a channel, unless it contains values that have no code.
     fn quantise(&mut self, values: &[f32], bits: Bits) -> Result<bool, CodecError> {
         if values.iter().any(|x| !x.is_finite()) {
             return Ok(false);

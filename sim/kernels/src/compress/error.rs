@@ -1,36 +1,37 @@
-//! Why a tensor cannot be compressed, or bytes not decompressed.
+//! Why a tensor cannot be compressed, or bytes cannot be decompressed.
 
 use thiserror::Error;
 
 use super::Shape;
 use crate::KernelError;
 
-/// Why a tensor cannot be compressed, or bytes not decompressed.
+/// Why a tensor cannot be compressed, or bytes cannot be decompressed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// A setting that no codec can have.
+    /// An invalid setting.
     #[error("{what} is {found}; expected {expected}")]
     Setting {
-        /// Which.
+        /// The setting.
         what: &'static str,
-        /// What was asked for, as text.
+        /// Its value, as text.
         found: String,
-        /// What could be.
+        /// The valid values.
         expected: &'static str,
     },
     /// Elements that do not fill their shape, or a shape whose dimensions do not fit 32 bits.
     #[error("{found} elements for {} channels of {} x {}", .shape.channels, .shape.height, .shape.width)]
     Shape {
-        /// Elements that there are.
+        /// The number of elements.
         found: usize,
         /// The shape that they should fill.
         shape: Shape,
     },
-    /// Bytes that no compressor of this version wrote, in words: another's, or none's; they end too early, or too late.
+    /// Bytes that no compressor of this version wrote: those of another version, unrelated ones, too few, or too
+    /// many. The reason in words.
     #[error("{0}")]
     Damaged(String),
-    /// A kernel that quantisation calls.
+    /// An error of a kernel that quantisation calls.
     #[error(transparent)]
     Kernel(#[from] KernelError),
 }

@@ -1,8 +1,9 @@
-//! Bits one after the other, from the lowest up: what a symbol alone does not say of a large miss.
+//! A string of bits, filled from the lowest bit up: the extra bits of large misses, whose symbol
+//! gives only their number.
 
 use super::CodecError;
 
-/// A string of bits in the making.
+/// A string of bits that is being written.
 #[derive(Debug, Default)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
@@ -31,7 +32,7 @@ impl BitWriter {
     }
 }
 
-/// Reads what a [`BitWriter`] wrote.
+/// Reads the output of a [`BitWriter`].
 #[derive(Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],

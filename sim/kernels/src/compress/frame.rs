@@ -1,32 +1,32 @@
-//! Symbols in frames: each with its own code, and without the blocks that are all zero.
+//! Frames of symbols: each frame has its own Huffman code and leaves out blocks that are all zero.
 
 use super::streams::{most_bytes, quarter};
 use super::{Code, CodecError, Emit, Read, Reader, STREAMS, huffman};
 use crate::Isa;
 use crate::simd::{Loops, compiled};
 
-/// Symbols of a frame, but for the last: a second-level cache holds them beside what is made of them.
+/// Symbols of a frame, except the last: they and their codes fit in a second-level cache.
 pub(super) const FRAME: usize = 1 << 17;
-/// Symbols that one bit says are all zero.
+/// Symbols that one bit marks as all zero.
 const BLOCK: usize = 8;
 
-/// What a frame is.
+/// The kinds of a frame.
 const ALL_ZERO: u8 = 0;
-/// Outside the zero blocks all symbols are one.
+/// Outside the zero blocks, all symbols are the same.
 const ONE_SYMBOL: u8 = 1;
 const CODED: u8 = 2;
 
-/// Frames in the making.
+/// Frames that are being written.
 #[derive(Debug)]
 pub(super) struct FrameWriter {
-    /// Symbols that fill no frame yet.
+    /// Symbols that do not fill a frame yet.
     pub(super) pending: Vec<u8>,
     bytes: Vec<u8>,
     scratch: Scratch,
 }
 
 impl FrameWriter {
-    /// Frames after `bytes`, for channels of so many elements.
+    /// Appends frames to `bytes`, for channels of `plane` elements.
     pub(super) fn new(bytes: Vec<u8>, plane: usize) -> Self {
         Self { pending: Vec::with_capacity(FRAME.saturating_add(plane)), bytes, scratch: Scratch::default() }
     }
@@ -37,13 +37,13 @@ impl FrameWriter {
         self.write(whole, isa);
     }
 
-    /// Writes what is left, and gives all bytes.
+    /// Writes the remaining symbols, and returns all bytes.
     pub(super) fn finish(mut self, isa: Isa) -> Vec<u8> {
         self.write(self.pending.len(), isa);
         self.bytes
     }
 
-    /// Writes the first of the pending symbols.
+    /// Writes a frame of the first `symbols` pending symbols.
     fn write(&mut self, symbols: usize, isa: Isa) {
         let Self { pending, scratch, bytes } = self;
         pending[..symbols].chunks(FRAME).for_each(|frame| scratch.write(frame, isa, bytes));
@@ -51,7 +51,7 @@ impl FrameWriter {
     }
 }
 
-/// What a frame is made in.
+/// Buffers for making a frame.
 #[derive(Debug, Default)]
 struct Scratch {
     kept: Vec<u8>,
@@ -104,7 +104,7 @@ impl Scratch {
 struct Compact<'a> {
     symbols: &'a [u8],
     mask: &'a mut [u8],
-    /// A block longer than the symbols.
+    /// One block longer than the symbols.
     kept: &'a mut [u8],
 }
 
@@ -119,7 +119,7 @@ impl Loops for Compact<'_> {
         let (eights, rest) = symbols.as_chunks::<{ 8 * BLOCK }>();
         for (byte, eight) in mask.iter_mut().zip(eights) {
             for (bit, block) in eight.as_chunks::<BLOCK>().0.iter().enumerate() {
-                // Always moved, and overwritten by the next one if it need not have been.
+                // Always copied; the next block overwrites it if it is not kept.
                 if let Some(kept) = kept[at..].first_chunk_mut() {
                     *kept = *block;
                 }
@@ -142,7 +142,7 @@ impl Loops for Compact<'_> {
 /// Undoes [`Compact`].
 struct Expand<'a> {
     mask: &'a [u8],
-    /// A block longer than what is kept.
+    /// One block longer than the kept symbols.
     kept: &'a [u8],
     symbols: &'a mut [u8],
 }
@@ -160,7 +160,7 @@ impl Loops for Expand<'_> {
             for (bit, block) in eight.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
                 let is_kept = byte >> bit & 1;
                 let next = kept.get(at..).and_then(|kept| kept.first_chunk()).copied().unwrap_or_default();
-                // A product, not a choice, which no processor can foresee.
+                // A product instead of a branch, which no processor can predict.
                 *block = (u64::from_le_bytes(next) * u64::from(is_kept)).to_le_bytes();
                 at += BLOCK * usize::from(is_kept);
             }
@@ -174,7 +174,7 @@ impl Loops for Expand<'_> {
     }
 }
 
-/// Counts symbols. Four tables, so that a count does not wait for the same one that has just been stored.
+/// Counts symbols, in four tables, so that a count does not wait for the previous store to the same count.
 struct Histogram<'a> {
     symbols: &'a [u8],
 }
@@ -204,10 +204,10 @@ impl Loops for Histogram<'_> {
 /// Reads symbols from frames.
 pub(super) struct FrameReader<'a> {
     reader: Reader<'a>,
-    /// Symbols that no frame before has given.
+    /// Symbols of the frames that have not been read.
     left: usize,
     symbols: Vec<u8>,
-    /// Symbols that were given away.
+    /// Symbols that have been returned.
     taken: usize,
     kept: Vec<u8>,
 }
@@ -218,7 +218,7 @@ impl<'a> FrameReader<'a> {
         Self { reader, left: symbols, symbols: Vec::new(), taken: 0, kept: Vec::new() }
     }
 
-    /// The next `count` symbols, of which there are so many.
+    /// The next `count` symbols, of which at least that many must be left.
     pub(super) fn take(&mut self, count: usize, isa: Isa) -> Result<&[u8], CodecError> {
         if self.symbols.len() - self.taken < count {
             self.symbols.drain(..self.taken);
@@ -248,7 +248,7 @@ impl<'a> FrameReader<'a> {
         }
         let mask = self.reader.take(symbols.div_ceil(BLOCK).div_ceil(8))?;
         let blocks: usize = mask.iter().map(|byte| byte.count_ones() as usize).sum();
-        // The last block may be shorter, and there are no blocks after it.
+        // The last block may be shorter, and no blocks follow it.
         let last = symbols.div_ceil(BLOCK) - 1;
         if mask[last / 8] >> (last % 8) > 1 {
             return Err(self.reader.damaged("a frame marks a block that it does not have"));

@@ -2,19 +2,19 @@
 
 use super::CodecError;
 
-/// Bits of the longest code: so a table of 4096 entries decodes any, and four of them fit a 64-bit register beside what
-/// a byte has left.
+/// Bits of the longest code: a table of 4096 entries then decodes any code, and four codes fit in a 64-bit register
+/// together with up to 7 bits left of a byte.
 pub(super) const LONGEST: usize = 12;
 
 /// Entries of a decoding table.
 pub(super) const TABLE: usize = 1 << LONGEST;
 
-/// The lengths of a code for symbols that occur so often, which hardly any code of at most [`LONGEST`] bits makes
-/// shorter together; 0 for what does not occur. Where fewer than two symbols occur, all are 0: there is nothing to tell
-/// apart.
+/// The code lengths for symbols that occur this often, close to the shortest total for codes of at most
+/// [`LONGEST`] bits; 0 for a symbol that does not occur. Where fewer than two symbols occur, all lengths are 0:
+/// nothing has to be distinguished.
 ///
 /// Huffman's tree from two queues, in which nodes come in order; leaves below the limit are then moved up to it, and
-/// others down until there is room for all.
+/// others down until all fit.
 pub(super) fn lengths(counts: &[u32; 256]) -> [u8; 256] {
     let mut lengths = [0; 256];
     let mut used: Vec<(u32, u8)> = counts
@@ -40,7 +40,7 @@ pub(super) fn lengths(counts: &[u32; 256]) -> [u8; 256] {
     lengths
 }
 
-/// How many leaves of the tree of two symbols or more lie at each depth, none deeper than [`LONGEST`].
+/// The number of leaves at each depth, none deeper than [`LONGEST`], of the tree of two or more symbols.
 fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
     let leaves = used.len();
     let mut weights: Vec<u32> = used.iter().map(|&(count, _)| count).collect();
@@ -62,10 +62,10 @@ fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
         depths[node] = depths[parents[node]] + 1;
     }
     depths[..leaves].iter().for_each(|&depth: &usize| at[depth.min(LONGEST)] += 1);
-    // What the codes take of the 2^LONGEST that there are.
+    // How much of the 2^LONGEST code space the codes take.
     let mut taken: usize = at.iter().enumerate().map(|(depth, leaves)| leaves << (LONGEST - depth)).sum();
     while taken > TABLE {
-        // One leaf gives way for itself and one from the limit, a level below it.
+        // A leaf moves one level down, and a leaf from the limit becomes its sibling.
         let Some(above) = at[..LONGEST].iter().rposition(|&leaves| leaves > 0) else { break };
         at[above] -= 1;
         at[above + 1] += 2;
@@ -75,8 +75,8 @@ fn leaves_at(used: &[(u32, u8)]) -> [usize; LONGEST + 1] {
     at
 }
 
-/// The canonical codes of some lengths: those of a length count up in the order of their symbols, and a longer code
-/// begins above the shorter ones. Each is given with its first bit lowest, as it is written.
+/// The canonical codes of some lengths: codes of one length count up in the order of their symbols, and a longer code
+/// begins above the shorter ones. The first bit of each is the lowest, as it is written.
 pub(super) fn codes(lengths: &[u8; 256]) -> [u16; 256] {
     let mut codes = [0; 256];
     let mut next = 0_u16;
@@ -90,7 +90,7 @@ pub(super) fn codes(lengths: &[u8; 256]) -> [u16; 256] {
     codes
 }
 
-/// What the next [`LONGEST`] bits begin with: the symbol, and above it the length of its code.
+/// For every value of the next [`LONGEST`] bits, the symbol that they begin with and, above it, the length of its code.
 pub(super) fn table(lengths: &[u8; 256]) -> Result<Box<[u16; TABLE]>, CodecError> {
     let share = |length: u8| if length == 0 { 0 } else { TABLE >> length };
     if lengths.iter().any(|&length| usize::from(length) > LONGEST)
@@ -162,7 +162,8 @@ mod tests {
             // The table exists only where the code is complete.
             assert!(table(&lengths).is_ok());
             let (cost, least) = (cost(&counts, &lengths), least(&counts));
-            // Where the limit holds nobody back, that is Huffman's own code; elsewhere within a hundredth of the best.
+            // Where the limit does not matter, that is Huffman's own code; elsewhere it is within
+            // a hundredth of the best.
             assert!(if is_limited { cost <= least + least / 100 } else { cost == least }, "{cost} {least}");
         }
     }
@@ -172,7 +173,7 @@ mod tests {
         let lengths = lengths(&counts(|symbol| 100_000 >> (symbol / 12)));
         let (codes, table) = (codes(&lengths), table(&lengths).unwrap());
         for bits in 0..TABLE {
-            // No code begins with another, so that the one that fits is the only one.
+            // No code is a prefix of another, so the one that fits is the only one.
             let fits = |symbol: &usize| {
                 let length = lengths[*symbol];
                 length > 0 && bits & ((1 << length) - 1) == usize::from(codes[*symbol])

@@ -1,29 +1,29 @@
 //! Prediction from decompressed neighbours, in integers.
 //!
-//! An element x becomes the step n = round(x / step), and is decompressed as n · step. What is stored is n less
-//! Lorenzo's prediction (the paper's equation 8 in two dimensions, of first order): left + above − above left. These are
-//! steps of decompressed values, so that no error adds up, and integers, so that all elements of a channel can be
-//! predicted at once.
+//! An element x becomes the step n = round(x / step), and is decompressed as n · step. The codec stores n less
+//! Lorenzo's prediction (the paper's equation 8 in two dimensions, of first order): left + above − above left. These
+//! are steps of decompressed values, so that no error adds up, and integers, so that all elements of a channel can be
+//! predicted simultaneously.
 //!
-//! A row goes on where the one above it ends, as on a helix: the left neighbour of a row's first element is the last of
-//! the row above. What lies before the first element is 0. So a channel is one run of elements, whatever its width.
+//! Each row continues the one above it, as on a helix: the left neighbour of a row's first element is the last of the
+//! row above. Before the first element, all values are 0. So a channel is one run of elements, whatever its width.
 
 use super::{BitReader, BitWriter, CodecError};
 use crate::Isa;
 use crate::simd::{Loops, compiled};
 
-/// Adding it to a float of magnitude up to 2^22 leaves no bits for a fraction: 1.5 · 2^23.
+/// Added to a float of magnitude up to 2^22, it leaves no bits for a fraction: 1.5 · 2^23.
 const MAGIC: f32 = 12_582_912.0;
-/// Elements that are looked at as a whole: whether each has a step, whether any needs extra bits.
+/// Elements that are checked as a group: whether each has a step, whether any needs extra bits.
 const STRIP: usize = 512;
-/// From here on the symbol of a miss says its number of bits alone.
+/// From here on, the symbol of a miss gives only its number of bits.
 const DIRECT: u32 = 224;
 /// Bits of the first miss that is not a symbol of its own.
 const DIRECT_BITS: u32 = 8;
 /// The greatest symbol: a miss of 32 bits.
 const LAST: u8 = (DIRECT + 32 - DIRECT_BITS) as u8;
 
-/// The steps of a channel, after zeros that stand for what lies before it.
+/// The steps of a channel, after zeros for the neighbours before it.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     steps: Vec<i32>,
@@ -32,25 +32,25 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Steps of a channel of `plane` elements in rows of `width`; their values are left over from the last channel.
+    /// Resizes for a channel of `plane` elements in rows of `width`; the values are left over from the last channel.
     pub(super) fn resize(&mut self, plane: usize, width: usize) {
         (self.margin, self.width) = (width + 1, width);
         self.steps.resize(self.margin + plane, 0);
         self.steps[..self.margin].fill(0);
     }
 
-    /// Of each element.
+    /// The step of each element.
     pub(super) fn of_elements(&mut self) -> &mut [i32] {
         &mut self.steps[self.margin..]
     }
 
-    /// Quantises a channel, and says at which elements it came no nearer than `bound`, NaN and infinities among them;
-    /// their step is 0.
+    /// Quantises a channel, and returns at which elements the error is not within `bound`, NaN and infinities
+    /// included; their step is 0.
     pub(super) fn quantise(&mut self, values: &[f32], step: f32, bound: f32, isa: Isa) -> Vec<u32> {
         compiled(isa, Quantise { values, steps: self.of_elements(), step, bound })
     }
 
-    /// Appends a symbol for each element: what the prediction misses, as far as a byte can tell it.
+    /// Appends a symbol for each element: its difference from the prediction, or the number of bits of a large one.
     pub(super) fn predict(&self, isa: Isa, symbols: &mut Vec<u8>, extras: &mut BitWriter) {
         let start = symbols.len();
         symbols.resize(start + self.steps.len() - self.margin, 0);
@@ -70,13 +70,13 @@ impl Steps {
     }
 }
 
-/// The step of an element, and the bits of how far the value of the step lies from it: those of magnitudes are in the
+/// The step of an element, and the bits of its distance from the value of the step. The bits of magnitudes have the
 /// order of magnitudes, with infinity and NaN above them.
 ///
-/// Where the distance, rounded to f32, is below a bound, the distance itself is not above it: rounding is monotone.
+/// If the distance, rounded to f32, is below a bound, the exact distance is not above it: rounding is monotone.
 #[inline(always)]
 fn quantised(x: f32, inverse: f32, step: f32) -> (i32, u32) {
-    // Outside ±2^22 this is some integer, which the distance then judges.
+    // Outside ±2^22 this is an arbitrary integer, which the distance then rejects.
     let n = ((x * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     (n, (x - n as f32 * step).abs().to_bits())
 }
@@ -115,7 +115,7 @@ impl Loops for Quantise<'_> {
     }
 }
 
-/// Small misses of either sign to small numbers: 0, -1, 1, -2 to 0, 1, 2, 3.
+/// Maps small misses of either sign to small numbers: 0, -1, 1, -2 to 0, 1, 2, 3.
 #[inline(always)]
 fn fold(miss: i32) -> u32 {
     (miss << 1 ^ miss >> 31) as u32
@@ -192,7 +192,7 @@ impl Loops for Restore<'_, '_> {
             let rises = &mut rises[..symbols.len()];
             misses(symbols, extras, rises)?;
             rise = sums::<WIDE>(rises, rise);
-            // Pieces no longer than a row never hold an element and the one below it.
+            // A piece no longer than a row never contains both an element and the one below it.
             for rises in rises.chunks(*width) {
                 let (before, from_here) = steps.split_at_mut(place);
                 let above = &before[place - *width..];
@@ -208,7 +208,7 @@ impl Loops for Restore<'_, '_> {
     }
 }
 
-/// What the prediction missed, from symbols and extra bits.
+/// The misses of the prediction, from symbols and extra bits.
 #[inline(always)]
 fn misses(symbols: &[u8], extras: &mut BitReader<'_>, misses: &mut [i32]) -> Result<(), CodecError> {
     let mut largest = 0;
@@ -228,12 +228,12 @@ fn misses(symbols: &[u8], extras: &mut BitReader<'_>, misses: &mut [i32]) -> Res
     Ok(())
 }
 
-/// Each element becomes the sum of `carry` and of all up to itself; the answer is the last one.
+/// Replaces each element by the sum of `carry` and of all elements up to it; returns the last sum.
 #[inline(always)]
 fn sums<const WIDE: bool>(values: &mut [i32], carry: i32) -> i32 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        // SAFETY: `WIDE` says that the processor has AVX2.
+        // SAFETY: `WIDE` is set only if the processor has AVX2.
         return unsafe { x86::sums(values, carry) };
     }
     sums_one_by_one(values, carry)
@@ -261,7 +261,7 @@ mod x86 {
         let last = _mm256_set1_epi32(7);
         for vector in vectors {
             let at = vector.as_mut_ptr().cast::<__m256i>();
-            // SAFETY: the array holds eight i32; the load needs no alignment.
+            // SAFETY: the array has eight i32; the load needs no alignment.
             let sum = unsafe { _mm256_loadu_si256(at) };
             // Sums within each half, then the lower half's onto the upper one.
             let sum = _mm256_add_epi32(sum, _mm256_slli_si256::<4>(sum));
@@ -298,7 +298,7 @@ mod tests {
         // 4 5 7     4  5-4           7-5                        =  4  1  2
         // 6 8 9     6-(7+4-0)        8-(6+5-4)    9-(8+7-5)     = -5  1 -1
         // 6 8 9     6-(9+6-7)        8-(6+8-6)    9-(8+9-8)     = -2  0  0
-        // The first of row 2 has the last of row 1, 7, on its left, and what lies before the map, 0, above that.
+        // The left neighbour of row 2's first element is the last of row 1, 7; above that is 0, before the map.
         // A miss m is folded to 2m, or to -2m - 1 below zero.
         for isa in Isa::available() {
             let (symbols, extras) = predicted(&[4, 5, 7, 6, 8, 9, 6, 8, 9], 3, isa);

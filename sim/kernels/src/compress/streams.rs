@@ -1,7 +1,7 @@
 //! Symbols as four strings of bits, and back.
 //!
-//! Decoding one string is a chain of look-ups in which each waits for the one before; four of them take hardly longer
-//! than one. String i holds the i-th quarter of the symbols.
+//! Decoding one string is a chain of look-ups in which each waits for the one before; four strings take hardly longer
+//! than one. String i contains the i-th quarter of the symbols.
 
 use super::{CodecError, LONGEST, TABLE};
 use crate::simd::Loops;
@@ -14,7 +14,7 @@ pub(super) const fn quarter(symbols: usize) -> usize {
     symbols.div_ceil(STREAMS)
 }
 
-/// Bytes that a string of so many symbols may take, and a register's width for the last store.
+/// The most bytes that a string of `symbols` symbols may take, plus a register's width for the last store.
 pub(super) const fn most_bytes(symbols: usize) -> usize {
     (symbols * LONGEST).div_ceil(8) + 8
 }
@@ -30,7 +30,7 @@ impl Code {
     }
 }
 
-/// Writes one string; answers its bytes, the last filled up with zeros.
+/// Writes one string; returns its bytes, the last filled up with zeros.
 pub(super) struct Emit<'a> {
     pub(super) symbols: &'a [u8],
     pub(super) codes: &'a [Code; 256],
@@ -45,7 +45,7 @@ impl Loops for Emit<'_> {
     fn run<const WIDE: bool>(self) -> usize {
         let Self { symbols, codes, out } = self;
         let mut string = Emitted { out, at: 0, held: 0, count: 0 };
-        // Four codes are 48 bits, and at most 7 have stayed behind.
+        // Four codes are 48 bits, and at most 7 bits remain from before.
         let (fours, rest) = symbols.as_chunks::<4>();
         for four in fours {
             for i in 0..4 {
@@ -61,26 +61,27 @@ impl Loops for Emit<'_> {
     }
 }
 
-/// A string in the making.
+/// A string that is being written.
 struct Emitted<'a> {
     out: &'a mut [u8],
     /// Whole bytes that have been stored.
     at: usize,
-    /// The newest bit is the highest. Below the 56 newest ones, it is not clean.
+    /// The newest bit is the highest. Bits below the 56 newest ones are garbage.
     held: u64,
-    /// Bits that are held and not in whole bytes; not clean above the lowest six bits until all of them are stored.
+    /// Bits in `held` that are not stored as whole bytes yet; garbage above the lowest six bits
+    /// until all of them are stored.
     count: u64,
 }
 
 impl Emitted<'_> {
-    /// Adds a code. Its length, which comes along, soils what is below the bits that count.
+    /// Adds a code. Its length, in the same word, spoils the bits below those that count.
     #[inline(always)]
     fn push(&mut self, Code(code): Code) {
         self.held = self.held >> (code & 63) | code;
         self.count = self.count.wrapping_add(code);
     }
 
-    /// Stores at least a bit and at most 56.
+    /// Stores at least one bit and at most 56.
     #[inline(always)]
     fn store(&mut self) {
         let count = self.count & 63;
@@ -138,7 +139,7 @@ fn fours(symbols: &mut [u8]) -> impl Iterator<Item = &mut [u8; 4]> {
 /// A string that is being read.
 struct Stream<'a> {
     bytes: &'a [u8],
-    /// The byte after those that `count` counts; beyond the end, zeros are read.
+    /// The byte after those that `count` includes; beyond the end, zeros are read.
     at: usize,
     held: u64,
     count: u32,
@@ -150,20 +151,20 @@ impl<'a> Stream<'a> {
         Self { bytes, at: 0, held: 0, count: 0 }
     }
 
-    /// Holds at least 56 bits, unless the string is about to end.
+    /// Fills up to at least 56 bits, unless the string is about to end.
     #[inline(always)]
     fn fill(&mut self) -> bool {
         let Some(bytes) = self.bytes.get(self.at..self.at + 8).and_then(|bytes| bytes.first_chunk::<8>()) else {
             return false;
         };
-        // Bits above `count` may be there already: the same ones.
+        // Bits above `count` may be set already: to the same values.
         self.held |= u64::from_le_bytes(*bytes) << self.count;
         self.at += ((63 - self.count) >> 3) as usize;
         self.count |= 56;
         true
     }
 
-    /// Holds at least as many bits as the longest code has.
+    /// Fills up to at least the bits of the longest code.
     #[inline(always)]
     fn fill_at_end(&mut self) {
         while self.count < LONGEST as u32 {

@@ -1,26 +1,26 @@
-//! Feature maps without a network.
+//! Synthetic feature maps, made without a network.
 //!
-//! A stand-in for recorded activations. It has what the codec lives on (correlation between neighbours, exact zeros
-//! behind a rectifier, concentrated values, outliers that cluster in channels), at fixed strengths; it has not learnt
-//! anything. The same shape and kind give the same values.
+//! A stand-in for recorded activations. It has the properties that the codec exploits (correlation between neighbours,
+//! exact zeros behind a rectifier, concentrated values, outliers that cluster in channels), at fixed strengths; nothing
+//! in it is learnt. The same shape and kind give the same values.
 
 use std::f32::consts::TAU;
 
 use super::Shape;
 use crate::quantise::draw;
 
-/// Islands are a quarter of so many rows and columns, or of a smaller channel.
+/// Islands are a quarter of this many rows and columns, or of a smaller channel.
 const WINDOW: usize = 64;
-/// Every so manieth channel is salient.
+/// One of this many channels is salient.
 const SALIENT_EVERY: usize = 16;
-/// How many times the values of other channels those of a salient one are. The paper: by over 81 times in convolutional
-/// networks, by over 347 times in transformers.
+/// How many times larger the values of a salient channel are than those of other channels. The paper: by over 81 times
+/// in convolutional networks, by over 347 times in transformers.
 const SALIENT_MAP: f32 = 81.0;
 const SALIENT_FEATURE: f32 = 347.0;
-/// Of a salient channel, the share of elements that are so much larger.
+/// The share of a salient channel's elements that are that much larger.
 const SALIENT_SHARE: f32 = 1.0 / 32.0;
 
-/// What a tensor holds.
+/// The kind of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Rectified maps without outliers: a sum of three waves and noise of 0.2 % of the range, half of it zero.
@@ -56,19 +56,20 @@ const fn is_salient(channel: usize) -> bool {
     channel % SALIENT_EVERY == SALIENT_EVERY / 2
 }
 
-/// A number of 0 to 1 that belongs to a channel.
+/// A number of 0 to 1 for a channel.
 fn of_channel(channel: usize, purpose: u64) -> f32 {
     draw(purpose, channel)
 }
 
-/// Three waves of one to three periods a side, rectified, with noise whose standard deviation is so much of the largest value.
+/// Three waves of one to three periods a side, rectified, with noise whose standard deviation is this
+/// share of the largest value.
 fn waves(shape: Shape, channel: usize, noise: f32, values: &mut Vec<f32>) {
     let angle = |length: usize, of: f32, purpose: u64| {
         let periods = (1.0 + 2.0 * of) / length.max(1) as f32;
         let phase = of_channel(channel, purpose);
         move |at: usize| TAU * (periods * at as f32 + phase)
     };
-    // sin(a + b) = sin a cos b + cos a sin b: sines of rows and columns alone.
+    // sin(a + b) = sin a cos b + cos a sin b: only sines and cosines of rows and columns are needed.
     let mut parts = Vec::new();
     for wave in 0..3 {
         let at_row = angle(shape.height, of_channel(channel, 10 + wave), 20 + wave);
@@ -90,8 +91,8 @@ fn waves(shape: Shape, channel: usize, noise: f32, values: &mut Vec<f32>) {
     }
 }
 
-/// A salient map: zero, but for islands of a quarter of a window's side, in which values are about one, some of them many
-/// times as large.
+/// A salient map: zero, except for islands of a quarter of a window's side, in which values are about one, some of
+/// them many times as large.
 fn islands(shape: Shape, channel: usize, values: &mut Vec<f32>) {
     let seed = 100 + channel as u64;
     let (down, across) = (shape.height.min(WINDOW).div_ceil(4), shape.width.min(WINDOW).div_ceil(4));

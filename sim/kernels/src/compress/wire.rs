@@ -7,7 +7,7 @@
 //! | 3 · 4 | channels, height, width |
 //! | 6 · 8 | lengths of the sections that follow |
 //! | | frames of symbols |
-//! | | a record for each channel: how it is held |
+//! | | a record for each channel: how it is stored |
 //! | | words and ranges of quantised channels |
 //! | | blocks of salient channels: which are sparse, and these in compressed sparse rows |
 //! | | elements that are kept exactly: of a channel stored whole all, otherwise places and then elements |
@@ -46,7 +46,7 @@ pub(super) fn begin(out: &mut Vec<u8>) {
 }
 
 impl Sections<Vec<u8>> {
-    /// Completes a tensor of which `out` holds the frames.
+    /// Completes a tensor whose frames are in `out`.
     pub(super) fn finish(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), CodecError> {
         let Self { frames: _, records, quantised, blocks, exact, extras } = self;
         let sections = [records, quantised, blocks, exact, extras];
@@ -98,16 +98,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Shape, Sections<Reader<'_>>), CodecE
     Ok((shape, sections))
 }
 
-/// How a channel is held.
+/// How a channel is stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Record {
-    /// All elements are one.
+    /// All elements are the same.
     Constant { value: f32 },
-    /// As it is.
+    /// Exactly.
     Whole,
     /// As codes, in groups of 256.
     Quantised { bits: Bits },
-    /// By what prediction misses, in steps; but for `exact` elements, and for sparse blocks, of which `edge` is the edge.
+    /// As the misses of prediction, in steps; except `exact` elements, and sparse blocks, whose edge is `edge`.
     Predicted { step: f32, exact: u32, edge: Option<u8> },
 }
 
@@ -143,11 +143,11 @@ impl Record {
     }
 }
 
-/// Takes bytes off the front of a section.
+/// Takes bytes from the front of a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a> {
     what: &'static str,
-    /// Everything that is left.
+    /// The bytes that are left.
     pub(super) bytes: &'a [u8],
 }
 
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         Ok(bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)))
     }
 
-    /// That the section is damaged.
+    /// The error of a damaged section.
     pub(super) fn damaged(&self, reason: &str) -> CodecError {
         CodecError::damaged(self.what, reason)
     }

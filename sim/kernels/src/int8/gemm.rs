@@ -1,4 +1,4 @@
-//! Products of matrices: blocks that the caches hold, of tiles that the registers hold.
+//! Products of matrices: in blocks that fit in the caches, of tiles that fit in registers.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use super::panels::Panels;
 use crate::simd::{LANES, Simd, Tiled, dispatch_tiled, words_mut};
 use crate::{Isa, KernelError};
 
-/// The most terms of a sum that an i32 is sure to hold: each is at most 128 · 128 = 2^14, and 2^17 of them would be
+/// The most terms of a sum that is sure to fit in an i32: each is at most 128 · 128 = 2^14, and 2^17 of them would be
 /// 2^31, one more than [`i32::MAX`].
 pub const MOST_TERMS: usize = (i32::MAX >> 14) as usize;
 
-/// Slots of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first
-/// cache, beside a few KiB of rows.
+/// Slots of a panel that are multiplied before the next panel's: sixteen columns of them are 16 KiB, half a first-level
+/// cache, and leave room for a few KiB of rows.
 pub const STRETCH: usize = 256;
-/// Rows of a block, whose stretch of [`STRETCH`] slots is 192 KiB: it stays in a second cache while columns pass by.
+/// Rows of a block, whose stretch of [`STRETCH`] slots is 192 KiB: it stays in a second-level
+/// cache while columns pass by.
 const BLOCK_ROWS: usize = 192;
-/// Columns of a block, whose sums are 192 KiB where they have to wait for more than one stretch.
+/// Columns of a block, whose sums are 192 KiB if they have to wait for more than one stretch.
 const BLOCK_COLUMNS: usize = 256;
 
-/// Multiplies i8 matrices, and keeps the memory that it needs for the next product: 2 bytes for each value of both
-/// operands.
+/// Multiplies i8 matrices, and keeps its memory for the next product: 2 bytes for each value of both operands.
 #[must_use]
 pub struct Gemm {
     isa: Isa,
@@ -35,20 +35,20 @@ struct Workspace {
     right: Panels,
     /// Tiles that wait for their next stretch; all zero between blocks.
     tiles: Vec<u32>,
-    /// What moving the left values up adds to the sums of each column, a vector a panel.
+    /// The amount that moving the left values up adds to the sums of each column, a vector a panel.
     excess: Vec<[u32; LANES]>,
 }
 
 impl Gemm {
-    /// Multiplication in an instruction set.
+    /// A multiplier for an instruction set.
     pub fn new(isa: Isa) -> Self {
         Self { isa, workspace: Workspace::default() }
     }
 
-    /// `out[m, n] = sum over k of left[m, k] * right[k, n]`, in row-major order; all 0 where there is no k.
+    /// `out[m, n] = sum over k of left[m, k] * right[k, n]`, in row-major order; all 0 if k has no values.
     ///
     /// # Errors
-    /// [`KernelError::Shape`] where `left` has not as many columns as `right` has rows, [`KernelError::Overflow`]
+    /// [`KernelError::Shape`] where `left` does not have as many columns as `right` has rows, [`KernelError::Overflow`]
     /// where it has more than [`MOST_TERMS`], whatever the values are, and [`KernelError::Length`] for an output that
     /// is not as long as the product. Nothing is written then.
     pub fn multiply(&mut self, left: Matrix<'_>, right: Matrix<'_>, out: &mut [i32]) -> Result<(), KernelError> {
@@ -80,7 +80,7 @@ fn check(left: Matrix<'_>, right: Matrix<'_>, found: usize) -> Result<(), Kernel
     KernelError::expect_length("the product", found, left.rows().saturating_mul(right.columns()))
 }
 
-/// A product of lines, whose lengths agree.
+/// A product of lines of equal length.
 struct Product<'a> {
     left: Lines<'a>,
     right: Lines<'a>,
@@ -114,7 +114,7 @@ impl Tiled for Product<'_> {
             rows: left.count,
             columns: right.count,
         };
-        // Where one stretch is all there is, no tile has to wait.
+        // With a single stretch, no tile has to wait.
         let waiting = if operands.slots > STRETCH { row_panels.min(rows) * column_panels.min(columns) } else { 1 };
         workspace.tiles.resize(waiting * ROWS * LANES, 0);
         let tiles = workspace.tiles.as_chunks_mut().0.as_chunks_mut().0;
@@ -141,11 +141,11 @@ fn excess<S: Simd>(simd: S, panel: &[[u32; LANES]]) -> [u32; LANES] {
     excess
 }
 
-/// What is multiplied: panels, one after the other, and how many lines they hold.
+/// The operands: panels, one after the other, and how many lines they contain.
 struct Operands<'a, const ROWS: usize> {
     left: &'a [[u32; ROWS]],
     right: &'a [[u32; LANES]],
-    /// For each panel of columns; empty if the left values are as they were.
+    /// For each panel of columns; empty if the left values were not moved up.
     excess: &'a [[u32; LANES]],
     /// Slots of a line.
     slots: usize,
@@ -154,7 +154,7 @@ struct Operands<'a, const ROWS: usize> {
 }
 
 impl<const ROWS: usize> Operands<'_, ROWS> {
-    /// Multiplies a block of panels, stretch by stretch. `tiles`, all zero before and after, holds the sums that wait.
+    /// Multiplies a block of panels, stretch by stretch. `tiles`, all zero before and after, has the sums that wait.
     #[inline(always)]
     fn multiply_block<S: Simd>(
         &self,
@@ -164,7 +164,7 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
         tiles: &mut [Tile<ROWS>],
         out: &mut [i32],
     ) {
-        // Of no slots at all there is one stretch, too: its sums are 0, and have to be taken.
+        // Without slots there is still one stretch: its sums are 0, and have to be stored.
         for stretch in blocks(self.slots.max(1), STRETCH) {
             let stretch = stretch.start..stretch.end.min(self.slots);
             for (i, column) in columns.clone().enumerate() {
@@ -181,7 +181,7 @@ impl<const ROWS: usize> Operands<'_, ROWS> {
         }
     }
 
-    /// Stores the sums of a tile, as far as there are rows and columns, and clears it.
+    /// Stores those sums of a tile that are within the matrix, and clears the tile.
     #[inline(always)]
     fn finish<S: Simd>(&self, simd: S, row: usize, column: usize, tile: &mut Tile<ROWS>, out: &mut [i32]) {
         if let Some(excess) = self.excess.get(column / LANES) {

@@ -4,10 +4,10 @@ use super::rescale::{LARGEST_SHIFT, Rounder, rounded};
 use crate::simd::{Kernel, LANES, Simd, dispatch, words, words_mut};
 use crate::{Isa, KernelError};
 
-/// The most micro-batches whose sum an i32 is sure to hold: 2^24 times -128 is [`i32::MIN`].
+/// The most micro-batches whose sum is sure to fit in an i32: 2^24 times -128 is [`i32::MIN`].
 const MOST_PARTIALS: usize = 1 << 24;
 
-/// Elements that are summed before the next ones: 4 KiB, which a first cache holds.
+/// Elements that are summed before the next ones: 4 KiB, which fits in a first-level cache.
 const BLOCK: usize = 1024;
 
 /// The weight gradient of one micro-batch: `values * 2^scale`.
@@ -19,19 +19,19 @@ pub struct Partial<'a> {
     pub scale: u32,
 }
 
-/// The sum of micro-batches' weight gradients at their common scale, which is answered: equation 4,
+/// The sum of micro-batches' weight gradients at their common scale, which is returned: equation 4,
 /// `W = sum of W_i * 2^(S_i - S)`, in i8 from -127 to 127.
 ///
 /// `S_i` is never above `S`, so the factor is a shift down, [`rounded`] to the nearest integer, halves away from zero;
-/// where `S_i` is `S`, which the paper finds to be the common case, there is nothing to round and the sum is exact.
-/// Sums are wide, and only the last step saturates.
+/// if `S_i` is `S`, which the paper finds to be the common case, there is nothing to round and the sum is exact. Sums
+/// are wide, and only the last step saturates.
 ///
 /// # Errors
 /// [`KernelError::Length`] for gradients of another length than the sum, and [`KernelError::Overflow`] for more
 /// than 2^24 of them. Nothing is written then.
 pub fn accumulate(partials: &[Partial<'_>], sum: &mut [i8], isa: Isa) -> Result<u32, KernelError> {
     check(partials, sum.len())?;
-    // `S = max S_i`: the scale of the widest micro-batch; 0 where there is none.
+    // `S = max S_i`: the scale of the widest micro-batch; 0 if there is none.
     let scale = partials.iter().map(|partial| partial.scale).max().unwrap_or(0);
     dispatch(isa, Narrow { partials, scale, sum });
     Ok(scale)

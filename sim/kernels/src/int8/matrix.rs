@@ -28,7 +28,7 @@ impl<'a> Matrix<'a> {
         Ok(Self { values, rows, columns, is_transposed: false })
     }
 
-    /// The same values with rows for columns.
+    /// The same values with rows and columns exchanged.
     pub const fn transposed(self) -> Self {
         Self { rows: self.columns, columns: self.rows, is_transposed: !self.is_transposed, ..self }
     }
@@ -43,20 +43,20 @@ impl<'a> Matrix<'a> {
         self.columns
     }
 
-    /// Where a product reads the rows of its left matrix.
+    /// The lines of this matrix as the left one of a product: its rows.
     pub(super) const fn by_rows(self) -> Lines<'a> {
         let Self { values, rows, columns, is_transposed } = self;
         let order = if is_transposed { Order::Across { lines: rows } } else { Order::Along };
         Lines { values, count: rows, depth: columns, order }
     }
 
-    /// Where it reads the columns of its right matrix.
+    /// The lines of this matrix as the right one of a product: its columns.
     pub(super) const fn by_columns(self) -> Lines<'a> {
         self.transposed().by_rows()
     }
 }
 
-/// What a product adds up along: the rows of the left matrix, the columns of the right one.
+/// The lines that a product adds up along: the rows of the left matrix, the columns of the right one.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'a> {
     pub(super) values: &'a [i8],
@@ -74,7 +74,7 @@ pub(super) enum Order {
     Along,
     /// The first values of all lines, then the second ones.
     Across {
-        /// So many apart are the values of a line.
+        /// The distance between the values of a line.
         lines: usize,
     },
 }

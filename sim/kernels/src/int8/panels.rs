@@ -14,8 +14,8 @@ struct Aligned([u32; LANES]);
 pub(super) struct Panels(Vec<Aligned>);
 
 impl Panels {
-    /// Packs lines into panels of `WIDTH`, one after the other. Of a panel come the first `DEPTH` values of all its lines,
-    /// then the next; lines and values that there are not are 0. Every slot is crossed with `flip`.
+    /// Packs lines into panels of `WIDTH`, one after the other. A panel has the first `DEPTH` values of all its lines,
+    /// then the next; missing lines and values are 0. Every slot is XORed with `flip`.
     #[inline(always)]
     pub(super) fn pack<const WIDTH: usize, const DEPTH: usize>(
         &mut self,
@@ -37,7 +37,7 @@ impl Panels {
         panels
     }
 
-    /// So many rows of slots, with anything in them.
+    /// `count` rows of slots, with arbitrary contents.
     fn slots<const WIDTH: usize>(&mut self, count: usize) -> &mut [[u32; WIDTH]] {
         let needed = (count * WIDTH).div_ceil(LANES);
         if self.0.len() < needed {
@@ -113,7 +113,7 @@ fn pack_across<const WIDTH: usize, const DEPTH: usize>(
 /// The values, and zeros after them.
 #[inline(always)]
 fn padded<const WIDTH: usize>(values: &[i8]) -> [i8; WIDTH] {
-    // Whole panels are most of them, and are read at once.
+    // Most panels are whole, and are read as one array.
     if let Ok(values) = values.try_into() {
         return values;
     }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(panels.pack::<2, 2>(matrix.by_columns(), 0), columns);
         assert_eq!(panels.pack::<2, 2>(matrix.transposed().by_rows(), 0), columns);
         assert_eq!(panels.pack::<2, 2>(matrix.transposed().by_columns(), 0), rows);
-        // Memory that was used before is no longer seen.
+        // Contents from an earlier use do not show.
         assert_eq!(panels.pack::<2, 2>(Matrix::new(&[5], 1, 1).unwrap().by_rows(), 0), [[5, 0]]);
     }
 

@@ -1,4 +1,4 @@
-//! From i32 back to i8: the shift that takes off the bits by which a tensor is too wide.
+//! From i32 back to i8: a shift removes the bits by which a tensor is too wide.
 
 use crate::simd::{Kernel, LANES, Simd, dispatch, words};
 use crate::{Isa, KernelError};
@@ -16,9 +16,9 @@ pub const fn bits(value: i32) -> u32 {
 
 /// `value / 2^shift` rounded to the nearest integer, halves away from zero, and no further from it than 127.
 ///
-/// The definition of what [`round_shift`] does to an element. NITI decides halves, and more, by a pseudo-random draw
-/// from the bits that are shifted out; here the same input always gives the same result, and its negative the
-/// negative. A shift of 32 or more is taken for 31.
+/// This defines the effect of [`round_shift`] on an element. NITI decides halves, and more, by a pseudo-random draw
+/// from the bits that are shifted out; here the same input always gives the same result, and its negative the negative.
+/// A shift of 32 or more counts as 31.
 pub fn rounded(value: i32, shift: u32) -> i8 {
     let shift = shift.min(LARGEST_SHIFT);
     // At most 2^31 + 2^30.
@@ -70,7 +70,7 @@ impl Kernel for RoundShift<'_> {
     }
 }
 
-/// [`rounded`] in sixteen lanes, by one shift.
+/// [`rounded`] in sixteen lanes, with one shift.
 #[derive(Clone, Copy)]
 pub(super) struct Rounder<S: Simd> {
     simd: S,
@@ -80,7 +80,7 @@ pub(super) struct Rounder<S: Simd> {
 }
 
 impl<S: Simd> Rounder<S> {
-    /// By `shift`, at most [`LARGEST_SHIFT`].
+    /// With `shift`, at most [`LARGEST_SHIFT`].
     #[inline(always)]
     pub(super) fn new(simd: S, shift: u32) -> Self {
         let (half, largest) = (simd.splat_word(half(shift)), simd.splat_word(LARGEST));

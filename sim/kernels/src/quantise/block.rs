@@ -1,6 +1,7 @@
-//! One block of words by way of a buffer of codes: what every layout, ragged end and tile edge can be packed by.
+//! Packing and unpacking of one block of words through a buffer of codes: works for every layout,
+//! ragged end and tile edge.
 //!
-//! The fast paths of packing and unpacking skip this; they hold for whole blocks of consecutive elements.
+//! The fast paths of packing and unpacking skip this; they apply to whole blocks of consecutive elements.
 
 use super::format::{Bits, Format, GROUP, Grouping, with_width};
 use super::layout::{Layout, Segment};
@@ -29,12 +30,12 @@ pub(super) struct Piece {
     pub(super) element: usize,
     /// Its code, counted from the start of the block.
     pub(super) offset: usize,
-    /// How many elements.
+    /// The number of elements.
     pub(super) count: usize,
 }
 
 impl Block {
-    /// The blocks of a segment, from the one that holds code `from`.
+    /// The blocks of a segment, from the one that contains code `from`.
     pub(super) fn of(segment: &Segment, bits: Bits, from: usize) -> impl Iterator<Item = Self> + use<> {
         let (word, len, whole) = (segment.word, segment.len(), LANES * bits.per_word());
         (from / whole..len.div_ceil(whole)).map(move |index| {
@@ -72,7 +73,7 @@ impl Block {
     }
 }
 
-/// How codes are to be read, with the ranges that are stored beside them.
+/// The format of packed codes, and the ranges that are stored with them.
 #[derive(Clone, Copy)]
 pub(super) struct Stored<'a> {
     pub(super) format: Format,
@@ -98,7 +99,7 @@ pub(super) fn encode<S: Simd, R: Rounder<S>>(
             range = slope(Scale::stored(format, params, piece.element));
         }
         let (minimum, slope) = range;
-        // A vector may reach beyond the piece: what it writes there is written again, or never looked at.
+        // A vector may reach beyond the piece: what it writes there is overwritten, or never read.
         for i in (0..piece.count).step_by(LANES) {
             let (from, to) = (&values[piece.element + i..], &mut codes[piece.offset + i..]);
             let Some(to) = to.first_chunk_mut::<LANES>() else { break };
@@ -129,7 +130,7 @@ pub(super) fn decode<S: Simd>(simd: S, codes: &[u32], scale: Scale, out: &mut [f
     }
 }
 
-/// Packs the codes of a block, each with a bias of which `word_bias` takes all of a word's away.
+/// Packs the codes of a block, each with a bias; `word_bias` removes the biases of all codes of a word.
 #[inline(always)]
 pub(super) fn combine<S: Simd>(simd: S, layout: Layout, bits: Bits, bias: u32, codes: &[u32], words: &mut [u32]) {
     let (b, k) = (bits.get(), bits.per_word());
@@ -176,7 +177,7 @@ pub(super) fn split<S: Simd>(simd: S, layout: Layout, bits: Bits, words: &[u32],
     }
 }
 
-/// Each K neighbouring codes into a word, by plain shifts that the compiler unrolls.
+/// Packs each K neighbouring codes into a word, by plain shifts that the compiler unrolls.
 #[inline(always)]
 pub(super) fn combine_neighbours<const B: u32, const K: usize>(bias: u32, codes: &[u32], words: &mut [u32]) {
     let (whole, rest) = codes.as_chunks::<K>();

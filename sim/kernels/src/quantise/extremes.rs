@@ -1,19 +1,19 @@
-//! The smallest and the greatest element, passing over NaN, and whether there may be one.
+//! The smallest and the greatest element, ignoring NaN, and whether there may be one.
 
 use crate::simd::{LANES, STREAMED_FROM, STREAMS, Simd, identity, streams};
 
-/// What one pass over some values finds.
+/// The result of one pass over some values.
 #[derive(Clone, Copy)]
 pub(super) struct Extremes {
-    /// The smallest; +inf where there are none but NaN. The sign of a zero is not defined.
+    /// The smallest; +inf if there are none but NaN. The sign of a zero is not defined.
     pub(super) minimum: f32,
-    /// The greatest; -inf where there are none but NaN. The sign of a zero is not defined.
+    /// The greatest; -inf if there are none but NaN. The sign of a zero is not defined.
     pub(super) maximum: f32,
     /// No value is NaN or infinite.
     pub(super) clean: bool,
 }
 
-/// The smallest and the greatest value of a tensor, read as streams if no cache holds it.
+/// The smallest and the greatest value of a tensor, read as streams if it fits in no cache.
 #[inline(always)]
 pub(super) fn of_tensor<S: Simd>(simd: S, values: &[f32]) -> Extremes {
     let is_streamed = S::REGISTER > 1 && size_of_val(values) >= STREAMED_FROM;
@@ -57,7 +57,7 @@ fn in_streams<S: Simd, const N: usize>(simd: S, values: &[f32]) -> Extremes {
     seen.extremes(simd, rest)
 }
 
-/// What vectors have shown so far.
+/// Running extremes over vectors.
 struct Seen<S: Simd, const N: usize> {
     low: [S::Floats; N],
     high: [S::Floats; N],

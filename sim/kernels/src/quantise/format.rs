@@ -1,4 +1,4 @@
-//! How many bits, how many ranges, in which order: all that says how a packed tensor is to be read.
+//! The format of a packed tensor: how many bits, how many ranges, in which order.
 
 use super::layout::{Layout, Segment, Slot};
 use crate::KernelError;
@@ -34,9 +34,9 @@ impl Bits {
 
     /// Codes in a 32-bit word: 32, 16, 10, 8, 6, 5, 4 and 4 for 1 to 8 bits.
     ///
-    /// No code straddles two words: one load, one shift and one mask read it, on the CPU and on the GPU alike. Widths
-    /// that do not divide 32 leave the top 2 (3, 5 and 6 bits) or 4 bits (7 bits) of each word zero, so that an element
-    /// costs 3.2, 5.33 and 6.4 bits, and 7 bits cost what 8 do.
+    /// No code straddles two words: one load, one shift and one mask read it, on the CPU as on the GPU. Widths that do
+    /// not divide 32 leave the top 2 (3, 5 and 6 bits) or 4 bits (7 bits) of each word zero, so that an element costs
+    /// 3.2, 5.33 and 6.4 bits, and 7 bits cost as much as 8.
     pub(crate) const fn per_word(self) -> usize {
         32 / self.0 as usize
     }
@@ -60,7 +60,7 @@ pub enum Grouping {
     Group256,
 }
 
-/// How a packed tensor is to be read.
+/// The format of a packed tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub struct Format {
@@ -68,7 +68,7 @@ pub struct Format {
     pub bits: Bits,
     /// Which elements share a range.
     pub grouping: Grouping,
-    /// Where codes lie.
+    /// Where codes are stored.
     pub layout: Layout,
 }
 
@@ -78,12 +78,12 @@ impl Format {
         Self { bits, grouping, layout }
     }
 
-    /// 32-bit words that hold the codes of `len` elements.
+    /// 32-bit words for the codes of `len` elements.
     pub fn words(&self, len: usize) -> usize {
         self.layout.words(len, self.bits)
     }
 
-    /// 32-bit words that hold the ranges of `len` elements: two for a tensor, one a group; none for an empty tensor.
+    /// 32-bit words for the ranges of `len` elements: two for a tensor, one a group; none for an empty tensor.
     pub fn params(&self, len: usize) -> usize {
         match self.grouping {
             Grouping::Tensor => 2 * usize::from(len > 0),
@@ -96,7 +96,7 @@ impl Format {
         4 * (self.words(len) as u64 + self.params(len) as u64)
     }
 
-    /// Where the code of `element` of a tensor of `len` elements lies; `None` outside the tensor.
+    /// Where the code of `element` of a tensor of `len` elements is stored; `None` outside the tensor.
     pub fn slot(&self, element: usize, len: usize) -> Option<Slot> {
         (element < len).then(|| self.layout.slot(element, len, self.bits))
     }
@@ -108,7 +108,7 @@ impl Format {
         KernelError::expect_length("the buffer of ranges", params, self.params(len))
     }
 
-    /// The pieces that are packed on their own, in stored order.
+    /// The pieces that are packed separately, in stored order.
     pub(super) fn segments(&self, len: usize) -> impl Iterator<Item = Segment> {
         self.layout.segments(len, self.bits)
     }
@@ -119,7 +119,7 @@ pub fn packed_bytes(len: usize, bits: Bits, grouping: Grouping, layout: Layout) 
     Format::new(bits, grouping, layout).bytes(len)
 }
 
-/// Calls a function with the width and the codes of a word as constants.
+/// Calls a function with the width and the number of codes in a word as constants.
 macro_rules! with_width {
     ($bits:expr, $function:ident $(<$($type:ty),+>)?, $($argument:expr),+) => {
         match $bits.get() {

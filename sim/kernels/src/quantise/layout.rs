@@ -1,4 +1,4 @@
-//! Where in the words the code of an element lies.
+//! Where in the words the code of an element is stored.
 
 use strum::IntoStaticStr;
 
@@ -12,11 +12,11 @@ pub const LANES: usize = crate::simd::LANES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Layout {
-    /// What SIMD packing writes without a shuffle. A block of 16 words holds 16k consecutive elements (k codes a word):
-    /// code i of word `lane` is element `16 * i + lane`. A last, shorter block of r elements has `ceil(r / k)` words,
-    /// and so many lanes. Sixteen lanes belong to the format: every instruction set writes the same bytes.
+    /// The order that SIMD packing writes without a shuffle. A block of 16 words has 16k consecutive elements (k codes
+    /// a word): code i of word `lane` is element `16 * i + lane`. A last, shorter block of r elements has `ceil(r / k)`
+    /// words, and as many lanes. Sixteen lanes belong to the format: every instruction set writes the same bytes.
     Interleaved,
-    /// What a GPU thread that owns a word reads: word w holds elements `k * w` to `k * w + k - 1`.
+    /// The order for a GPU thread that owns a word: word w has elements `k * w` to `k * w + k - 1`.
     Sequential,
     /// Coarse order by GPU tile, and within each tile the interleaved order.
     Unified(TiledMatrix),
@@ -24,8 +24,8 @@ pub enum Layout {
 
 /// A tensor seen as a row-major matrix that a GPU works on tile by tile.
 ///
-/// Tiles are stored in row-major order; those at the right and bottom edges may be smaller. Each starts at a word of
-/// its own, and its elements are packed in row-major order within it.
+/// Tiles are stored in row-major order; those at the right and bottom edges may be smaller. Each starts at a new word,
+/// and its elements are packed in row-major order within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TiledMatrix {
     columns: usize,
@@ -33,16 +33,16 @@ pub struct TiledMatrix {
     tile_columns: usize,
 }
 
-/// Where a code lies: `words[word] >> shift & (2^b - 1)`.
+/// Where a code is stored: `words[word] >> shift & (2^b - 1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// Which word.
+    /// The index of the word.
     pub word: usize,
-    /// How many bits up in it.
+    /// How many bits above the lowest.
     pub shift: u32,
 }
 
-/// Elements that are packed on their own: `rows` runs of `columns` consecutive elements, `stride` apart.
+/// Elements that are packed separately: `rows` runs of `columns` consecutive elements, `stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Its first word.
@@ -135,9 +135,9 @@ impl Layout {
         }
     }
 
-    /// Words of which a reader of `run` consecutive elements needs a code: how much a tile's row has to load. In the order
-    /// of a word after the other, and in that of tiles which are read whole, as many as its codes fill; interleaved, every
-    /// word of the blocks that the run lies in.
+    /// Words that a reader of `run` consecutive elements has to load, such as a row of a tile. In the sequential
+    /// order, and in that of tiles that are read whole, as many as the codes fill; interleaved, every word of the
+    /// blocks that contain the run.
     pub fn words_of_run(&self, run: usize, bits: Bits) -> usize {
         let k = bits.per_word();
         match self {
@@ -158,7 +158,7 @@ impl Layout {
         }
     }
 
-    /// The pieces that are packed on their own, in stored order.
+    /// The pieces that are packed separately, in stored order.
     pub(super) fn segments(self, len: usize, bits: Bits) -> impl Iterator<Item = Segment> {
         let count = match self {
             Self::Unified(matrix) => matrix.tiles(len),
@@ -170,7 +170,7 @@ impl Layout {
         })
     }
 
-    /// Where the code of `element` lies.
+    /// Where the code of `element` is stored.
     pub(super) fn slot(&self, element: usize, len: usize, bits: Bits) -> Slot {
         match self {
             Self::Interleaved => interleaved(element, len, bits),

@@ -5,7 +5,7 @@
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::{Isa, KernelError};
 
-/// Words that hold the mask of `len` elements.
+/// Words for the mask of `len` elements.
 pub const fn mask_words(len: usize) -> usize {
     len.div_ceil(32)
 }

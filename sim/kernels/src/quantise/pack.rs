@@ -11,13 +11,13 @@ use crate::{Isa, KernelError};
 
 /// Quantises `values` and packs them into `words` and `params`, which are [`Format::words`] and [`Format::params`] long.
 ///
-/// Per tensor the values are read twice, for the range and for the codes; per group of 256 once from memory. No value
-/// is further than half a step from its code's value (a whole step under stochastic rounding), up to the rounding of
-/// f32 arithmetic: 2^-12 of a step and two units in the last place of the value.
+/// With one range a tensor, the values are read twice, for the range and for the codes; with groups of 256, once from
+/// memory. The distance of a value from its code's value is at most half a step (a whole step under stochastic
+/// rounding), up to the rounding of f32 arithmetic: 2^-12 of a step and two units in the last place of the value.
 ///
 /// # Errors
-/// [`KernelError::Length`] on buffers of other lengths, [`KernelError::Range`] as the module says; what the buffers
-/// then hold is not defined.
+/// [`KernelError::Length`] on buffers of other lengths, [`KernelError::Range`] as the module describes; the contents of
+/// the buffers are then undefined.
 pub fn quantise_into(
     values: &[f32],
     format: Format,
@@ -64,7 +64,7 @@ impl Kernel for Quantise<'_> {
     }
 }
 
-/// Packs the whole blocks of a tensor where they are consecutive elements, and says how many elements those are.
+/// Packs the whole blocks of a tensor where they are consecutive elements, and returns how many elements those are.
 #[inline(always)]
 fn whole_blocks<S: Simd, R: Rounder<S>>(
     simd: S,
@@ -84,7 +84,8 @@ fn whole_blocks<S: Simd, R: Rounder<S>>(
     }
 }
 
-/// Packs whole interleaved blocks, the range of whose vectors `range` gives, and says how many elements those are.
+/// Packs whole interleaved blocks, for which `range` gives the range of each vector, and returns how
+/// many elements those are.
 #[inline(always)]
 fn interleaved_blocks<S: Simd, R: Rounder<S>, F: Fn(usize) -> Range<S>, const B: u32, const K: usize>(
     simd: S,
@@ -101,7 +102,7 @@ fn interleaved_blocks<S: Simd, R: Rounder<S>, F: Fn(usize) -> Range<S>, const B:
     blocks.len() * LANES * K
 }
 
-/// Packs the whole sequential blocks of a tensor, and says how many elements those are.
+/// Packs the whole sequential blocks of a tensor, and returns how many elements those are.
 #[inline(always)]
 fn sequential_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     simd: S,
@@ -123,8 +124,8 @@ fn sequential_blocks<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     blocks.len() * LANES * K
 }
 
-/// Finds the ranges of a tensor's groups, and packs up to the first chunk that holds a NaN: the ranges of a chunk that
-/// stays in the first-level cache, then its codes. Says how many elements are packed.
+/// Finds the ranges of a tensor's groups, and packs up to the first chunk that has a NaN: first the ranges of a chunk,
+/// which stays in the first-level cache, then its codes. Returns how many elements are packed.
 #[inline(always)]
 fn groups<S: Simd>(
     simd: S,
@@ -161,7 +162,7 @@ struct Ranges {
     minima: [f32; LANES],
     /// Minus the inverses of their steps.
     slopes: [f32; LANES],
-    /// There is no NaN.
+    /// No element is NaN.
     clean: bool,
 }
 
@@ -182,7 +183,7 @@ impl Ranges {
             all_clean &= clean;
         }
         let (top, mut stored, mut finite) = (bits.top() as f32, [0; LANES], true);
-        // All sixteen at once, needed or not: the loop becomes a few vector operations.
+        // All sixteen, needed or not: the loop becomes a few vector operations.
         let bounds = minima;
         for i in 0..LANES {
             let scale = Scale::raw(minima[i], maxima[i], top, Grouping::Group256);
@@ -199,7 +200,7 @@ impl Ranges {
     }
 }
 
-/// Sixteen words from K vectors. `range` answers the minimum and the slope of a vector.
+/// Packs sixteen words from K vectors. `range` returns the minimum and the slope of a vector.
 #[inline(always)]
 fn pack_block<S: Simd, R: Rounder<S>, const B: u32, const K: usize>(
     simd: S,
@@ -230,7 +231,7 @@ pub(super) const fn common_divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
-/// Packs what lies from element `packed` on, block by block.
+/// Packs the elements from `packed` on, block by block.
 #[inline(always)]
 fn rest<S: Simd>(simd: S, values: &[f32], stored: Stored<'_>, rounding: Rounding, words: &mut [u32], packed: usize) {
     match rounding {

@@ -28,7 +28,7 @@ impl Packed {
         Ok(Self { words, params, len, format })
     }
 
-    /// A packed tensor from what [`words`](Self::words) and [`params`](Self::params) gave.
+    /// A packed tensor from the results of [`words`](Self::words) and [`params`](Self::params).
     ///
     /// # Errors
     /// [`KernelError::Length`] if they are not those of `len` elements.
@@ -53,17 +53,17 @@ impl Packed {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Whether the tensor is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How it is to be read.
+    /// Its format.
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// Bytes that it takes: what [`Format::bytes`] says.
+    /// Its size, equal to [`Format::bytes`].
     pub fn bytes(&self) -> u64 {
         4 * (self.words.len() as u64 + self.params.len() as u64)
     }

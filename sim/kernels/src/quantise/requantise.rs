@@ -1,4 +1,4 @@
-//! From more bits to fewer, in place: what a page store does to an activation that has become less important.
+//! From more bits to fewer, in place: a page store does this to an activation that has become less important.
 
 use super::block::{Block, Codes, combine, split};
 use super::format::{Bits, Format, Grouping};
@@ -7,12 +7,12 @@ use super::scale::{Scale, range_error};
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 use crate::{Isa, KernelError};
 
-/// Packs a tensor of `len` elements with fewer bits, over the same range, and says how it is then to be read.
+/// Packs a tensor of `len` elements with fewer bits, over the same range, and returns its new format.
 ///
-/// The first [`Format::words`] of `words` hold the result; the rest is free. It is what dequantising and quantising to
+/// The result is in the first [`Format::words`] of `words`; the rest is free. It is what dequantising and quantising to
 /// the nearest code would give over the stored range, so that a value ends up at most half an old step and half a new
 /// one from the original (a whole old step and half a new one, if it was rounded stochastically). Going down in several
-/// steps adds half a step each. As many bits as before change nothing.
+/// steps adds half a step each. The same number of bits as before changes nothing.
 ///
 /// # Errors
 /// [`KernelError::Widen`] for more bits than there are, [`KernelError::Length`] on buffers that do not fit, and
@@ -81,12 +81,12 @@ struct Requantise<'a> {
 impl Kernel for Requantise<'_> {
     type Output = ();
 
-    /// Reading stays ahead of writing: a word of the result holds at least as many codes as one of the source.
+    /// Reading stays ahead of writing: a word of the result has at least as many codes as one of the source.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { words, params, format, narrow, len } = self;
         let mut codes: Codes = [0; _];
-        // What has been read and not yet written: less than a block of the result, and a block of the source.
+        // Codes that have been read but not written yet: less than a block of the result, and a block of the source.
         let mut waiting = [0_u32; 2 * LANES * 32];
         let rounder = Nearest::<S, true>::new(simd, narrow.bits);
         for (from, to) in format.segments(len).zip(narrow.segments(len)) {
@@ -128,14 +128,14 @@ fn map<S: Simd, R: Rounder<S>>(simd: S, rounder: R, ratio: f32, from: &[u32], to
 }
 
 impl Scale {
-    /// The same range in `new` steps, where it was in `old`.
+    /// The same range in `new` steps instead of `old`.
     fn stretched(self, old: f32, new: f32, grouping: Grouping) -> Self {
-        // In f64, as the range may be beyond f32 where the values are not.
+        // In f64, because the range may exceed f32 although the values do not.
         let step = (f64::from(self.step) * f64::from(old) / f64::from(new)) as f32;
         Self { step: Self::stored_step(step, grouping), ..self }
     }
 
-    /// What a code is multiplied by on the way to fewer bits.
+    /// The factor of a code on the way to fewer bits.
     fn ratio(self, format: Format, bits: Bits) -> f32 {
         self.step * self.stretched(format.bits.top() as f32, bits.top() as f32, format.grouping).inverse()
     }

@@ -1,4 +1,4 @@
-//! Rounding to the nearest code, or up and down by chance.
+//! Rounding to the nearest code, or stochastically up or down.
 
 use super::format::Bits;
 use crate::simd::{LANES, Simd};
@@ -8,20 +8,20 @@ use crate::simd::{LANES, Simd};
 pub enum Rounding {
     /// To the nearest code, and to the even one of two that are equally near.
     NearestEven,
-    /// Up with the probability of the fraction, so that the mean is kept. What is drawn for an element depends on the
-    /// seed and on the element's index (modulo 2^32) alone.
+    /// Up with the probability of the fraction, so that the mean is kept. The draw for an element depends only on the
+    /// seed and on the element's index (modulo 2^32).
     Stochastic {
-        /// Names the draws.
+        /// The seed of the draws.
         seed: u64,
     },
 }
 
-/// What added to a code below 2^23 makes the bits of a float: those of 2^23 (DAF, equation 5).
+/// Added to a code below 2^23, it makes the bits of a float: those of 2^23 (DAF, equation 5).
 pub(super) const MAGIC: u32 = 0x4B00_0000;
 /// Spacing of the draws.
 const DRAW: f32 = 1.0 / 16_777_216.0;
 
-/// The two words that a seed turns into (Steele et al., `SplitMix64`, OOPSLA 2014).
+/// The two words that a seed is expanded to (Steele et al., `SplitMix64`, OOPSLA 2014).
 fn keys(seed: u64) -> [u32; 2] {
     let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -46,10 +46,10 @@ fn mix(mut h: u32) -> u32 {
 
 /// A way of rounding, with its constants in registers.
 pub(super) trait Rounder<S: Simd>: Copy {
-    /// What [`code`](Self::code) adds to every code; whoever packs subtracts it once a word.
+    /// The bias that [`code`](Self::code) adds to every code; the packer subtracts it once a word.
     const BIAS: u32;
     /// The codes of elements `element` to `element + 15`. `slope` is minus the inverse of the step: the difference is
-    /// taken as `minimum - x`, of which x may come straight from memory.
+    /// computed as `minimum - x`, whose `x` may come straight from memory.
     fn code(self, x: S::Floats, minimum: S::Floats, slope: S::Floats, element: usize) -> S::Words;
 }
 
@@ -65,8 +65,8 @@ pub(super) const fn word_bias(bias: u32, bits: u32, codes: usize) -> u32 {
 
 /// To the nearest: adding 2^23 leaves no bits for a fraction.
 ///
-/// With `CAREFUL`, NaN and what lies below the minimum give 0, and what lies above the range the last code. Without, no
-/// value may be NaN or outside the range that the step was made from. Codes then cannot exceed the last: rounding is
+/// With `CAREFUL`, NaN and values below the minimum give 0, and values above the range the last code. Without, no value
+/// may be NaN or outside the range that the step was made from. Codes then cannot exceed the last: rounding is
 /// monotone, so `x - minimum` is at most the range that the step was made from; the step and its inverse are each off
 /// by 2^-21 at most (their parts, subnormals included); and 255 * (1 + 2^-20) is still nearer to 255 than to 256.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ impl<S: Simd, const CAREFUL: bool> Nearest<S, CAREFUL> {
 impl<S: Simd, const CAREFUL: bool> Rounder<S> for Nearest<S, CAREFUL> {
     const BIAS: u32 = MAGIC;
 
-    // The minimum stays out of the addend: minimum * slope + 2^23 would lose its fraction.
+    // The minimum is not folded into the addend: minimum * slope + 2^23 would lose its fraction.
     #[inline(always)]
     fn code(self, x: S::Floats, minimum: S::Floats, slope: S::Floats, _element: usize) -> S::Words {
         let simd = self.simd;
@@ -99,7 +99,8 @@ impl<S: Simd, const CAREFUL: bool> Rounder<S> for Nearest<S, CAREFUL> {
     }
 }
 
-/// Up or down by chance: a draw is added, and the fraction dropped. As careful as [`Nearest`] can be.
+/// Up or down by chance: a draw is added, and the fraction dropped. Handles NaN and values out of range as
+/// [`Nearest`] does with `CAREFUL`.
 #[derive(Clone, Copy)]
 pub(super) struct Chance<S: Simd> {
     simd: S,

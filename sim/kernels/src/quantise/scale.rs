@@ -3,7 +3,7 @@
 use super::format::{Bits, Format, GROUP, Grouping};
 use crate::KernelError;
 
-/// What turns codes back into values: `minimum + code * step`.
+/// The mapping from codes to values: `minimum + code * step`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     /// The value of code 0.
@@ -20,7 +20,8 @@ impl Scale {
     /// of a code: the minimum down, then the step that reaches the maximum from there up.
     ///
     /// # Errors
-    /// [`KernelError::Range`] if a bound, or the value of a code, is not finite, or the bounds are the wrong way round.
+    /// [`KernelError::Range`] if a bound, or the value of a code, is not finite, or if the
+    /// minimum is above the maximum.
     pub fn of(minimum: f32, maximum: f32, bits: Bits, grouping: Grouping) -> Result<Self, KernelError> {
         let scale = Self::raw(minimum, maximum, bits.top() as f32, grouping);
         if minimum <= maximum && scale.is_finite(bits.top() as f32) {
@@ -34,7 +35,7 @@ impl Scale {
     #[inline(always)]
     pub(super) fn raw(minimum: f32, maximum: f32, top: f32, grouping: Grouping) -> Self {
         let grouped = matches!(grouping, Grouping::Group256);
-        // Adding +0 turns -0 into +0, which instruction sets' minima do not tell apart.
+        // Adding +0 turns -0 into +0: the minimum instructions of different instruction sets treat zeros differently.
         let minimum = if grouped { bf16_down(minimum + 0.0) } else { minimum + 0.0 };
         let range = maximum - minimum;
         let step = range / top;
@@ -57,7 +58,7 @@ impl Scale {
         self.step.mul_add(top, self.minimum).abs() < f32::INFINITY
     }
 
-    /// What a distance from the minimum is multiplied by to give a code.
+    /// The factor that turns a distance from the minimum into a code.
     #[inline(always)]
     pub fn inverse(self) -> f32 {
         if self.step > 0.0 { 1.0 / self.step } else { 0.0 }
@@ -69,7 +70,7 @@ impl Scale {
         f32::from(code).mul_add(self.step, self.minimum)
     }
 
-    /// As two bf16 in a word, the minimum on top. Both are bf16 already.
+    /// As two bf16 in a word, the minimum in the upper half. Both are bf16 already.
     #[inline(always)]
     pub(super) fn to_group_param(self) -> u32 {
         self.minimum.to_bits() | self.step.to_bits() >> 16

@@ -11,7 +11,7 @@ use crate::{Isa, KernelError};
 /// Unpacks and dequantises a tensor of `out.len()` elements.
 ///
 /// # Errors
-/// [`KernelError::Length`] if `words` and `params` are not those of so many elements.
+/// [`KernelError::Length`] if `words` and `params` do not fit this many elements.
 pub fn dequantise_into(
     words: &[u32],
     params: &[u32],
@@ -48,7 +48,7 @@ impl Kernel for Dequantise<'_> {
     }
 }
 
-/// Whole interleaved blocks, from the first on.
+/// Unpacks whole interleaved blocks, from the first on.
 #[inline(always)]
 fn interleaved<S: Simd, const B: u32, const K: usize>(simd: S, words: &[u32], stored: Stored<'_>, out: &mut [f32]) {
     let params = stored.params;
@@ -83,7 +83,7 @@ fn interleaved<S: Simd, const B: u32, const K: usize>(simd: S, words: &[u32], st
     }
 }
 
-/// The lowest code of each word to its value: from a table where one fits a register, by arithmetic otherwise.
+/// Maps the lowest code of each word to its value: from a table where one fits a register, by arithmetic otherwise.
 #[derive(Clone, Copy)]
 struct Decoder<S: Simd, const B: u32> {
     simd: S,
@@ -103,7 +103,7 @@ impl<S: Simd, const B: u32> Decoder<S, B> {
         Self { simd, mask, minimum, step, table }
     }
 
-    /// The table repeats itself, so that the bits of the next codes need not be masked away.
+    /// The table repeats itself, so the bits of the next codes need not be masked off.
     #[inline(always)]
     fn values(self, word: S::Words) -> S::Floats {
         let simd = self.simd;
@@ -115,7 +115,7 @@ impl<S: Simd, const B: u32> Decoder<S, B> {
     }
 }
 
-/// The elements from `start` on, block by block.
+/// Unpacks the elements from `start` on, block by block.
 #[inline(always)]
 fn blocks<S: Simd>(simd: S, words: &[u32], stored: Stored<'_>, start: usize, out: &mut [f32]) {
     let Stored { format, params } = stored;

@@ -10,13 +10,13 @@ const TWIN_LANES: usize = 24;
 
 /// Which of two elements an extremum keeps.
 pub(super) trait Order {
-    /// The extremum of nothing.
+    /// The extremum of an empty tensor.
     const IDENTITY: f32;
     /// Keeps `so_far` if `next` is NaN or equal.
     fn keep(so_far: f32, next: f32) -> f32;
     /// The same for every lane.
     fn keep_lanes<S: Simd>(simd: S, so_far: S::Floats, next: S::Floats) -> S::Floats;
-    /// What all lanes keep, none of which is NaN.
+    /// The extremum of all lanes, none of which is NaN.
     fn keep_one<S: Simd>(simd: S, lanes: S::Floats) -> f32;
 }
 
@@ -57,7 +57,7 @@ impl Order for Largest {
     }
 }
 
-/// Turns -0 into +0: which zero wins is the one thing about an extremum that shows the order of evaluation.
+/// Turns -0 into +0: only the sign of a zero depends on the order of evaluation.
 #[inline(always)]
 fn canonical(extremum: f32) -> f32 {
     extremum + 0.0
@@ -80,7 +80,7 @@ impl<O: Order> Kernel for OneStream<'_, O> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f32 {
-        // Enough accumulators that loads, not latencies, are what they wait for: eight registers.
+        // Eight registers of accumulators, enough that the loop waits for loads, not for latencies.
         match S::REGISTER {
             1 => by_twin::<O>(self.0),
             LANES => in_vectors::<O, S, 8>(simd, self.0),
@@ -95,7 +95,7 @@ fn in_vectors<O: Order, S: Simd, const N: usize>(simd: S, mut data: &[f32]) -> f
     if data.len() >= N * LANES
         && let Some(first) = data.first_chunk()
     {
-        // Reading some elements twice costs nothing here, and lets all later loads stay inside cache lines.
+        // Reading some elements twice costs little, and keeps all later loads within cache lines.
         so_far[0] = O::keep_lanes(simd, so_far[0], simd.load(first));
         data = &data[data.as_ptr().align_offset(LANES * size_of::<f32>()).min(LANES)..];
     }
@@ -142,7 +142,7 @@ impl<O: Order> Kernel for Streams<'_, O> {
     }
 }
 
-/// The scalar twin: plain Rust over an array of lanes, which the compiler turns into whatever vectors the target has.
+/// The scalar twin: plain Rust over an array of lanes, which the compiler vectorises for the target.
 fn by_twin<O: Order>(data: &[f32]) -> f32 {
     let (chunks, rest) = data.as_chunks();
     let mut lanes = [identity(O::IDENTITY); TWIN_LANES];
@@ -150,8 +150,8 @@ fn by_twin<O: Order>(data: &[f32]) -> f32 {
     lanes.into_iter().chain(rest.iter().copied()).fold(identity(O::IDENTITY), O::keep)
 }
 
-/// Never inlined: where the lanes are joined in the same function, the compiler makes vectors of that instead, and the
-/// loop runs four to five times slower.
+/// Never inlined: if the lanes are joined in the same function, the compiler vectorises that instead, and the loop runs
+/// four to five times slower.
 #[inline(never)]
 fn keep_all<O: Order>(chunks: &[[f32; TWIN_LANES]], lanes: &mut [f32; TWIN_LANES]) {
     let mut so_far = *lanes;

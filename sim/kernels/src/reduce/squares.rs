@@ -3,7 +3,7 @@
 use crate::Isa;
 use crate::simd::{Kernel, LANES, Simd, dispatch};
 
-/// Elements that are summed on their own before their sum joins the others: 256 KiB.
+/// Elements that are summed separately before their sum joins the others: 256 KiB.
 const PIECE: usize = 1 << 16;
 /// The additions after which f32 lanes are emptied into f64: an error of at most 32 half units in the last place.
 const ADDITIONS: usize = 32;
@@ -15,13 +15,13 @@ pub fn sum_of_squares(data: &[f32], isa: Isa) -> f64 {
     data.chunks(PIECE).map(|piece| one_piece(piece, isa)).fold(0.0, |sum, piece| sum + piece)
 }
 
-/// The same of one piece: from f32 lanes or, if they were not good enough, from f64.
+/// The same for one piece: from f32 lanes or, if they were not accurate enough, from f64.
 fn one_piece(piece: &[f32], isa: Isa) -> f64 {
     let sum = dispatch(isa, Pass(piece));
     if is_good(sum, piece.len()) { sum } else { in_f64(piece) }
 }
 
-/// Whether a sum of squares from f32 lanes is to be trusted: neither overflowed nor mostly underflow.
+/// Whether a sum of squares from f32 lanes is accurate: neither overflowed nor mostly underflow.
 ///
 /// Each term loses at most 2^-150 to underflow, so from `len * 2^-126` on the loss is below 2^-24 of the sum.
 fn is_good(sum: f64, len: usize) -> bool {
@@ -70,7 +70,7 @@ impl Kernel for Pass<'_> {
     }
 }
 
-/// The f64 sums with what is left of a piece, eight by eight, and the last few elements one by one.
+/// Adds the rest of a piece to the f64 sums, eight by eight, and the last few elements one by one.
 #[inline(always)]
 fn with_tail<S: Simd>(simd: S, totals: S::Doubles, tail: &[f32]) -> f64 {
     let (eights, rest) = tail.as_chunks::<WIDE_LANES>();

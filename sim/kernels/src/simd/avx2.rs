@@ -39,8 +39,8 @@ macro_rules! halves {
     )+ };
 }
 
-// SAFETY of every block below: see `halves` for the features; arrays of sixteen hold both halves, and loads and stores
-// need no alignment.
+// SAFETY of every block below: see `halves` for the features; arrays of sixteen have both halves, and loads and
+// stores need no alignment.
 impl Simd for Avx2 {
     type Floats = (__m256, __m256);
     type Words = (__m256i, __m256i);
@@ -53,7 +53,7 @@ impl Simd for Avx2 {
         plus(a: Floats, b: Floats) -> Floats = _mm256_add_ps;
         subtract(a: Floats, b: Floats) -> Floats = _mm256_sub_ps;
         fused(a: Floats, b: Floats, c: Floats) -> Floats = _mm256_fmadd_ps;
-        // The instruction answers its second operand if either is NaN.
+        // The instruction returns its second operand if either is NaN.
         smaller(a: Floats, b: Floats) -> Floats = _mm256_min_ps;
         greater(a: Floats, b: Floats) -> Floats = _mm256_max_ps;
         truncate(a: Floats) -> Words = _mm256_cvttps_epi32;
@@ -126,8 +126,9 @@ impl Simd for Avx2 {
                 let (low, high) = (_mm256_set1_epi32(i32::from(mask)), _mm256_set1_epi32(i32::from(mask >> 8)));
                 (_mm256_and_si256(low, lane), _mm256_and_si256(high, lane))
             };
-            // The sign of 0 makes 0, a positive one keeps. A comparison and a conjunction would be stored under a mask where
-            // they are stored back in place, which some processors do far more slowly than whole.
+            // The sign of 0 makes 0, a positive one keeps. The compiler would turn a comparison and a
+            // conjunction into a masked store when the result goes back in place, which is far slower than a
+            // whole store on some processors.
             self.floats_of_bits(self.signed_as(self.bits(a), sign))
         };
         fn empty(self, a: Self::Floats, into: Self::Doubles) -> Self::Doubles = unsafe {
@@ -173,7 +174,8 @@ impl Simd for Avx2 {
             (_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)))
         };
         fn narrow(self, value: Self::Words, to: &mut [i8; LANES]) = unsafe {
-            // The instruction packs the low halves of both, then the high ones: the middle quarters change places.
+            // The instruction packs the low halves of both, then the high ones, so the middle
+            // quarters are swapped first.
             let halves = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(value.0, value.1));
             let bytes = _mm_packs_epi16(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
             _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
@@ -184,7 +186,7 @@ impl Simd for Avx2 {
         fn finish(self, sums: Self::Products) -> Self::Words = sums;
     }
 
-    // Of sixteen registers six rows of sums take twelve.
+    // Six rows of sums take twelve of the sixteen registers.
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {
         work.run::<Self, 6>(self)

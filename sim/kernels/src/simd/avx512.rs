@@ -4,8 +4,8 @@ use std::arch::x86_64::*;
 
 use super::{AHEAD, Kernel, LANES, Simd, Tiled, total};
 
-/// Proof that the processor has AVX-512 F, BW, DQ and VL, and VNNI if that is said: only [`run`] and [`run_vnni`] make
-/// one.
+/// Proof that the processor has AVX-512 F, BW, DQ and VL, and VNNI if the parameter is set: only [`run`]
+/// and [`run_vnni`] make one.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512<const VNNI: bool>(());
 
@@ -32,8 +32,8 @@ macro_rules! whole {
     )+ };
 }
 
-// SAFETY of every block below: see `whole` for the features; arrays hold sixteen lanes, and loads and stores need no
-// alignment.
+// SAFETY of every block below: see `whole` for the features; arrays have sixteen lanes, and loads and
+// stores need no alignment.
 impl<const VNNI: bool> Simd for Avx512<VNNI> {
     type Floats = __m512;
     type Words = __m512i;
@@ -47,7 +47,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         plus(a: Floats, b: Floats) -> Floats = _mm512_add_ps;
         subtract(a: Floats, b: Floats) -> Floats = _mm512_sub_ps;
         fused(a: Floats, b: Floats, c: Floats) -> Floats = _mm512_fmadd_ps;
-        // The instruction answers its second operand if either is NaN.
+        // The instruction returns its second operand if either is NaN.
         smaller(a: Floats, b: Floats) -> Floats = _mm512_min_ps;
         greater(a: Floats, b: Floats) -> Floats = _mm512_max_ps;
         truncate(a: Floats) -> Words = _mm512_cvttps_epi32;
@@ -120,7 +120,7 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         fn no_products(self) -> Self::Products = self.splat_word(0);
         fn multiply_add(self, sums: Self::Products, a: Self::Words, b: Self::Words) -> Self::Products = {
             if VNNI {
-                // SAFETY: `run_vnni` is called only where there is VNNI, too.
+                // SAFETY: `run_vnni` is called only if the processor has VNNI, too.
                 unsafe { _mm512_dpbusd_epi32(sums, a, b) }
             } else {
                 self.add(sums, unsafe { _mm512_madd_epi16(a, b) })

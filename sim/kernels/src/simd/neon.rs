@@ -23,7 +23,7 @@ macro_rules! quarters {
 /// Bits 0 to 3.
 const BITS: [u32; 4] = [1, 2, 4, 8];
 
-// SAFETY of every block below: NEON is part of the base of the target; arrays of sixteen hold four quarters.
+// SAFETY of every block below: NEON is part of the base of the target; arrays of sixteen have four quarters.
 impl Simd for Neon {
     type Floats = [float32x4_t; 4];
     type Words = [uint32x4_t; 4];
@@ -52,15 +52,15 @@ impl Simd for Neon {
             from_fn(|i| unsafe { vld1q_f32(from.as_ptr().add(4 * i)) });
         fn store(self, value: Self::Floats, to: &mut [f32; LANES]) = {
             for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
-                // SAFETY: `to` holds a quarter.
+                // SAFETY: `to` has room for a quarter.
                 unsafe { vst1q_f32(to.as_mut_ptr(), quarter) }
             }
         };
         fn splat(self, value: f32) -> Self::Floats = [unsafe { vdupq_n_f32(value) }; 4];
         fn fused(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats =
             from_fn(|i| unsafe { vfmaq_f32(c[i], a[i], b[i]) });
-        // A comparison and a selection rather than `fminnm`, which makes NaN of a signalling NaN. The comparison is false for
-        // every kind of NaN.
+        // A comparison and a selection rather than `fminnm`, which turns a signalling NaN into NaN. The comparison is
+        // false for every kind of NaN.
         fn smaller(self, a: Self::Floats, b: Self::Floats) -> Self::Floats =
             from_fn(|i| unsafe { vbslq_f32(vcltq_f32(a[i], b[i]), a[i], b[i]) });
         fn greater(self, a: Self::Floats, b: Self::Floats) -> Self::Floats =
@@ -93,7 +93,7 @@ impl Simd for Neon {
             from_fn(|i| unsafe { vld1q_u32(from.as_ptr().add(4 * i)) });
         fn store_words(self, value: Self::Words, to: &mut [u32; LANES]) = {
             for (quarter, to) in value.into_iter().zip(to.as_chunks_mut::<4>().0) {
-                // SAFETY: `to` holds a quarter.
+                // SAFETY: `to` has room for a quarter.
                 unsafe { vst1q_u32(to.as_mut_ptr(), quarter) }
             }
         };
@@ -140,7 +140,7 @@ impl Simd for Neon {
             sums.map(|[low, high]| unsafe { vreinterpretq_u32_s32(vpaddq_s32(low, high)) });
     }
 
-    // Of thirty-two registers three rows of sums take twenty-four.
+    // Three rows of sums take twenty-four of the thirty-two registers.
     #[inline(always)]
     fn tiled<T: Tiled>(self, work: T) -> T::Output {
         work.run::<Self, 3>(self)

@@ -1,4 +1,4 @@
-//! Sixteen lanes as an array: the definition that the instruction sets are held to.
+//! Sixteen lanes as an array: the definition that the instruction sets must agree with.
 
 use std::array::from_fn;
 
@@ -69,7 +69,7 @@ impl Simd for Scalar {
         fn down(self, a: Self::Words, count: u32) -> Self::Words = a.map(|word| word >> count);
     }
 
-    // Not inlined by force: the compiler makes a slower loop of the whole.
+    // Not forced inline: the compiler then makes a slower loop of the whole.
     fn lookup(self, table: Self::Floats, index: Self::Words) -> Self::Floats {
         index.map(|i| table[i as usize % LANES])
     }

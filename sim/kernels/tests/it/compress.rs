@@ -1,4 +1,4 @@
-//! Compression: the bound on every element, whatever the tensor, and errors on whatever bytes.
+//! Compression: every element stays within the bound for any tensor, and invalid bytes are an error.
 
 use haversack_kernels::Isa;
 use haversack_kernels::compress::{Blocks, Bound, Codec, CodecError, FeatureMap, Mode, Shape, Summary, decompress};
@@ -32,7 +32,7 @@ fn range(values: &[f32]) -> f64 {
     (finite().fold(f64::NEG_INFINITY, f64::max) - finite().fold(f64::INFINITY, f64::min)).max(0.0)
 }
 
-/// Holds every element of every channel against its bound, in f64.
+/// Checks every element of every channel against its bound, in f64.
 fn check(values: &[f32], restored: &[f32], shape: Shape, bound: impl Fn(&[f32]) -> f64) {
     for (channel, back) in values.chunks(shape.plane().unwrap()).zip(restored.chunks(shape.plane().unwrap())) {
         let bound = bound(channel);
@@ -57,7 +57,7 @@ fn half_steps(values: &[f32], bits: Bits) -> f64 {
     step * (0.5 + 1.0 / 4096.0) + (largest + step) / 4_194_304.0
 }
 
-/// What a channel may look like.
+/// The kinds of channel.
 #[derive(Clone, Copy, Debug)]
 enum Look {
     Noise,
@@ -137,8 +137,8 @@ proptest! {
             Bound::OfTensor(share) => f64::from(share) * whole,
             Bound::OfChannel(share) => f64::from(share) * range(channel),
         });
-        // Nothing but a normal channel's quantisation moves a zero, and that within the bound; here zero is exact
-        // wherever a channel was predicted, which all are in this mode.
+        // Only the quantisation of a normal channel changes a zero, and only within the bound; here zero is exact
+        // because all channels are predicted in this mode.
         if let Mode::ErrorBounded { .. } = mode {
             prop_assert!(values.iter().zip(&back).all(|(x, y)| *x != 0.0 || *y == 0.0));
         }
@@ -153,7 +153,7 @@ proptest! {
             if can { half_steps(channel, bits) } else { 0.0 }
         });
         prop_assert_eq!((summary.normal, summary.salient), (shape.channels, 0));
-        // Where bits are asked for, normal channels keep half a step and salient ones the bound.
+        // With a fixed number of bits, normal channels keep half a step and salient ones the bound.
         let mixed = Mode::Mixed { bits: Some(bits), bound: Bound::OfChannel(0.01), blocks: Blocks::DEFAULT };
         let (bytes, _) = compressed(mixed, &values, shape);
         check(&values, &restored(&bytes, shape), shape, |channel| {
@@ -187,7 +187,7 @@ proptest! {
         }
         let mut back = vec![0.0; values.len()];
         for isa in Isa::available() {
-            // An answer or an error; which of them is no matter, unless the bytes have become fewer.
+            // A result or an error, either is fine, unless bytes are missing.
             let _ = decompress(&bytes, isa, &mut back);
             prop_assert!(decompress(&bytes[..bytes.len() - 1], isa, &mut back).is_err());
         }
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_errors(bytes in prop::collection::vec(any::<u8>(), 0..200), lengths in any::<[u8; 6]>()) {
         prop_assert!(decompress(&bytes, Isa::Scalar, &mut [0.0; 12]).is_err());
-        // With a head that is right: 3 x 2 x 2, and sections whose lengths are nearly so.
+        // With a valid head: 3 x 2 x 2, and sections whose lengths are nearly right.
         let mut headed = b"hvfm\x01".to_vec();
         [3_u32, 2, 2].iter().for_each(|dimension| headed.extend(dimension.to_le_bytes()));
         let mut left = bytes.len() as u64;
@@ -212,7 +212,7 @@ proptest! {
 
 #[test]
 fn a_frame_is_crossed_and_a_frame_may_be_all_zero() {
-    // Three channels of 300 x 300 are 270000 symbols, which two frames of 131072 do not hold; most of them zero.
+    // Three channels of 300 x 300 are 270000 symbols, more than two frames of 131072; most of them zero.
     let shape = shape(3, 300, 300);
     let mut values = vec![0.0; 270_000];
     for (i, x) in values.iter_mut().enumerate().skip(200_000) {
@@ -292,8 +292,8 @@ fn mixed_compression_adds_less_variance_than_quantisation_of_as_many_bytes() {
     let (values, shape) = mixed_tensor();
     let map = map(&values, shape);
     let plain = Codec::new(Mode::Quantise { bits: Bits::new(8).unwrap() }, Isa::Scalar).unwrap();
-    // Eight bits for normal channels in both. In the salient one, quantisation moves what shares a group with the summit
-    // by up to half of 81/255, 0.16; a bound of 0.08 costs prediction no more bytes, as neighbours are alike.
+    // Eight bits for normal channels in both. In the salient one, quantisation moves elements of the summit's group by
+    // up to half of 81/255, 0.16; with a bound of 0.08, prediction takes no more bytes, because neighbours are similar.
     let mode = Mode::Mixed { bits: Bits::new(8).ok(), bound: Bound::OfChannel(1e-3), blocks: Blocks::DEFAULT };
     let mixed = Codec::new(mode, Isa::Scalar).unwrap();
     let (mut bytes, mut fewer) = (Vec::new(), Vec::new());

@@ -25,8 +25,8 @@ fn transpose(values: &[i8], rows: usize, columns: usize) -> Vec<i8> {
     (0..columns * rows).map(|at| values[at % rows * columns + at / rows]).collect()
 }
 
-/// `value / 2^shift` to the nearest, halves away from zero, by i128 and by another way than the kernels': twice the
-/// quotient, one more, halved.
+/// `value / 2^shift` to the nearest, halves away from zero, by i128 and by a different method from the kernels': twice
+/// the quotient, one more, halved.
 fn nearest(value: i64, shift: u32) -> i64 {
     let twice = (i128::from(value.unsigned_abs()) << 1) >> shift;
     let magnitude = (twice + 1) >> 1;
@@ -138,7 +138,7 @@ fn shapes_that_do_not_fit_are_errors_that_say_what_would() {
     assert_eq!(short, [9; 3]);
     let found = Matrix::new(&values, 2, 4).unwrap_err();
     assert_eq!(found, KernelError::Length { what: "the matrix", found: 6, expected: 8 });
-    // Rows times columns beyond an address are no matrix either.
+    // A product of rows and columns that overflows an address is an error, too.
     assert!(Matrix::new(&values, usize::MAX, 2).is_err());
     let found = round_shift(&[1, 2], 0, &mut [0], Isa::Scalar);
     assert_eq!(found, Err(KernelError::Length { what: "output", found: 1, expected: 2 }));
@@ -154,7 +154,7 @@ fn bits_are_those_of_the_magnitude() {
     }
 }
 
-/// Halves away from zero: 5/2 = 2.5 → 3, −2.5 → −3; 6/4 = 1.5 → 2, 5/4 → 1; 255/2 = 127.5 → 128, held at 127.
+/// Halves away from zero: 5/2 = 2.5 → 3, −2.5 → −3; 6/4 = 1.5 → 2, 5/4 → 1; 255/2 = 127.5 → 128, saturated at 127.
 #[test]
 fn rounding_is_to_the_nearest_and_stays_within_127() {
     let cases = [(5, 1, 3), (-5, 1, -3), (6, 2, 2), (5, 2, 1), (-6, 2, -2), (255, 1, 127), (-255, 1, -127)];
@@ -216,13 +216,13 @@ fn gradients_are_added_at_the_widest_scale() {
     assert_eq!(sum, [6]);
     assert_eq!(accumulate(&[partial(&[-6], 3), partial(&[7], 4)], &mut sum, Isa::Scalar), Ok(4));
     assert_eq!(sum, [4]);
-    // 100 + 100 − 90 = 110 fits although 200 does not: only the last step saturates. 100 + 100 is held at 127, and a
-    // lone −128 at −127.
+    // 100 + 100 − 90 = 110 fits although 200 does not: only the last step saturates. 100 + 100 saturates at 127,
+    // and a single −128 at −127.
     let all = [partial(&[100], 9), partial(&[100], 9), partial(&[-90], 9)];
     assert_eq!((accumulate(&all, &mut sum, Isa::Scalar), sum), (Ok(9), [110]));
     assert_eq!((accumulate(&all[..2], &mut sum, Isa::Scalar), sum), (Ok(9), [127]));
     assert_eq!((accumulate(&[partial(&[-128], 1)], &mut sum, Isa::Scalar), sum), (Ok(1), [-127]));
-    // −128/2^8 is a half and counts −1; /2^9 is a quarter and counts nothing, as do scales as far apart as can be.
+    // −128/2^8 is a half and counts −1; /2^9 is a quarter and counts 0, as do scales as far apart as possible.
     for (far, expected) in [(8, -1), (9, 0), (32, 0), (u32::MAX, 0)] {
         let both = [partial(&[-128], 0), partial(&[0], far)];
         assert_eq!((accumulate(&both, &mut sum, Isa::Scalar), sum), (Ok(far), [expected]));
@@ -241,8 +241,8 @@ fn sums_of_every_length_follow_equation_4() {
     assert_eq!(error, Err(KernelError::Length { what: "a micro-batch's gradient", found: 1, expected: 2 }));
 }
 
-/// Splitting a batch changes nothing but the rounding: the weight gradients of two halves, each rescaled by itself
-/// and added by equation 4, are within two halves of a step, plus half a step a partial rescaling, of the whole.
+/// Splitting a batch changes only the rounding: the weight gradients of two halves, each rescaled separately and added
+/// by equation 4, are within two halves of a step, plus half a step a partial rescaling, of the whole.
 #[test]
 fn a_split_batch_has_the_gradient_of_the_whole_but_for_rounding() {
     let (batch, inputs, outputs) = (32, 9, 10);
@@ -268,10 +268,10 @@ fn a_split_batch_has_the_gradient_of_the_whole_but_for_rounding() {
     let mut sum = vec![0; inputs * outputs];
     let scale = accumulate(&partials, &mut sum, isa).unwrap();
     // Each half is off by at most half a step of its own scale where it was rescaled (one step where 127.5 and more
-    // was held at 127) and half a common one where it was rescaled again: two halves, two times one and a half.
+    // saturated at 127) and half a common one where it was rescaled again: two halves, two times one and a half.
     let step = f64::from(1_u32 << scale);
     for (&whole, &sum) in whole.iter().zip(&sum) {
-        // A sum that i8 does not hold is held at 127.
+        // A sum beyond i8 saturates at 127.
         let is_held = sum.unsigned_abs() == 127;
         assert!(is_held || (f64::from(whole) - f64::from(sum) * step).abs() <= 3.0 * step, "{whole} {sum} {scale}");
     }

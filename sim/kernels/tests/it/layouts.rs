@@ -1,4 +1,4 @@
-//! Layouts: where codes lie, changing layout and width, and masks.
+//! Layouts: where codes are stored, changing layout and width, and masks.
 
 use haversack_kernels::quantise::mask::{gate, mask_words};
 use haversack_kernels::quantise::{
@@ -38,9 +38,9 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Codes 0 to 15 and 4 bits: k = 8. Sequential: eight to a word. Interleaved: 16 elements are less than a block, so there
-/// are ceil(16 / 8) = 2 lanes, and lane 0 takes the even elements. Unified, a 4 x 4 matrix in 2 x 2 tiles: a tile of 4 has
-/// one word of its own; the first holds elements 0, 1, 4, 5.
+/// Codes 0 to 15 and 4 bits: k = 8. Sequential: eight to a word. Interleaved: 16 elements are less than a block, so
+/// there are ceil(16 / 8) = 2 lanes, and lane 0 takes the even elements. Unified, a 4 x 4 matrix in 2 x 2 tiles: a tile
+/// of 4 has its own word; the first has elements 0, 1, 4, 5.
 #[test]
 fn words_of_a_small_tensor() {
     let values: Vec<f32> = (0..16_u8).map(f32::from).collect();
@@ -53,7 +53,7 @@ fn words_of_a_small_tensor() {
     assert_eq!(words(Layout::unified(4, 2, 2).unwrap()), [0x5410, 0x7632, 0xDC98, 0xFEBA]);
 }
 
-/// A whole block of 4-bit codes is 128 elements: word `lane` holds elements lane, 16 + lane, ..., 112 + lane. Element e
+/// A whole block of 4-bit codes is 128 elements: word `lane` has elements lane, 16 + lane, ..., 112 + lane. Element e
 /// is 15 / 7 of e / 16, over steps of 1: rounded, 0, 2, 4, 6, 9, 11, 13, 15, and every word is 0xFDB96420.
 #[test]
 fn a_whole_block_has_sixteen_lanes() {
@@ -82,7 +82,7 @@ fn stored_bytes() {
 proptest! {
     #![proptest_config(config(64))]
 
-    /// Every element has bits of its own within the words, and the words hold nothing else than the codes.
+    /// Every element has its own bits within the words, and the words contain only the codes.
     #[test]
     fn slots_do_not_overlap(rows in 1_usize..30, columns in 1_usize..60, tile in (1_usize..20, 1_usize..40), b in 1_u8..=8) {
         let len = rows * columns;
@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// Every layout holds the codes, the ranges and the values of every other.
+    /// Every layout gives the same codes, ranges and values as every other.
     #[test]
     fn the_layout_changes_no_code(
         rows in 1_usize..30, columns in 1_usize..90, tile in (1_usize..20, 1_usize..70), b in 1_u8..=8, seed: u64, grouped: bool,
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// Gating keeps what is marked, here what is above zero.
+    /// Gating keeps the marked elements, here those above zero.
     #[test]
     fn masks_come_back(len in 0_usize..300, seed: u64) {
         let mut values = noise(len, seed);

@@ -30,8 +30,8 @@ fn scales(values: &[f32], bits: Bits, grouping: Grouping) -> Vec<Scale> {
 
 /// The code of one value: the definition that the kernels follow.
 ///
-/// NaN and what lies below the scale give 0, what lies above gives 2^b - 1. `element` is the value's index in its
-/// tensor, which stochastic rounding draws by.
+/// NaN and values below the scale give 0, values above it give 2^b - 1. `element` is the value's index in its tensor,
+/// which stochastic rounding draws by.
 fn code(x: f32, scale: Scale, bits: Bits, rounding: Rounding, element: usize) -> u8 {
     let above = x - scale.minimum;
     let above = if above > 0.0 { above } else { 0.0 };
@@ -61,7 +61,7 @@ fn layouts(len: usize, columns: usize, tile: (usize, usize)) -> Vec<Layout> {
     layouts
 }
 
-/// Checks all that is promised of one tensor in one format.
+/// Checks all promises for one tensor in one format.
 fn check(values: &[f32], format: Format, rounding: Rounding) {
     let expected = packed_by_definition(values, format, rounding);
     let scales = scales(values, format.bits, format.grouping);
@@ -184,8 +184,8 @@ fn the_range_of_a_group_is_rounded_outwards() {
     assert_eq!(scale, Scale { minimum: 100.0, step: 205.0 / 2048.0 });
 }
 
-/// 3 * 2^-149 apart: a step of 2^-149 would be exact here, but its inverse is no f32. The step is 2^-126, and both values
-/// take code 0.
+/// 3 * 2^-149 apart: a step of 2^-149 would be exact here, but f32 cannot represent its inverse. The step is 2^-126,
+/// and both values take code 0.
 #[test]
 fn the_step_is_never_below_the_smallest_normal_number() {
     let values = [0.0, f32::from_bits(3)];
@@ -276,8 +276,8 @@ fn stochastic_rounding_keeps_the_mean() {
     }
 }
 
-/// Draws are uniform and those of neighbours, and of neighbouring seeds, have nothing to do with each other: over 2^16 of
-/// them the mean of u has the standard deviation sqrt(1/12) / 256 = 0.0011, that of u u' (mean 1/4) 0.22 / 256 = 0.0009.
+/// Draws are uniform, and those of neighbours and of neighbouring seeds are independent: over 2^16 of them the mean of
+/// u has the standard deviation sqrt(1/12) / 256 = 0.0011, that of u u' (mean 1/4) 0.22 / 256 = 0.0009.
 #[test]
 fn draws_are_uniform_and_independent() {
     let n = 1 << 16;

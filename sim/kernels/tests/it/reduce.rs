@@ -4,7 +4,7 @@ use haversack_kernels::Isa;
 use haversack_kernels::reduce::{self, Statistic};
 use proptest::prelude::*;
 
-/// Elements that are summed on their own before their sum joins the others.
+/// Elements that are summed separately before their sum joins the others.
 const PIECE: usize = 1 << 16;
 /// Elements from which an extremum is read in streams: 16 MiB.
 const STREAMED: usize = 4 << 20;
@@ -36,7 +36,7 @@ fn noise(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// What planted elements may be: both zeros, denormals, infinities, quiet and signalling NaN of both signs, extremes.
+/// Values of planted elements: both zeros, denormals, infinities, quiet and signalling NaN of both signs, extremes.
 const SPECIAL: [u32; 14] = [
     0,
     0x8000_0000,
@@ -54,7 +54,7 @@ const SPECIAL: [u32; 14] = [
     0x3F80_0000,
 ];
 
-/// Noise, all zero or all NaN, behind up to 16 elements that are to be ignored (so, of any alignment), with some
+/// Noise, all zero or all NaN, after up to 16 elements that are to be ignored (so, of any alignment), with some
 /// elements replaced by special ones.
 fn tensors() -> impl Strategy<Value = (Vec<f32>, usize)> {
     let planted = prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&SPECIAL[..])), 0..8);
@@ -97,7 +97,7 @@ proptest! {
         let expected = naive_sum(data);
         for isa in Isa::available() {
             let found = reduce::sum_of_squares(data, isa);
-            // NaN, infinity and nothing come out as they are; all else within 1e-6 of the sum.
+            // NaN, infinity and an empty sum must match exactly; all else within 1e-6 of the sum.
             let close = (found - expected).abs() <= 1e-6 * expected;
             prop_assert!(same(found, expected) || close, "{}: {} for {}", isa, found, expected);
         }
@@ -118,8 +118,8 @@ fn extrema_of_what_no_cache_holds_are_those_of_the_definition() {
 
 #[test]
 fn no_position_is_overlooked_at_any_length() {
-    // One element in a field of zeros and NaN is below and one above all others, wherever it stands. 1040 elements
-    // are more than eight registers of the widest set, twice; an odd offset makes the first load unaligned.
+    // One element in a field of zeros and NaN is below and one above all others, wherever it is. 1040 elements are more
+    // than eight registers of the widest set, twice; an odd offset makes the first load unaligned.
     let mut memory = vec![0.0; 1041];
     for len in (1..=300).chain([511, 512, 513, 640, 1040]) {
         let data = &mut memory[1..=len];
@@ -168,7 +168,7 @@ fn nothing_and_nothing_but_nan_give_the_identities() {
 fn sums_neither_overflow_nor_underflow_where_f64_does_not() {
     let len = 3000_u16;
     for isa in Isa::available() {
-        // 1e30 squared is 1e60, beyond f32; 1e-30 squared is 1e-60, which f32 has not.
+        // 1e30 squared is 1e60, beyond f32; 1e-30 squared is 1e-60, which f32 cannot represent.
         for element in [3e38_f32, 1e30, 1e-22, 1e-30, 1e-42] {
             let (x, n) = (f64::from(element), f64::from(len));
             let squares = reduce::sum_of_squares(&vec![element; usize::from(len)], isa);

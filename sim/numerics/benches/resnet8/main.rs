@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// Channels, side of the image, filters, kernel, stride: each of the network's kinds of convolution.
+/// Channels, side of the image, filters, kernel, stride of every kind of convolution in the network.
 const LAYERS: [(usize, usize, usize, u64, u64); 7] = [
     (3, 32, 16, 3, 1),
     (16, 32, 16, 3, 1),
@@ -34,7 +34,7 @@ fn layer(meter: &Meter, (channels, side, filters, kernel, stride): (usize, usize
     Layer::new(meter, [BATCH, channels, side, side], filters, kernel, stride)
 }
 
-/// Products and sums of a convolution.
+/// Multiplications and additions of a convolution.
 fn flops(layer: &Layer) -> ItemsCount {
     ItemsCount::new(2 * layer.convolution.output_len() * layer.weight.len() / layer.norm.channels)
 }

@@ -1,4 +1,5 @@
-//! A training step of `resnet8-cifar` by the kernels alone: the same arithmetic as a run's, without graph or store.
+//! A training step of `resnet8-cifar` that calls the kernels directly: the same arithmetic as a
+//! run's, without graph or store.
 
 use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised};
 use haversack_numerics::dense::convolution::Convolution;
@@ -31,7 +32,7 @@ pub(crate) struct Layer {
     running: [Floats; 2],
 }
 
-/// What a layer saves for its backward pass, and its output.
+/// The tensors that a layer saves for its backward pass, and its output.
 struct Saved {
     convolved: Floats,
     mean: Floats,
@@ -40,7 +41,7 @@ struct Saved {
 }
 
 impl Layer {
-    /// A convolution with a square window, padded so that only the stride makes the image smaller.
+    /// A convolution with a square window, padded so that only the stride reduces the image.
     pub(crate) fn new(meter: &Meter, input: [usize; 4], filters: usize, kernel: u64, stride: u64) -> Self {
         let convolution = Convolution::new(input, filters, Window::square(kernel, stride, kernel / 2), 1).unwrap();
         let [batch, channels, h, w] = convolution.output();
@@ -77,7 +78,7 @@ impl Layer {
         saved
     }
 
-    /// The gradient of the input, if it is asked for.
+    /// The gradient of the input, if `wanted`.
     fn backward(&mut self, x: &[f32], saved: Saved, dy: &[f32], wanted: bool, meter: &Meter) -> Option<Floats> {
         let mut gradient = meter.floats(dy.len());
         let [weight, bias] = &mut self.affine_gradients;
@@ -126,7 +127,7 @@ fn rectified(output: &[f32], dy: &[f32], meter: &Meter) -> Floats {
     dx
 }
 
-/// Two convolutions and what stands beside them.
+/// Two convolutions and a shortcut.
 struct Block {
     first: Layer,
     second: Layer,
@@ -167,7 +168,7 @@ impl ResNet8 {
         }
     }
 
-    /// Forward, backward, update; the loss.
+    /// Forward, backward and update; returns the loss.
     pub(crate) fn step(&mut self) -> f32 {
         let meter = &self.meter.clone();
         let mut stem = self.stem.forward(&self.images, meter);
@@ -208,7 +209,7 @@ impl ResNet8 {
         loss
     }
 
-    /// Pooling, the linear layer and the loss: the loss, and the gradient of the last block's output.
+    /// Pooling, the linear layer and the loss: returns the loss, and the gradient of the last block's output.
     fn head(&mut self, x: &[f32]) -> (f32, Floats) {
         let (meter, linear) = (&self.meter, self.linear);
         let rows = linear.rows;

@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use super::sums::{sum, sum_of};
 use crate::error::{Result, expect_length};
 
-/// Samples whose sums are taken together.
+/// Samples that are summed together.
 const SAMPLES: usize = 8;
 
-/// Sizes of a tensor of batch × channels × positions, and what the framework adds and mixes.
+/// Sizes of a tensor of batch × channels × positions, and the framework's epsilon and momentum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchNorm {
     /// Samples.
@@ -57,7 +57,7 @@ pub struct Affine<'a> {
     pub bias: &'a [f32],
 }
 
-/// What a normalisation has read, and the statistics that it wrote.
+/// The input of a normalisation, and the statistics that it wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Normalised<'a> {
     /// Its input.
@@ -69,7 +69,7 @@ pub struct Normalised<'a> {
 }
 
 impl Sums {
-    /// The statistics of what was summed; `epsilon` is added to every variance.
+    /// The statistics of the summed elements; `epsilon` is added to every variance.
     pub fn statistics(&self, epsilon: f32) -> Statistics {
         let count = self.count.max(1) as f64;
         let mean = |[sum, _]: &[f64; 2]| sum / count;
@@ -84,10 +84,10 @@ impl Sums {
 }
 
 impl Statistics {
-    /// Moves running statistics towards these, of which they take the share `momentum`.
+    /// Moves running statistics towards these, which get the weight `momentum`.
     ///
     /// # Errors
-    /// Running statistics of another number of channels.
+    /// Running statistics with another number of channels.
     pub fn update(&self, momentum: f32, mean: &mut [f32], variance: &mut [f32]) -> Result {
         expect_length("a running mean", mean.len(), self.mean.len())?;
         expect_length("a running variance", variance.len(), self.mean.len())?;
@@ -102,10 +102,10 @@ impl Statistics {
 
 impl BatchNorm {
     /// Forward in training: normalises by the batch's statistics, writes them to `mean` and `inverse` for the backward
-    /// pass, and moves the running mean and variance, if given.
+    /// pass, and updates the running mean and variance, if given.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(
         &self,
         input: &[f32],
@@ -126,10 +126,10 @@ impl BatchNorm {
         self.normalise(input, affine, mean, inverse, output)
     }
 
-    /// Forward in evaluation, by running statistics.
+    /// Forward in evaluation, with running statistics.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn evaluate(
         &self,
         input: &[f32],
@@ -142,10 +142,10 @@ impl BatchNorm {
         self.normalise(input, affine, mean, &inverse, output)
     }
 
-    /// Sums of x and x² of each channel: each sample's about its own mean, so that no digits cancel.
+    /// Sums of x and x² of each channel: each sample's about its own mean, to avoid cancellation.
     ///
     /// # Errors
-    /// An input whose length is not what the sizes say.
+    /// An input whose length does not match the sizes.
     pub fn sums(&self, input: &[f32]) -> Result<Sums> {
         expect_length("the input of a batch norm", input.len(), self.len())?;
         Ok(self.sum_planes(|plane| {
@@ -164,7 +164,7 @@ impl BatchNorm {
     /// `output = (input − mean) · inverse · weight + bias`.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn normalise(
         &self,
         input: &[f32],
@@ -185,11 +185,11 @@ impl BatchNorm {
         Ok(())
     }
 
-    /// Sums of dy and dy · x̂ of each channel: the gradients of bias and weight, and what the input's gradient needs of
-    /// the whole batch.
+    /// Sums of dy and dy · x̂ of each channel: the gradients of bias and weight, and the sums over the whole batch that
+    /// the input's gradient needs.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn gradient_sums(&self, of: Normalised<'_>, gradient: &[f32]) -> Result<Sums> {
         let Normalised { input, mean, inverse } = of;
         expect_length("the input of a batch norm", input.len(), self.len())?;
@@ -204,7 +204,8 @@ impl BatchNorm {
         }))
     }
 
-    /// Adds the gradients of weight and bias, which [`gradient_sums`](Self::gradient_sums) of the parts of a batch are.
+    /// Adds the gradients of weight and bias: the results of [`gradient_sums`](Self::gradient_sums)
+    /// of the parts of a batch.
     ///
     /// # Errors
     /// A slice or sums of another number of channels.
@@ -218,10 +219,10 @@ impl BatchNorm {
         Ok(())
     }
 
-    /// The gradient of the input, given the sums of the whole batch that the statistics were taken of.
+    /// The gradient of the input, given the sums of the whole batch whose statistics normalised it.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn input_gradient(
         &self,
         of: Normalised<'_>,

@@ -4,10 +4,10 @@
 
 use crate::error::{Result, expect_length};
 
-/// Writes the parts side by side: of each, `outer` runs.
+/// Writes the parts side by side: `outer` runs of each.
 ///
 /// # Errors
-/// A part that is no whole number of runs, or a whole that is not as long as its parts together.
+/// A part that does not divide into `outer` runs, or a whole that is not as long as its parts together.
 pub fn concatenate(outer: usize, parts: &[&[f32]], whole: &mut [f32]) -> Result {
     let runs = runs(outer, parts.iter().map(|part| part.len()), whole.len())?;
     let (width, mut start) = (runs.iter().sum::<usize>(), 0);

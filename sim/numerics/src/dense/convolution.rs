@@ -1,8 +1,8 @@
 //! 2-D convolution: dense, grouped and depthwise, of any window.
 //!
-//! A sample's planes are written into a frame in which every tap of the window is one distance away; an output is then a
-//! sum over distances, for many positions side by side. Nothing is unfolded into a matrix, and nothing is multiplied by
-//! the zeros of a stride.
+//! A sample's planes are written into a frame in which every tap of the window is one distance away; an output is then
+//! a sum over distances, computed for many positions in parallel. Nothing is unfolded into a matrix, and nothing is
+//! multiplied by the zeros of a stride.
 
 mod correlate;
 mod frame;
@@ -84,7 +84,7 @@ impl Convolution {
     /// The output.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(
         &self,
         input: &[f32],
@@ -111,7 +111,7 @@ impl Convolution {
     /// The gradient of the input, from that of the output.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn input_gradient(
         &self,
         gradient: &[f32],
@@ -142,7 +142,7 @@ impl Convolution {
     /// Adds the gradients of the weight and the bias.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn weight_gradient(
         &self,
         input: &[f32],
@@ -195,7 +195,7 @@ impl Convolution {
         Frame { planes: self.filters, size: self.output, step: [1, 1], phases: [1, 1], before: [0, 0], framed }
     }
 
-    /// Where in the input's frame each element of a filter looks, for the first output of the first group.
+    /// Where in the input's frame each element of a filter reads, for the first output of the first group.
     fn distances(&self, frame: &Frame) -> Vec<usize> {
         let [[down, across], stride, _] = self.sides();
         let place = |k: usize| {
@@ -206,7 +206,7 @@ impl Convolution {
         (0..self.depth()).map(place).collect()
     }
 
-    /// The phases of the input that hold positions, down and across.
+    /// The phases of the input that have positions, down and across.
     fn phases(&self) -> Vec<[Phase; 2]> {
         let [kernel, stride, padding] = self.sides();
         let along = |axis: usize| {
@@ -225,7 +225,7 @@ impl Convolution {
         Frame { planes: self.filters, size: self.output, step: [1, 1], phases: [1, 1], before, framed }
     }
 
-    /// One phase of the input's gradient, and the taps of the window that it meets.
+    /// One phase of the input's gradient, and the taps of the window that reach it.
     fn gradient_pass(&self, frame: &Frame, filters: usize, down: Phase, across: Phase) -> (Pass, Vec<usize>) {
         let [kernel, stride, _] = self.sides();
         let (mut distances, mut taps) = (Vec::new(), Vec::new());
@@ -270,8 +270,8 @@ impl Convolution {
     }
 }
 
-/// Along one axis, the positions of the input with one remainder by the stride, counted from the padding on: position
-/// `stride · q + phase − padding` meets tap `phase + stride · j` of output q − j.
+/// Along one axis, the positions of the input with the same remainder modulo the stride, counted from the padding on:
+/// position `stride · q + phase − padding` meets tap `phase + stride · j` of output q − j.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     phase: usize,

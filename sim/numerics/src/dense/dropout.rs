@@ -1,12 +1,12 @@
-//! Masks of dropout, drawn from a counter: the same seed and element give the same mask again, whoever draws it and in
-//! which parts.
+//! Masks of dropout, drawn from a counter: the same seed and element always give the same mask, on any
+//! thread and in any parts.
 
 use rayon::prelude::*;
 
 use super::parallel::BLOCK;
 
-/// Writes 0 with probability `p`, otherwise 1/(1 − p), for elements `first..` of a tensor whose draws belong to `seed`.
-/// Dropout is the product with it, forward and backward. Nothing is kept if `p` is 1 or more.
+/// Writes 0 with probability `p`, otherwise 1/(1 − p), for elements `first..` of a tensor whose draws come from `seed`.
+/// Dropout is the product with this mask, forward and backward. No element is kept if `p` is 1 or more.
 pub fn mask(seed: u64, first: u64, p: f32, mask: &mut [f32]) {
     let kept = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
     // A draw is 24 bits; those below the threshold are dropped.
@@ -19,7 +19,7 @@ pub fn mask(seed: u64, first: u64, p: f32, mask: &mut [f32]) {
     });
 }
 
-/// 64 random bits of an element: `SplitMix64` at that place of the stream that begins at a hash of the seed.
+/// 64 random bits of an element: `SplitMix64` at that position of the stream that begins at a hash of the seed.
 const fn draw(seed: u64, element: u64) -> u64 {
     finalise(finalise(seed).wrapping_add(element.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }

@@ -22,7 +22,8 @@ pub fn multiply(left: &[f32], right: &[f32], product: &mut [f32]) -> Result {
     combine(left, right, product, |a, b| a * b)
 }
 
-/// The gradient of an operand that was broadcast: the sum over the leading dimensions of that of the result. Overwrites.
+/// The gradient of an operand that was broadcast: the gradient of the result, summed over the
+/// leading dimensions. Overwrites.
 ///
 /// # Errors
 /// A gradient that `sum` does not divide.

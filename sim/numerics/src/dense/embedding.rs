@@ -45,7 +45,7 @@ fn check(table: usize, width: usize, indices: &[i64], rows: usize) -> Result {
     expect_indices("index", indices, height)
 }
 
-/// Fails unless every index is one of `len`.
+/// Fails unless every index is below `len`.
 pub(super) fn expect_indices(what: &'static str, indices: &[i64], len: usize) -> Result {
     let outside = |&index: &i64| usize::try_from(index).map_or(true, |index| index >= len);
     indices.iter().position(outside).map_or(Ok(()), |index| {

@@ -1,5 +1,5 @@
-//! Products of matrices. Each element is a sum over the depth in its order, by fused multiply-add, from zero or from what
-//! it is added to: no instruction set, cache or number of threads changes a bit.
+//! Products of matrices. Each element is a sum over the depth in its order, by fused multiply-add, from zero or from
+//! the previous value if the product is added: no instruction set, cache or number of threads changes a bit.
 
 use std::array::from_fn;
 use std::cell::Cell;
@@ -15,19 +15,19 @@ use super::parallel::BLOCK;
 const TASK: usize = 96;
 /// Rows of the widest tile.
 const MOST_ROWS: usize = 12;
-/// Multiplications from which a product is worth several tasks.
+/// Multiplications from which on a product is split into several tasks.
 const SMALL: usize = 1 << 22;
 /// Rows up to which a product by a transpose is computed as its own transpose: fewer elements are packed.
 const FEW: usize = 48;
-/// Depth over which the rows of a tile stay in a first cache.
+/// Depth over which the rows of a tile stay in a first-level cache.
 const STRETCH: usize = 512;
-/// Depth of which a tile is computed at a time.
+/// Depth that a tile computes in one step.
 const STEP: usize = 4;
-/// Columns of the right operand whose stretch stays in a second cache.
+/// Columns of the right operand whose stretch stays in a second-level cache.
 const BLOCK_COLUMNS: usize = 8 * LANES;
 
 thread_local! {
-    /// The packed operands of a thread's last product, whose memory the next one takes.
+    /// The packed operands of a thread's last product, whose memory the next one reuses.
     static LEFT: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
     static RIGHT: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
@@ -60,8 +60,8 @@ impl<'a> Matrix<'a> {
         Self { row: self.column, column: self.row, ..self }
     }
 
-    /// Writes its first `rows` rows, at most `WIDE`, side by side, column after column; what lies in place of
-    /// other rows is unspecified.
+    /// Writes its first `rows` rows, at most `WIDE`, side by side, column after column; the contents for
+    /// missing rows are unspecified.
     #[inline(always)]
     fn pack<const WIDE: usize>(self, rows: usize, into: &mut [[f32; WIDE]]) {
         if self.row == 1 {
@@ -78,7 +78,7 @@ impl<'a> Matrix<'a> {
             into.fill([0.0; WIDE]);
         }
         let len = into.len();
-        // Squares of four by four become shuffles of registers.
+        // Squares of four by four become register shuffles.
         let squares = if self.column == 1 { rows / 4 * 4 } else { 0 };
         for row in (0..squares).step_by(4) {
             let four: [_; 4] = from_fn(|i| self.data[(row + i) * self.row..][..len].as_chunks::<4>());
@@ -113,7 +113,7 @@ pub(super) fn multiply([m, k, n]: [usize; 3], a: Matrix, b: Matrix, c: &mut [f32
     let ([rows, columns], [left, right]) = if flip { ([n, m], [b.flipped(), a]) } else { ([m, n], [a, b.flipped()]) };
     let mut packed = RIGHT.take();
     packed.resize(columns.div_ceil(LANES) * k * LANES, 0.0);
-    // Of rows, a few of all panels of a block before the next ones: they share pages.
+    // A few rows of all panels of a block before the next rows: they share pages.
     let step = if right.row == 1 { LANES } else { k };
     let pack = |(block, into): (usize, &mut [f32])| {
         for start in (0..k).step_by(step) {
@@ -145,14 +145,14 @@ pub(super) fn multiply([m, k, n]: [usize; 3], a: Matrix, b: Matrix, c: &mut [f32
 /// Some rows of a product.
 struct Product<'a> {
     left: Matrix<'a>,
-    /// Of the right operand, sixteen columns after the other.
+    /// The right operand in panels of sixteen columns.
     panels: &'a [[f32; LANES]],
     c: &'a mut [f32],
     depth: usize,
     rows: usize,
     columns: usize,
     add: bool,
-    /// Its transpose is written.
+    /// Whether the transpose of the product is written.
     flip: bool,
     isa: Isa,
 }
@@ -168,7 +168,7 @@ impl Product<'_> {
             for block in (0..self.columns).step_by(BLOCK_COLUMNS) {
                 let mut row = 0;
                 while row < self.rows {
-                    // As many sums as registers hold beside what they are made from.
+                    // As many sums as fit in registers together with their operands.
                     row += match self.rows - row {
                         1 | 2 => self.tile::<2>(row, start, block, &mut scratch),
                         7.. if self.isa == Isa::Avx512 => self.tile::<MOST_ROWS>(row, start, block, &mut scratch),
@@ -180,7 +180,7 @@ impl Product<'_> {
         LEFT.set(scratch);
     }
 
-    /// Adds a stretch of the depth to up to `ROWS` rows of a block of columns; answers how many rows.
+    /// Adds a stretch of the depth to up to `ROWS` rows of a block of columns; returns the number of rows.
     fn tile<const ROWS: usize>(&mut self, row: usize, start: usize, block: usize, scratch: &mut [f32]) -> usize {
         let rows = ROWS.min(self.rows - row);
         let columns = BLOCK_COLUMNS.min(self.columns - block);
@@ -206,7 +206,7 @@ impl Product<'_> {
         rows
     }
 
-    /// The same in `c`, of whole vectors, whose rows are `pitch` elements apart.
+    /// The same in `c`, which has whole vectors and a row pitch of `pitch` elements.
     fn multiply_add<const ROWS: usize>(
         &self,
         row: usize,
@@ -222,7 +222,7 @@ impl Product<'_> {
         let panels = &self.panels[block / LANES * depth..][..columns.div_ceil(LANES) * depth];
         let add = self.add || start > 0;
         if left.column == 1 {
-            // Rows after the last are the last again, and not kept.
+            // Missing rows repeat the last one, and their sums are dropped.
             let lines = Lines(from_fn(|i| left.data[i.min(last) * left.row..][..stretch].as_chunks()));
             dispatch(self.isa, Tile::<_, ROWS> { left: lines, panels, depth, start, stretch, c, pitch, add });
         } else {
@@ -241,7 +241,7 @@ trait Left<const ROWS: usize> {
     fn multiply_add<S: Simd>(&self, simd: S, right: &[[f32; LANES]], sums: [S::Floats; ROWS]) -> [S::Floats; ROWS];
 }
 
-/// Rows as they are, each in steps and what is left of it.
+/// Unpacked rows, each in steps and the rest.
 struct Lines<'a, const ROWS: usize>([(&'a [[f32; STEP]], &'a [f32]); ROWS]);
 
 /// Rows side by side.
@@ -320,7 +320,7 @@ impl<L: Left<ROWS>, const ROWS: usize> Kernel for Tile<'_, L, ROWS> {
 mod tests {
     use super::*;
 
-    /// Every element by itself, in order.
+    /// Every element separately, in order.
     fn defined([m, k, n]: [usize; 3], a: Matrix, b: Matrix, c: &mut [f32], add: bool) {
         for (at, c) in c.iter_mut().enumerate().take(m * n) {
             let (i, j) = (at / n, at % n);

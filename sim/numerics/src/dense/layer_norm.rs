@@ -23,7 +23,7 @@ impl LayerNorm {
     /// backward pass.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(
         &self,
         input: &[f32],
@@ -55,10 +55,11 @@ impl LayerNorm {
         Ok(())
     }
 
-    /// The gradient of the input, from the gradient of the output and what [`forward`](Self::forward) read and wrote.
+    /// The gradient of the input, from the gradient of the output and the operands and results
+    /// of [`forward`](Self::forward).
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn input_gradient(
         &self,
         of: Normalised<'_>,
@@ -90,7 +91,7 @@ impl LayerNorm {
     /// Adds the gradients of weight and bias.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn parameter_gradients(
         &self,
         of: Normalised<'_>,

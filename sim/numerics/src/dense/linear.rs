@@ -21,7 +21,7 @@ impl Linear {
     /// `output = input weightᵀ + bias`.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(&self, input: &[f32], weight: &[f32], bias: Option<&[f32]>, output: &mut [f32]) -> Result {
         self.check(input.len(), weight.len(), output.len(), bias.map(<[f32]>::len))?;
         let Self { rows, inputs, outputs } = *self;
@@ -36,7 +36,7 @@ impl Linear {
     /// The gradient of the input, from that of the output.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn input_gradient(&self, gradient: &[f32], weight: &[f32], input_gradient: &mut [f32]) -> Result {
         self.check(input_gradient.len(), weight.len(), gradient.len(), None)?;
         let Self { rows, inputs, outputs } = *self;
@@ -48,7 +48,7 @@ impl Linear {
     /// Adds the gradients of the weight and the bias.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn weight_gradient(
         &self,
         input: &[f32],

@@ -5,20 +5,20 @@ use super::sums::largest;
 use super::transcendental::{exp, ln};
 use crate::error::{Result, expect_length};
 
-/// What a node has yielded beside tensors.
+/// The result of a node that computes a loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Loss {
     /// The mean over its rows.
     pub mean: f64,
     /// The mean over its rows of the loss's square.
     pub mean_square: f64,
-    /// Rows whose largest score is their label's.
+    /// Rows whose largest score is that of their label.
     pub correct: usize,
     /// Rows.
     pub rows: usize,
 }
 
-/// Writes the log-softmax of each row of `classes` logits, which the backward pass needs, and answers the loss.
+/// Writes the log-softmax of each row of `classes` logits, which the backward pass needs, and returns the loss.
 ///
 /// # Errors
 /// A label that names no class, or an operand of the wrong length.

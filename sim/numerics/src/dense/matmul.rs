@@ -23,7 +23,7 @@ impl Matmul {
     /// `product = left right`, for each of the batch.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(&self, left: &[f32], right: &[f32], product: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
         let isa = Isa::chosen()?;
@@ -38,7 +38,7 @@ impl Matmul {
     /// The gradient of the left operand: `gradient rightᵀ`.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn left_gradient(&self, gradient: &[f32], right: &[f32], left_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
         let isa = Isa::chosen()?;
@@ -53,7 +53,7 @@ impl Matmul {
     /// The gradient of the right operand: `leftᵀ gradient`.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn right_gradient(&self, left: &[f32], gradient: &[f32], right_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
         let isa = Isa::chosen()?;

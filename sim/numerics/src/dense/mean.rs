@@ -10,7 +10,7 @@ use crate::error::{Result, expect_length};
 pub struct Mean {
     /// Product of the dimensions before the axis.
     pub outer: usize,
-    /// Elements that a mean is taken of.
+    /// Elements that are averaged.
     pub axis: usize,
     /// Product of the dimensions after it.
     pub inner: usize,
@@ -20,7 +20,7 @@ impl Mean {
     /// `output[o, i] = Σ input[o, a, i] / axis`.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn forward(&self, input: &[f32], output: &mut [f32]) -> Result {
         self.check(input.len(), output.len())?;
         let Self { axis, inner, .. } = *self;
@@ -48,7 +48,7 @@ impl Mean {
     /// The gradient of the input.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn backward(&self, gradient: &[f32], input_gradient: &mut [f32]) -> Result {
         self.check(input_gradient.len(), gradient.len())?;
         let Self { axis, inner, .. } = *self;

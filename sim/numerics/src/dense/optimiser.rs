@@ -58,7 +58,7 @@ pub struct Adam {
 }
 
 impl Default for Adam {
-    /// PyTorch's: rate 1e-3, betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
+    /// PyTorch's defaults: rate 1e-3, betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     fn default() -> Self {
         Self { rate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, decay: 0.0 }
     }

@@ -1,4 +1,4 @@
-//! How work is cut: into blocks of a fixed number of elements, whoever computes them.
+//! How work is split: into blocks of a fixed number of elements, on any number of threads.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Elements of one block of element-wise work: 64 KiB of f32.
 pub(super) const BLOCK: usize = 1 << 14;
 
-/// `f(x, y)` over blocks of an input and an output of one length.
+/// `f(x, y)` over blocks of an input and an output of the same length.
 pub(super) fn blocks<X: Sync, Y: Send>(x: &[X], y: &mut [Y], f: impl Fn(&[X], &mut [Y]) + Sync) {
     if y.len() <= BLOCK {
         return f(x, y);
@@ -15,7 +15,7 @@ pub(super) fn blocks<X: Sync, Y: Send>(x: &[X], y: &mut [Y], f: impl Fn(&[X], &m
     y.par_chunks_mut(BLOCK).zip(x.par_chunks(BLOCK)).for_each(|(y, x)| f(x, y));
 }
 
-/// `f(a, b, y)` over blocks of two inputs and an output of one length.
+/// `f(a, b, y)` over blocks of two inputs and an output of the same length.
 pub(super) fn blocks2(a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(&[f32], &[f32], &mut [f32]) + Sync) {
     if y.len() <= BLOCK {
         return f(a, b, y);
@@ -28,11 +28,11 @@ pub(super) const fn rows_of_block(row: usize) -> usize {
     if row == 0 || row >= BLOCK { 1 } else { BLOCK / row }
 }
 
-/// Columns from which each task sums some of them over all rows.
+/// Columns from which on tasks split the columns, each summing its own over all rows.
 const WIDE: usize = 1 << 11;
 
-/// Adds the sum of `rows` rows to `sum`, in a fixed order. `f(rows, columns, sum)` adds some columns of some rows to what
-/// `sum` holds of them.
+/// Adds the sum of `rows` rows to `sum`, in a fixed order. `f(rows, columns, sum)` adds some columns of some
+/// rows to their sums in `sum`.
 pub(super) fn add_over_rows(rows: usize, sum: &mut [f32], f: impl Fn(Range<usize>, Range<usize>, &mut [f32]) + Sync) {
     let row = sum.len();
     if row >= WIDE {

@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use super::parallel::rows_of_block;
 use crate::error::{Result, expect_length, expect_window};
 
-/// What maxima are taken of: values, or codes of them.
+/// Elements that have a maximum: values, or codes of them.
 pub trait Ordered: Copy + Default + PartialOrd + AddAssign + Send + Sync {
-    /// What no other is below.
+    /// The least value.
     const LEAST: Self;
 
     /// Whether it is a NaN.
@@ -33,7 +33,7 @@ impl Ordered for i8 {
     }
 }
 
-/// Sizes of a pooling, and the positions that each output sees.
+/// Sizes of a pooling, and the positions that each output reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// Channels × samples.
@@ -45,7 +45,7 @@ pub struct Pool {
     seen: Seen,
 }
 
-/// Which input positions an output sees.
+/// Which input positions an output reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Window(Window),
@@ -71,7 +71,7 @@ impl Pool {
     /// Maxima, and where they are in their plane (`row · width + column`; the first of equals; NaN wins, as in PyTorch).
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn maximum<T: Ordered>(&self, input: &[T], output: &mut [T], indices: &mut [i64]) -> Result {
         self.check(input.len(), output.len())?;
         expect_length("the indices of a pooling", indices.len(), output.len())?;
@@ -106,7 +106,7 @@ impl Pool {
     /// The gradient of the input of [`maximum`](Self::maximum).
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say, or an index outside its plane.
+    /// An operand whose length does not match the sizes, or an index outside its plane.
     pub fn maximum_gradient<T: Ordered>(&self, gradient: &[T], indices: &[i64], input_gradient: &mut [T]) -> Result {
         self.check(input_gradient.len(), gradient.len())?;
         expect_length("the indices of a pooling", indices.len(), gradient.len())?;
@@ -122,11 +122,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Averages; `count_padding` divides by the window's size where it reaches into the padding, as PyTorch does unless
-    /// told otherwise.
+    /// Averages; with `count_padding`, the default in PyTorch, the divisor is the window's size even where it
+    /// reaches into the padding.
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn average(&self, input: &[f32], count_padding: bool, output: &mut [f32]) -> Result {
         self.check(input.len(), output.len())?;
         let (inner, outer, width) = (self.plane(), self.output_plane(), self.input[1]);
@@ -152,7 +152,7 @@ impl Pool {
     /// The gradient of the input of [`average`](Self::average).
     ///
     /// # Errors
-    /// An operand whose length is not what the sizes say.
+    /// An operand whose length does not match the sizes.
     pub fn average_gradient(&self, gradient: &[f32], count_padding: bool, input_gradient: &mut [f32]) -> Result {
         self.check(input_gradient.len(), gradient.len())?;
         let (inner, outer, width) = (self.plane(), self.output_plane(), self.input[1]);
@@ -175,7 +175,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The input positions along an axis (0 down, 1 across) that each output sees.
+    /// The input positions along an axis (0 down, 1 across) that each output reads.
     fn spans(&self, axis: usize) -> Vec<Range<usize>> {
         let (input, output) = (self.input[axis], self.output[axis]);
         let span = |i: usize| match self.seen {
@@ -190,14 +190,14 @@ impl Pool {
         (0..output).map(span).collect()
     }
 
-    /// The same, and what the sum over each is divided by along this axis.
+    /// The same, and the divisor of the sum over each along this axis.
     fn shares(&self, axis: usize, count_padding: bool) -> Vec<(Range<usize>, f32)> {
         let share = |(i, span): (usize, Range<usize>)| {
             let mut count = span.len();
             if let (Seen::Window(window), true) = (self.seen, count_padding) {
                 let [kernel, stride, padding] =
                     [window.kernel, window.stride, window.padding].map(|of| of[axis] as usize);
-                // The padding counts, what `round_up` adds beyond it does not.
+                // The padding counts; positions that `round_up` adds beyond it do not.
                 count = kernel.min((self.input[axis] + 2 * padding).saturating_sub(i * stride.max(1)));
             }
             (span, count.max(1) as f32)

@@ -10,7 +10,7 @@ use crate::error::{Result, expect_length, expect_rows};
 /// `output[i] = e^input[i] / Σ e^input` in each row of `row` elements.
 ///
 /// # Errors
-/// Operands of different lengths, or of a length that is no whole number of rows.
+/// Operands of different lengths, or of a length that does not divide into whole rows.
 pub fn forward(input: &[f32], row: usize, output: &mut [f32]) -> Result {
     expect_rows("the input of a softmax", input.len(), row)?;
     expect_length("the output of a softmax", output.len(), input.len())?;
@@ -32,7 +32,7 @@ pub fn forward(input: &[f32], row: usize, output: &mut [f32]) -> Result {
 /// The gradient of the input, from the output and its gradient.
 ///
 /// # Errors
-/// Operands of different lengths, or of a length that is no whole number of rows.
+/// Operands of different lengths, or of a length that does not divide into whole rows.
 pub fn backward(output: &[f32], gradient: &[f32], row: usize, input_gradient: &mut [f32]) -> Result {
     expect_rows("the output of a softmax", output.len(), row)?;
     expect_length("the gradient of a softmax's output", gradient.len(), output.len())?;

@@ -8,7 +8,7 @@ use crate::error::{NumericsError, Result, expect_length};
 /// A view: element (i, j, …) is at `offset + i · strides[0] + j · strides[1] + …` of its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strided<'a> {
-    /// Place of the first element.
+    /// Index of the first element.
     pub offset: usize,
     /// Size of each dimension.
     pub dims: &'a [usize],
@@ -34,7 +34,7 @@ impl Strided<'_> {
         Ok(())
     }
 
-    /// Adds a contiguous tensor to the view: the gradient of [`gather`](Self::gather), of repeated elements too.
+    /// Adds a contiguous tensor to the view: the gradient of [`gather`](Self::gather), also for repeated elements.
     ///
     /// # Errors
     /// A view that reaches beyond the storage, or a tensor of another size.
@@ -46,8 +46,8 @@ impl Strided<'_> {
         Ok(())
     }
 
-    /// Calls `f(place in the storage, step, place in the tensor, elements)` for each run along the last dimension, in
-    /// order.
+    /// Calls `f(index in the storage, step, index in the tensor, elements)` for each run along the
+    /// last dimension, in order.
     fn each_run(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
         let (&run, dims) = self.dims.split_last().unwrap_or((&1, &[]));
         let step = self.strides.last().copied().unwrap_or(1);

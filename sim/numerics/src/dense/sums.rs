@@ -1,9 +1,9 @@
-//! Sums in a fixed order that vectors can follow: sixteen partial sums, then their sum.
+//! Sums in a fixed order that vectors can compute: sixteen partial sums, then their sum.
 
-/// Partial sums that run side by side.
+/// Partial sums that are computed in parallel.
 const LANES: usize = 16;
 
-/// Σ f(a, b) over two slices of one length.
+/// Σ f(a, b) over two slices of the same length.
 #[inline(always)]
 pub(super) fn sum_of(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -24,7 +24,7 @@ pub(super) fn sum(x: &[f32]) -> f32 {
     sum_of(x, x, |x, _| x)
 }
 
-/// The largest element; NaN is passed over.
+/// The largest element; NaN is ignored.
 #[inline(always)]
 pub(super) fn largest(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };

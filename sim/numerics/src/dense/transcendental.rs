@@ -1,5 +1,5 @@
-//! Exponential, hyperbolic tangent and error function, of which loops become vectors, and logarithm and power: without
-//! calls into a system's library, so the same bits on every system.
+//! Exponential, hyperbolic tangent and error function, in loops that the compiler vectorises, and logarithm and power:
+//! without calls into a system's library, so the results have the same bits on every system.
 // Coefficients are as published.
 #![allow(clippy::excessive_precision)]
 
@@ -19,30 +19,30 @@ pub fn exp(x: f32) -> f32 {
         p = p * r + c;
     }
     let y = p * r * r + r + 1.0;
-    // Two factors, so that neither 2^128 nor a subnormal has to be one exponent.
+    // Two factors, because neither 2^128 nor a subnormal fits in one exponent.
     let half = (n * 0.5 + ROUND) - ROUND;
     let y = y * power_of_two(half) * power_of_two(n - half);
     if x.is_nan() { x } else { y }
 }
 
-/// The natural logarithm, within half a unit in the last place but for one in millions.
+/// The natural logarithm, within half a unit in the last place except for one value in millions.
 #[must_use]
 pub fn ln(x: f32) -> f32 {
     libm::log(f64::from(x)) as f32
 }
 
-/// x to the power of `exponent`, as exactly.
+/// x to the power of `exponent`, with the same accuracy.
 pub(super) fn power(x: f32, exponent: f32) -> f32 {
     libm::pow(f64::from(x), f64::from(exponent)) as f32
 }
 
-/// What rounds to the nearest integer when it is added and subtracted: from 2^23 on an f32 has no fraction.
+/// Added and subtracted, it rounds to the nearest integer: from 2^23 on an f32 has no fraction.
 const ROUND: f32 = 12_582_912.0;
 
 /// 2^n for an integral n in −126..=127.
 #[inline(always)]
 fn power_of_two(n: f32) -> f32 {
-    // The lowest bits of the sum are n; a conversion to an integer would not become a vector.
+    // The lowest bits of the sum are n; a conversion to an integer would not be vectorised.
     f32::from_bits((n + ROUND).to_bits().wrapping_add(127) << 23)
 }
 

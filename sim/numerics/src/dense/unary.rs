@@ -1,4 +1,4 @@
-//! Element-wise functions of one tensor, and their gradients from what PyTorch saves.
+//! Element-wise functions of one tensor, and their gradients from the tensors that PyTorch saves.
 
 use haversack_kernels::Isa;
 use haversack_kernels::quantise::mask;
@@ -9,7 +9,7 @@ use super::parallel::{BLOCK, blocks2};
 use super::transcendental::{erf, exp, power, tanh};
 use crate::error::{Result, expect_length};
 
-/// What the backward pass of a function needs.
+/// The tensor that the backward pass of a function needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
     /// The input.
@@ -26,7 +26,7 @@ const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
 const FRAC_1_SQRT_2PI: f32 = 0.398_942_3;
 /// √(2/π), in the approximation of GELU.
 const GELU_SLOPE: f32 = 0.797_884_6;
-/// The share of the cube in it.
+/// The factor of the cube in it.
 const GELU_CUBE: f32 = 0.044_715;
 
 #[inline(always)]
@@ -39,7 +39,7 @@ fn gelu_tanh(x: f32) -> f32 {
     tanh(GELU_SLOPE * (x + GELU_CUBE * x * x * x))
 }
 
-/// What PyTorch keeps for the backward pass.
+/// The tensor that PyTorch saves for the backward pass.
 #[must_use]
 pub const fn saved(function: Unary) -> Saved {
     match function {
@@ -54,9 +54,9 @@ pub const fn saved(function: Unary) -> Saved {
     }
 }
 
-/// `values = f(values)`, element by element; what is no arithmetic of single elements leaves them as they are.
+/// `values = f(values)`, element by element; functions that are not arithmetic of single elements leave them unchanged.
 pub fn forward(function: Unary, values: &mut [f32]) {
-    // Each loop is compiled by itself.
+    // Each loop is compiled separately.
     match function {
         Unary::Relu => map_in_place(values, |x| if x > 0.0 || x.is_nan() { x } else { 0.0 }),
         Unary::Relu6 => map_in_place(values, |x| x.clamp(0.0, 6.0)),
@@ -83,8 +83,8 @@ pub fn forward(function: Unary, values: &mut [f32]) {
     }
 }
 
-/// The gradient of the input, from what [`saved`] names (any slice of the same length, or none, where it names nothing)
-/// and the gradient of the output; it is left as it is of what is no arithmetic of single elements.
+/// The gradient of the input, from the tensor that [`saved`] names (any slice of the same length, or none, if it names
+/// nothing) and the gradient of the output. Functions that are not arithmetic of single elements leave it unchanged.
 ///
 /// # Errors
 /// Operands of different lengths.
@@ -142,7 +142,8 @@ pub const fn mask_bytes(len: usize) -> usize {
     len.div_ceil(8)
 }
 
-/// The gradient of a `ReLU`'s input, over that of its output, by a bit an element, lowest first: whether it is above zero.
+/// The gradient of a `ReLU`'s input, in place of that of its output, from a bit an element, lowest first: whether
+/// the element is above zero.
 ///
 /// # Errors
 /// A mask that is not [`mask_bytes`] long.

@@ -13,8 +13,8 @@ use crate::meter::{Meter, Sums};
 
 /// Rows of a linear layer that are multiplied at a time.
 const ROWS: usize = 64;
-/// Samples whose gradients of a weight are summed before those of the next ones, whatever the number of threads; at least so
-/// many, and more where there would be more blocks than `BLOCKS`, each of which has sums of its own.
+/// Samples whose gradients of a weight are summed before those of the next ones, whatever the number of threads. At
+/// least this many, and more if there would otherwise be more than `BLOCKS` blocks, each of which has its own sums.
 const SAMPLES: usize = 8;
 const BLOCKS: usize = 8;
 
@@ -226,7 +226,7 @@ fn lines(of: &Convolution, channels: usize) -> impl Iterator<Item = Line> {
         let tap = row % (kernel[0] * kernel[1]);
         (row, row / (kernel[0] * kernel[1]), tap / kernel[1], tap % kernel[1])
     });
-    // Positions from which on a tap is inside, and before which it still is.
+    // The first position at which a tap is inside, and the position after the last.
     let inside = move |axis: usize, tap: usize, size: usize, positions: usize| {
         let first = padding[axis].saturating_sub(tap).div_ceil(stride[axis]);
         let end = (size + padding[axis]).saturating_sub(tap).div_ceil(stride[axis]).min(positions);
@@ -247,7 +247,7 @@ fn lines(of: &Convolution, channels: usize) -> impl Iterator<Item = Line> {
     })
 }
 
-/// The codes that each tap of each channel sees at every position: depth × positions, zeros for padding.
+/// The codes that each tap of each channel reads at every position: depth × positions, zeros for padding.
 fn unfold(of: &Convolution, input: &[i8], channels: usize, unfolded: &mut [i8]) {
     unfolded.fill(0);
     for Line { unfolded: to, input: from, stride, count } in lines(of, channels) {
@@ -312,7 +312,7 @@ mod tests {
             ([2, 4, 7, 7], 8, Window::square(1, 2, 0), 1),
             ([2, 6, 9, 8], 6, Window::square(3, 2, 1), 6),
             ([2, 6, 5, 6], 4, window([3, 2], [1, 3], [1, 0]), 2),
-            // The last tap sees nothing but padding.
+            // The last tap reads only padding.
             ([1, 1, 1, 1], 1, window([1, 3], [1, 3], [0, 1]), 1),
         ] {
             let of = Convolution::new(input, filters, window, groups).unwrap();

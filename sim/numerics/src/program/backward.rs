@@ -11,7 +11,7 @@ use crate::dense::transcendental::exp;
 use crate::dense::{elementwise, embedding, softmax, unary};
 use crate::{Seen, Signs};
 
-/// What a derivative works on.
+/// The operands of a derivative.
 struct Derived<'d> {
     operands: Operands<'d>,
     node: &'d OperatorNode,
@@ -95,7 +95,7 @@ impl Derived<'_> {
         Ok(())
     }
 
-    /// The gradient of the log-probabilities: less than nothing at each label.
+    /// The gradient of the log-probabilities: negative at each label.
     fn log_probabilities(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         let Some(made) = outputs.floats(0) else { return Ok(()) };
@@ -125,7 +125,7 @@ impl Derived<'_> {
         Ok(())
     }
 
-    /// Every gradient that is wanted, in one go.
+    /// Every gradient that is needed, in one go.
     fn whole(&self, outputs: &mut Outputs) -> Result {
         let Self { operands, node, gradient, .. } = self;
         match &node.op {
@@ -189,7 +189,7 @@ impl Derived<'_> {
         Ok(unary::backward(function, &held, gradient, made)?)
     }
 
-    /// What was saved, row by row as the gradient is.
+    /// The saved tensor, row by row as the gradient is.
     fn as_gradient(&self, saved: TensorId) -> Result<Seen<'_>> {
         let network = self.operands.network();
         let values = [self.node.output, self.node.inputs[0]];
@@ -211,7 +211,7 @@ impl Derived<'_> {
                 }
             }
         }
-        // It is not kept: it is drawn again.
+        // The mask is not saved: it is drawn again.
         let mut mask = operands.meter().floats(made.len());
         draw_mask(operands, probability, of.operator, &mut mask);
         Ok(elementwise::multiply(gradient, &mask, made)?)
@@ -267,7 +267,8 @@ impl Derived<'_> {
         Ok(norm.parameter_gradients(of, gradient, of_weight, of_bias)?)
     }
 
-    /// The gradient of the input, and those of the weight and the bias, of a normalisation; `None` where one is not made.
+    /// The gradient of the input, and those of the weight and the bias, of a normalisation; `None` for
+    /// each that is not computed.
     fn placed<'o>(&self, outputs: &'o mut Outputs) -> (Option<&'o mut [f32]>, [Option<&'o mut [f32]>; 2]) {
         let mut made: [Option<&mut [f32]>; 3] = outputs.each();
         let inputs = self.of.inputs.len();

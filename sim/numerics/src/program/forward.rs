@@ -17,7 +17,7 @@ use crate::dense::pool::Pool;
 use crate::dense::{dropout, elementwise, embedding, loss, softmax, unary};
 use crate::{ProgramError, eight};
 
-/// Fails for an operator of a network that says all that it computes, but that has no arithmetic here.
+/// Fails for an operator that has no arithmetic here although the network's description is complete.
 pub(super) fn check(network: &Network, node: &OperatorNode) -> Result {
     let reason = match &node.op {
         Op::Unary { function: Unary::DropPath(_), .. } | Op::Copy(Copying::Pad | Copying::Roll(_)) | Op::IndexTable => {
@@ -188,7 +188,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// The storages that an operator writes: its output's, and what it saves beside.
+    /// The storages that an operator writes: that of its output, and those of the tensors that it saves.
     fn written(&self, node: &OperatorNode) -> Vec<u32> {
         let network = &self.program.network;
         let read = |storage: u32| node.inputs.iter().any(|&input| network.value(input).storage == storage);
@@ -266,7 +266,7 @@ impl Run<'_> {
     }
 }
 
-/// What was given to be written, or scratch space where nobody wants it.
+/// The given slice, or scratch space if nothing needs the output.
 pub(super) fn or_scratch<'s>(
     given: Option<&'s mut [f32]>,
     scratch: &'s mut Option<crate::meter::Floats>,
@@ -302,7 +302,7 @@ fn normalise_rows(operands: &Operands<'_>, node: &OperatorNode, outputs: &mut Ou
     Ok(norm.forward(&input, affine, mean, inverse, output)?)
 }
 
-/// Draws a mask by the place of every element in the mini-batch, so that it is the same whenever it is drawn.
+/// Draws a mask by the index of every element in the mini-batch, so that it is the same whenever it is drawn.
 pub(super) fn draw_mask(operands: &Operands<'_>, probability: f32, operator: u32, mask: &mut [f32]) {
     let pass = operands.pass;
     let per_sample = mask.len() / pass.samples.max(1);
@@ -329,7 +329,7 @@ fn drop_out(
     Ok(elementwise::multiply(&input, mask, output)?)
 }
 
-/// Combines two operands of which one may be smaller: the larger comes first.
+/// Combines two operands, one of which may be smaller: the larger comes first.
 fn combine(
     a: &[f32],
     b: &[f32],
@@ -339,7 +339,7 @@ fn combine(
     Ok(if a.len() >= b.len() { with(a, b, output) } else { with(b, a, output) }?)
 }
 
-/// Gives what lies behind the diagonal of each square the least value that there is.
+/// Sets the elements above the diagonal of each square to the least value of f32.
 fn hide_later(values: &mut [f32], width: usize) {
     for (row, values) in values.chunks_exact_mut(width.max(1)).enumerate() {
         let seen = row % width + 1;
@@ -357,7 +357,7 @@ impl<'m> Operands<'m> {
             }
             (_, None) => self.value(node.inputs[0]),
             (_, Some(_)) => {
-                // No element-wise operator of a part that is not laid out row by row.
+                // No element-wise operator works on a part of a storage that is not row by row.
                 let seen = self.memory.floats(self.network().value(node.inputs[0]).storage)?;
                 match from {
                     None => Ok(seen),

@@ -1,9 +1,9 @@
-//! What the nodes of a graph compute that was rewritten in integers.
+//! The arithmetic of the nodes of a graph that was rewritten in integers.
 //!
-//! A tensor is codes of eight bits and a step, a power of two. Products are of codes, with sums of 32 bits (`product`);
-//! the operators between them are those of the eager graph, computed on the values that codes stand for, which fp32 holds
-//! exactly, and brought back to codes (`standing`). Nothing is differentiated here: each node names the node of the eager
-//! graph whose part it has.
+//! A tensor is codes of eight bits and a step, a power of two. Products are of codes, with sums of 32 bits (`product`).
+//! The operators between them are those of the eager graph: they are computed on the values of the codes, which fp32
+//! represents exactly, and the results become codes again (`standing`). Nothing is differentiated here: each node names
+//! the node of the eager graph whose arithmetic it computes.
 
 mod chosen;
 mod product;
@@ -23,14 +23,14 @@ use crate::state::before_training;
 use crate::{Contents, Eight, Floats, Memory, Meter, ProgramError, State};
 use rounding::LARGEST;
 
-/// What the nodes of a rewritten graph compute.
+/// The arithmetic of the nodes of a rewritten graph.
 #[derive(Debug)]
 pub(super) struct Integers {
     /// The eager graph's arithmetic.
     eager: Program,
     rewritten: Rewritten,
     rules: Arithmetic,
-    /// Whether each tensor is held in integers.
+    /// Whether each tensor is stored in integers.
     coded: Vec<bool>,
 }
 
@@ -38,8 +38,8 @@ impl Program {
     /// The arithmetic of the graph of `network` that was `rewritten` in integers.
     ///
     /// # Errors
-    /// As [`Program::new`] for the eager graph; an algorithm that is not carried out
-    /// on data, or an optimiser whose state its integers do not hold.
+    /// As [`Program::new`] for the eager graph; an algorithm that cannot compute real values, or an optimiser whose
+    /// state its integers cannot represent.
     pub fn of_integers(network: &Network, rewritten: Rewritten) -> Result<Self> {
         let algorithm = &rewritten.algorithm;
         let refused = |reason: String| ProgramError::Refused(format!("{}: {reason}", algorithm.name));
@@ -65,15 +65,15 @@ impl Program {
         Ok(Self { network, steps: Vec::new(), looks: Vec::new(), tensors, known, integers: Some(Box::new(integers)) })
     }
 
-    /// What `graph` holds before training, drawn by `seed`, and an optimiser that has seen nothing.
+    /// The state of `graph` before training: weights drawn by `seed`, and an optimiser that has seen no gradients.
     ///
     /// # Errors
-    /// A weight whose values are not known beforehand.
+    /// A weight whose initial values are unknown.
     pub fn initial_state(&self, graph: &TrainingGraph, seed: u64, meter: &Meter) -> Result<State, WorkloadError> {
         self.state_with(graph, seed, &|_| None, meter)
     }
 
-    /// The same with the values that `given` has for weights, by their storage in the network.
+    /// The same with the values of `given` for weights, by their storage in the network.
     ///
     /// # Errors
     /// As [`Self::initial_state`].
@@ -100,7 +100,7 @@ impl Program {
         Ok(State::of(tensors))
     }
 
-    /// Values as `tensor` holds them.
+    /// Values in the form in which `tensor` stores them.
     fn as_held(&self, tensor: TensorId, contents: Contents, meter: &Meter) -> Contents {
         match contents {
             Contents::Floats(values) if self.is_in_eight_bits(tensor) => encode(&values, 0.0, meter),
@@ -108,7 +108,7 @@ impl Program {
         }
     }
 
-    /// The storage of the network whose values a tensor of the graph holds; `None` for sums of 32 bits.
+    /// The storage of the network whose values a tensor of the graph has; `None` for sums of 32 bits.
     fn storage_of(&self, tensor: TensorId) -> Option<StorageId> {
         match &self.integers {
             Some(integers) => integers.rewritten.stands_for.get(tensor as usize).copied().flatten(),
@@ -116,7 +116,8 @@ impl Program {
         }
     }
 
-    /// The values of the weight in `storage` of the network, of a state of `graph`; `None` if it holds none.
+    /// The values of the weight in `storage` of the network, from a state of `graph`; `None` if
+    /// the state does not have it.
     pub fn weight(&self, graph: &TrainingGraph, state: &State, storage: StorageId, meter: &Meter) -> Option<Floats> {
         let is_it = |tensor: TensorId| {
             let role = graph.tensors.get(tensor as usize).map(|tensor| tensor.role);
@@ -129,13 +130,13 @@ impl Program {
     }
 }
 
-/// The most states that the optimiser keeps of a weight.
+/// The most state tensors that the optimiser keeps for a weight.
 fn states(rewritten: &Rewritten) -> usize {
     let updates = rewritten.eager.nodes.iter().filter(|node| node.phase == Phase::Update);
     updates.map(|node| node.inputs.len().saturating_sub(2)).max().unwrap_or(0)
 }
 
-/// Why an algorithm whose arithmetic is not described is refused.
+/// The reason why an algorithm without a description of its arithmetic is refused.
 fn without_arithmetic() -> String {
     let described = mixed::algorithms().unwrap_or_default().iter().filter(|algorithm| algorithm.arithmetic.is_some());
     let ids: Vec<&str> = described.map(|algorithm| algorithm.id.as_str()).collect();
@@ -158,7 +159,7 @@ impl Integers {
             Computes::Integer { step } | Computes::Float { step } => {
                 return self.standing(step, node, memory, pass, again);
             }
-            // The product that it belongs to has shifted its sums already, and the description's sweeps are part of that.
+            // The product before it has shifted its sums already, which includes the passes of the description.
             Computes::Rescaling | Computes::Pass { .. } => {}
             // The kernels here read operands in any order.
             Computes::Layout => copy(node, memory, |held, _| held)?,
@@ -171,7 +172,7 @@ impl Integers {
         Ok(None)
     }
 
-    /// The node of the eager graph that `step` is, on the values that stand for its own.
+    /// Computes the node of the eager graph that `step` is, with the tensors of the rewritten node.
     fn standing(
         &self,
         step: u32,
@@ -186,7 +187,7 @@ impl Integers {
     }
 }
 
-/// Writes what `of` makes of a node's input into its output.
+/// Applies `of` to a node's input and writes the result to its output.
 fn copy(node: &Node, memory: &mut dyn Memory, of: impl FnOnce(Contents, &Meter) -> Contents) -> Result {
     let (&[from], &[to]) = (&node.inputs[..], &node.outputs[..]) else { return Ok(()) };
     if memory.take(to).is_none() {
@@ -203,10 +204,10 @@ fn copy(node: &Node, memory: &mut dyn Memory, of: impl FnOnce(Contents, &Meter) 
 
 // The update of weights that are integers themselves.
 
-/// What a state of 32-bit integers counts: such shares of a code.
+/// The unit of a state of 32-bit integers: this fraction of a code.
 const SHARES: f32 = 256.0;
 
-/// The update of a weight by its gradient, with or without a state, whose step stays.
+/// The update of a weight by its gradient, with or without a state. The weight's step does not change.
 fn update(node: &Node, memory: &mut dyn Memory) {
     let &[weight, gradient, ref states @ ..] = &node.inputs[..] else { return };
     let Some(held) = memory.take(weight) else { return };
@@ -232,7 +233,7 @@ fn without(mut held: Eight, less: &[i8]) -> Eight {
     held
 }
 
-/// Adds codes to what is left of the sums of earlier ones; returns the sums to the nearest code.
+/// Adds codes to the decayed sums of earlier ones; returns the sums rounded to the nearest code.
 fn with_momentum(sums: &mut [f32], codes: &[i8]) -> Vec<i8> {
     let one = |(sum, &code): (&mut f32, &i8)| {
         *sum = ((MOMENTUM * *sum + f32::from(code)) * SHARES).round() / SHARES;
@@ -252,7 +253,7 @@ mod tests {
         // 4; 0.9 · 4 - 1 = 2.6, which is 665.6 shares: 666.
         assert_eq!(with_momentum(&mut sums, &[4, -1]), [4, 3]);
         assert_eq!(sums, [4.0, 666.0 / 256.0]);
-        // Beyond the range of a code the sum goes on, and the weight takes 127.
+        // Beyond the range of a code the sum keeps growing, and the weight takes 127.
         assert_eq!(with_momentum(&mut [200.0], &[100]), [127]);
     }
 

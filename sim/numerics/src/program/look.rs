@@ -1,12 +1,12 @@
-//! In which order the elements of a tensor are read.
+//! The order in which the elements of a tensor are read.
 
 use haversack_workloads::{Layout, TensorId};
 
 use crate::dense::strided::Strided;
 use crate::{Floats, Memory, Meter, ProgramError, Seen};
 
-/// A tensor, and the order in which its elements are read: as they lie, or gathered stage by stage, each stage from
-/// what the one before gave.
+/// A tensor, and the order in which its elements are read: as they are stored, or gathered in stages, each stage from
+/// the result of the one before.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) tensor: TensorId,
@@ -14,12 +14,12 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// As the elements lie.
+    /// As the elements are stored.
     pub(crate) const fn whole(tensor: TensorId) -> Self {
         Self { tensor, stages: Vec::new() }
     }
 
-    /// Whether the elements are read as they lie.
+    /// Whether the elements are read as they are stored.
     pub(crate) const fn is_whole(&self) -> bool {
         self.stages.is_empty()
     }
@@ -49,7 +49,7 @@ pub(crate) fn gather(layout: &Layout, from: &[f32], samples: usize, meter: &Mete
     })
 }
 
-/// Adds what lies row by row in `from` where a layout shows it.
+/// Adds the row-by-row elements of `from` to the elements of `to` that a layout selects.
 pub(crate) fn scatter_add(layout: &Layout, from: &[f32], to: &mut [f32], samples: usize) -> Result<(), ProgramError> {
     with_batch(layout, samples, |strided| Ok(strided.scatter_add(from, to)?))
 }

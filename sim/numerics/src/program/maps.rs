@@ -1,5 +1,5 @@
-//! What storing a tensor otherwise has to know of it: its maps, which elements let a gradient through, and the windows
-//! that positions lie in.
+//! Properties of a tensor that storing it in another form needs: its maps, which elements let a gradient through, and
+//! the windows of positions.
 
 use haversack_workloads::{Network, Op, OperatorNode, Unary, Window};
 
@@ -13,7 +13,7 @@ pub struct Map {
     pub height: usize,
     /// Elements of a row; for tokens, the number of them.
     pub width: usize,
-    /// Whether features lie side by side, token by token, so that a channel is a column.
+    /// Whether features are stored side by side, token by token, so that a channel is a column.
     pub are_tokens: bool,
 }
 
@@ -33,7 +33,7 @@ impl Map {
         if self.are_tokens { transposed(sample, self.channels) } else { sample.to_vec() }
     }
 
-    /// A sample as it was before [`channels_first`](Self::channels_first).
+    /// Undoes [`channels_first`](Self::channels_first).
     pub fn channels_back(&self, sample: Vec<f32>) -> Vec<f32> {
         if self.are_tokens { transposed(&sample, self.width) } else { sample }
     }
@@ -44,7 +44,7 @@ fn transposed(values: &[f32], columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|column| values.iter().skip(column).step_by(columns.max(1)).copied()).collect()
 }
 
-/// Which elements of a saved tensor let the gradient of what made it through.
+/// Which elements of a saved tensor let the gradient through to the operator's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Passes {
     /// Those that are positive (ReLU).
@@ -56,19 +56,19 @@ pub enum Passes {
     NotZero,
 }
 
-/// In which numbers a tensor is stored with fewer bits.
+/// The scale in which a tensor is stored with fewer bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Its own.
+    /// Its own values.
     #[default]
     Linear,
-    /// The exponentials: all that the backward pass reads of log-probabilities, and bounded, where a step between
-    /// logarithms would be a factor between probabilities.
+    /// The exponentials: the backward pass reads only those of log-probabilities, and they are bounded; a step between
+    /// logarithms would instead be a factor between probabilities.
     Exponential,
 }
 
 impl Passes {
-    /// Whether an element does.
+    /// Whether a gradient passes this element.
     pub fn lets(self, value: f32) -> bool {
         match self {
             Self::Positive => value > 0.0,
@@ -78,7 +78,7 @@ impl Passes {
     }
 }
 
-/// The positions of maxima: PyTorch's 64-bit index within a plane, and the byte that tells it within its window.
+/// The positions of maxima: PyTorch's 64-bit index within a plane, and a byte with the position within its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions {
     window: Window,
@@ -87,7 +87,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// The place of each maximum within its window, row by row.
+    /// The position of each maximum within its window, row by row.
     pub fn within(&self, positions: &[i64], bytes: &mut [u8]) {
         for (place, (&position, byte)) in positions.iter().zip(bytes).enumerate() {
             let (corner, width) = (self.corner(place), self.input[1] as i64);
@@ -114,7 +114,7 @@ impl Positions {
     }
 }
 
-/// What storing a tensor otherwise has to know of it; nothing by default.
+/// Properties of a tensor that storing it in another form needs; nothing by default.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) map: Map,
@@ -123,7 +123,7 @@ pub(super) struct Known {
     pub(super) scale: Scale,
 }
 
-/// What is known of each of `tensors` tensors, of which the first are the network's storages.
+/// The properties of each of `tensors` tensors, of which the first are the network's storages.
 pub(super) fn of(network: &Network, tensors: usize) -> Vec<Known> {
     let mut known = vec![Known::default(); tensors];
     for node in &network.nodes {
@@ -153,7 +153,7 @@ pub(super) fn of(network: &Network, tensors: usize) -> Vec<Known> {
     known
 }
 
-/// Four axes are channels of images; otherwise the last one holds features, of as many tokens as there are before it.
+/// With four axes, channels of images; otherwise the last axis has the features, and the axes before it the tokens.
 fn map_of(network: &Network, node: &OperatorNode) -> Map {
     let sizes: Vec<usize> = network.shape(node.output).sizes().into_iter().map(|size| size as usize).collect();
     match sizes[..] {

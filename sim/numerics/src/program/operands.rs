@@ -1,4 +1,4 @@
-//! What a node reads, in the order in which its kernel wants it.
+//! The operands of a node, in the order that its kernel needs.
 
 use haversack_workloads::{Network, OperatorNode, TensorId, ValueId};
 
@@ -6,7 +6,7 @@ use super::look::gather;
 use super::{Pass, Program, Result};
 use crate::{Contents, Eight, Memory, Meter, Seen, SeenIntegers};
 
-/// What the nodes of a micro-batch read.
+/// The operands of the nodes of a micro-batch.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'m> {
     pub(super) program: &'m Program,
@@ -30,14 +30,15 @@ impl<'m> Operands<'m> {
         Ok(Seen::Copy(gather(layout, &seen, self.pass.samples, self.meter())?))
     }
 
-    /// The ids of a value, row by row; those that do not depend on the batch once for each sample if the output has one.
+    /// The ids of a value, row by row. If the output depends on the batch but the ids do not, they are
+    /// repeated for each sample.
     pub(super) fn ids(&self, value: ValueId) -> Result<SeenIntegers<'m>> {
         let seen = self.memory.integers(self.network().value(value).storage)?;
         let wanted = self.elements(value);
         if seen.len() == wanted {
             return Ok(seen);
         }
-        // More are stored than are shown (positions), or the same ones for every sample.
+        // More ids are stored than the value has (positions), or the same ones serve every sample.
         let mut copy = self.meter().integers(wanted);
         let shown = self.network().shape(value).sizes().iter().product::<u64>() as usize;
         let source = &seen[..shown.min(seen.len())];
@@ -45,12 +46,12 @@ impl<'m> Operands<'m> {
         Ok(SeenIntegers::Copy(copy))
     }
 
-    /// The weight of an operator at `place` among its weights.
+    /// The weight of an operator at index `place` of its weights.
     pub(super) fn weight(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>> {
         self.memory.floats(self.network().parameter(node.parameters[place]).storage)
     }
 
-    /// The input and the weight of a product, if both are held in eight bits and lie row by row.
+    /// The input and the weight of a product, if both are stored in eight bits and row by row.
     pub(super) fn in_eight_bits(&self, node: &OperatorNode) -> Option<[&'m Eight; 2]> {
         let (input, weight) = (node.inputs[0], self.network().parameter(node.parameters[0]).storage);
         if self.program.looks[input as usize].is_some() {
@@ -59,12 +60,12 @@ impl<'m> Operands<'m> {
         Some([self.memory.eight(self.network().value(input).storage)?, self.memory.eight(weight)?])
     }
 
-    /// The same, if it has so many.
+    /// The same, or `None` if the operator has fewer weights.
     pub(super) fn weight_if_any(&self, node: &OperatorNode, place: usize) -> Result<Option<Seen<'m>>> {
         (place < node.parameters.len()).then(|| self.weight(node, place)).transpose()
     }
 
-    /// What the operator saved at `place`.
+    /// The tensor that the operator saved at index `place`.
     pub(super) fn saved(&self, node: &OperatorNode, place: usize) -> Result<Seen<'m>> {
         self.memory.floats(node.saved[place])
     }
@@ -74,7 +75,7 @@ impl<'m> Operands<'m> {
         self.network().shape(value).elements().at(self.pass.samples as u64) as usize
     }
 
-    /// The number of positions of axis `axis` of a value, all samples' where the batch multiplies it.
+    /// The size of axis `axis` of a value, times the samples if the batch multiplies it.
     pub(super) fn size(&self, value: ValueId, axis: usize) -> usize {
         let dim = self.network().shape(value).dim(axis);
         dim.size as usize * if dim.batched { self.pass.samples } else { 1 }
@@ -86,7 +87,7 @@ impl<'m> Operands<'m> {
         (self.elements(value) / width.max(1), width)
     }
 
-    /// The number of elements that lie before, along and behind an axis of a value.
+    /// The number of elements before, along and after some axes of a value.
     pub(super) fn around(&self, value: ValueId, axes: std::ops::Range<usize>) -> [usize; 3] {
         let product = |range: std::ops::Range<usize>| range.map(|axis| self.size(value, axis)).product();
         let rank = self.network().shape(value).rank();
@@ -98,7 +99,7 @@ impl<'m> Operands<'m> {
 pub(super) struct Outputs(Vec<(TensorId, Option<Contents>)>);
 
 impl Outputs {
-    /// What is held in fewer bits is written as the values that it stands for.
+    /// Takes tensors out. Those that are stored in fewer bits are written as values.
     pub(super) fn take(memory: &mut dyn Memory, tensors: &[TensorId]) -> Self {
         let mut take = |tensor: TensorId| {
             let contents = memory.take(tensor)?;
@@ -115,18 +116,18 @@ impl Outputs {
         }
     }
 
-    /// The values at `place`; `None` if nobody wants them.
+    /// The values at `place`; `None` if nothing needs them.
     pub(super) fn floats(&mut self, place: usize) -> Option<&mut [f32]> {
         self.0.get_mut(place).and_then(|(_, contents)| floats_of(contents))
     }
 
-    /// The values at each place.
+    /// The values of each tensor.
     pub(super) fn each<const N: usize>(&mut self) -> [Option<&mut [f32]>; N] {
         let mut held = self.0.iter_mut().map(|(_, contents)| floats_of(contents));
         [(); N].map(|()| held.next().flatten())
     }
 
-    /// The values that were taken out first, and the integers that were second.
+    /// The values of the first tensor, and the integers of the second.
     pub(super) fn floats_and_integers(&mut self) -> (Option<&mut [f32]>, Option<&mut [i64]>) {
         let mut held = self.0.iter_mut().map(|(_, contents)| contents);
         let values = held.next().and_then(floats_of);

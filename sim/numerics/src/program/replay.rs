@@ -1,7 +1,7 @@
-//! What each node of an eager graph computes: the differentiation is followed once more, operator by operator, and
-//! every node that it wrote is given its part of the arithmetic.
+//! The arithmetic of each node of an eager graph: the differentiation is followed once more, operator by operator, and
+//! every node of the graph gets its part of the arithmetic.
 //!
-//! The order of nodes is that of [`haversack_workloads::autograd`]; a graph in which another node comes is refused.
+//! The order of nodes is that of [`haversack_workloads::autograd`]; a graph with another order is refused.
 
 use haversack_workloads::{
     Copying, FP32, Layout, Network, Node, Op, OperatorNode, Phase, Role, TensorId, TrainingGraph, ValueId, View,
@@ -31,14 +31,14 @@ pub(super) fn replay(network: &Network, graph: &TrainingGraph) -> Result<Vec<Ste
 struct Replay<'a> {
     network: &'a Network,
     graph: &'a TrainingGraph,
-    /// One for each node so far.
+    /// One step for each node so far.
     steps: Vec<Step>,
     /// The gradient of each value, once a reader of the value has given one.
     gradients: Vec<Option<Look>>,
 }
 
 impl<'a> Replay<'a> {
-    /// The node that comes next, if it is in `phase` and comes from operator `origin`.
+    /// The next node, if it is in `phase` and comes from operator `origin`.
     fn next(&self, phase: Phase, origin: Option<u32>) -> Result<&'a Node> {
         let place = self.steps.len();
         let node = self.graph.nodes.get(place).filter(|node| node.phase == phase && node.origin == origin);
@@ -62,7 +62,7 @@ impl<'a> Replay<'a> {
 
     fn seed(&mut self) -> Result {
         let loss = self.network.loss.ok_or_else(|| self.other_graph("it has no loss".to_owned()))?;
-        // The node is noted under the last operator of forward.
+        // The graph lists the node under the last operator of forward.
         let node = self.next(Phase::Backward, Some(self.network.nodes.len().saturating_sub(1) as u32))?;
         let gradient = self.only_output(node)?;
         self.steps.push(Step::Seed(gradient));
@@ -124,7 +124,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// A sum hands its gradient on; what was broadcast gets the sum over what it was broadcast to.
+    /// A sum passes its gradient on; an operand that was broadcast gets the sum over the broadcast dimensions.
     fn backward_add(&mut self, id: u32, node: &OperatorNode, gradient: Look) -> Result {
         let output = self.network.shape(node.output).elements();
         for (place, &input) in node.inputs.iter().enumerate() {
@@ -145,7 +145,7 @@ impl<'a> Replay<'a> {
         self.backward_to(id, node, 0, gradient)
     }
 
-    /// The node that makes the gradient of the input at `place`, if that is wanted.
+    /// The node that computes the gradient of the input at index `place`, if it is needed.
     fn backward_to(&mut self, id: u32, node: &OperatorNode, place: usize, gradient: Look) -> Result {
         if !self.wants(node.inputs[place]) {
             return Ok(());
@@ -178,7 +178,7 @@ impl<'a> Replay<'a> {
         Ok(first)
     }
 
-    /// Gives the gradients that the last node made to the inputs at `places`.
+    /// Gives the gradients that the last node computed to the inputs at the indices `places`.
     fn hand_on(&mut self, id: u32, node: &OperatorNode, places: &[usize]) -> Result {
         let Some(made) = self.graph.nodes.get(self.steps.len() - 1) else { return Ok(()) };
         for (&place, &output) in places.iter().zip(&made.outputs) {
@@ -187,7 +187,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Adds `gradient` to what other readers of `value` have given, if `value` wants a gradient.
+    /// Adds `gradient` to those of other readers of `value`, if `value` needs a gradient.
     fn give(&mut self, id: u32, value: ValueId, gradient: Look) -> Result {
         if !self.wants(value) {
             return Ok(());
@@ -206,7 +206,7 @@ impl<'a> Replay<'a> {
         self.network.value(value).requires_grad
     }
 
-    /// The places of the operator's trained weights among its weights.
+    /// The indices of the operator's trained weights among its weights.
     fn trained(&self, node: &OperatorNode) -> Vec<usize> {
         let trains = |&place: &usize| self.network.parameter(node.parameters[place]).trainable;
         (0..node.parameters.len()).filter(trains).collect()
@@ -223,9 +223,9 @@ impl<'a> Replay<'a> {
     }
 }
 
-// Views: in which order a value's elements lie in its storage, and in which order its gradient is read.
+// Views: in which order a value's elements are stored, and in which order its gradient is read.
 
-/// The layout of every value that does not lie row by row over the whole of its storage.
+/// The layout of every value that is not stored row by row over the whole of its storage.
 pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>> {
     let layouts = network.layouts().map_err(|error| ProgramError::Refused(error.to_string()))?;
     let looks = network.values.iter().zip(layouts).map(|(value, layout)| {
@@ -240,7 +240,7 @@ pub(super) fn looks(network: &Network) -> Result<Vec<Option<Layout>>> {
 /// The order in which the gradient of a view's output is read as that of its input; `None` if it is the same.
 ///
 /// # Errors
-/// A view whose gradient is not a look at that of its output.
+/// A view whose gradient cannot be read from that of its output.
 pub(super) fn back(network: &Network, node: &OperatorNode) -> Result<Option<Layout>> {
     let (input, output) = (network.shape(node.inputs[0]), network.shape(node.output));
     let order = match &node.op {

@@ -1,4 +1,4 @@
-//! One node, computed.
+//! Computes one node.
 
 use haversack_workloads::TensorId;
 
@@ -16,7 +16,7 @@ pub(super) struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Takes `tensors` out, has them written from what is left in memory, and puts them back.
+    /// Takes `tensors` out, lets `compute` write them from the rest of memory, and puts them back.
     pub(super) fn write<T>(
         &mut self,
         tensors: &[TensorId],
@@ -29,7 +29,8 @@ impl Run<'_> {
         done
     }
 
-    /// The part's share of the mini-batch, so that the gradients of all parts add up to that of the mini-batch's mean.
+    /// Writes the micro-batch's share of the mini-batch, so that the gradients of all micro-batches add up to that
+    /// of the mini-batch's mean.
     pub(super) fn seed(&mut self, gradient: TensorId) -> Result {
         let share = self.pass.samples as f32 / self.pass.batch as f32;
         self.write(&[gradient], |_, outputs| {

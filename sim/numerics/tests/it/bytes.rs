@@ -1,4 +1,4 @@
-//! The same bytes on every machine: what trainings end with, whatever the instruction set.
+//! The same bytes on every machine: the results of training do not depend on the instruction set.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use haversack_numerics::state::State;
 
 use crate::{integers, steps};
 
-/// FNV-1a of what all trainings end with.
+/// FNV-1a of the results of all trainings.
 const DIGEST: u64 = 0x4d44_f0e6_6d7c_68fa;
 
 fn hash(digest: &mut u64, bytes: impl IntoIterator<Item = u8>) {
@@ -20,7 +20,7 @@ fn hash(digest: &mut u64, bytes: impl IntoIterator<Item = u8>) {
     }
 }
 
-/// Takes in what a training ended with and, of its weights, what storing them otherwise makes of them.
+/// Adds the results of a training to the digest: the state, and its weights quantised and compressed.
 fn hash_state(digest: &mut u64, state: &State, isa: Isa) {
     for (_, contents) in state.tensors() {
         match contents {
@@ -54,7 +54,7 @@ fn trainings_end_with_the_same_bytes_under_every_instruction_set() {
     });
     integers::trained(|state| hash_state(&mut digest, state, isa));
     assert_eq!(digest, DIGEST, "{isa}: {digest:#018x}");
-    // The others have a process each, as the instruction set is that of the process.
+    // Each other instruction set runs in its own process, because a process chooses it once.
     if std::env::var_os("HAVERSACK_SIMD").is_none() {
         for other in Isa::available().into_iter().filter(|&other| other != isa) {
             let test = "bytes::trainings_end_with_the_same_bytes_under_every_instruction_set";

@@ -2,7 +2,7 @@
 
 use haversack_numerics::dense::batch_norm::{BatchNorm, Normalised};
 
-/// `len` values in −1..1 that PyTorch's fixture makes by the same formula.
+/// `len` values in −1..1, by the formula that PyTorch's fixture uses.
 pub(crate) fn values(len: usize, k: usize) -> Vec<f32> {
     (0..len).map(|i| (0.37 * i as f64 + 1.3 * k as f64).sin() as f32).collect()
 }
@@ -22,8 +22,8 @@ pub(crate) fn loss(output: &[f32], direction: &[f32]) -> f64 {
     output.iter().zip(direction).map(|(y, d)| f64::from(*y) * f64::from(*d)).sum()
 }
 
-/// Fails unless `gradient` is that of `loss` by `at`: central differences of up to forty elements, within one part in a
-/// hundred of the largest.
+/// Fails unless `gradient` is that of `loss` by `at`: central differences of up to forty elements,
+/// within 1 % of the largest.
 #[track_caller]
 pub(crate) fn assert_gradient(what: &str, at: &[f32], gradient: &[f32], loss: impl Fn(&[f32]) -> f64) {
     const STEP: f32 = 1e-2;
@@ -42,7 +42,7 @@ pub(crate) fn assert_gradient(what: &str, at: &[f32], gradient: &[f32], loss: im
     }
 }
 
-/// Fails unless `f` answers the same bits on one, two and three threads.
+/// Fails unless `f` returns the same bits on one, two and three threads.
 #[track_caller]
 pub(crate) fn assert_same_on_any_threads(f: impl Fn() -> Vec<f32> + Sync) {
     let bits = |threads: usize| {
@@ -56,7 +56,8 @@ pub(crate) fn assert_same_on_any_threads(f: impl Fn() -> Vec<f32> + Sync) {
     }
 }
 
-/// The gradient of a batch normalisation's input, from that of its output; adds those of weight and bias, the last two.
+/// The gradient of a batch normalisation's input, from that of its output. Adds those of weight and
+/// bias, the last two arguments.
 pub(crate) fn batch_norm_backward(
     sizes: BatchNorm,
     of: Normalised<'_>,

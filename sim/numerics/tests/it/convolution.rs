@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::common::{assert_close, assert_gradient, assert_same_on_any_threads, loss, values};
 
-/// What a convolution is made of: input, filters, window, groups.
+/// The parameters of a convolution: input, filters, window, groups.
 #[derive(Clone, Copy, Debug)]
 struct Case([usize; 4], usize, Window, usize);
 
@@ -26,7 +26,7 @@ const CASES: [Case; 10] = [
     Case([20, 2, 6, 5], 9, window([1, 5], [2, 1], [0, 2]), 1),
     Case([1, 3, 23, 25], 64, Window::square(7, 2, 3), 1),
     Case([2, 2, 5, 5], 2, Window::square(2, 3, 2), 1),
-    // The last tap sees nothing but padding.
+    // The last tap reads only padding.
     Case([1, 1, 1, 1], 1, window([1, 3], [1, 3], [0, 1]), 1),
 ];
 

@@ -1,4 +1,4 @@
-//! Training in integers: a whole step of a small network against code that knows nothing of graphs.
+//! Training in integers: a whole step of a small network against code that does not use graphs.
 
 use haversack_numerics::batch::{MiniBatch, Samples};
 use haversack_numerics::memory::Contents;
@@ -23,7 +23,7 @@ fn network() -> Network {
     classified(network, x)
 }
 
-/// A network that goes on from `x`: ReLU, maxima of 2 × 2, three classes.
+/// Continues a network from `x`: ReLU, maxima of 2 × 2, three classes.
 fn classified(mut network: Network, x: ValueId) -> Network {
     let x = network.unary("relu", x, haversack_workloads::operator::Unary::Relu);
     let x = network.max_pool("pool", x, Window::square(2, 2, 0), false).unwrap();
@@ -58,20 +58,20 @@ fn held(state: &State) -> Vec<(Vec<i32>, f32)> {
     state.tensors().iter().map(of).collect()
 }
 
-/// Codes and the exponent of their step, by plain code.
+/// Codes and the exponent of their step, by independent code.
 #[derive(Clone, Debug, PartialEq)]
 struct Codes(Vec<i32>, i32);
 
 impl Codes {
-    /// The nearest at the least power of two that holds all.
+    /// The nearest codes at the least power of two that fits all values.
     fn of(values: &[f64]) -> Self {
         let largest = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
         let exponent = (largest / 127.0).log2().ceil() as i32;
         Self(values.iter().map(|value| (value / 2_f64.powi(exponent)).round() as i32).collect(), exponent)
     }
 
-    /// Sums of 32 bits shifted so that the largest has `bits` bits; up where the upper half of what is lost exceeds the
-    /// lower, or at a half.
+    /// Sums of 32 bits shifted so that the largest has `bits` bits; rounded up if the upper half of the lost bits
+    /// exceeds the lower, or at a half.
     fn shifted(sums: &[i64], exponent: i32, bits: u32, pseudo: bool) -> Self {
         let largest = sums.iter().map(|sum| sum.unsigned_abs()).max().unwrap();
         let shift = (64 - largest.leading_zeros()).saturating_sub(bits);
@@ -99,7 +99,7 @@ fn aligned(bias: &Codes, place: usize, exponent: i32) -> i64 {
 fn step_by_hand(weights: &[Codes; 4], samples: &[f64], labels: &[i64]) -> (f64, [Codes; 4]) {
     let [w, b, v, c] = weights;
     let x = Codes::of(samples);
-    // For each product of the convolution: sample, filter, position, tap, and where its input lies.
+    // For each product of the convolution: sample, filter, position, tap, and the index of its input.
     let taps = || {
         (0..SAMPLES * 2 * 16 * 9).filter_map(|n| {
             let (tap, position, filter, sample) = (n % 9, n / 9 % 16, n / 144 % 2, n / 288);
@@ -113,7 +113,7 @@ fn step_by_hand(weights: &[Codes; 4], samples: &[f64], labels: &[i64]) -> (f64, 
         sums[sample * 32 + filter * 16 + position] += i64::from(x.0[from] * w.0[filter * 9 + tap]);
     }
     let a = Codes::shifted(&sums, x.1 + w.1, 7, false);
-    // The largest of four positive codes, and where it lies: the first of equals.
+    // The index of the largest of four positive codes: the first of equals.
     let best: Vec<usize> = (0..SAMPLES * 8)
         .map(|n| {
             let corner = n / 4 * 16 + n / 2 % 2 * 8 + n % 2 * 2;
@@ -233,7 +233,7 @@ fn normalised() -> Network {
 #[test]
 fn niti_learns_on_any_number_of_threads() {
     let network = normalised();
-    // A third of each sample is brighter, which tells its class.
+    // A third of each sample is brighter, which shows its class.
     let mut samples = batch(72, 3, 12);
     if let Samples::Values(values) = &mut samples.samples {
         for (place, value) in values.iter_mut().enumerate() {
@@ -264,7 +264,7 @@ fn niti_learns_on_any_number_of_threads() {
     }
 }
 
-/// Calls `f` with what the normalised network ends with after three steps.
+/// Calls `f` with the state of the normalised network after three steps.
 pub(crate) fn trained(f: impl FnOnce(&State)) {
     let (network, meter) = (normalised(), Meter::new());
     let rewritten = rewritten(&network);

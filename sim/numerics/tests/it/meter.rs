@@ -1,4 +1,4 @@
-//! What a meter counts, and what its buffers hold.
+//! The counts of a meter, and the contents of its buffers.
 
 use haversack_numerics::Meter;
 

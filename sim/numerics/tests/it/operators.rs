@@ -1,4 +1,5 @@
-//! Gradients against differences on odd shapes, the same bits on any threads, exact cases by hand, and what is refused.
+//! Gradients against differences on odd shapes, the same bits on any number of threads, exact
+//! cases by hand, and errors.
 
 use haversack_kernels::Isa;
 use haversack_numerics::dense::batch_norm::{Affine, BatchNorm, Normalised, Sums};
@@ -211,7 +212,7 @@ fn statistics_by_hand() {
     assert_eq!(statistics.mean, [3.0]);
     assert_close("inverse", &statistics.inverse, &[1.0 / 3.500_01_f32.sqrt()], 1e-7);
     assert_close("variance", &statistics.variance, &[14.0 / 3.0], 1e-7);
-    // Nine tenths of what was, one tenth of what is: 0.9 · 1 + 0.1 · 3.
+    // Nine tenths of the old value, one tenth of the new: 0.9 · 1 + 0.1 · 3.
     let (mut mean, mut variance) = ([1.0], [0.0]);
     statistics.update(MOMENTUM, &mut mean, &mut variance).unwrap();
     assert_close("running", &[mean[0], variance[0]], &[1.2, 0.466_666_7], 1e-6);
@@ -219,7 +220,7 @@ fn statistics_by_hand() {
 
 #[test]
 fn a_large_mean_does_not_swallow_the_variance() {
-    // ±1 about 10 000: in f32, 10 001² and 9 999² differ from 10⁸ by less than their last digits hold.
+    // ±1 about 10 000: in f32, 10 001² and 9 999² differ from 10⁸ by less than their last digit.
     let x: Vec<f32> = (0..2048).map(|i| if i % 2 == 0 { 10_001.0 } else { 9_999.0 }).collect();
     let statistics = batch_norm(2, 1, 1024).sums(&x).unwrap().statistics(EPSILON);
     assert_close("inverse", &statistics.inverse, &[1.0], 1e-4);
@@ -308,7 +309,7 @@ fn what_is_out_of_range_is_named() {
 
 #[test]
 fn losses_by_hand() {
-    // Equal logits of four classes: ln 4 for each label; the first of equals is what is predicted.
+    // Equal logits of four classes: ln 4 for each label; the prediction is the first of equals.
     let mut log_softmax = zeros(8);
     let answer = loss::forward(&[1.0; 8], 4, &[0, 3], &mut log_softmax).unwrap();
     assert_close("loss", &[answer.mean as f32], &[4.0_f32.ln()], 1e-6);

@@ -1,4 +1,4 @@
-//! Every operator against what PyTorch answers for the same operands: `data/operators.json`, made by `data/operators.py`.
+//! Every operator against PyTorch's results for the same operands: `data/operators.json`, made by `data/operators.py`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::common::{self, assert_close, values};
 
-/// What PyTorch answers of one operator.
+/// PyTorch's results for one operator.
 struct Case(Value);
 
 impl Case {
@@ -203,7 +203,7 @@ fn concatenation() {
     let (case, a, b, dy) = (Case::named("concatenate"), values(24, 1), values(40, 2), values(64, 9));
     let [mut y, mut da, mut db] = [64, 24, 40].map(zeros);
     concatenate::concatenate(2, &[&a, &b], &mut y).unwrap();
-    // Each part's gradient is a look at the whole one: 2 runs of 12, then of 20, of 32 elements each.
+    // Each part's gradient is a view of the whole one: 2 runs of 12, then of 20, of 32 elements each.
     for (offset, width, part) in [(0, 12, &mut da), (12, 20, &mut db)] {
         Strided { offset, dims: &[2, width], strides: &[32, 1] }.gather(&dy, part).unwrap();
     }

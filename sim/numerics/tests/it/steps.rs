@@ -74,8 +74,8 @@ fn three_steps_are_pytorchs() {
         let before = values_by_name(&network, &state);
         let batch = batch(fixture, &graph, samples);
         let rule = Rule { optimiser: Optimiser::Sgd, rate, decay: 0.0 };
-        // How far PyTorch in fp32 is from PyTorch in double precision: in MobileNetV2 normalisations over four samples at
-        // one position each make rounding count.
+        // The difference between PyTorch in fp32 and PyTorch in double precision: in MobileNetV2, normalisations over
+        // four samples at one position each amplify rounding.
         let loose = number(&fixture["fp32_gradient_error"]);
         let losses = fixture["losses"].as_array().unwrap().iter().zip(fixture["fp32_losses"].as_array().unwrap());
         for (update, (expected, single)) in (0..).zip(losses) {
@@ -104,7 +104,7 @@ fn three_steps_are_pytorchs() {
     assert!(seen > 150, "{seen}");
 }
 
-/// Calls `f` with what each network of the fixture ends with after three steps of Adam.
+/// Calls `f` with the state of each network of the fixture after three steps of Adam.
 pub(crate) fn trained(mut f: impl FnMut(&State, Loss)) {
     let all: Value = serde_json::from_str(FIXTURE).unwrap();
     for (id, fixture) in all["networks"].as_object().unwrap() {
@@ -148,7 +148,7 @@ fn check_gradients(
         let pairs = before[&name].iter().zip(&after);
         let gradient: Vec<f64> = pairs.map(|(&old, &new)| (f64::from(old) - f64::from(new)) / rate).collect();
         let found: f64 = gradient.iter().map(|value| value.abs()).sum();
-        // A weight near one is known to 6e-8, a gradient of it by its step to a hundred times that.
+        // A weight near one is known to 6e-8, and its gradient, from the step, to a hundred times that.
         let rounding = 1e-5 * gradient.len() as f64;
         let wanted = number(&expected["absolute"]);
         let share = 1e-3 + 10.0 * number(&fixture["fp32_gradient_error"]);

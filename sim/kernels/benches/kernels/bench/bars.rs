@@ -1,17 +1,18 @@
-//! What the kernels have to reach: the least ratio to a limit, to a peer or to another kernel.
+//! Bars: the least ratio of each kernel's rate to its limit, to its peer or to another kernel.
 //!
-//! Bars hold for one thread by its processor time. They are shares and multiples within one interleaved run, never rates.
+//! A bar compares the processor time of one thread. Bars are shares and multiples within one
+//! interleaved run, never rates.
 
 use haversack_devices::units::Bytes;
 
 use crate::bench::{FEATURE_MAPS, Measurement, SIZES};
 use haversack_kernels::Isa;
 
-/// What fits in a second cache, and in none.
+/// A size that fits in the second-level cache, and one that fits in no cache.
 pub(crate) const SECOND_CACHE: Bytes = SIZES[0];
 pub(crate) const DRAM: Bytes = SIZES[2];
 
-/// What a kernel is held against.
+/// The rate that a kernel is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Against {
     /// Its limit.
@@ -29,14 +30,14 @@ pub(crate) struct Bar {
     pub(crate) kernel: String,
     /// The tensor's size.
     pub(crate) size: Bytes,
-    /// What its rate is divided by.
+    /// The rate that the kernel's rate is divided by.
     pub(crate) against: Against,
-    /// What that must give, at least.
+    /// The least value of that quotient.
     pub(crate) least: f64,
 }
 
 impl Bar {
-    /// What was reached, or `None` where the kernel was not measured: this machine lacks its instruction set.
+    /// The measured ratio, or `None` if the kernel was not measured because this machine lacks its instruction set.
     pub(crate) fn reached(&self, measured: &[Measurement]) -> Option<f64> {
         let of = |name: &str| measured.iter().find(|found| found.kernel == name && found.size == self.size);
         let found = of(&self.kernel)?;
@@ -56,9 +57,9 @@ impl Bar {
 
 /// Every bar.
 ///
-/// The packing of groups stands against two pipelines of the bitpacking crate: one whose ranges are found by vectors
-/// as wide as the kernel's own, and one that finds them by plain folds, as a user of the crate would. The bar is
-/// the same for both; the first is much the harder.
+/// Packing of groups has bars against two pipelines of the bitpacking crate: one finds the ranges by vectors as wide as
+/// the kernel's own, the other by plain folds, as a user of the crate would. Both bars have the same ratio; the first
+/// is much harder to reach.
 pub(crate) fn bars() -> Vec<Bar> {
     let bar = |kernel: String, size, against, least| Bar { kernel, size, against, least };
     let mut bars = Vec::new();
@@ -67,7 +68,7 @@ pub(crate) fn bars() -> Vec<Bar> {
     }
     for (isa, tensor, odd_tensor, unpack) in [(Isa::Avx512, 1.8, 1.6, 2.0), (Isa::Avx2, 1.35, 1.35, 1.2)] {
         for bits in [1, 2, 4, 8] {
-            // At 1 and 8 bits the crate has less to do for a value, or as much as anybody.
+            // At 1 and 8 bits the crate does less work for a value than the kernel, or as much.
             let tensor = if matches!(bits, 2 | 4) { tensor } else { odd_tensor };
             let of = |kernel: String, least| bar(kernel, SECOND_CACHE, Against::Peer, least);
             bars.push(of(format!("pack{bits}-{isa}"), tensor));
@@ -81,7 +82,8 @@ pub(crate) fn bars() -> Vec<Bar> {
     }
     bars.push(bar("int8-round".to_owned(), SECOND_CACHE, Against::Peer, 4.0));
     bars.push(bar("int8-gradients".to_owned(), SECOND_CACHE, Against::Peer, 2.5));
-    // A register holds twice as many i16 as f32; packing, and a separate addition without VNNI, take their share.
+    // A register has twice as many lanes of i16 as of f32; packing, and a separate addition without
+    // VNNI, take some of that gain.
     let floats = Against::Kernel("int8-gemm-in-f32".to_owned());
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, floats, 1.3));
     bars.push(bar("int8-gemm".to_owned(), SECOND_CACHE, Against::Peer, 30.0));

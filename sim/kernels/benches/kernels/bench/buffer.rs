@@ -10,7 +10,7 @@ pub(crate) const LINE: usize = 64;
 /// A huge page of x86-64 and of most ARM systems.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// What a buffer may hold: numbers of which all bits zero is a value.
+/// A number type that a buffer can store: all bits zero is a valid value of it.
 ///
 /// # Safety
 /// All bits zero is a valid value of the type, and dropping it does nothing.
@@ -26,8 +26,8 @@ unsafe impl Plain for u8 {}
 // SAFETY: as above.
 unsafe impl Plain for i8 {}
 
-/// A slice that owns its memory, aligned to 64 bytes; of at least two huge pages, to a huge page, which the
-/// kernel of the system is asked to use.
+/// A slice that owns its memory, aligned to 64 bytes. A slice of at least two huge pages is aligned to a huge page, and
+/// the operating system is advised to use huge pages for it.
 pub(crate) struct Buffer<T: Plain> {
     start: NonNull<T>,
     elements: usize,
@@ -40,12 +40,12 @@ unsafe impl<T: Plain + Send> Send for Buffer<T> {}
 unsafe impl<T: Plain + Sync> Sync for Buffer<T> {}
 
 impl<T: Plain> Buffer<T> {
-    /// So many zeros. Running out of memory ends the process, as it does for a `Vec`.
+    /// A buffer of `elements` zeros. Running out of memory ends the process, as it does for a `Vec`.
     pub(crate) fn zeroed(elements: usize) -> Self {
         let bytes = elements * size_of::<T>();
         let align = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { LINE };
-        // Never of size zero, which the allocator does not take; a size and an alignment beyond what an address
-        // can be are those of no tensor.
+        // At least one line, because the allocator does not accept size zero. A size or alignment that overflows the
+        // address space belongs to no tensor.
         let Ok(layout) = Layout::from_size_align(bytes.max(LINE), align) else {
             handle_alloc_error(Layout::new::<T>());
         };
@@ -57,7 +57,7 @@ impl<T: Plain> Buffer<T> {
         }
         let mut buffer = Self { start, elements, layout };
         if let Some(&first) = buffer.first() {
-            // Pages are given at the first write; the measuring must not pay for them.
+            // The system maps a page at the first write; that cost must not be measured.
             buffer.fill(first);
         }
         buffer
@@ -77,7 +77,7 @@ impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the memory holds this many elements, all of them written by `alloc_zeroed`.
+        // SAFETY: the memory has room for this many elements, all of them written by `alloc_zeroed`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.elements) }
     }
 }

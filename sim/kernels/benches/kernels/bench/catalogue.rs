@@ -26,7 +26,7 @@ pub(crate) fn catalogue() -> Result<Vec<Kernel>, KernelError> {
     masks::add(&mut list);
     integers::add(&mut list);
     compression::add(&mut list);
-    // Last, so that the kernels of every size have the same places.
+    // Last, so that the other kernels have the same positions at every size.
     products::add(&mut list);
     Ok(list.kernels)
 }
@@ -34,12 +34,12 @@ pub(crate) fn catalogue() -> Result<Vec<Kernel>, KernelError> {
 /// The catalogue in the making.
 struct List {
     chosen: Isa,
-    /// What is added now is measured on tensors up to this size.
+    /// Kernels that are added from now on are measured on tensors up to this size.
     largest: Option<Bytes>,
     kernels: Vec<Kernel>,
 }
 
-/// What a kernel and its variants have in common.
+/// The description that a kernel and its variants share.
 struct Entry {
     id: String,
     about: String,
@@ -62,13 +62,13 @@ impl List {
         self.kernels.push(Kernel { contender, about, family, limit, peer, largest: self.largest });
     }
 
-    /// Adds a kernel in the instruction set that policies use, and a variant for each that they may be told to use.
+    /// Adds a kernel in the instruction set that policies use, and a variant for each set that can be selected.
     fn each(&mut self, entry: Entry, contender: impl Fn(String, Isa) -> Contender) {
         let Entry { id, about, family, limit, peer } = &entry;
         let variant = |isa| {
             (isa, Entry::new(&format!("{id}-{isa}"), &format!("{about}, by {isa}"), (*family, *limit), peer.clone()))
         };
-        // `HAVERSACK_SIMD` says what is not to be used, too.
+        // `HAVERSACK_SIMD` also excludes wider instruction sets.
         let chosen = self.chosen;
         let variants: Vec<_> = Isa::available().into_iter().filter(|&isa| isa <= chosen).map(variant).collect();
         self.one(entry, &contender);

@@ -1,4 +1,4 @@
-//! Those that are measured: kernels, limits and peers alike are a way to pass over the same tensors.
+//! The contenders of a measurement: kernels, limits and peers are all ways to pass over the same tensors.
 
 use std::rc::Rc;
 
@@ -7,17 +7,17 @@ use crate::bench::race::Pass;
 use crate::bench::random::Random;
 use haversack_kernels::KernelError;
 
-/// The tensors of one size that everybody passes over.
+/// The tensors of one size that all contenders pass over.
 #[derive(Debug)]
 pub(crate) struct Tensors {
-    /// What is read.
+    /// The input.
     pub(crate) values: Buffer<f32>,
-    /// What floats are written to.
+    /// The output in f32.
     pub(crate) output: Buffer<f32>,
 }
 
 impl Tensors {
-    /// Tensors of so many bytes; the values scatter around zero.
+    /// Tensors of `bytes` bytes; the values scatter around zero.
     pub(crate) fn new(bytes: usize) -> Self {
         let elements = bytes / size_of::<f32>();
         let mut tensors = Self { values: Buffer::zeroed(elements), output: Buffer::zeroed(elements) };
@@ -27,19 +27,19 @@ impl Tensors {
     }
 }
 
-/// How a pass is made ready: what it owns is allocated here, and not measured.
+/// Prepares a pass: the buffers that it owns are allocated here, outside the measured time.
 type Make = dyn Fn(&Tensors) -> Result<Pass<Tensors>, KernelError>;
 
 /// A named way to pass over the tensors.
 #[derive(Clone)]
 pub(crate) struct Contender {
-    /// Its name; two of one name are the same and are measured once.
+    /// Its name; contenders with the same name are the same and are measured once.
     pub(crate) id: String,
     make: Rc<Make>,
 }
 
 impl Contender {
-    /// One whose pass owns things.
+    /// A contender whose pass owns data.
     pub(crate) fn owning(
         id: impl Into<String>,
         make: impl Fn(&Tensors) -> Result<Pass<Tensors>, KernelError> + 'static,
@@ -47,7 +47,7 @@ impl Contender {
         Self { id: id.into(), make: Rc::new(make) }
     }
 
-    /// One whose pass works with what it owns and the tensors.
+    /// A contender whose pass uses its own data and the tensors.
     pub(crate) fn with<B: 'static>(
         id: impl Into<String>,
         own: impl Fn(&Tensors) -> Result<B, KernelError> + 'static,
@@ -59,7 +59,7 @@ impl Contender {
         })
     }
 
-    /// One that needs nothing but the tensors.
+    /// A contender that needs only the tensors.
     pub(crate) fn simple(id: impl Into<String>, pass: impl Fn(&mut Tensors) + Clone + 'static) -> Self {
         Self::owning(id, move |_| {
             let pass = pass.clone();

@@ -1,19 +1,19 @@
-//! Peers that are crates: `bitpacking`, `lz4_flex` and `zstd`. They are compiled in with the feature `peers` alone.
+//! Peers that are crates: `bitpacking`, `lz4_flex` and `zstd`. They are compiled in only with the feature `peers`.
 
 use haversack_kernels::quantise::Grouping;
 
 use crate::bench::contender::Contender;
 
-/// Whether the peers that are crates are compiled in: with the feature `peers`.
+/// Whether the peers that are crates are compiled in, which needs the feature `peers`.
 pub(crate) const HAS_PEERS: bool = cfg!(feature = "peers");
 
-/// What a crate does in a kernel's place.
+/// The operation that a crate performs as a kernel's peer.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "peers"), allow(dead_code, reason = "only the crates look at the widths"))]
 pub(crate) enum ByCrate {
-    /// Packs to so many bits behind a vectorised quantiser, by one scale or one for 256 elements.
+    /// Packs to this many bits behind a vectorised quantiser, with one scale for the tensor or one for 256 elements.
     Pack(u8, Grouping),
-    /// Packs by a scale for 256 elements whose ranges are found by plain folds, as a user of the crate would.
+    /// Packs with a scale for 256 elements whose ranges are found by plain folds, as a user of the crate would.
     PackByFolds(u8),
     /// Unpacks.
     Unpack(u8, Grouping),

@@ -1,4 +1,4 @@
-//! What a kernel cannot be faster than, and the ways to it: the yardstick at its best on this machine.
+//! Upper limits on a kernel's speed, and the ways to measure each: the yardstick at its best on this machine.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use strum::IntoStaticStr;
 use crate::bench::contender::{Contender, Tensors};
 use crate::bench::{edge, yardstick};
 
-/// What a kernel cannot be faster than.
+/// An operation that bounds a kernel's speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Limit {
@@ -21,11 +21,11 @@ pub(crate) enum Limit {
     Copy,
     /// Reading a tensor and writing it in place.
     Update,
-    /// The multiply-adds of a product of i8 matrices, by registers and a first cache that nothing else keeps busy.
+    /// The multiply-adds of a product of i8 matrices, with all registers and the first-level cache to themselves.
     Multiply,
 }
 
-/// A way to a limit: what its name adds, and what it does.
+/// A way to measure a limit: the suffix of its name, and the function that runs it.
 type Way = (&'static str, fn(&mut Tensors, Isa));
 
 impl Limit {
@@ -34,8 +34,9 @@ impl Limit {
         self.into()
     }
 
-    /// The ways to it, of which the fastest is the limit: by every instruction set of this processor but plain Rust, which
-    /// is never the fastest if there is another; by one stream and by several; through the caches and past them.
+    /// The ways to measure it, of which the fastest is the limit: in every instruction set of this processor
+    /// except plain Rust, which is never the fastest if there is another; in one stream and in several; through
+    /// the caches and past them.
     pub(crate) fn contenders(self) -> Vec<Contender> {
         let ways: &[Way] = match self {
             Self::Read => &[

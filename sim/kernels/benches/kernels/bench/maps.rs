@@ -1,11 +1,12 @@
-//! Smooth feature maps: what compressors are measured on, since noise is nothing that they meet.
+//! Smooth feature maps, on which compressors are measured: noise is not the data that they are made for.
 
 use haversack_kernels::compress::{Kind, Shape};
 
 use crate::bench::buffer::Buffer;
 use crate::bench::contender::Tensors;
 
-/// Smooth maps that fill a tensor as far as whole channels do: of 112 × 112 where those fit, otherwise smaller ones.
+/// The shape of smooth maps that fill a tensor with whole channels: of 112 × 112 where those
+/// fit, otherwise smaller ones.
 pub(crate) fn shape(elements: usize) -> Shape {
     let edge = [112, 128, 80, 64, 16, 1].into_iter().find(|edge| elements.is_multiple_of(edge * edge)).unwrap_or(1);
     Shape { channels: elements / (edge * edge), height: edge, width: edge }

@@ -1,8 +1,9 @@
-//! How fast the kernels run on this machine, beside what its memory allows and what others' code does:
+//! How fast the kernels run on this machine, compared with the limits of its memory and with other code:
 //! `cargo bench -p haversack-kernels [--features peers] [-- [NAME] [--format json] [--list]]`.
 //!
-//! Absolute rates mean little on a machine that is shared, so everything that is compared is measured in one interleaved
-//! run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. The ratio is worth reading.
+//! Absolute rates mean little on a shared machine, so everything that is compared is measured in one
+//! interleaved run: rounds in shuffled order on the same tensor, the thread's own processor time, medians. Read
+//! the ratios, not the rates.
 //!
 //! ```text
 //! catalogue ── kernel, limit, peer ──▶ contenders, each made ready on the same tensors
@@ -11,8 +12,9 @@
 //!                     measurements: rate, limit, peer ──▶ bars: the least ratio that each has to reach
 //! ```
 //!
-//! [`catalogue`](fn@catalogue) lists the kernels, each with its [`Limit`] and its peer, a file a family. With the feature `peers` they are
-//! compared with plain loops and crates, and [`bars`] says what they have to reach. `tests/bench.rs` has the tests.
+//! [`catalogue`](fn@catalogue) lists the kernels, each with its [`Limit`] and its peer, one file a family. With the
+//! feature `peers` they are compared with plain loops and crates, and [`bars`] defines the ratios that they have to
+//! reach. The tests are in `tests/bench.rs`.
 
 pub(crate) mod bars;
 pub(crate) mod buffer;
@@ -39,26 +41,26 @@ use self::limit::Limit;
 use self::race::{Rules, race};
 use haversack_kernels::KernelError;
 
-/// Does what the words after `--` say.
+/// Runs the benchmark with the arguments after `--`.
 ///
 /// # Errors
-/// Words that say nothing, a `HAVERSACK_SIMD` that this machine lacks, or a kernel that cannot run.
+/// Invalid arguments, a `HAVERSACK_SIMD` that this machine lacks, or a kernel that cannot run.
 pub(crate) fn run(words: impl Iterator<Item = String>) -> Result<(), String> {
     report::print(&asked(words)?).map_err(|error| error.to_string())
 }
 
-/// What the benchmark is asked for.
+/// The arguments of the benchmark.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// Only kernels whose name contains this.
     pub(crate) name: String,
     /// As JSON, not as text.
     pub(crate) json: bool,
-    /// Names alone, nothing measured.
+    /// Only lists the names; nothing is measured.
     pub(crate) list: bool,
 }
 
-/// Reads the words after `--`.
+/// Parses the arguments after `--`.
 pub(crate) fn asked(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut asked = Asked::default();
     while let Some(word) = words.next() {
@@ -78,15 +80,14 @@ pub(crate) fn asked(mut words: impl Iterator<Item = String>) -> Result<Asked, St
     Ok(asked)
 }
 
-/// The tensors that everything is measured on: \[1, 256, 14, 14\] and \[1, 512, 768\] of f32, which are activations of
-/// a ResNet and of a BERT and which a second and a third cache hold, and 64 MiB, which no cache holds.
+/// The tensors that everything is measured on: \[1, 256, 14, 14\] and \[1, 512, 768\] of f32, activations of a ResNet
+/// and of a BERT that fit in a second-level and in a third-level cache, and 64 MiB, which fits in no cache.
 pub(crate) const SIZES: [Bytes; 3] = [Bytes(204_800), Bytes(1_572_864), Bytes(67_108_864)];
 
-/// The feature maps that the bars of compression are about: \[1, 64, 112, 112\] of f32, what the first convolution of a
-/// ResNet leaves behind.
+/// The feature maps of the bars of compression: \[1, 64, 112, 112\] of f32, the output of a ResNet's first convolution.
 pub(crate) const FEATURE_MAPS: Bytes = Bytes(64 * 112 * 112 * 4);
 
-/// Kernels that stand under one title.
+/// Kernels that are listed under one title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 pub(crate) enum Family {
     /// Reductions by one thread.
@@ -145,7 +146,7 @@ impl Kernel {
         &self.contender.id
     }
 
-    /// What it does, in a line.
+    /// A one-line description.
     pub(crate) fn about(&self) -> &str {
         &self.about
     }
@@ -162,16 +163,16 @@ pub(crate) struct Measurement {
     pub(crate) kernel: String,
     /// The title that it belongs under.
     pub(crate) family: Family,
-    /// The tensor in f32: what a reduction or a packing reads, what an unpacking writes. Of micro-batches' gradients all
-    /// together, and of a product both operands, which are about as large: see [`edge`].
+    /// The size of the tensor in f32: the input of a reduction or a packing, the output of an unpacking. For gradients
+    /// of micro-batches, their total; for a product, both operands, which are about as large: see [`edge`].
     pub(crate) size: Bytes,
     /// Tensors a second, times the size.
     pub(crate) rate: BytesPerSecond,
-    /// What it cannot be faster than.
+    /// The limit of its speed.
     pub(crate) limit: Limit,
-    /// How fast that is, for the same tensor in the same run.
+    /// The rate of the limit, for the same tensor in the same run.
     pub(crate) limit_rate: BytesPerSecond,
-    /// What it was compared with, and how fast that was.
+    /// The peer that it was compared with, and the peer's rate.
     pub(crate) peer: Option<Peer>,
 }
 
@@ -187,12 +188,12 @@ impl Measurement {
     }
 }
 
-/// Somebody else's code, measured in the same run.
+/// Other code, measured in the same run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Peer {
-    /// What it is.
+    /// Its name.
     pub(crate) name: String,
-    /// How fast it was.
+    /// Its rate.
     pub(crate) rate: BytesPerSecond,
 }
 
@@ -222,21 +223,21 @@ pub(crate) fn measure(kernels: &[&Kernel], size: Bytes, compare: bool) -> Result
         size,
         rate: rate(&kernel.contender.id),
         limit: kernel.limit,
-        // A limit that can be had in several ways is the fastest of them.
+        // The fastest way to a limit is the limit.
         limit_rate: BytesPerSecond(kernel.limit.contenders().iter().map(|way| rate(&way.id).0).fold(0.0, f64::max)),
         peer: kernel.peer.as_ref().filter(|_| compare).map(|peer| Peer { name: peer.id.clone(), rate: rate(&peer.id) }),
     };
     Ok(kernels.iter().map(measurement).collect())
 }
 
-/// Rows and columns of the square i8 matrices that a product of this size multiplies: both take about so many bytes,
-/// and 2·edge³ operations. A multiple of sixteen.
+/// Rows and columns of the square i8 matrices that a product of this size multiplies: both together take about `size`
+/// bytes, and the product takes 2·edge³ operations. A multiple of sixteen.
 pub(crate) fn edge(size: Bytes) -> usize {
     let values = usize::try_from(size.0 / 2).unwrap_or(usize::MAX);
     (values.isqrt() / 16 * 16).max(16)
 }
 
-/// Everybody who runs, each once.
+/// All contenders that run, each once.
 fn contenders(kernels: &[&Kernel], compare: bool) -> Vec<Contender> {
     let mut contenders: Vec<Contender> = Vec::new();
     for kernel in kernels {
@@ -251,7 +252,7 @@ fn contenders(kernels: &[&Kernel], compare: bool) -> Vec<Contender> {
     contenders
 }
 
-/// Tensors that a cache holds are measured in it.
+/// Tensors that fit in a cache are measured in it.
 fn rules(size: Bytes) -> Rules {
     let in_cache = size < Bytes(8 << 20);
     Rules {

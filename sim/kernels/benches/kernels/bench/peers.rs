@@ -1,4 +1,4 @@
-//! What the kernels are compared with: the code that one would write or take from a crate instead.
+//! The code that the kernels are compared with: what a user would write, or take from a crate.
 //!
 //! - plain iterators and loops, as the compiler makes them for the default target;
 //! - products of matrices ([`products`]): a triple loop, and blocks in f32;
@@ -50,8 +50,8 @@ pub(crate) fn round_shift(values: &[i32], shift: u32, narrow: &mut [i8]) {
     });
 }
 
-/// Equation 4 of Mandheling as it stands: a factor for each micro-batch, in f32, as many elements at a time as there
-/// are `sums`.
+/// Equation 4 of Mandheling as the paper writes it: a factor in f32 for each micro-batch, over as many elements at a
+/// time as there are `sums`.
 pub(crate) fn gradients(partials: &[(&[i8], f32)], sums: &mut [f32], narrow: &mut [i8]) {
     let block = sums.len();
     for (start, narrow) in (0..).step_by(block).zip(narrow.chunks_mut(block)) {

@@ -1,15 +1,15 @@
-//! The interleaved run: everybody in every round, in shuffled order.
+//! The interleaved run: every contender in every round, in shuffled order.
 //!
-//! A machine's speed drifts with its neighbours and its clock. Runners that take turns within milliseconds meet the
-//! same conditions, and the shuffle keeps one from always following another; the median over the rounds drops what
-//! hit one of them alone.
+//! A machine's speed drifts with its neighbours and its clock. Contenders that take turns within milliseconds meet the
+//! same conditions, and the shuffle prevents that one always follows another; the median over the rounds drops
+//! disturbances of a single turn.
 
 use std::time::Duration;
 
 use crate::bench::random::Random;
 use haversack_kernels::KernelError;
 
-/// What a runner does in one pass over the tensors `T`. Whatever it computes, it must hide from the optimiser.
+/// One pass of a runner over the tensors `T`. It must hide its result from the optimiser.
 pub(crate) type Pass<T> = Box<dyn FnMut(&mut T) -> Result<(), KernelError>>;
 
 /// How long a race lasts.
@@ -17,7 +17,8 @@ pub(crate) type Pass<T> = Box<dyn FnMut(&mut T) -> Result<(), KernelError>>;
 pub(crate) struct Rules {
     /// Rounds, each with every runner.
     pub(crate) rounds: usize,
-    /// A runner repeats its pass within a round until this has gone by, so that the clock's own cost is nothing.
+    /// A runner repeats its pass within a round for at least this time, so that the cost of reading
+    /// the clock is negligible.
     pub(crate) least_turn: Duration,
     /// Slow runners drop out after this much time, but not before [`LEAST_ROUNDS`].
     pub(crate) patience: Duration,
@@ -25,9 +26,9 @@ pub(crate) struct Rules {
     pub(crate) warm: bool,
 }
 
-/// Rounds that nobody is spared: a median of fewer is none.
+/// The rounds that every runner takes part in: a median of fewer means nothing.
 pub(crate) const LEAST_ROUNDS: usize = 3;
-/// Passes in a turn at most, for a clock that stands still.
+/// The most passes in a turn, for a clock that does not advance.
 const MOST_PASSES: u128 = 100_000;
 
 /// Time of one pass of each runner, the median of its rounds.
@@ -54,7 +55,7 @@ pub(crate) fn race<T>(tensors: &mut T, runners: &mut [Pass<T>], rules: Rules) ->
     Ok(times.into_iter().map(median).collect())
 }
 
-/// What a trial pass tells about a runner.
+/// A runner's plan, from a trial pass.
 struct Plan {
     passes: u32,
     rounds: usize,
@@ -63,7 +64,7 @@ struct Plan {
 
 impl Plan {
     fn new<T>(pass: &mut Pass<T>, tensors: &mut T, rules: Rules) -> Result<Self, KernelError> {
-        // The first pass pays for pages and code that are not there yet.
+        // The first pass pays for page faults and for loading code.
         pass(tensors)?;
         let pass = time(|| pass(tensors))?.as_nanos().max(1);
         let passes = rules.least_turn.as_nanos().div_ceil(pass).clamp(1, MOST_PASSES);
@@ -71,13 +72,14 @@ impl Plan {
         Ok(Self {
             passes: u32::try_from(passes).unwrap_or(u32::MAX),
             rounds: rounds.max(LEAST_ROUNDS).min(rules.rounds),
-            // To a pass of so long it is nothing that its tensor comes from memory.
+            // For so long a pass it does not matter that its tensor comes from memory.
             warm: rules.warm && pass < rules.patience.as_nanos() / 4,
         })
     }
 }
 
-/// One turn: the time of a pass, from as many of them as planned. The thread's clock is too coarse for single passes.
+/// One turn: the time of a pass, averaged over the planned number of passes. The thread's clock is too
+/// coarse for single passes.
 fn turn<T>(pass: &mut Pass<T>, tensors: &mut T, plan: &Plan) -> Result<Duration, KernelError> {
     if plan.warm {
         pass(tensors)?;
@@ -87,7 +89,7 @@ fn turn<T>(pass: &mut Pass<T>, tensors: &mut T, plan: &Plan) -> Result<Duration,
 
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
-    // A clock that stood still would make an infinite rate.
+    // A clock that did not advance would make an infinite rate.
     times.get(times.len() / 2).map_or(Duration::MAX, |&time| time.max(Duration::from_nanos(1)))
 }
 
@@ -98,7 +100,7 @@ fn shuffle(order: &mut [usize], random: &mut Random) {
     }
 }
 
-/// The processor time that `work` takes of this thread.
+/// The processor time that `work` takes on this thread.
 pub(crate) fn time<E>(work: impl FnOnce() -> Result<(), E>) -> Result<Duration, E> {
     let start = thread_time();
     work()?;
@@ -117,13 +119,13 @@ fn thread_time() -> Duration {
     Duration::from_secs(now.tv_sec.unsigned_abs()) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
 }
 
-/// The time on the wall: threads have no clock here.
+/// The wall-clock time: threads have no clock here.
 #[cfg(not(unix))]
 fn thread_time() -> Duration {
     wall_time()
 }
 
-/// The wall's time since the first call: what there is where threads have no clock.
+/// The wall-clock time since the first call, for systems whose threads have no clock.
 fn wall_time() -> Duration {
     use std::sync::OnceLock;
     use std::time::Instant;

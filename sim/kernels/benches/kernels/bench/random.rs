@@ -1,4 +1,4 @@
-//! Numbers without a pattern, the same ones every time.
+//! Pseudo-random numbers, the same ones every time.
 
 /// Marsaglia's xorshift: the contents of a tensor and the order of a race need no better randomness.
 pub(crate) struct Random(u64);
@@ -21,7 +21,7 @@ impl Random {
     /// A float from −2 to 2 whose density falls linearly from the middle, as activations crowd around zero.
     pub(crate) fn next_float(&mut self) -> f32 {
         let bits = self.next();
-        // 24 bits each, which an f32 holds exactly.
+        // 24 bits each, which an f32 represents exactly.
         let unit = |bits: u64| (bits & 0xff_ffff) as f32 / 8_388_608.0 - 1.0;
         unit(bits) + unit(bits >> 24)
     }

@@ -1,4 +1,4 @@
-//! What the benchmark prints: every kernel beside its limit, as text or JSON, and with peers the bars.
+//! The benchmark's output: every kernel and its limit, as text or JSON, and with peers the bars.
 
 use haversack_devices::units::Bytes;
 use haversack_kernels::KernelError;
@@ -6,7 +6,7 @@ use haversack_kernels::KernelError;
 use crate::bench::bars::{Against, Bar, bars};
 use crate::bench::{Asked, FEATURE_MAPS, Family, HAS_PEERS, Kernel, Measurement, SIZES, catalogue, measure};
 
-/// Measures what is asked for and prints it.
+/// Measures the kernels that the arguments select and prints them.
 ///
 /// # Errors
 /// A `HAVERSACK_SIMD` that this machine lacks, or a kernel that cannot run.
@@ -83,7 +83,7 @@ fn line(sizes: &[&Measurement], width: usize, compared: bool) -> String {
     line + "\n"
 }
 
-/// The kernels that have to reach something, each beside what it has to reach: one interleaved run a size.
+/// Prints the kernels that have bars, each next to its bar: one interleaved run a size.
 fn print_bars(catalogue: &[Kernel], name: &str) -> Result<(), KernelError> {
     let bars: Vec<Bar> = bars().into_iter().filter(|bar| bar.kernel.contains(name)).collect();
     println!("\n{:<24} {:>9} {:>11} {:>9}   {:<44} {:>7}", "kernel", "size", "a pass", "ratio", "to", "bar");
@@ -97,7 +97,7 @@ fn print_bars(catalogue: &[Kernel], name: &str) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Measures and prints the bars of one size: whether each is met, `None` where its kernel cannot run here.
+/// Measures and prints the bars of one size. Returns whether each is met, `None` if its kernel cannot run here.
 fn bars_of(size: Bytes, bars: &[Bar], catalogue: &[Kernel]) -> Result<Vec<Option<bool>>, KernelError> {
     let bars: Vec<&Bar> = bars.iter().filter(|bar| bar.size == size).collect();
     let needed = |kernel: &&Kernel| bars.iter().any(|bar| bar.kernels().any(|name| name == kernel.id()));
@@ -106,7 +106,7 @@ fn bars_of(size: Bytes, bars: &[Bar], catalogue: &[Kernel]) -> Result<Vec<Option
     Ok(bars.into_iter().map(|bar| verdict(bar, &measured)).collect())
 }
 
-/// Prints what became of a bar.
+/// Prints the outcome of a bar.
 fn verdict(bar: &Bar, measured: &[Measurement]) -> Option<bool> {
     let found = measured.iter().find(|found| found.kernel == bar.kernel && found.size == bar.size);
     let (Some(found), Some(ratio)) = (found, bar.reached(measured)) else {

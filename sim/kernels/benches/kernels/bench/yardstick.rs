@@ -1,8 +1,8 @@
-//! What no kernel can be faster than: how fast this processor reads, writes and copies a tensor and adds up products, with
-//! nothing else to do.
+//! Upper limits on the speed of any kernel: how fast this processor reads, writes and copies a tensor and adds up
+//! products, with nothing else to do.
 //!
-//! A yardstick, and no arithmetic: [`read`] answers a sum without accuracy, [`multiply_adds`] a sum of nothing in
-//! particular. Beyond the last cache, stores that bypass it save reading the line that they overwrite, and several
+//! These functions measure speed and compute nothing useful: [`read`] returns an inaccurate sum, [`multiply_adds`] a
+//! meaningless one. Beyond the last cache, stores that bypass it save reading the line that they overwrite, and several
 //! streams are read faster than one; within it both cost. The fastest way is the limit.
 
 use std::hint::black_box;
@@ -26,7 +26,7 @@ impl Kernel for Read<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f32 {
-        // Eight registers of whatever width.
+        // Eight registers of any width.
         if S::REGISTER == LANES { read_rows::<S, 8>(simd, self.0) } else { read_rows::<S, 4>(simd, self.0) }
     }
 }
@@ -75,12 +75,12 @@ fn sum<S: Simd, const N: usize>(simd: S, mut so_far: [S::Floats; N]) -> f32 {
     lanes.iter().sum()
 }
 
-/// Writes `value` to every element, past the caches if that is asked for.
+/// Writes `value` to every element, past the caches if `past_caches`.
 pub(crate) fn write(to: &mut [f32], value: f32, past_caches: bool, isa: Isa) {
     dispatch(isa, Write { from: None, to, value, past_caches });
 }
 
-/// Copies as many elements as both have, past the caches if that is asked for.
+/// Copies as many elements as both have, past the caches if `past_caches`.
 pub(crate) fn copy(from: &[f32], to: &mut [f32], past_caches: bool, isa: Isa) {
     let length = from.len().min(to.len());
     dispatch(isa, Write { from: Some(&from[..length]), to: &mut to[..length], value: 0.0, past_caches });
@@ -148,22 +148,22 @@ impl Kernel for Update<'_> {
         let (vectors, rest) = self.0.as_chunks_mut::<LANES>();
         let zero = simd.splat(0.0);
         for vector in vectors {
-            // The negative: no two updates in a row leave what was there for the compiler to see.
+            // The negative, so that the compiler cannot merge two updates in a row.
             simd.store(simd.subtract(zero, simd.load(vector)), vector);
         }
         rest.iter_mut().for_each(|x| *x = -*x);
     }
 }
 
-/// Does at least so many multiply-adds of i8 on a tile that the registers hold and panels that the first cache holds:
-/// nothing is packed, and nothing handed on. Answers a sum.
+/// Does at least `count` multiply-adds of i8 on a tile in registers and panels in the first-level cache: nothing is
+/// packed, and no result is passed on. Returns a sum.
 pub(crate) fn multiply_adds(count: usize, isa: Isa) -> u32 {
     dispatch_tiled(isa, MultiplyAdds(count))
 }
 
 struct MultiplyAdds(usize);
 
-/// At the start of a cache line, as panels are.
+/// Aligned to a cache line, as panels are.
 #[repr(align(64))]
 struct Aligned<T>(T);
 

@@ -1,5 +1,4 @@
-//! Sums of products of a few rows with a few others that lie at given distances, over all positions: the gradient of a
-//! weight.
+//! Sums of products of a few rows with a few others at given distances, over all positions: the gradient of a weight.
 
 use haversack_kernels::Isa;
 use haversack_kernels::simd::{Kernel, LANES, Simd, dispatch};
@@ -15,9 +14,9 @@ pub(super) struct Correlation<'a> {
     pub(super) source_len: usize,
     /// Distance of each k's row.
     pub(super) distances: &'a [usize],
-    /// What is added to all distances.
+    /// Added to all distances.
     pub(super) base: usize,
-    /// Gradients in the same frame, zero where no output is.
+    /// Gradients in the same frame, zero at positions without an output.
     pub(super) gradient: &'a [f32],
     /// Elements from one sample's gradients to the next.
     pub(super) gradient_len: usize,
@@ -27,7 +26,8 @@ pub(super) struct Correlation<'a> {
     pub(super) samples: usize,
     /// Vectors of positions.
     pub(super) vectors: usize,
-    /// Gradients of the weights of the tile's filters: as many rows as the tile has, of as many as there are distances.
+    /// Gradients of the weights of the tile's filters: a row for each row of the tile, each with an
+    /// element for every distance.
     pub(super) weight: &'a mut [f32],
 }
 
@@ -42,7 +42,7 @@ impl Correlation<'_> {
         let depth = self.distances.len();
         let mut k = 0;
         while k < depth {
-            // The last tile counts its last row several times and keeps it once.
+            // The last tile repeats its last row to fill up, and stores it once.
             let mut distances = [0; DEEP];
             for (d, distance) in distances.iter_mut().enumerate() {
                 *distance = self.base + self.distances[(k + d).min(depth - 1)];

@@ -1,13 +1,13 @@
-//! Planes with their padding around them, in which every position of a window is one distance away.
+//! Planes with their padding, in which every position of a window is one distance away.
 //!
-//! With a stride, the positions that a tap of the window sees lie a stride apart. They are laid side by side: a plane is
-//! split into one plane for each remainder of the position, a *phase*.
+//! With a stride, the positions that a tap of the window reads are a stride apart. They are stored next to each other:
+//! a plane is split into one plane for each remainder of the position, a *phase*.
 
 /// Elements after the last plane that vectors may read.
 pub(super) const SLACK: usize = 16;
 
-/// How a sample's planes lie in a frame: row q of phase r is row `step · q + r − before` of the plane, or zeros where it
-/// has no such row; columns likewise.
+/// How a sample's planes are stored in a frame: row q of phase r is row `step · q + r − before` of the plane, or zeros
+/// if the plane has no such row; columns likewise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// Planes of a sample.
@@ -25,7 +25,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Elements of a sample's planes in their frame, what vectors may read after them included.
+    /// Elements of a sample's planes in their frame, including those after them that vectors may read.
     pub(super) const fn len(&self) -> usize {
         self.planes * self.plane_len() + SLACK
     }
@@ -39,7 +39,7 @@ impl Frame {
         self.framed[0] * self.framed[1]
     }
 
-    /// Place of an element of a plane's phase.
+    /// The index of an element of a plane's phase.
     pub(super) const fn place(&self, plane: usize, phase: [usize; 2], [row, column]: [usize; 2]) -> usize {
         plane * self.plane_len()
             + (phase[0] * self.phases[1] + phase[1]) * self.phase_len()
@@ -47,7 +47,7 @@ impl Frame {
             + column
     }
 
-    /// Writes a sample into its frame, which holds zeros or an earlier sample.
+    /// Writes a sample into its frame, which contains zeros or an earlier sample.
     pub(super) fn write(&self, sample: &[f32], frame: &mut [f32]) {
         let [height, width] = self.size;
         for (plane, from) in sample.chunks_exact((height * width).max(1)).enumerate() {
@@ -77,7 +77,8 @@ impl Frame {
         }
     }
 
-    /// Along an axis: the first row of the phase that is in the plane, its row of the plane, and how many follow.
+    /// Along an axis: the first row of the phase that is in the plane, its row in the plane, and the
+    /// number of rows from there on.
     fn part(&self, axis: usize, phase: usize) -> (usize, usize, usize) {
         let (step, before) = (self.step[axis], self.before[axis]);
         let row = before.saturating_sub(phase).div_ceil(step);
@@ -87,7 +88,7 @@ impl Frame {
     }
 }
 
-/// Copies every second element, from the first on, by pairs, of which the compiler makes vectors.
+/// Copies every second element, from the first on, by pairs, which the compiler vectorises.
 fn every_second(from: &[f32], into: &mut [f32]) {
     let (pairs, last) = from.as_chunks::<2>();
     let paired = pairs.len().min(into.len());

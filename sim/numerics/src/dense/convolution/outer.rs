@@ -1,12 +1,12 @@
-//! The gradient of many filters' weights: at each position, what a few distances see times the gradients of sixteen
-//! filters side by side. A sum over positions needs no sum over lanes.
+//! The gradient of many filters' weights: at each position, the source at a few distances times the gradients of
+//! sixteen filters side by side. A sum over positions needs no sum over lanes.
 
 use haversack_kernels::Isa;
 use haversack_kernels::simd::{Kernel, LANES, Simd, dispatch};
 
 /// Distances of the widest tile.
 pub(super) const DISTANCES: usize = 24;
-/// Positions of a row that are taken together.
+/// Positions of a row that are processed together.
 const TOGETHER: usize = 4;
 
 /// Elements of a sample's gradients with filters side by side.
@@ -14,14 +14,14 @@ pub(super) const fn transposed_len(groups: usize, filters: usize, positions: usi
     groups * filters.next_multiple_of(LANES) * positions
 }
 
-/// Lays the gradients of a sample out as group × sixteen filters × position × filter; filters that are none are zero.
+/// Lays the gradients of a sample out as group × sixteen filters × position × filter; missing filters are zero.
 pub(super) fn transpose(gradient: &[f32], filters: usize, positions: usize, into: &mut [f32]) {
     let vectors = filters.div_ceil(LANES);
     for (i, into) in into.chunks_exact_mut((positions * LANES).max(1)).enumerate() {
         let first = i / vectors * filters + i % vectors * LANES;
         let lanes = LANES.min(filters - i % vectors * LANES);
         let rows = &gradient[first * positions..(first + lanes) * positions];
-        // Sixteen positions at a time stay in the nearest cache.
+        // Sixteen positions at a time stay in the first-level cache.
         for (block, into) in into.as_chunks_mut::<LANES>().0.chunks_mut(LANES).enumerate() {
             for (lane, row) in rows.chunks_exact(positions).enumerate() {
                 let row = &row[block * LANES..][..into.len()];
@@ -41,7 +41,7 @@ pub(super) struct Outer<'a> {
     pub(super) pitch: usize,
     /// Distance of each k's row, at most [`DISTANCES`] of them.
     pub(super) distances: &'a [usize],
-    /// What is added to all distances.
+    /// Added to all distances.
     pub(super) base: usize,
     /// Gradients as [`transpose`] lays them, one sample after the other.
     pub(super) gradient: &'a [f32],
@@ -63,7 +63,7 @@ impl Outer<'_> {
         dispatch(isa, self);
     }
 
-    /// The tile of `DEEP` distances from `k` on; those after the last are the last again, and not kept.
+    /// The tile of `DEEP` distances from `k` on; missing distances repeat the last one, and their sums are dropped.
     #[inline(always)]
     fn tile<S: Simd, const DEEP: usize>(&mut self, simd: S, k: usize) {
         let depth = self.distances.len();

@@ -1,7 +1,8 @@
-//! A convolution as passes: positions of one phase of the output, and the taps that they see in a frame of the source.
+//! A convolution as passes. A pass covers the positions of one phase of the output, and the taps that they read
+//! in a frame of the source.
 //!
-//! Forward is one pass. The gradient of the input is one for each remainder of the position by the stride, because only
-//! every stride-th tap meets a position.
+//! Forward is one pass. The gradient of the input takes one pass for each remainder of the position modulo the stride,
+//! because only every stride-th tap meets a position.
 
 use std::ops::Range;
 
@@ -13,12 +14,12 @@ use super::frame::Frame;
 use super::product::{Product, most_rows, pack, tiles};
 use crate::Meter;
 
-/// Parts that a batch is cut into, each with scratch space of its own, whatever the number of threads.
+/// Parts that a batch is cut into, each with its own scratch space, whatever the number of threads.
 const PARTS: usize = 16;
 /// Elements of scratch space from which there are fewer parts.
 const SCRATCH: usize = 1 << 22;
 
-/// Positions of the destination that see the same taps.
+/// Positions of the destination that read the same taps.
 pub(super) struct Pass {
     /// Distance in the frame, for the first group, of each k.
     pub(super) distances: Vec<usize>,
@@ -30,7 +31,7 @@ pub(super) struct Pass {
     pub(super) step: [usize; 2],
 }
 
-/// All that is the same for every sample.
+/// The parameters that are the same for every sample.
 pub(super) struct Passes<'a> {
     pub(super) frame: Frame,
     pub(super) passes: Vec<Pass>,
@@ -40,14 +41,14 @@ pub(super) struct Passes<'a> {
     pub(super) rows: usize,
     /// Elements of a plane of the destination.
     pub(super) plane: usize,
-    /// What each plane of the destination begins at.
+    /// The initial value of each plane of the destination.
     pub(super) bias: Option<&'a [f32]>,
     /// Number of samples.
     pub(super) batch: usize,
 }
 
 impl Pass {
-    /// Elements that one row of sums takes: the grid's rows lie as far apart as the frame's.
+    /// Elements that one row of sums takes: the grid's rows have the same pitch as the frame's.
     fn sums_len(&self, pitch: usize) -> usize {
         let [rows, columns] = self.grid;
         if rows == 0 { 0 } else { ((rows - 1) * pitch + columns).next_multiple_of(LANES) }
@@ -61,8 +62,8 @@ impl Pass {
 }
 
 impl Passes<'_> {
-    /// Computes the destination of each sample. `weight(pass, group, row, k)` is the weight of a plane of the destination
-    /// at one k. Where no pass reaches, the destination is left as it is.
+    /// Computes the destination of each sample. `weight(pass, group, row, k)` is the weight of a plane of the
+    /// destination at one k. Elements of the destination that no pass covers are left as they are.
     pub(super) fn run(
         &self,
         source: &[f32],

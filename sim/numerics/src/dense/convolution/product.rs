@@ -1,4 +1,4 @@
-//! Sums of products of rows that lie at given distances: each output row is Σ over k of `weight[k] · source[distance[k]..]`.
+//! Sums of products of rows at given distances: each output row is Σ over k of `weight[k] · source[distance[k]..]`.
 //!
 //! Tiles of a few rows by a few vectors stay in registers over all k. Whatever the tile, an element's products are added
 //! in the order of k, so that every instruction set gives the same bits.
@@ -6,7 +6,7 @@
 use haversack_kernels::Isa;
 use haversack_kernels::simd::{Kernel, LANES, Simd, dispatch};
 
-/// Rows of the widest tile: as many sums as registers hold.
+/// Rows of the widest tile: as many sums as fit in registers.
 pub(super) const fn most_rows(isa: Isa) -> usize {
     match isa {
         Isa::Avx512 => 8,
@@ -38,7 +38,8 @@ pub(super) fn pack(rows: usize, depth: usize, isa: Isa, weight: impl Fn(usize, u
 
 /// One tile of rows over all positions.
 pub(super) struct Product<'a> {
-    /// What is multiplied, at least `positions` elements after every distance, rounded up to whole vectors.
+    /// The factor that is read at the distances: at least `positions` elements after every distance,
+    /// rounded up to whole vectors.
     pub(super) source: &'a [f32],
     /// Distance of each k's row.
     pub(super) distances: &'a [usize],

@@ -1,7 +1,7 @@
 //! The gradient of a weight, a few samples at a time.
 //!
-//! Many filters stand side by side in vectors; of few, positions do. Either way each task owns the gradients of some
-//! weights and adds blocks of samples up in their order.
+//! Many filters are placed side by side in vectors; with few filters, positions are. Either way each task owns the
+//! gradients of some weights and adds up blocks of samples in their order.
 
 use haversack_kernels::Isa;
 use haversack_kernels::simd::LANES;
@@ -12,18 +12,18 @@ use super::frame::Frame;
 use super::outer::{DISTANCES, Outer, transpose, transposed_len};
 use crate::Meter;
 
-/// Elements of frames from which no further sample is taken together with others.
+/// Elements of frames from which on no further sample is added to a block.
 const FRAMED: usize = 1 << 17;
-/// Samples that are taken together at most.
+/// The most samples of a block.
 const SAMPLES: usize = 16;
-/// Filters of a group from which they stand side by side.
+/// Filters of a group from which on they are placed side by side.
 const MANY: usize = 5;
 
 /// The frames of input and gradient, which have rows of one length.
 pub(super) struct Frames {
     pub(super) input: Frame,
     pub(super) gradient: Frame,
-    /// Where each element of a filter looks in the input's frame.
+    /// Where each element of a filter reads in the input's frame.
     pub(super) distances: Vec<usize>,
     pub(super) groups: usize,
 }

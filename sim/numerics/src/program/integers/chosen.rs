@@ -1,4 +1,4 @@
-//! Operators that choose among codes and change none: rectifiers and maxima. Nothing has to be brought to fp32 for them.
+//! Operators that select codes without changing them: rectifiers and maxima. They need no conversion to fp32.
 
 use haversack_workloads::{Node, Op, OperatorNode, TensorId, Unary, ValueId, Window};
 
@@ -10,7 +10,7 @@ use crate::program::operands::Operands;
 use crate::program::{Derivative, Result, Step};
 use crate::{Contents, Eight, Memory, Pass, ProgramError};
 
-/// A node that chooses, and where its tensors are.
+/// A node that selects, and its tensors.
 struct Choice<'c> {
     of: &'c Integers,
     eager: &'c Node,
@@ -18,8 +18,8 @@ struct Choice<'c> {
 }
 
 impl Integers {
-    /// Computes the node of the eager graph at `step` on codes; `false` if it is not one that chooses, or its operands are
-    /// held otherwise, and nothing was done.
+    /// Computes the node of the eager graph at `step` on codes. Returns `false` without doing anything if the node does
+    /// not select, or its operands are not stored in eight bits.
     pub(super) fn choose(&self, step: u32, node: &Node, memory: &mut dyn Memory, pass: &Pass) -> Result<bool> {
         let choice = Choice { of: self, eager: &self.rewritten.eager.nodes[step as usize], node };
         let network = &self.eager.network;
@@ -50,24 +50,25 @@ impl Integers {
 }
 
 impl Choice<'_> {
-    /// What stands for a tensor that is read.
+    /// The tensor that replaces one that is read.
     fn read(&self, tensor: TensorId) -> Option<TensorId> {
         standing_for(tensor, &self.eager.inputs, &self.node.inputs)
     }
 
-    /// What stands for a tensor that is written, if it is held in eight bits.
+    /// The tensor that replaces one that is written, if it is stored in eight bits.
     fn written(&self, tensor: TensorId) -> Option<TensorId> {
         let to = standing_for(tensor, &self.eager.outputs, &self.node.outputs)?;
         self.of.coded[to as usize].then_some(to)
     }
 
-    /// What stands for a value that lies row by row.
+    /// The tensor that replaces the storage of a value that is row by row.
     fn storage(&self, value: ValueId) -> Option<TensorId> {
         let program = &self.of.eager;
         program.looks[value as usize].is_none().then(|| program.network.value(value).storage)
     }
 
-    /// Has `write` make the codes of `to`, whose step is that of `from`; `None` if they are not held in eight bits.
+    /// Lets `write` compute the codes of `to`, whose step is that of `from`; `None` if they are
+    /// not stored in eight bits.
     fn write(
         &self,
         from: TensorId,
@@ -76,7 +77,7 @@ impl Choice<'_> {
         write: impl FnOnce(&dyn Memory, &Eight, &mut [i8]),
     ) -> Option<()> {
         memory.eight(from).filter(|_| from != to)?;
-        // Nobody wants it: nothing is to be done.
+        // Nothing needs the output, so nothing is computed.
         let Some(held) = memory.take(to) else { return Some(()) };
         let Contents::Eight(mut made) = held else {
             memory.put(to, held);
@@ -148,7 +149,7 @@ impl Choice<'_> {
         Ok(wrote.is_some())
     }
 
-    /// Each gradient goes where its maximum was; of windows that overlap there may be sums, which are not chosen.
+    /// Each gradient goes to the position of its maximum; windows that overlap may need sums, which is not a selection.
     fn spread(
         &self,
         operator: &OperatorNode,
@@ -176,7 +177,7 @@ impl Choice<'_> {
     }
 }
 
-/// Changes the codes of `tensor` where they lie; `None` if it holds none.
+/// Changes the codes of `tensor` in place; `None` if it has no codes.
 fn in_place(tensor: TensorId, memory: &mut dyn Memory, change: impl FnOnce(&dyn Memory, &mut [i8])) -> Option<()> {
     memory.eight(tensor)?;
     if let Some(Contents::Eight(mut held)) = memory.take(tensor) {

@@ -27,7 +27,7 @@ enum Layer {
     Convolution(Convolution),
 }
 
-/// What a product reads.
+/// The operands of a product.
 struct Reads<'r> {
     of: &'r Integers,
     memory: &'r dyn Memory,
@@ -35,14 +35,14 @@ struct Reads<'r> {
     node: &'r Node,
 }
 
-/// Sums, and what one is worth.
+/// Sums, and the value of one unit of them.
 struct Summed {
     sums: Sums,
     step: f32,
 }
 
 impl Integers {
-    /// Computes a product, or its gradients, and brings each to the form in which it is held.
+    /// Computes a product, or its gradients, and brings each to the form in which it is stored.
     pub(super) fn product(
         &self,
         step: u32,
@@ -64,7 +64,7 @@ impl Integers {
         };
         for (place, (summed, &output)) in made.into_iter().zip(&node.outputs).enumerate() {
             let Some(before) = before[place].take() else { continue };
-            // Gradients of weights are added to what earlier micro-batches gave.
+            // Gradients of weights are added to those of earlier micro-batches.
             let adds = self.rewritten.graph.tensor(output).role == Role::ParameterGradient;
             let made = match before {
                 Contents::Eight(before) => {
@@ -76,11 +76,11 @@ impl Integers {
                         let made = memory.meter().codes(before.codes.len());
                         Contents::Eight(added(&before, summed.shifted(factor, rounding, made)?)?)
                     } else {
-                        // What is there is written over.
+                        // The previous contents are overwritten.
                         Contents::Eight(summed.shifted(factor, rounding, before.codes)?)
                     }
                 }
-                // A place for floats takes the sums as they are: what rounding loses is measured by them.
+                // A tensor of floats takes the sums unrounded: it measures the error of rounding.
                 Contents::Floats(mut values) => {
                     summed.write(&mut values, adds);
                     Contents::Floats(values)
@@ -116,14 +116,14 @@ impl Summed {
         Ok(Eight { codes, step })
     }
 
-    /// The sums' values, added to what is there or in its place.
+    /// Writes the sums' values, or adds them to the previous contents.
     fn write(&self, values: &mut [f32], adds: bool) {
         for (value, &sum) in values.iter_mut().zip(&*self.sums) {
             *value = if adds { *value } else { 0.0 } + sum as f32 * self.step;
         }
     }
 
-    /// Adds a bias to each sum: one to each plane of `plane` sums, in turn.
+    /// Adds a bias to each sum: one bias for each plane of `plane` sums, in turn.
     fn add_bias(&mut self, bias: &[f32], plane: usize) {
         let aligned: Vec<i32> =
             bias.iter().map(|&value| (f64::from(value) / f64::from(self.step)).round() as i32).collect();
@@ -133,7 +133,8 @@ impl Summed {
     }
 }
 
-/// The sum of what earlier micro-batches gave and what this one gives, at the scale of the wider (Mandheling, equation 4).
+/// The sum of the gradients of earlier micro-batches and of this one, at the scale of the wider
+/// (Mandheling, equation 4).
 fn added(before: &Eight, made: Eight) -> Result<Eight> {
     if before.step == 0.0 || made.step == 0.0 {
         return Ok(if made.step == 0.0 { before.clone() } else { made });
@@ -214,7 +215,7 @@ impl<'r> Reads<'r> {
         if let Some(&bias) = node.parameters.get(1) {
             let bias = self.bias(self.of.eager.network.parameter(bias).storage)?;
             if summed.step == 0.0 {
-                // Nothing but the bias is there.
+                // All sums are zero, so only the bias matters.
                 summed.step = step_for(largest(&bias));
             }
             if summed.step > 0.0 {

@@ -13,7 +13,7 @@ pub(super) const LARGEST: i8 = 127;
 /// The exponent of the power of two that is not above the largest code.
 const LARGEST_EXPONENT: i32 = 6;
 
-/// 2^`exponent`, as near as fp32 has it.
+/// 2^`exponent`, limited to the range of fp32.
 pub(super) fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits((exponent.clamp(-126, 127) + 127).cast_unsigned() << 23)
 }
@@ -23,7 +23,7 @@ pub(super) const fn exponent(step: f32) -> i32 {
     (step.to_bits() >> 23).cast_signed() - 127
 }
 
-/// The least power of two at which `largest` has a code; 0 of 0.
+/// The least power of two as a step at which `largest` has a code; 0 for 0.
 pub(super) fn step_for(largest: f32) -> f32 {
     if largest == 0.0 {
         return 0.0;
@@ -32,7 +32,8 @@ pub(super) fn step_for(largest: f32) -> f32 {
     if largest > step * f32::from(LARGEST) { step * 2.0 } else { step }
 }
 
-/// `values` as codes; their step is the least that holds them all, and not below `finest`, that of what they were chosen from.
+/// `values` as codes. Their step is the least at which all of them have codes, and not below `finest`, the step of the
+/// values that they were selected from.
 pub(super) fn encode(values: &[f32], finest: f32, meter: &Meter) -> Contents {
     let step = step_for(largest(values)).max(finest);
     let mut codes = meter.codes(values.len());
@@ -52,7 +53,7 @@ pub(super) fn shift_all(rounding: Rounding, sums: &[i32], shift: u32, codes: &mu
     Ok(())
 }
 
-/// By how many bits sums are shifted so that the largest magnitude has at most `magnitude` bits.
+/// The shift of sums after which the largest magnitude has at most `magnitude` bits.
 pub(super) fn shift_to(sums: &[i32], magnitude: i32) -> u32 {
     let all = sums.iter().fold(0, |seen, &sum| seen | sum.unsigned_abs());
     let wide = (u32::BITS - all.leading_zeros()).cast_signed() - magnitude;
@@ -62,7 +63,8 @@ pub(super) fn shift_to(sums: &[i32], magnitude: i32) -> u32 {
 /// The nearest codes of eight bits, halves away from zero.
 fn to_the_nearest(values: &[f32], step: f32, codes: &mut [i8]) {
     let (most, inverse) = (f32::from(LARGEST), if step > 0.0 { step.recip() } else { 0.0 });
-    // The largest number below a half: added to one just below a half it stays below one, and to a half it rounds up to one.
+    // The largest number below a half: added to a number just below a half, the sum stays below one, and added to a
+    // half, it rounds up to one.
     const HALF: f32 = 0.5 - f32::EPSILON / 4.0;
     for (code, value) in codes.iter_mut().zip(values) {
         let scaled = (value * inverse).clamp(-most, most);
@@ -80,12 +82,12 @@ fn pseudo_stochastic(sums: &[i32], shift: u32, codes: &mut [i8]) {
     let (whole, lower) = ((1 << shift) - 1, (1 << half) - 1);
     for (code, &sum) in codes.iter_mut().zip(sums) {
         let lost = sum.unsigned_abs() & whole;
-        // Of an odd number of bits the upper part has one more, and the lower is drawn in steps of two.
+        // With an odd number of bits, the upper part has one more, and the lower is compared in steps of two.
         *code = kept(sum, shift, lost >> half > (lost & lower) << odd);
     }
 }
 
-/// What is left of a sum that is shifted by `shift` bits, one more away from zero if `up`.
+/// A sum shifted by `shift` bits, one more away from zero if `up`.
 #[inline(always)]
 fn kept(sum: i32, shift: u32, up: bool) -> i8 {
     let kept = ((sum.unsigned_abs() >> shift) + u32::from(up)).min(LARGEST.unsigned_abs().into()) as i32;
@@ -115,7 +117,7 @@ mod tests {
         }
         assert_eq!(largest(&[0.25, -1.0]), 1.0);
         let held = codes_of(&[63.5, -0.25, 0.2, f32::NAN, 1000.0], 0.5);
-        // 127, half a step away from zero, 0.4 of a step, no number, out of range.
+        // 127, half a step away from zero, 0.4 of a step, NaN, out of range.
         assert_eq!(held, [127, -1, 0, 0, 127]);
         // Just below a half, and just below two and a half.
         assert_eq!(codes_of(&[0.5_f32.next_down(), 0.5, 2.5_f32.next_down(), -2.5], 1.0), [0, 1, 2, -3]);
@@ -126,7 +128,7 @@ mod tests {
     fn sums_are_shifted_to_the_bits_that_are_wanted() {
         // 1000 has ten bits: three too many for seven, five too many for five.
         assert_eq!((shift_to(&[3, -1000], 7), shift_to(&[3, -1000], 5), shift_to(&[3], 7)), (3, 5, 0));
-        // To none at all, and to fewer.
+        // To zero bits, and to fewer.
         assert_eq!(
             (shift_to(&[1000], 0), shift_to(&[1000], -2), shift_to(&[0], -2), shift_to(&[1 << 30], -9)),
             (10, 12, 0, 31)
@@ -147,10 +149,10 @@ mod tests {
         assert_eq!((up(0b11_0110, 4), up(0b11_1010, 4)), (3, 3));
         // 3 bits: the upper two against the lowest, doubled. 0b101: 2 against 2: down; 0b110: 3 against 0: up.
         assert_eq!((up(0b1_101, 3), up(0b1_110, 3)), (1, 2));
-        // One bit has no draw: a half goes up. Nothing lost is nothing changed, and 127 is the most.
+        // One bit has no draw: a half goes up. Without lost bits nothing changes, and 127 is the most.
         assert_eq!((up(5, 1), up(5, 0), up(1000, 2), up(i32::MIN, 24)), (3, 5, 127, -127));
-        // On average nothing is gained or lost: over all 256 losses of 8 bits, up are those with upper > lower, 120 of 256,
-        // where the mean share is 127.5 of 256.
+        // The mean is kept: over all 256 losses of 8 bits, up are those with upper > lower, 120 of 256, where the
+        // mean share is 127.5 of 256.
         let ups: i32 = (0..256).map(|lost| i32::from(up(lost, 8))).sum();
         assert_eq!(ups, 120);
     }
@@ -168,7 +170,7 @@ mod tests {
                 other => panic!("{other:?} is not in eight bits"),
             };
             let first = held(&values, 0.0);
-            // At most as much again for what fp32 rounds.
+            // At most as much again for rounding in fp32.
             let most = first.step / 2.0 * 1.0001;
             for (value, code) in values.iter().zip(&*first.codes) {
                 prop_assert!((f32::from(*code) * first.step - value).abs() <= most, "{value} as {code} of {}", first.step);

@@ -1,4 +1,4 @@
-//! The tensors of a rewritten graph as a node of the eager graph knows them.
+//! The tensors of a rewritten graph, in the role of the tensors that a node of the eager graph reads and writes.
 //!
 //! The eager arithmetic reads and writes values; here they come from codes and go back to codes. Values that are codes
 //! times a power of two are exact in fp32, and so are the maxima, signs and sums of them that operators between products
@@ -11,39 +11,39 @@ use super::rounding::encode;
 use crate::program::{Result, Step};
 use crate::{Contents, Memory, Meter, Passes, Program, ProgramError, Seen, SeenIntegers, Signs};
 
-/// What stands for the tensors of one node of the eager graph.
+/// Maps the tensors of one node of the eager graph to those of the rewritten graph.
 pub(super) struct Standing<'m> {
     of: &'m Integers,
     memory: &'m mut dyn Memory,
     eager: &'m Node,
     node: &'m Node,
-    /// The step below which no output goes; 0 where it takes the least that holds its values.
+    /// The least step of an output; 0 if the output takes the least step at which all its values have codes.
     finest: f32,
 }
 
 impl<'m> Standing<'m> {
-    /// For a node of the eager graph and the one that computes it, whose part of the arithmetic is `step`.
+    /// For a node of the eager graph and the node that computes it, whose arithmetic is `step`.
     pub(super) fn new(of: &'m Integers, [eager, node]: [&'m Node; 2], step: &Step, memory: &'m mut dyn Memory) -> Self {
         let mut standing = Self { of, memory, eager, node, finest: 0.0 };
         standing.finest = standing.finest_step(&selected(&of.eager, step));
         standing
     }
 
-    /// The finest step of `tensors`; 0 if none has any.
+    /// The finest step of `tensors`; 0 if none has a step.
     fn finest_step(&self, tensors: &[TensorId]) -> f32 {
         let held = tensors.iter().filter_map(|&tensor| self.memory.eight(self.read(tensor)?));
         let steps = held.map(|held| held.step).filter(|&step| step > 0.0);
         steps.reduce(f32::min).unwrap_or(0.0)
     }
 
-    /// What stands for a tensor that is read.
+    /// The tensor that replaces one that is read.
     fn read(&self, tensor: TensorId) -> Option<TensorId> {
         standing_for(tensor, &self.eager.inputs, &self.node.inputs).or_else(|| self.written(tensor))
     }
 
     fn written(&self, tensor: TensorId) -> Option<TensorId> {
         let is_buffer = |&tensor: &TensorId| self.of.rewritten.graph.tensor(tensor).role == Role::Buffer;
-        // Running averages are written where they are read, and are no outputs.
+        // Running averages are written where they are read, and are not outputs.
         let read = || standing_for(tensor, &self.eager.inputs, &self.node.inputs).filter(is_buffer);
         standing_for(tensor, &self.eager.outputs, &self.node.outputs).or_else(read)
     }
@@ -53,13 +53,13 @@ impl<'m> Standing<'m> {
     }
 }
 
-/// The tensor at the place in `now` that `tensor` has in `eager`.
+/// The tensor at the index in `now` that `tensor` has in `eager`.
 pub(super) fn standing_for(tensor: TensorId, eager: &[TensorId], now: &[TensorId]) -> Option<TensorId> {
     eager.iter().position(|&id| id == tensor).and_then(|place| now.get(place).copied())
 }
 
-/// The tensors whose values a step hands on, chooses from or adds, so that its results are whole multiples of their steps;
-/// none of a step that makes others.
+/// The tensors whose values a step passes on, selects or adds, so that its results are whole multiples of their steps;
+/// none for a step that computes other values.
 fn selected(program: &Program, step: &Step) -> Vec<TensorId> {
     let network = &program.network;
     let chooses = |operator: u32| {
@@ -92,7 +92,7 @@ impl Memory for Standing<'_> {
     fn signs(&self, tensor: TensorId) -> Result<Signs<'_>> {
         let found = self.found(tensor)?;
         match self.memory.eight(found) {
-            // A bit for each code, where values would be four bytes.
+            // One bit for each code; values would take four bytes each.
             Some(held) if self.of.eager.passes(tensor) == Passes::Positive => {
                 let mut bits = self.memory.meter().bytes(held.codes.len().div_ceil(8));
                 for (bits, codes) in bits.iter_mut().zip(held.codes.chunks(8)) {
@@ -107,7 +107,8 @@ impl Memory for Standing<'_> {
 
     fn take(&mut self, tensor: TensorId) -> Option<Contents> {
         let to = self.written(tensor)?;
-        // An operator in place finds what it reads where it writes, also if that lies elsewhere now.
+        // An operator in place expects its input in the tensor that it writes, although the input
+        // is in another tensor now.
         let from = standing_for(tensor, &self.eager.inputs, &self.node.inputs);
         let elsewhere = from.filter(|&from| from != to).and_then(|from| self.memory.floats(from).ok());
         let before = elsewhere.map(|seen| self.memory.meter().copy(&seen));

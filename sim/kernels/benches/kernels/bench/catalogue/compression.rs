@@ -1,5 +1,5 @@
-//! Compression of feature maps. The tensor's noise is nothing that a lossy compressor meets: everybody here has smooth
-//! maps instead, about as large as the tensor.
+//! Compression of feature maps. Noise is not the data that a lossy compressor is made for, so all contenders here get
+//! smooth maps, about as large as the tensor.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use haversack_kernels::Isa;
 use haversack_kernels::KernelError;
 use haversack_kernels::compress::{Bound, Codec, CodecError, FeatureMap, Mode, Shape, decompress};
 
-/// The bound that is measured, as a share of the range.
+/// The error bound that is measured, as a share of the range.
 const SHARE: f32 = 1e-3;
 
 /// Kernels that read maps, and those that write them.
@@ -24,7 +24,7 @@ pub(super) fn add(list: &mut List) {
     add_mode(list, "bounded", "every channel predicted", bounded);
     let mixed = Mode::mixed(Bound::OfChannel(SHARE));
     add_mode(list, "mixed", "FedHybrid's mix of quantised and predicted channels", mixed);
-    // Not a kernel but a second thing to hold compression against.
+    // Not a kernel but a second baseline for compression.
     if let Some(zstd) = ByCrate::ZstdMaps.contender() {
         let entry = Entry::new("compress-zstd3", "the same maps by zstd, level 3, without loss", READ, None);
         list.one(entry, |_, _| zstd);
@@ -65,7 +65,7 @@ fn decompression(id: String, mode: Mode, isa: Isa) -> Contender {
     })
 }
 
-/// Of a codec and of bytes that are made here, nothing can be wrong but a kernel.
+/// A leaf moves one level down, and a leaf from the limit becomes its sibling.
 fn impossible(error: CodecError) -> KernelError {
     match error {
         CodecError::Kernel(error) => error,

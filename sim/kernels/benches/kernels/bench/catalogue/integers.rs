@@ -1,4 +1,4 @@
-//! What INT8 training does with a tensor besides multiplying: rescaling, and sums of micro-batches' gradients.
+//! The other steps of INT8 training, besides products: rescaling, and sums of the gradients of micro-batches.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use crate::bench::{Family, Limit, peers};
 use haversack_kernels::Isa;
 use haversack_kernels::int8::{self, Partial};
 
-/// The shift that is measured: any other takes as long.
+/// The shift that is measured; every other shift takes the same time.
 const SHIFT: u32 = 24;
 /// Micro-batches whose gradients are added.
 const PARTIALS: usize = 4;
@@ -49,7 +49,7 @@ fn gradients(id: String, scales: [u32; PARTIALS], isa: Isa) -> Contender {
     })
 }
 
-/// The same with a float for a factor.
+/// The same with factors in f32.
 fn in_f32(scales: [u32; PARTIALS]) -> Contender {
     let widest = scales.into_iter().max().unwrap_or_default();
     let id = format!("the same in f32, scales {scales:?}");
@@ -66,7 +66,7 @@ fn in_f32(scales: [u32; PARTIALS]) -> Contender {
     })
 }
 
-/// Elements that the peer adds before the next ones: a first cache holds their sums.
+/// Elements that the peer adds before the next ones: their sums fit in the first-level cache.
 const BLOCK: usize = 4096;
 
 /// The bits of a tensor as integers, small and large.

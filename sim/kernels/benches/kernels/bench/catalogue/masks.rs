@@ -9,7 +9,7 @@ use crate::bench::buffer::Buffer;
 use crate::bench::contender::{Contender, Tensors};
 use crate::bench::{Family, Limit, peers, yardstick};
 
-/// Bytes from which a copy bypasses the caches: what is copied would drive out more of them than is read again.
+/// Bytes from which a copy bypasses the caches: it would evict more data than is read again.
 const PAST_CACHES_FROM: usize = 16 << 20;
 
 pub(super) fn add(list: &mut List) {

@@ -42,7 +42,7 @@ fn interleaved(bits: u8, grouping: Grouping) -> Result<Format, KernelError> {
     Ok(Format::new(Bits::new(bits)?, grouping, Layout::Interleaved))
 }
 
-/// How ids and descriptions speak of a grouping, and the families of its packing and of its unpacking.
+/// How ids and descriptions name a grouping, and the families of its packing and of its unpacking.
 fn words_for(grouping: Grouping) -> (&'static str, &'static str, [Family; 2]) {
     match grouping {
         Grouping::Tensor => ("", "one scale", [Family::Pack, Family::Unpack]),
@@ -57,8 +57,8 @@ fn add_packing(list: &mut List, bits: u8, grouping: Grouping) {
     list.each(entry, |id, isa| packing(id, isa, Rounding::NearestEven, move || interleaved(bits, grouping)));
 }
 
-/// Not a kernel but a second thing to hold the packing of groups against: the crate as its user would put it to work,
-/// every group's range by plain folds. Its own peer is the first, whose ranges are as fast as vectors make them.
+/// Not a kernel but a second baseline for the packing of groups: the crate as its user would call it, with every
+/// group's range found by plain folds. The kernel's peer instead finds the ranges by vectors.
 fn add_folded_pipeline(list: &mut List, bits: u8) {
     let Some(contender) = ByCrate::PackByFolds(bits).contender() else { return };
     let about = format!("f32 to {} by a scale for 256 elements: bitpacking, with ranges by folds", width(bits));
@@ -73,7 +73,7 @@ fn add_unpacking(list: &mut List, bits: u8, grouping: Grouping) {
     list.each(entry, |id, isa| unpacking(id, isa, move || interleaved(bits, grouping)));
 }
 
-/// Rounding by chance, per group, as ActNN stores activations. No crate does it.
+/// Stochastic rounding, per group, as ActNN stores activations. No crate does it.
 fn add_stochastic(list: &mut List, bits: u8) {
     let id = format!("pack{bits}-group256-stochastic");
     let about = format!("f32 to {bits} bits by a scale for 256 elements, rounded by chance");

@@ -24,12 +24,12 @@ pub(super) fn add(list: &mut List) {
     let mut one = |id, about, peer, pass| list.one(entry(id, about, peer), |id, isa| product(id, isa, pass));
     one("int8-gemm-input-gradient", "the same, the right one transposed", None, Layer::input_gradient);
     one("int8-gemm-weight-gradient", "the same, the left one transposed", None, Layer::weight_gradient);
-    // Not a kernel but a second thing to hold the product against.
+    // Not a kernel but a second baseline for the product.
     let about = "f32 matrices multiplied in blocks: what a product of i8 saves";
     list.one(entry("int8-gemm-in-f32", about, None), floats);
 }
 
-/// Two square matrices, and what becomes of them.
+/// Two square matrices, the result and its rescaled form.
 struct Layer {
     gemm: Gemm,
     edge: usize,
@@ -91,7 +91,7 @@ fn product(id: impl Into<String>, isa: Isa, pass: fn(&mut Layer) -> Result<(), K
     })
 }
 
-/// A product of as many floats.
+/// A product of as many values in f32.
 fn floats(id: String, isa: Isa) -> Contender {
     Contender::owning(id, move |tensors| {
         let edge = edge(size(tensors));

@@ -1,9 +1,9 @@
 //! The `bitpacking` crate as a quantiser: f32 to integers eight at a time, integers to bits by its `BitPacker8x`.
 //!
-//! The crate packs blocks of 256 integers by AVX2 and knows no floats, so what stands in front of it and behind it is
-//! written here as well as it can be: minimum and maximum in one pass, conversion by adding 2²³, dequantisation by one
-//! fused multiply-add, all in loops over whole blocks, which the compiler turns into vectors of AVX2. Only whole blocks
-//! are packed.
+//! The crate packs blocks of 256 integers by AVX2 and has no floats, so the steps before and after it are
+//! written here as fast as possible: minimum and maximum in one pass, conversion by adding 2²³, dequantisation
+//! by one fused multiply-add, all in loops over whole blocks, which the compiler turns into vectors of AVX2.
+//! Only whole blocks are packed.
 
 use std::hint::black_box;
 
@@ -16,19 +16,19 @@ use crate::bench::peers;
 
 /// Integers in a block.
 pub(crate) const BLOCK: usize = BitPacker8x::BLOCK_LEN;
-/// 2²³ as f32: adding it leaves a small number's integer in the last bits.
+/// 2²³ as f32: adding it to a small number leaves the number's integer part in the last bits.
 const MAGIC: f32 = 8_388_608.0;
-/// Lanes of a range: four registers of each kind hide the latency of their instruction.
+/// Lanes of a range: four registers each for the minimum and the maximum hide the latency of their instructions.
 const LANES: usize = 32;
 
-/// Where the scales come from that a tensor is packed by.
+/// Where the scales of a tensor come from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scales {
-    /// One, of the tensor, as fast as vectors find it.
+    /// One for the tensor, found by vectors.
     OfTensor,
-    /// One for each block, as fast as vectors find it.
+    /// One for each block, found by vectors.
     OfBlocks,
-    /// One for each block by plain folds: what a user of the crate would write.
+    /// One for each block, found by plain folds, as a user of the crate would write them.
     ByFolds,
 }
 
@@ -68,18 +68,18 @@ pub(crate) fn unpacking(id: String, bits: u8, grouping: Grouping) -> Contender {
     })
 }
 
-/// A packer, and room for what it makes of the tensor.
+/// A packer, and room for the packed tensor.
 fn made(bits: u8, tensors: &Tensors) -> (Pipeline, Buffer<u8>, Vec<Scale>) {
     let pipeline = Pipeline { packer: BitPacker8x::new(), bits };
     let packed = Buffer::zeroed(pipeline.bytes(tensors.values.len()));
     (pipeline, packed, vec![Scale::default(); tensors.values.len() / BLOCK])
 }
 
-/// Where codes stand between quantiser and packer: within the first cache, aligned.
+/// Codes between quantiser and packer: within the first-level cache, aligned.
 #[repr(align(64))]
 struct Codes([u32; BLOCK]);
 
-/// What dequantises a block: the value of code 0 and the step between codes.
+/// The parameters that dequantise a block: the value of code 0 and the step between codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) minimum: f32,
@@ -110,7 +110,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    /// Bytes of the codes of so many values.
+    /// Bytes of the codes of `values` values.
     pub(crate) fn bytes(&self, values: usize) -> usize {
         values / BLOCK * self.block_bytes()
     }
@@ -192,7 +192,7 @@ fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// Minimum and maximum in one pass; values after the last whole chunk are not looked at.
+/// Minimum and maximum in one pass; values after the last whole chunk are ignored.
 #[inline(always)]
 fn range(values: &[f32]) -> (f32, f32) {
     let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);

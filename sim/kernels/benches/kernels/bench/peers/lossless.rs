@@ -1,5 +1,5 @@
-//! `lz4_flex` and `zstd`: lossless compressors of the same bytes, what nobody has to round for. They do not do the same
-//! thing as a kernel, and stand where no crate does.
+//! `lz4_flex` and `zstd`: lossless compressors of the same bytes. Their task differs from the kernel's, which rounds;
+//! they are the peers where no crate does the same.
 
 use std::hint::black_box;
 
@@ -33,7 +33,7 @@ pub(crate) fn zstd(id: &str) -> Contender {
     })
 }
 
-/// Back from zstd's fastest level to smooth maps.
+/// Decompresses smooth maps that zstd's fastest level compressed.
 pub(crate) fn zstd_back(id: &str) -> Contender {
     Contender::owning(id, move |tensors| {
         let (values, _) = maps(tensors);
@@ -44,7 +44,7 @@ pub(crate) fn zstd_back(id: &str) -> Contender {
     })
 }
 
-/// The bytes of `values` by `lz4_flex`, into `packed`, which holds [`lz4_bound`] bytes.
+/// Compresses the bytes of `values` by `lz4_flex` into `packed`, which must have [`lz4_bound`] bytes.
 ///
 /// # Errors
 /// A `packed` that is too short.
@@ -54,12 +54,12 @@ pub(crate) fn lz4_into(values: &[f32], packed: &mut [u8]) -> Result<usize, Kerne
     lz4_flex::block::compress_into(bytes(values), packed).map_err(too_short)
 }
 
-/// Bytes that `lz4_flex` may need for so many values.
+/// Bytes that `lz4_flex` may need for `values` values.
 pub(crate) fn lz4_bound(values: usize) -> usize {
     lz4_flex::block::get_maximum_output_size(values * size_of::<f32>())
 }
 
-/// The bytes of `values` by zstd, into `packed`, which holds as many as that may take.
+/// Compresses the bytes of `values` by zstd into `packed`, which must have room for zstd's worst case.
 ///
 /// # Errors
 /// A `packed` that is too short.
@@ -69,10 +69,10 @@ pub(crate) fn zstd_into(values: &[f32], level: i32, packed: &mut [u8]) -> Result
     zstd::bulk::compress_to_buffer(bytes(values), packed, level).map_err(too_short)
 }
 
-/// Back from [`zstd_into`].
+/// Decompresses the output of [`zstd_into`].
 ///
 /// # Errors
-/// Other bytes, or more of them than `bytes` holds.
+/// Bytes that zstd did not write, or that decompress to more than `bytes` has room for.
 pub(crate) fn zstd_from(packed: &[u8], bytes: &mut [u8]) -> Result<(), KernelError> {
     let expected = bytes.len();
     let found = zstd::bulk::decompress_to_buffer(packed, bytes).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! Products of square matrices as one would write them.
+//! Products of square matrices as a user would write them.
 
 use haversack_kernels::Isa;
 
-/// A triple loop over i8, a sum at a time.
+/// A triple loop over i8, one sum at a time.
 pub(crate) fn triple_loop(left: &[i8], right: &[i8], edge: usize, out: &mut [i32]) {
     for row in 0..edge {
         for column in 0..edge {
@@ -17,15 +17,15 @@ pub(crate) const COLUMNS: usize = 16;
 /// Rows of a tile: their sums take twelve of sixteen registers of eight.
 const ROWS: usize = 6;
 
-/// A product in f32, whose edge is a multiple of [`COLUMNS`]: tiles that registers hold, over a `panel` of the right
-/// matrix's columns that was copied together, with fused multiply-adds. What a sum of i8 products competes with.
+/// A product in f32, whose edge is a multiple of [`COLUMNS`]: tiles that fit in registers, over a `panel` of the right
+/// matrix's columns that was copied together, with fused multiply-adds. The baseline for a sum of i8 products.
 pub(crate) fn in_f32(left: &[f32], right: &[f32], panel: &mut [[f32; COLUMNS]], out: &mut [f32], isa: Isa) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX-512.
+        // SAFETY: the guard has checked that the processor has AVX-512.
         Isa::Avx512 if isa.is_available() => unsafe { x86::in_f32_avx512(left, right, panel, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has just said that it has AVX2 and FMA.
+        // SAFETY: the guard has checked that the processor has AVX2 and FMA.
         Isa::Avx2 if isa.is_available() => unsafe { x86::in_f32_avx2(left, right, panel, out) },
         Isa::Neon => in_blocks::<true>(left, right, panel, out),
         _ => in_blocks::<false>(left, right, panel, out),
