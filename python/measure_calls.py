@@ -1,4 +1,4 @@
-"""The time of a simulation called from Python, median of many, and what a policy written in Python costs.
+"""Measures the time of a simulation called from Python (median of many), and the cost of a policy written in Python.
 
     cargo run --release -p haversack-python --example rust_call    # the same calls from Rust
     python python/measure_calls.py
@@ -13,7 +13,7 @@ CALLS = 200
 
 
 def measure(calls=CALLS, **scenario):
-    """The median and the least time of a call, in milliseconds."""
+    """The median and the minimum time of a call, in milliseconds."""
     times = []
     for _ in range(calls):
         begun = time.perf_counter()
@@ -23,7 +23,7 @@ def measure(calls=CALLS, **scenario):
 
 
 class Counting(haversack.Policy):
-    """DTR's rule of thumb, the cheapest first: what it costs to compute again for a byte and the time since its last use."""
+    """DTR's heuristic: drops the tensor with the least cost of recomputation per byte and time since its last use."""
 
     asked = 0
 
@@ -38,7 +38,7 @@ class Counting(haversack.Policy):
 
 
 class Keeping(haversack.Policy):
-    """Does what the policy original does, and is asked about every tensor."""
+    """Keeps everything like the policy original, but with a call for every tensor."""
 
     asked = 0
 

@@ -1,10 +1,10 @@
-"""Plans carried out in PyTorch, measured beside simulated: a table in CSV on the standard output.
+"""Carries plans out in PyTorch, and prints measured and simulated values as CSV on the standard output.
 
     python3 python/plans_in_pytorch.py resnet18:dgc:90%,75% bert4:gact:40% bert4:checkpoint:- | grep , > plans.csv
 
-Each word is a network, a policy and budgets. Needs the package, torch, torchvision and onnx. Runs on one thread; times are the
-processor's, medians of interleaved runs. The policy `checkpoint` is
-PyTorch's own: torch.utils.checkpoint in √n segments. `experiments/measured/comparison-pytorch.csv` is what it gave on one core of an x86-64 server.
+Each argument is a network, a policy and budgets. Needs the package, torch, torchvision and onnx. Runs on one thread; times are
+CPU times, medians of interleaved runs. The policy `checkpoint` is PyTorch's own: torch.utils.checkpoint in √n segments.
+`experiments/measured/comparison-pytorch.csv` is the output on one core of an x86-64 server.
 """
 
 import csv
@@ -86,7 +86,7 @@ NETWORKS = {
 
 
 def blocks(module):
-    """The network as a sequence, for checkpoints between its blocks."""
+    """The network as a sequence of blocks, for checkpoints between them."""
     if isinstance(module, torchvision.models.ResNet):
         layers = [block for layer in (module.layer1, module.layer2, module.layer3, module.layer4) for block in layer]
         stem = [module.conv1, module.bn1, module.relu, module.maxpool]
@@ -97,7 +97,7 @@ def blocks(module):
 
 
 def checkpointed(module, sample, repeats):
-    """The peak of √n checkpoints, and their time over that without."""
+    """The peak of √n checkpoints, and their time relative to that without."""
     sequence = blocks(module)
     segments = round(math.sqrt(len(sequence)))
 

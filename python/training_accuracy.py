@@ -1,4 +1,4 @@
-"""Small networks trained in PyTorch on the embedded data sets: the accuracies that haversack's trainings are held against.
+"""Trains small networks in PyTorch on the embedded data sets, for the accuracies that haversack's trainings are compared with.
 
     cargo run -q --release -p haversack-workloads --example export_data -- glyphs data/glyphs
     python python/training_accuracy.py data
@@ -21,7 +21,7 @@ import torch.nn.functional as F
 import training_steps as networks
 
 SEEDS = range(5)
-# The name, its data, batch, epochs, those of warm-up and the largest rate; half a cosine after the warm-up.
+# The name, its data, batch, epochs, epochs of warm-up and the largest rate; half a cosine after the warm-up.
 SETTINGS = [
     ("lenet5", "glyphs", 64, 8, 1, 0.03),
     ("resnet8-cifar", "glyphs", 64, 4, 0.5, 0.03),
@@ -29,7 +29,7 @@ SETTINGS = [
 
 
 class Drawn(networks.Net):
-    """Parameters as PyTorch's layers draw them."""
+    """Parameters with the initial values of PyTorch's layers."""
 
     def __init__(self):
         super().__init__(torch.float32, drops=True)
@@ -74,7 +74,7 @@ def train(setting, parts, seed):
     n = Drawn()
     (x, y), (tx, ty) = parts
     build(n, x[:2])
-    # What the first samples moved is not to be.
+    # Undo the effect of the first samples.
     for mean, variance in n.statistics.values():
         mean.zero_(), variance.fill_(1)
     trained = [values for values in n.parameters.values() if values.requires_grad]

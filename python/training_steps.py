@@ -1,4 +1,4 @@
-"""Whole training steps of small networks in PyTorch, and what they weigh there: the fixtures that haversack is held against.
+"""Runs whole training steps of small networks in PyTorch and counts them: the fixtures that haversack is compared with.
 
     python python/training_steps.py
 
@@ -37,7 +37,7 @@ def mixed(name: str, count: int) -> np.ndarray:
 
 
 def even(name: str, count: int) -> np.ndarray:
-    """fp32 numbers from -1 to below 1."""
+    """fp32 numbers from -1 (included) to 1 (excluded)."""
     return (mixed(name, count) >> np.uint64(8)).astype(np.float32) / np.float32(1 << 23) - np.float32(1)
 
 
@@ -55,7 +55,7 @@ def weight(name: str, dims: tuple[int, ...]) -> np.ndarray:
 
 
 class Net:
-    """Parameters and running statistics by name, made when first asked for."""
+    """Parameters and running statistics by name, made on first use."""
 
     def __init__(self, dtype, drops):
         self.dtype, self.drops = dtype, drops
@@ -148,10 +148,10 @@ def vgg_small(n, x):
 
 
 def encoder(n, ids, name, layers, width, heads, inner, adapter, epsilon):
-    """A BERT of 256 tokens and 64 positions without dropout; what has an adapter is frozen."""
+    """A BERT of 256 tokens and 64 positions without dropout; layers with an adapter are frozen."""
     table = lambda part, rows: n.p(f"{name}.embeddings.{part}.weight", rows, width)
     x = F.embedding(ids, table("word_embeddings", 256))
-    # As Hugging Face has them: buffers of all positions, cut to the tokens.
+    # As in Hugging Face: buffers of all positions, cut to the tokens.
     n.ids = [torch.zeros(1, 64, dtype=torch.int64), torch.arange(64)[None]]
     types, positions = (buffer[:, : ids.shape[1]] for buffer in n.ids)
     x = x + F.embedding(types.expand(ids.shape), table("token_type_embeddings", 1))
@@ -258,7 +258,7 @@ def steps(name, dtype):
 
 
 def count(name, batch):
-    """What PyTorch counts and keeps for backward, in fp32 with dropout."""
+    """The counts of PyTorch, and the tensors that it keeps for backward, in fp32 with dropout."""
     build, shape, classes = NETWORKS[name]
     n = Net(torch.float32, drops=True)
     x, labels = batch_of(shape, classes, torch.float32, batch)
@@ -297,7 +297,7 @@ def rounded(value):
 
 
 def difference(single, double):
-    """How far the same steps in fp32 are from those in fp64, relative to each gradient's absolute sum."""
+    """The largest difference between the same steps in fp32 and in fp64, relative to each gradient's absolute sum."""
     pairs = [(single["parameters"][p], double["parameters"][p]) for p in double["parameters"]]
     return max(abs(a["absolute"] - b["absolute"]) / b["absolute"] for a, b in pairs if b["absolute"] > 1e-6)
 

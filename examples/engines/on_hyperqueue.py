@@ -9,12 +9,12 @@
 Without --server a cluster of this machine is started, of two workers of one core each. With --server DIR the shards go to
 the HyperQueue server of that folder, whose workers must see the same files (`hq server start --server-dir DIR`).
 
-With --minutes the number of shards is such that none takes longer: twenty thousandths of the sweep are run here and timed.
+With --minutes the script chooses the number of shards so that none takes longer: it runs and times a 2% sample of the sweep here.
 --plan stops there.
 
-Each shard is `haversack COMMAND --shard I/N --out WHOLE.shards/I --resume`: one that was killed goes on where it was, so what
-failed is submitted again, three times at most; wrong input (exit code 2) is not. The last task is `haversack merge`: its
-folder has the same bytes as one process would have written. The same command again goes on where this one ended.
+Each shard is `haversack COMMAND --shard I/N --out WHOLE.shards/I --resume`: one that was killed continues where it stopped. A
+failed shard is submitted again, three times at most, except for wrong input (exit code 2). The last task is `haversack merge`:
+its folder has the same bytes as one process would have written. To continue after an interruption, run the same command again.
 """
 
 import argparse
@@ -32,14 +32,14 @@ from hyperqueue.cluster import WorkerConfig
 
 #: How often a shard is submitted.
 ATTEMPTS = 3
-#: How many parts of a thousand are timed for --minutes; they are drawn, since what is slow comes at regular distances.
+#: How many parts of a thousand are timed for --minutes; they are drawn at random, since slow runs come at regular intervals.
 TIMED = 20
-#: How much longer than the slowest of them another may take.
+#: How much longer than the slowest of them another part may take.
 MARGIN = 1.5
 
 
 def number_of_shards(arguments):
-    """So many that none takes longer than asked, of a sweep whose runs are much alike along a thousandth of it."""
+    """The number of shards for which none takes longer than --minutes, if runs within a thousandth of the sweep are similar."""
     slowest = 0.0
     with tempfile.TemporaryDirectory() as folder:
         for part in random.Random(0).sample(range(1, 1001), TIMED):
@@ -58,7 +58,7 @@ def number_of_shards(arguments):
 
 
 def submitted(client, arguments, pending, said):
-    """Submits the shards that are pending, and the merge after them; what failed, by shard, and whether the merge is done."""
+    """Submits the pending shards and then the merge; returns the errors by shard, and whether the merge is done."""
     shards = {part: folder(arguments.out, part) for part in range(1, arguments.shards + 1)}
     job = Job(max_fails=None, default_workdir=Path.cwd(), name=arguments.out.name)
     tasks = {}

@@ -10,15 +10,15 @@
 # folder in which this is called.
 #
 # Each task of the array is `haversack COMMAND --shard I/N --out WHOLE.shards/I --resume`. One that is killed, by a signal or
-# with its node, is queued again, three times at most, and goes on where it was (Slurm waits two minutes before it begins
-# again); wrong input (exit code 2) is not. The merge waits for all of them: its folder has the same bytes as one process
-# would have written. What they say is in WHOLE.shards/I.log and WHOLE.shards/merge.log; the same command again goes on where
-# this one ended.
+# with its node, is queued again, three times at most, and continues where it stopped (Slurm waits two minutes before it
+# restarts a task); wrong input (exit code 2) is not queued again. The merge waits for all of them: its folder has the same
+# bytes as one process would have written. Their output is in WHOLE.shards/I.log and WHOLE.shards/merge.log. To continue after
+# an interruption, run the same command again.
 set -eu
 
 haversack=${HAVERSACK:-haversack}
 
-# A node that dies is Slurm's to see (--requeue); what is said then goes on in the same file.
+# Slurm handles a node that dies (--requeue); the output then continues in the same file.
 submit() {
     sbatch --parsable --requeue --open-mode=append --chdir="$PWD" --ntasks=1 "$@"
 }
@@ -49,11 +49,11 @@ fi
 part=$SLURM_ARRAY_TASK_ID
 code=0
 "$haversack" "$@" --shard "$part/$shards" --out "$whole.shards/$part" --resume --jobs "${SLURM_CPUS_PER_TASK:-1}" || code=$?
-# Above 128 it was a signal that ended it; 130 is Ctrl-C, which somebody meant.
+# Above 128 it was a signal that ended it; 130 is Ctrl-C, which was intended.
 if [ $code -gt 128 ] && [ $code -ne 130 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 3 ]; then
     echo "shard $part was killed (exit code $code): it is queued again"
     scontrol requeue "${SLURM_ARRAY_JOB_ID}_$part"
-    # Slurm ends this task now, and begins it again.
+    # Slurm ends this task now, and restarts it.
     sleep 60
 fi
 exit $code

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Trains again what figures of accuracy are drawn from, and puts it into this folder. From the root of the project:
+# Repeats the trainings behind the figures of accuracy, and puts the results into this folder. From the root of the project:
 #
 #     sh experiments/measured/train.sh                           # everything, with every seed
-#     sh experiments/measured/train.sh fedhybrid/table3          # what one artefact is drawn from
+#     sh experiments/measured/train.sh fedhybrid/table3          # the trainings of one artefact
 #     FLAGS=--learn sh experiments/measured/train.sh daf/table1  # with one seed
 #
-# A run that was stopped goes on where it was. HAVERSACK is the program, OUT the folder of results.
+# A run that was stopped continues where it stopped. HAVERSACK is the program, OUT the folder of results.
 set -eu
 out=${OUT:-learned}
 if [ $# -eq 0 ]; then

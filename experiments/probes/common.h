@@ -1,4 +1,4 @@
-/* What the probes share: time, and JSON with a reason for every null. C11 and POSIX. */
+/* The common code of the probes: time, and JSON with a reason for every null. C11 and POSIX. */
 #ifndef HAVERSACK_PROBE_COMMON_H
 #define HAVERSACK_PROBE_COMMON_H
 
@@ -40,7 +40,7 @@ static void json_key(const char *key) {
     if (key) printf("\"%s\": ", key);
 }
 
-/* Opens an object or an array, as `bracket` says; the key of an array's item is NULL and its place the number `place`. */
+/* Opens an object or an array, depending on `bracket`; an array's item has the key NULL and the index `place`. */
 static void json_open(const char *key, int place, char bracket) {
     json_key(key);
     putchar(bracket);
@@ -64,7 +64,7 @@ static void json_text(const char *key, const char *text) {
     json_quote(text);
 }
 
-/* A null, and why. */
+/* A null with its reason. */
 static void json_null(const char *key, const char *why) {
     json_key(key);
     printf("null");
@@ -73,7 +73,7 @@ static void json_null(const char *key, const char *why) {
              *json_path ? "." : "", key, why);
 }
 
-/* A number above zero; otherwise a null, and why. */
+/* A number above zero; otherwise a null with its reason. */
 static void json_number(const char *key, double value, const char *why) {
     if (!(value > 0)) {
         json_null(key, why);

@@ -1,7 +1,7 @@
 /* The arithmetic of the CPU probe, once for each width of vectors. Included several times by probe.c with
  * NAME(x)  the function x of this width
  * WIDTH    bytes of a vector
- * ATTR     what instructions the compiler may use
+ * ATTR     the instructions that the compiler may use
  * ROWS     rows of a tile: as many as registers allow, with two vectors of columns
  */
 
@@ -9,7 +9,7 @@ typedef float NAME(vf) __attribute__((vector_size(WIDTH), aligned(4), may_alias)
 typedef int NAME(vi) __attribute__((vector_size(WIDTH), aligned(4), may_alias));
 typedef signed char NAME(vb) __attribute__((vector_size(WIDTH / 4), aligned(1), may_alias));
 
-/* Independent multiply-adds in registers: what the core reaches at best. FLOPs. */
+/* Independent multiply-adds in registers: the peak of the core. Returns FLOPs. */
 ATTR static double NAME(peak)(long rounds) {
     NAME(vf) a[12], x, y;
     for (int i = 0; i < WIDTH / 4; i++) x[i] = 0.999f, y[i] = 0.001f;

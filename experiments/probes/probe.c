@@ -1,9 +1,9 @@
-/* The CPU probe: what this machine's cores, caches, memory, flash and ZRAM reach, as JSON on the standard output.
+/* The CPU probe: measures this machine's cores, caches, memory, flash and ZRAM, and prints JSON on the standard output.
  *
  *   cc -O2 probe.c -o probe -lpthread -lm && ./probe --folder . > probe.json
  *
  * C11 with the vector types of GCC and Clang, pthreads and POSIX, nothing else; the Android NDK's clang compiles it as it
- * is. `haversack calibrate probe probe.json --as NAME` makes a device file of what it prints. README.md explains the keys.
+ * is. `haversack calibrate probe probe.json --as NAME` turns its output into a device file. README.md explains the keys.
  */
 #define _GNU_SOURCE
 #include "common.h"
@@ -52,7 +52,7 @@
 #include <arm_neon.h>
 #endif
 
-/* The kernels that this processor runs, the widest. */
+/* The widest kernels that this processor can run. */
 static struct {
     const char *name;
     int width, rows;
@@ -83,7 +83,7 @@ static void choose_kernels(void) {
 static double round_s; /* how long a round lasts at least */
 static int rounds;     /* of which the best counts: other programs only ever make one slower */
 
-/* The best rate of `work`, which says how much it did. */
+/* The best rate of `work`, which returns the amount of work done. */
 static double best(double (*work)(void *), void *given) {
     double found = 0;
     work(given);
@@ -109,7 +109,7 @@ static void run_on(int core) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------- */
 
-/* A chain of additions, each of which waits for the one before: one a cycle on every core that matters. */
+/* A chain of additions, each of which waits for the one before: one per cycle on every relevant core. */
 static double additions(void *given) {
     (void)given;
     unsigned long x = 1;
@@ -270,7 +270,7 @@ static void *part_of(void *given) {
     return NULL;
 }
 
-/* What all threads do together in a second; the best of the rounds. */
+/* The rate of all threads together, per second; the best of the rounds. */
 static double together(int threads, double (*work)(void *), void **given) {
     double found = 0;
     for (int r = 0; r < rounds; r++) {

@@ -15,7 +15,7 @@ kernel void peak(global float *out, int rounds, float x, float y) {
     out[get_global_id(0)] = a.x + a.y + a.z + a.w;
 }
 
-/* Reads `count` vectors again and again, neighbours side by side. */
+/* Reads `count` vectors again and again; neighbouring work-items read neighbouring vectors. */
 kernel void read_set(global const float4 *x, global float *out, int count, int repeats) {
     float4 sum = 0.0f;
     for (int r = 0; r < repeats; r++)
@@ -53,7 +53,7 @@ void gemm(global const float *a, global const float *b, global float *c, int m, 
         for (int j = 0; j < 4; j++) c[(row + y + 16 * i) * n + column + x + 16 * j] = s[i][j];
 }
 
-/* A convolution of 3 × 3 taps, four filters a thread, over images with a frame of zeros. */
+/* A convolution of 3 × 3 taps, four filters per thread, over images with a frame of zeros. */
 kernel void convolve(global const float *image, global const float *weight, global float *out, int channels, int side) {
     const int x = get_global_id(0), y = get_global_id(1), filter = get_global_id(2) * 4, pitch = side + 2;
     float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;

@@ -1,8 +1,8 @@
-/* The CUDA probe: what an NVIDIA GPU reaches, as JSON on the standard output, with the keys of probe_opencl.c.
+/* The CUDA probe: measures an NVIDIA GPU, and prints JSON on the standard output, with the keys of probe_opencl.c.
  *
  *   nvcc -O2 -arch=native probe.cu -o probe_cuda && ./probe_cuda > gpu.json
  *
- * Only nvcc compiles it; the project's tests do not, since they run where there is none. README.md explains the keys.
+ * Only nvcc compiles it. The project's tests do not, since they run on machines without nvcc. README.md explains the keys.
  */
 #include "common.h"
 
@@ -97,7 +97,7 @@ template <bool WAITS> __global__ void barriers(int *out, int count) {
     out[blockIdx.x * blockDim.x + id] = shared[id];
 }
 
-/* What is added depends on what was there, so that a thread waits for each. */
+/* Each addend depends on the previous value, so that a thread waits for each addition. */
 __global__ void atomics(int *sum, int count, int waits) {
     int seen = 1;
     for (int i = 0; i < count; i++) {
@@ -112,7 +112,7 @@ __global__ void atomics(int *sum, int count, int waits) {
 static int rounds = 5, quick;
 static double budget = 0.2;
 
-/* Seconds of a launch, several of which are issued at once; the best of the rounds. */
+/* Seconds of a launch, with several issued together; the best of the rounds. */
 template <typename Launch> static double seconds(Launch launch) {
     double found = 1e9, start = now();
     launch();

@@ -4,11 +4,11 @@
 #   ./probe.sh --adb --out my-phone          # needs adb, and NDK or CC as a compiler for the phone
 #   ./probe.sh --out this-machine            # on this machine
 #
-# writes OUT/cpu.json, and OUT/gpu.json where OpenCL is found (on this machine CUDA's where there is nvcc). Then
+# writes OUT/cpu.json, and OUT/gpu.json if OpenCL is found (on this machine with CUDA if nvcc is found). Then
 #
 #   haversack calibrate probe my-phone/cpu.json my-phone/gpu.json --as my-phone --base galaxy-s22
 #
-# NDK names the folder of Android's NDK; SERIAL, if there are several phones, the one that is meant.
+# NDK names the folder of Android's NDK; SERIAL selects one of several phones.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +32,7 @@ mkdir -p "$out"
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-# keep FILE COMMAND: a file only where the command ended well, and otherwise what it said.
+# keep FILE COMMAND: keeps the output of the command as a file only if it succeeded.
 keep() {
     name=$1
     shift
@@ -45,7 +45,7 @@ keep() {
     fi
 }
 
-# busy LOAD CORES: says that what is measured now is too slow.
+# busy LOAD CORES: warns that other programs slow the measurements down.
 busy() {
     awk -v load="$1" -v cores="$2" 'BEGIN { exit !(load > 0.3 * cores + 0.2) }' || return 0
     echo "warning: $1 programs run on $2 cores already; what is measured will be too slow: end them and run again" >&2
@@ -71,7 +71,7 @@ if [ -n "${NDK:-}" ]; then
 fi
 [ -n "${CC:-}" ] || { echo "error: set NDK to the folder of Android's NDK, or CC to a compiler for the phone" >&2; exit 1; }
 
-# Dot-product instructions only where all of its cores have them.
+# Dot-product instructions only if all of its cores have them.
 march=armv8-a
 device shell cat /proc/cpuinfo | grep -q asimddp && march=armv8.2-a+dotprod
 # shellcheck disable=SC2086
@@ -82,10 +82,10 @@ folder=/data/local/tmp/haversack-probe
 device shell mkdir -p $folder
 device push "$build/probe" "$build/probe_opencl" $folder > /dev/null
 device shell chmod 755 $folder/probe $folder/probe_opencl
-# The probe moves itself from cluster to cluster; taskset lets it begin on all cores where a shell is kept on the little ones.
+# The probe moves itself from cluster to cluster; taskset lets it use all cores if the shell is limited to the little ones.
 device shell "command -v taskset > /dev/null" && taskset="taskset ff" || taskset=
 keep cpu.json device shell "$taskset $folder/probe $quick --folder $folder" || true
-# Drivers of vendors lie outside the linker's paths.
+# Vendors' drivers are outside the linker's paths.
 keep gpu.json device shell "LD_LIBRARY_PATH=/vendor/lib64:/system/vendor/lib64 $folder/probe_opencl $quick" || true
 device shell rm -r $folder
 [ -s "$out/cpu.json" ]

@@ -1,10 +1,10 @@
-/* The OpenCL probe: what a GPU (or any other device of OpenCL 1.2) reaches, as JSON on the standard output.
+/* The OpenCL probe: measures a GPU (or any other device of OpenCL 1.2), and prints JSON on the standard output.
  *
  *   cc -O2 probe_opencl.c -o probe_opencl -ldl && ./probe_opencl > gpu.json
  *
  * Neither headers nor a library of OpenCL are needed to build it: the library is opened when it runs, and the few types,
- * constants and functions that are used are declared here, as the specification has them.
- * `haversack calibrate probe gpu.json --as NAME` makes a device file of what it prints. README.md explains the keys.
+ * constants and functions that are used are declared here, as in the specification.
+ * `haversack calibrate probe gpu.json --as NAME` turns its output into a device file. README.md explains the keys.
  */
 #define _GNU_SOURCE
 #include "common.h"
@@ -53,7 +53,7 @@ static void *function(const char *name) {
     return found;
 }
 
-/* Opens the library; the program ends with exit code 3 where there is none, which is nobody's fault. */
+/* Opens the library; without one the program ends with exit code 3 (no such processor). */
 static void open_library(const char *given) {
     const char *names[] = {given, "libOpenCL.so.1", "libOpenCL.so", "/vendor/lib64/libOpenCL.so",
                            "/system/vendor/lib64/libOpenCL.so", "/vendor/lib64/egl/libGLES_mali.so",
@@ -160,7 +160,7 @@ static handle buffer(size_t bytes) {
     status code;
     handle made = create_buffer(context, READ_WRITE, bytes, NULL, &code);
     check(code, "clCreateBuffer");
-    /* Written once, so that its pages are there. */
+    /* Written once, so that its pages are mapped. */
     char *zeros = calloc(1, bytes);
     if (!zeros) refuse("no memory for %zu bytes", bytes);
     check(write_buffer(queue, made, 1, 0, bytes, zeros, 0, NULL, NULL), "clEnqueueWriteBuffer");
@@ -184,7 +184,7 @@ static void launch(handle of, uint32_t dimensions, const size_t *global, const s
     check(enqueue(queue, of, dimensions, NULL, global, local, 0, NULL, NULL), "clEnqueueNDRangeKernel");
 }
 
-/* Seconds of a launch, several of which lie in the queue at once; the best of the rounds. */
+/* Seconds of a launch, with several in the queue; the best of the rounds. */
 static double seconds(handle of, uint32_t dimensions, const size_t *global, const size_t *local) {
     double found = 1e9, start = now();
     launch(of, dimensions, global, local);

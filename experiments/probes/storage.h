@@ -25,7 +25,7 @@ static void *aligned(size_t bytes) {
     return found;
 }
 
-/* Numbers that no flash controller compresses. */
+/* Numbers that flash controllers cannot compress. */
 static void fill_noise(unsigned char *bytes, size_t n, unsigned long long seed) {
     for (size_t i = 0; i < n; i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
@@ -33,7 +33,7 @@ static void fill_noise(unsigned char *bytes, size_t n, unsigned long long seed) 
     }
 }
 
-/* Opens past the page cache where the file system lets us. */
+/* Opens past the page cache if the file system allows it. */
 static int open_flash(const char *path, int flags, int *direct) {
 #ifdef O_DIRECT
     int file = open(path, flags | O_DIRECT, 0600);
@@ -85,7 +85,7 @@ static double random_time(const char *path, long pages, int threads, long count,
     return failed ? -1 : now() - start;
 }
 
-/* Sequential write, then read, of `size` bytes; seconds, negative where it failed. */
+/* Sequential write, then read, of `size` bytes; seconds, negative on failure. */
 static void sequential(const char *path, long size, double *write_s, double *read_s, int *direct) {
     unsigned char *chunk = aligned(CHUNK);
     fill_noise(chunk, CHUNK, 2463534242ull);
@@ -149,13 +149,13 @@ static void probe_storage(const char *folder, long size, int quick) {
     unlink(path);
 }
 
-/* A page of which half is noise, about as apps' pages compress. */
+/* A page of which half is noise, so that it compresses about as apps' pages do. */
 static void fill_page(unsigned char *page, unsigned long long seed) {
     memset(page, (int)(seed & 0xff), PAGE);
     fill_noise(page, PAGE / 2, seed * 2654435761ull + 1);
 }
 
-/* Writes and reads pages of a ZRAM device of our own, made for this and taken away again; needs root. */
+/* Writes and reads pages of a temporary ZRAM device, which is removed afterwards; needs root. */
 static void new_zram(double *write_s, double *read_s, long pages) {
     *write_s = *read_s = -1;
     const char *made = line_of("/sys/class/zram-control/hot_add");

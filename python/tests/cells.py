@@ -1,6 +1,6 @@
-"""Runs the cells of a notebook, or the blocks of Python of a page, one after the other, as a reader would.
+"""Runs the cells of a notebook, or the Python blocks of a page, one after the other, as a reader would.
 
-A cell that needs a package which is not there is skipped, and so are those after it that miss what it makes.
+A cell that needs a missing package is skipped, and so are later cells that need its results.
 """
 
 import ast
@@ -22,7 +22,7 @@ def cells(path):
 
 
 def run(source, names):
-    """Runs a cell; what it ends with is shown as a notebook shows it."""
+    """Runs a cell; its last value is shown as in a notebook."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), names)

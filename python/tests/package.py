@@ -1,4 +1,4 @@
-"""The package `haversack` as its user sees it."""
+"""Tests the package `haversack` as a user sees it."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from unittest import mock
 import haversack
 import haversack.types
 
-# Whoever starts the tests in the background has interrupts ignored.
+# Tests that are started in the background ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -27,7 +27,7 @@ DEEP = {"device": "galaxy-s10", "model": "resnet20-cifar", "batch": 8}
 
 
 class FarthestFirst(haversack.Policy):
-    """Drops the tensor whose next use is farthest away; it is computed again then."""
+    """Drops the tensor with the latest next use; it is computed again then."""
 
     def relieve(self, wanted, memory):
         for tensor in sorted(memory.candidates, key=lambda tensor: -(tensor.next_use or sys.maxsize)):
@@ -41,7 +41,7 @@ class Simulate(unittest.TestCase):
     def test_a_run_is_a_dictionary_of_the_declared_keys(self):
         run = haversack.simulate(**SMALL, explain=True, least_memory=True)
         declared = set(haversack.types.Simulation.__annotations__)
-        # The low-memory killer's `reason` and a phone in use are not there.
+        # Only a phone in use and a killed run have these keys.
         self.assertEqual(declared - set(run), {"phone", "reason"})
         self.assertEqual(set(run) - declared, set())
         self.assertEqual(set(run["breakdown"]), set(haversack.types.Breakdown.__annotations__))
@@ -118,7 +118,7 @@ class Simulate(unittest.TestCase):
         during, took = len(counted) - before, time.monotonic() - begun
         ended.set()
         thread.join()
-        # A sleep of a millisecond takes one and a bit; held out by the call, the thread would not count at all.
+        # A sleep of a millisecond takes a little more than one; blocked by the call, the thread would not count at all.
         self.assertGreater(during, took * 100)
 
     def test_a_fault_within_is_an_exception(self):
@@ -187,7 +187,7 @@ class Policies(unittest.TestCase):
         except AttributeError:
             told = traceback.format_exc()
         self.assertIn("return self.table[wanted]", told)
-        # Nothing is left behind.
+        # The failed run leaves nothing behind.
         self.assertEqual(haversack.simulate(**DEEP)["status"], "ok")
 
     def test_answers_that_are_none_say_what_was_expected(self):

@@ -1,4 +1,4 @@
-"""Plans carried out in PyTorch, as their user sees it; skipped where PyTorch is not there."""
+"""Tests plans carried out in PyTorch as a user sees them; skipped without PyTorch."""
 
 import contextlib
 import importlib.util
@@ -46,7 +46,7 @@ def graph(module, sample):
 
 
 def by_hand(module, sample, choose, steps=(), **changed):
-    """A plan of which `choose` says how each saved tensor is held."""
+    """A plan in which `choose` decides how each saved tensor is kept."""
     found, run = graph(module, sample)
     treatments = {str(tensor): {"name": found.names[tensor], "hold": choose(tensor)} for tensor in found.sizes}
     iteration = {"micro_batch": found.batch, "treatments": treatments, "steps": list(steps)}

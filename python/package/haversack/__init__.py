@@ -5,7 +5,7 @@
     run = haversack.simulate(device="galaxy-s10", model="resnet50", policy="sage", memory_budget="30%")
     print(run["iteration_time_s"], run["peak_memory_bytes"])
 
-Each call takes what the command of its name takes, by the same names, and gives what that writes: docs/python.md.
+Each function has the inputs and outputs of the command with its name: see docs/python.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Results = TypeVar("Results", bound=Folder)
 
 
 def _asked(specification: Specification, keys: Mapping[str, Any]) -> Tuple[Optional[str], Dict[str, Any]]:
-    """The file, if there is one, and the keys over it."""
+    """The file, if any, and the keys that override it."""
     if isinstance(specification, Mapping):
         specification, keys = None, {**specification, **keys}
     refuse(keys.get("policy"))
@@ -74,20 +74,20 @@ def simulate(
     least_memory: bool = False,
     **keys: Unpack[RunKeys],
 ) -> Simulation:
-    """Simulates one run: what `haversack simulate --format json` prints, and under `notes` what it says beside.
+    """Simulates one run. Returns the output of `haversack simulate --format json`, with notes and warnings in `notes`.
 
-    `scenario` is a file or a dictionary; keywords win over it. `policy` is the name of a policy or one of one's own
-    (`Policy`); `timeline` a file for Perfetto, `plan` one for what the policy did; `explain` adds `peak`, `least_memory` adds
+    `scenario` is a file or a dictionary; keywords override it. `policy` is the name of a policy or your own `Policy`;
+    `timeline` is a file for Perfetto, `plan` a file for the decisions of the policy; `explain` adds `peak`, `least_memory` adds
     `least_memory_bytes`.
 
-    Raises InputError, NoPlanError (with the least budget that works) or RunError, what a hook of the policy raises, and
-    KeyboardInterrupt.
+    Raises InputError, NoPlanError (with the least budget that works), RunError, KeyboardInterrupt, or any exception of a
+    hook of the policy.
     """
     file, given = _asked(scenario, keys)
     own = None
     if policy is not None and not isinstance(policy, str):
         own = written(policy)
-        # What is planned is what the stack executes anyway; the hooks decide within it.
+        # `original` gives the stack's own graph; the hooks decide within it.
         given["policy"] = "original"
     elif policy is not None:
         given["policy"] = policy
@@ -95,7 +95,7 @@ def simulate(
 
 
 def plan(module: Any, sample: Any, *, device: Any, policy: Any, memory_budget: Any = None, **keys: Any) -> Plan:
-    """Plans what becomes of the saved tensors of a PyTorch module within a budget; the plan's `apply` carries it out.
+    """Plans the treatment of the saved tensors of a PyTorch module within a budget; the plan's `apply` carries it out.
 
     See `haversack.torch.plan`, and docs/run-a-plan-in-pytorch.md.
     """
@@ -109,7 +109,7 @@ def plan(module: Any, sample: Any, *, device: Any, policy: Any, memory_budget: A
 def _into(
     out: Optional[Union[str, "os.PathLike[str]"]], resume: bool, kind: Type[Results], call: Callable[[Path], str]
 ) -> Results:
-    """What `call` writes into the folder, or into a temporary one."""
+    """The results that `call` writes into the folder, or into a temporary one."""
     if out is not None:
         return kind(Path(out), call(Path(out)))
     if resume:
@@ -137,10 +137,10 @@ def sweep(
     """Runs the product of all keys: each may have one value, a list, or a span such as
     `{"from": "20%", "to": "100%", "steps": 5}`.
 
-    `specification` is a file or a dictionary; keywords win over it. Without `out` the folder is a temporary one, which goes
-    with the result. `shard="1/4"` runs a part, for `haversack merge`.
+    `specification` is a file or a dictionary; keywords override it. Without `out` the folder is a temporary one that is
+    deleted with the result. `shard="1/4"` runs a part, for `haversack merge`. A point that fits no plan is a row.
 
-    Raises InputError or RunError; KeyboardInterrupt, after which `resume=True` goes on. A point that fits no plan is a row.
+    Raises InputError or RunError; after KeyboardInterrupt, `resume=True` continues.
     """
     file, given = _asked(specification, keys)
     call = lambda folder: _native.sweep(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
@@ -157,9 +157,9 @@ def federate(
     jobs: Optional[int] = None,
     **keys: Unpack[FederationKeys],
 ) -> Federation:
-    """Trains one network on a population of phones together: the keys of `haversack federate`, as `sweep` takes its own.
+    """Trains one network on a population of phones together. Takes the keys of `haversack federate`, as `sweep` does.
 
-    Raises InputError or RunError; KeyboardInterrupt, after which `resume=True` goes on.
+    Raises InputError or RunError; after KeyboardInterrupt, `resume=True` continues.
     """
     file, given = _asked(specification, keys)
     call = lambda folder: _native.federate(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
@@ -175,9 +175,9 @@ def train(
     jobs: Optional[int] = None,
     **keys: Unpack[TrainingKeys],
 ) -> Training:
-    """Trains networks for real under each policy: the keys of `haversack train`, as `sweep` takes its own.
+    """Trains networks for real under each policy. Takes the keys of `haversack train`, as `sweep` does.
 
-    Raises InputError, NoPlanError or RunError; KeyboardInterrupt, after which `resume=True` goes on.
+    Raises InputError, NoPlanError or RunError; after KeyboardInterrupt, `resume=True` continues.
     """
     file, given = _asked(specification, keys)
     call = lambda folder: _native.train(file, given, (folder, resume, overwrite, jobs))  # noqa: E731
@@ -196,11 +196,11 @@ def reproduce(
     learn: bool = False,
     full: bool = False,
 ) -> Reproduction:
-    """Reproduces the papers' figures and tables that are selected, such as "sage" or "daf/table1"; without a selector all.
+    """Reproduces the selected figures and tables of the papers, such as "sage" or "daf/table1"; all without a selector.
 
     Accuracies are drawn from committed trainings; `learn` trains them again with one seed, `full` everything with all.
 
-    Raises InputError, or RunError where an artefact failed; KeyboardInterrupt, after which `resume=True` goes on.
+    Raises InputError, or RunError if an artefact failed; after KeyboardInterrupt, `resume=True` continues.
     """
     chosen: Sequence[str] = list(selectors)
     call = lambda folder: _native.reproduce(  # noqa: E731

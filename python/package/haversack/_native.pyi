@@ -1,4 +1,4 @@
-"""What is written in Rust. Programs call the functions of `haversack`; policies are shown the classes."""
+"""The functions and classes written in Rust. Programs call the functions of `haversack`; policies receive the classes."""
 
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -7,7 +7,7 @@ from .policy import Written
 from .types import Simulation
 
 _Path = Union[str, "os.PathLike[str]"]
-# The folder, whether to go on in it, whether to overwrite what it lists, and how many parts run at once.
+# The folder, whether to resume in it, whether to overwrite the files that it lists, and the number of parallel runs.
 _Work = Tuple[_Path, bool, bool, Optional[int]]
 
 def simulate(
@@ -59,7 +59,7 @@ class Tensor:
         """absent, dropped, whole, in flight, quantised, compressed or on flash."""
     @property
     def bytes(self) -> int:
-        """What it takes whole."""
+        """Its size when it is whole."""
     @property
     def cost_s(self) -> float:
         """The time of the operator that makes it; after a recomputation, of all that had to be computed for it."""
@@ -68,10 +68,10 @@ class Tensor:
         """When it was last read or written."""
     @property
     def next_use(self) -> Optional[int]:
-        """The next node that reads or writes it; None if none does."""
+        """The next node that reads or writes it, or None."""
 
 class Memory:
-    """Memory as it stands when a policy is asked."""
+    """The state of memory when a policy is called."""
 
     @property
     def candidates(self) -> List[Tensor]:
@@ -80,7 +80,7 @@ class Memory:
     def __len__(self) -> int: ...
     @property
     def at(self) -> int:
-        """The node that is under way."""
+        """The current node."""
     @property
     def micro_batch(self) -> int:
         """Samples of the current micro-batch."""
@@ -89,7 +89,7 @@ class Memory:
         """Bytes that may be in memory; None if memory is not bounded."""
     @property
     def needed_bytes(self) -> int:
-        """All that is whole in memory, and what the next node wants beside it."""
+        """The bytes that are whole in memory, plus those that the next node needs."""
     @property
     def now_s(self) -> float: ...
     @property

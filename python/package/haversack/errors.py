@@ -1,4 +1,4 @@
-"""What goes wrong, in the words of the command line."""
+"""Exceptions, with the messages of the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 
 class HaversackError(Exception):
-    """A call that has no answer."""
+    """The base of all exceptions of this package."""
 
 
 class InputError(HaversackError, ValueError):
@@ -14,13 +14,13 @@ class InputError(HaversackError, ValueError):
 
 
 class NoPlanError(HaversackError):
-    """The input is right, and no plan fits memory or time (exit code 3): the message gives the least budget that works."""
+    """The input is valid, but no plan fits memory or time (exit code 3): the message gives the least budget that works."""
 
-    #: The least memory budget that works; None if no memory budget does, or if it was not memory that was short.
+    #: The least memory budget that works; None if no memory budget does, or if memory was not short.
     least_memory_bytes: Optional[int]
-    #: The same of saved tensors.
+    #: The same for the activation budget.
     least_activation_bytes: Optional[int]
-    #: The result of a run that missed its time budget alone.
+    #: The result of a run that missed only its time budget.
     result: Optional[Any]
 
     def __init__(

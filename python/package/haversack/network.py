@@ -14,11 +14,11 @@ from .errors import InputError
 
 
 class Network:
-    """An ONNX file in a folder of its own, which goes with this object: what `model=` takes."""
+    """An ONNX file for `model=`, in its own temporary folder that is deleted with this object."""
 
     def __init__(self, path: Path, batch: Optional[int]) -> None:
         weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
-        #: Where the file lies.
+        #: The path of the file.
         self.path = path
         #: Samples of the mini-batch that it was exported with.
         self.batch = batch
@@ -31,7 +31,7 @@ class Network:
 
 
 def _signature(module: Any, parameter: Any, exported: bytes) -> bytes:
-    """What the module trains of what is in the file, as `torch.export` says it: metadata to stand behind an ONNX file."""
+    """The trained weights of the file in the format of `torch.export`: metadata to append to an ONNX file."""
     tensors = {**dict(module.named_buffers()), **module.state_dict(keep_vars=True)}
     lines = []
     for name, tensor in tensors.items():
@@ -44,7 +44,7 @@ def _signature(module: Any, parameter: Any, exported: bytes) -> bytes:
 
 
 def _field(tag: int, content: bytes) -> bytes:
-    """A field of a protocol buffer that has a length."""
+    """A length-delimited field of a protocol buffer."""
     length, head = len(content), bytearray([tag << 3 | 2])
     while length >= 0x80:
         head.append(length & 0x7F | 0x80)
@@ -55,12 +55,12 @@ def _field(tag: int, content: bytes) -> bytes:
 def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_version: int = 17) -> Network:
     """Exports a `torch.nn.Module` as an ONNX file, in training mode; `simulate(model=...)` and the other calls take it.
 
-    `sample` is a mini-batch of any size (a tensor, or a tuple of them): its first dimension is the batch. The module's own
-    mode is what it was afterwards. Needs torch, which is imported here, and the package onnx where torch wants it.
+    `sample` is a mini-batch of any size (a tensor, or a tuple of them): its first dimension is the batch. The module's
+    mode is restored afterwards. Needs torch, which is imported here, and the package onnx if torch requires it.
 
-    The file says which of its weights the module trains (`requires_grad`), and which are buffers.
+    The file records which of its weights the module trains (`requires_grad`), and which are buffers.
 
-    Raises InputError where torch is not there, or where PyTorch cannot export the module.
+    Raises InputError if torch is not installed, or if PyTorch cannot export the module.
     """
     try:
         import torch
@@ -77,16 +77,16 @@ def from_torch(module: Any, sample: Any, *, name: Optional[str] = None, opset_ve
         "input_names": inputs,
         "dynamic_axes": {own: {0: "batch"} for own in inputs},
     }
-    # From 2.5 on there are two exporters; this one writes what training runs.
+    # PyTorch 2.5 and later have two exporters; this one writes the training graph.
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:
         options["dynamo"] = False
     was_training = getattr(module, "training", True)
     try:
         module.train()
         with warnings.catch_warnings():
-            # Of the two exporters it is the older one.
+            # It is the older of the two exporters.
             warnings.simplefilter("ignore", DeprecationWarning)
-            # The count of batches that a batch normalisation has seen is no part of training.
+            # Training does not use a batch normalisation's count of batches.
             warnings.filterwarnings("ignore", message="ONNX Preprocess - Removing mutation .*num_batches_tracked")
             torch.onnx.export(module, samples, str(path), **options)
         with path.open("r+b") as file:

@@ -1,4 +1,4 @@
-"""Saved tensors with fewer bits: codes and signs, made piece by piece, so that no second copy of a tensor is ever there."""
+"""Saved tensors with fewer bits: codes and signs, made piece by piece, so that a second copy of a tensor never exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 #: Values that share a scale and a minimum.
 GROUP = 256
-#: Values that are in hand at a time.
+#: Values that are processed at a time.
 PIECE = 1 << 16
 
 
@@ -17,7 +17,7 @@ def _pieces(values: int) -> List[Tuple[int, int]]:
 
 
 def _whole_groups(piece: torch.Tensor, group: int) -> torch.Tensor:
-    """The piece in rows of `group`; the last is filled up with its last value."""
+    """The piece in rows of `group`; the last row is padded with its last value."""
     lacking = -piece.numel() % group
     if lacking:
         piece = torch.cat([piece, piece[-1:].expand(lacking)])
@@ -25,12 +25,12 @@ def _whole_groups(piece: torch.Tensor, group: int) -> torch.Tensor:
 
 
 def _lanes(bits: int) -> Tuple[int, torch.dtype, int]:
-    """Codes in a word, the word, and its bytes that are kept."""
+    """Codes per word, the type of the word, and how many of its bytes are kept."""
     return (8 // bits, torch.uint8, 1) if 8 % bits == 0 else (8, torch.int64, bits)
 
 
 def _join(codes: torch.Tensor, bits: int) -> torch.Tensor:
-    """Codes of `bits` bits in bytes; their number is a multiple of eight."""
+    """Packs codes of `bits` bits into bytes; the number of codes is a multiple of eight."""
     lanes, word, kept = _lanes(bits)
     if lanes == 1:
         return codes.view(-1)
@@ -42,7 +42,7 @@ def _join(codes: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _split(packed: torch.Tensor, bits: int) -> torch.Tensor:
-    """The codes that `_join` has packed."""
+    """The codes that `_join` packed."""
     lanes, word, kept = _lanes(bits)
     if lanes == 1:
         return packed
@@ -58,7 +58,7 @@ def _split(packed: torch.Tensor, bits: int) -> torch.Tensor:
 class Codes:
     """Values with `bits` bits each, and the scale and minimum of every 256; 16 bits are half floats.
 
-    Unit: bytes of torch tensors. Source: equation 1 of DAF (Liu et al., MobiSys 2025); `stochastic` rounding as ActNN has it
+    Unit: bytes of torch tensors. Source: equation 1 of DAF (Liu et al., MobiSys 2025); `stochastic` rounding as in ActNN
     (Chen et al., ICML 2021, section 3.1).
     """
 
@@ -104,7 +104,7 @@ class Codes:
 
 
 class Marks:
-    """Which values pass, a bit each: given back as `high` where they do and `low` where they do not."""
+    """A bit per value: whether it passes. Restored as `high` if it does and `low` if it does not."""
 
     def __init__(
         self, flat: torch.Tensor, passes: Callable[[torch.Tensor], torch.Tensor], low: float, high: float
@@ -116,7 +116,7 @@ class Marks:
             self.bits[first // 8 : first // 8 + joined.numel()] = joined
 
     def whole(self) -> torch.Tensor:
-        """As many values as there were."""
+        """The restored values, as many as there were."""
         flat = torch.empty(self.values, dtype=self.dtype, device=self.bits.device)
         for first, end in _pieces(self.values):
             marks = _split(self.bits[first // 8 : -(-end // 8)], 1)[: end - first].to(self.dtype)
@@ -125,7 +125,7 @@ class Marks:
 
 
 class Places:
-    """Where within its window each maximum of a pooling lies, a byte each."""
+    """The position of each maximum of a pooling within its window, a byte each."""
 
     def __init__(self, flat: torch.Tensor, shape: Any, width: int, stride: Any, padding: Any) -> None:
         self.shape, self.width, self.stride, self.padding = tuple(shape), width, stride, padding

@@ -1,4 +1,4 @@
-"""A policy written in Python, for trying an idea. One that stays is written in Rust: docs/write-a-policy.md."""
+"""Policies written in Python, to try an idea. Write a permanent policy in Rust: docs/write-a-policy.md."""
 
 from __future__ import annotations
 
@@ -11,45 +11,47 @@ if TYPE_CHECKING:
     from ._native import Memory, Tensor
     from .types import Budgets, Holding, Iteration, Relief, Setting
 
-#: The questions that a policy answers.
+#: The methods of a policy.
 HOOKS = ("prepare", "begin_iteration", "hold", "relieve", "budget_changed", "end_iteration")
 
 
 class Policy:
-    """Every hook has a default; one that is not overridden is never called, and costs nothing.
+    """Every hook has a default; a hook that is not overridden is never called, and costs nothing.
 
-    One object answers for every run of a call, one run after the other: `prepare` begins each of them.
+    One object serves every run of a call, one run after the other: each begins with `prepare`.
     """
 
-    #: What results call it; by default the name of its class.
+    #: Its name in results; by default the name of its class.
     name: str
 
     def prepare(self, setting: Setting) -> Optional[int]:
-        """Before the first iteration of a run: the samples of the first micro-batch, or None for the whole mini-batch."""
+        """Called before the first iteration of a run. Returns the samples of the first micro-batch, or None for the whole
+        mini-batch."""
         return None
 
     def budget_changed(self, budgets: Budgets) -> None:
-        """Before the first iteration, and before each one whose budgets are not those of the one before. Within an
-        iteration a budget that falls is a question to `relieve`."""
+        """Called before the first iteration, and before each one whose budgets differ from the previous one's. If a budget
+        falls within an iteration, `relieve` is called instead."""
 
     def begin_iteration(self, micro_batch: int) -> Optional[int]:
-        """Before each iteration: the samples of its first micro-batch, or None for those that were prepared."""
+        """Called before each iteration. Returns the samples of its first micro-batch, or None for those of `prepare`."""
         return None
 
     def hold(self, tensor: Tensor, memory: Memory) -> Optional[Holding]:
-        """Forward has used a tensor for the last time that backward reads: how is it held? None keeps it whole."""
+        """Called when forward has used a saved tensor for the last time. Returns its hold; None keeps it whole."""
         return None
 
     def relieve(self, wanted: int, memory: Memory) -> Optional[Iterable[Relief]]:
-        """So many bytes are wanted: what gives way? Asked again while it is not enough; nothing says that all has."""
+        """Called when `wanted` bytes are needed. Returns the tensors that give way. Called again while that is not enough;
+        returning nothing means that the policy has nothing more to give."""
         return None
 
     def end_iteration(self, seen: Iteration) -> None:
-        """After each iteration: what was measured."""
+        """Called after each iteration with its measurements."""
 
 
 class Written(NamedTuple):
-    """A policy as a call takes it."""
+    """A policy as the native functions take it."""
 
     object: Any
     name: str
@@ -57,12 +59,12 @@ class Written(NamedTuple):
 
 
 def written(policy: Any) -> Written:
-    """The policy, or an object of it if it is a class, with the hooks that it has."""
+    """The policy (instantiated if it is a class), with the hooks that it defines."""
     if isinstance(policy, type):
         policy = policy()
     own = [hook for hook in HOOKS if getattr(type(policy), hook, None) not in (None, getattr(Policy, hook))]
     for method in dir(type(policy)):
-        # A hook by another name would never be called, and nothing would say so.
+        # A misspelt hook would silently never be called.
         meant = [] if method in HOOKS or method.startswith("_") else difflib.get_close_matches(method, HOOKS, 1, 0.8)
         if meant and meant[0] not in own and callable(getattr(type(policy), method)):
             name, hooks = type(policy).__name__, ", ".join(HOOKS)
@@ -71,7 +73,7 @@ def written(policy: Any) -> Written:
 
 
 def refuse(policy: Any) -> None:
-    """Raises InputError where `policy`, or one of a list, is written in Python: only `simulate` takes such a one."""
+    """Raises InputError if `policy`, or one of a list, is written in Python: only `simulate` takes such a policy."""
     for one in policy if isinstance(policy, (list, tuple)) else [policy]:
         kind = one if isinstance(one, type) else type(one)
         if issubclass(kind, Policy):

@@ -1,4 +1,4 @@
-"""What calls come to that write a folder: where its files lie, and its tables as polars frames."""
+"""The results of functions that write a folder: the paths of its files, and its tables as polars frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Picture:
     """A figure of a folder; a notebook shows it."""
 
     def __init__(self, path: Path) -> None:
-        #: The SVG file; a PNG of the same name lies beside it.
+        #: The SVG file; the same folder has a PNG of the same name.
         self.path = path
 
     def _repr_svg_(self) -> str:
@@ -25,17 +25,17 @@ class Picture:
 
 
 class Folder:
-    """A folder of results. Without `out=` it is a temporary one, which goes with this object."""
+    """A folder of results. Without `out=` it is a temporary one that is deleted with this object."""
 
     def __init__(self, folder: Path, report: str) -> None:
         #: The folder.
         self.folder = folder
-        #: What the command line prints.
+        #: The output of the command line.
         self.report = report
 
     @property
     def run(self) -> Dict[str, Any]:
-        """What was asked, the version and digests, and the names of all files: `run.json`."""
+        """The specification, the version and digests, and the names of all files: `run.json`."""
         record: Dict[str, Any] = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
         return record
 
@@ -65,7 +65,7 @@ class Sweep(Folder):
 
     @property
     def path(self) -> Path:
-        """The table, as Parquet: docs/columns.md says what its columns are."""
+        """The table, as Parquet; docs/columns.md lists its columns."""
         return self._path("results.parquet")
 
     def frame(self) -> polars.DataFrame:
@@ -87,7 +87,7 @@ class Training(Folder):
 
 
 class Federation(Folder):
-    """Rounds, what each client did in them, and who was left out."""
+    """Rounds, the work of each client in them, and the clients that were left out."""
 
     @property
     def path(self) -> Path:
@@ -103,7 +103,7 @@ class Federation(Folder):
         return self._frame("clients.parquet")
 
     def exclusions(self) -> polars.DataFrame:
-        """A row for each client that a round left out, and why."""
+        """A row for each client that a round left out, with the reason."""
         return self._frame("exclusions.parquet")
 
 

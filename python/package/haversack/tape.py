@@ -1,4 +1,5 @@
-"""What forward has computed, by whom and from what: so that a plan can drop it, and backward has it computed again."""
+"""Records which operator computed each value of forward and from which inputs, so that a plan can drop a value and backward
+can compute it again."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .errors import InputError, RunError
 from .packing import Codes, Marks, Places
 
-#: Operators that save what they have made; the first that is saved after one is its own.
+#: Operators that save their own result; the first saving of that result is theirs.
 SAVES_ITS_RESULT = {
     "relu", "relu_", "sigmoid", "sigmoid_", "tanh", "tanh_", "exp", "sqrt", "rsqrt", "_softmax", "_log_softmax", "leaky_relu_",
     "elu_", "max_pool2d_with_indices", "native_batch_norm", "native_layer_norm", "cudnn_batch_norm", "native_dropout",
 }  # fmt: skip
-#: Operators of whose input backward needs the shape alone.
+#: Operators for which backward needs only the shape of the input.
 READS_THE_SHAPE = {"max_pool2d_with_indices", "avg_pool2d"}
 
-#: Size, stride, offset and type: how a tensor lies in its storage.
+#: Size, stride, offset and type: the layout of a tensor in its storage.
 Geometry = Tuple[Tuple[int, ...], Tuple[int, ...], int, torch.dtype]
 
 
 def name_of(operator: Any) -> str:
-    """Of `aten.relu_.default` relu_."""
+    """The short name: relu_ for `aten.relu_.default`."""
     return operator._overloadpacket.__name__
 
 
@@ -41,7 +42,7 @@ def _over(storage: Any, geometry: Geometry) -> torch.Tensor:
 
 
 def _is_dense(geometry: Geometry) -> bool:
-    """Whether it lies in the order of its sizes."""
+    """Whether it is contiguous."""
     step = 1
     for size, stride in zip(reversed(geometry[0]), reversed(geometry[1])):
         if size > 1 and stride != step:
@@ -51,7 +52,7 @@ def _is_dense(geometry: Geometry) -> bool:
 
 
 def _state(device: torch.device) -> torch.Tensor:
-    """Where the device's generator of random numbers stands."""
+    """The state of the device's generator of random numbers."""
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
@@ -60,13 +61,13 @@ def _draw_from(device: torch.device, state: torch.Tensor) -> None:
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """All of its storage, one value after the other."""
+    """All values of its storage as one dimension."""
     storage = tensor.untyped_storage()
     return _over(storage, ((storage.nbytes() // tensor.element_size(),), (1,), 0, tensor.dtype))
 
 
 class File:
-    """A tensor that lies in a file, or on a GPU's host."""
+    """A tensor in a file or, for a GPU, in host memory."""
 
     def __init__(self, flat: torch.Tensor, to_file: bool) -> None:
         self.device, self.dtype, self.values = flat.device, flat.dtype, flat.numel()
@@ -81,7 +82,7 @@ class File:
                 file.write(memoryview(flat[first : first + (1 << 20)].cpu().view(torch.uint8).numpy()))
 
     def whole(self) -> torch.Tensor:
-        """The values, one after the other."""
+        """The values as one dimension."""
         if self.host is not None:
             return self.host.to(self.device)
         flat = torch.empty(self.values, dtype=self.dtype)
@@ -92,7 +93,7 @@ class File:
 
 
 class Operation:
-    """A call of an operator, with what it read as places instead of tensors."""
+    """A call of an operator, with its inputs as places instead of tensors."""
 
     __slots__ = ("operator", "name", "args", "kwargs", "reads", "writes", "random", "node", "scope", "beside")
 
@@ -100,36 +101,36 @@ class Operation:
         self.operator, self.name, self.scope = operator, name_of(operator), scope
         self.args: Any = ()
         self.kwargs: Any = {}
-        #: Each value that it reads, as it was by then.
+        #: Each value that it reads, with its version at that time.
         self.reads: List[Tuple["Value", int]] = []
-        #: Each value that it makes or changes, as it is then, by the place among what is returned.
+        #: Each value that it makes or changes, with its new version, by the index of the returned tensor.
         self.writes: List[Tuple[int, "Value", int]] = []
-        #: The state of the generator before it, if it draws.
+        #: The state of the generator before it, if it draws random numbers.
         self.random: Optional[Tuple[torch.device, torch.Tensor]] = None
         #: The node of the simulated graph, if it was found.
         self.node: Optional[int] = None
-        #: Autograd's copy of what an operator changes in place, and that operator: together they are one node.
+        #: Autograd's copy of a tensor that an operator changes in place, or that operator: together they are one node.
         self.beside: Optional["Operation"] = None
 
 
 class Value:
-    """A storage, however many tensors look at it."""
+    """A storage, which any number of tensors may view."""
 
     def __init__(self, tensor: torch.Tensor, given: bool) -> None:
         storage = tensor.untyped_storage()
         self.weak = StorageWeakRef(storage)
         self.bytes, self.device = storage.nbytes(), tensor.device
-        #: Whoever wrote it, in order; the number of them is its version.
+        #: The operations that wrote it, in order; their number is its version.
         self.writers: List[Operation] = []
         #: The tensor of the simulated graph, by version.
         self.planned: Dict[int, int] = {}
-        #: What was there before: weights, samples, buffers. It stays.
+        #: Whether it existed before forward (weights, samples, buffers). Such a value stays.
         self.given = given
         self.kept: Optional[torch.Tensor] = tensor if given else None
-        #: Its values in another form, and what backward's masks need of it.
+        #: Its values in another form, and the bits of it that backward's masks need.
         self.stored: Any = None
         self.marks: Any = None
-        #: Savings that backward has not used yet.
+        #: The number of savings that backward has not used yet.
         self.pending = 0
         self.is_mask = False
 
@@ -138,19 +139,19 @@ class Value:
         return len(self.writers)
 
     def storage(self) -> Any:
-        """The storage while somebody holds it."""
+        """The storage, if it still exists."""
         if self.kept is not None:
             return self.kept.untyped_storage()
         return None if self.weak.expired() else torch.UntypedStorage._new_with_weak_ptr(self.weak.cdata)
 
     def forget(self) -> None:
-        """Nobody needs it any more."""
+        """Frees it when it is not needed any more."""
         self.kept = self.kept if self.given else None
         self.stored = self.marks = None
 
 
 class Place:
-    """A tensor that an operation read: its value, as it was, and how it lay there."""
+    """A tensor that an operation read: its value, the version of it, and the layout."""
 
     __slots__ = ("value", "version", "geometry", "count")
 
@@ -159,11 +160,11 @@ class Place:
 
 
 class Saving:
-    """What autograd holds in place of a tensor."""
+    """The object that autograd stores instead of a tensor."""
 
     def __init__(self, tape: "Tape", tensor: torch.Tensor, value: Value) -> None:
         self.tape, self.value, self.version, self.geometry = tape, value, value.version, _geometry(tensor)
-        #: Until it is known who has saved it; and from then on if it is always kept.
+        #: Set until the operation that saved it is known, and afterwards if the tensor is always kept.
         self.tensor: Optional[torch.Tensor] = tensor
         self.by: Optional[Operation] = None
         value.pending += 1
@@ -179,11 +180,11 @@ class Saving:
 
 
 class Carried:
-    """How a plan treats tensors; the part of it that a tape asks."""
+    """The part of a plan that a tape uses: the treatment of tensors."""
 
-    #: How each tensor is held once forward has used it: `keep`, `rematerialise`, `swap`, `skip`, or a number of bits.
+    #: The hold of each tensor once forward has used it: `keep`, `rematerialise`, `swap`, `skip`, or a number of bits.
     holds: Dict[int, Any]
-    #: What gives way in backward: the node before which, the tensor, how it is held from then on.
+    #: The tensors that give way in backward: the node before which, the tensor, and its hold from then on.
     steps: List[Tuple[int, int, Any]]
     #: The tensors of these steps.
     given_way: Set[int]
@@ -193,12 +194,13 @@ class Carried:
     to_file: bool
 
     def matcher(self) -> Callable[[Operation], None]:
-        """Finds the nodes of operations, in the order in which they run."""
+        """Returns a function that finds the node of each operation, called in the order in which operations run."""
         raise NotImplementedError
 
 
 class Tape(TorchDispatchMode):
-    """One pass forward: notes who writes what, holds what is saved as the plan says, and computes again what is not there."""
+    """One forward pass: records which operation writes which value, stores saved tensors as the plan says, and recomputes those
+    that are missing in backward."""
 
     def __init__(self, plan: Carried) -> None:
         super().__init__()
@@ -210,35 +212,35 @@ class Tape(TorchDispatchMode):
         self.last: Optional[Operation] = None
         self.busy = False
         self.next_step = 0
-        #: What gives way at the node of backward that is under way, once it has served those that are computed again there.
+        #: The values that give way at the current node of backward, once the recomputations of that node have used them.
         self.due: Set[Value] = set()
         self.at: Optional[int] = None
-        #: Bytes that are saved of what the plan does not name, by who made it.
+        #: Saved bytes of tensors that the plan does not name, by the operator that made them.
         self.not_found: Dict[str, int] = {}
         self.recomputed = 0
-        #: Savings that backward has not used yet, and whether there will be more.
+        #: The number of savings that backward has not used yet, and whether forward has ended.
         self.pending, self.has_ended = 0, False
         self.given: List[Value] = []
         self.hooks: Any = torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack)
 
     def begin(self) -> None:
-        """From here on operators are noted."""
+        """Starts the recording of operators."""
         self.hooks.__enter__()
         self.__enter__()
 
     def end(self) -> None:
-        """Up to here."""
+        """Ends the recording."""
         self.__exit__(None, None, None)
         self.hooks.__exit__(None, None, None)
         self._settle_all(None)
-        # What nobody holds can be forgotten; savings know their values.
+        # Values without a saving can be freed; savings refer to their values.
         self.values.clear()
         self.hooks, self.last, self.has_ended = None, None, True
         if not self.pending:
             self.forget()
 
     def forget(self) -> None:
-        """Backward has used all."""
+        """Frees everything once backward has used all savings."""
         for value in self.given:
             value.kept = None
         self.given, self.of_tensor = [], {}
@@ -281,7 +283,7 @@ class Tape(TorchDispatchMode):
             if value is None:
                 value = self.values[tensor.untyped_storage()._cdata] = Value(tensor, given=False)
             elif value.given or value not in written:
-                # A view, or what is no part of what is computed again.
+                # A view, or a value that is not recomputed.
                 continue
             value.writers.append(operation)
             operation.writes.append((place, value, value.version))
@@ -293,14 +295,14 @@ class Tape(TorchDispatchMode):
         return made
 
     def _note(self, operation: Operation, args: Any, kwargs: Any) -> None:
-        """What it reads."""
+        """Records the inputs of an operation."""
         if operation.name == "empty_like":
-            # Of what it is given it reads the shape alone.
+            # It reads only the shape of its input.
             like = torch.empty_like(args[0], **{**kwargs, "device": "meta", "pin_memory": False})
             operation.operator = torch.ops.aten.empty_strided.default
             args, kwargs = (like.shape, like.stride()), {"dtype": like.dtype, "device": args[0].device}
         elif "batch_norm" in operation.name and len(args) > 5 and args[5] is True:
-            # The running statistics have seen this batch when it runs again.
+            # When it runs again, the running statistics have already seen this batch.
             args = (*args[:3], None, None, *args[5:])
         operation.args = tuple(self._place(operation, value) for value in args)
         operation.kwargs = {name: self._place(operation, value) for name, value in kwargs.items()}
@@ -326,7 +328,7 @@ class Tape(TorchDispatchMode):
         return saving
 
     def _settle_all(self, by: Optional[Operation]) -> None:
-        """It is known now who has saved what waits: the operator that has just run, or the one before."""
+        """Assigns the waiting savings to the operator that saved them: the one that has just run, or the one before."""
         waiting, self.waiting = self.waiting, []
         last = self.last
         own = {id(value) for _, value, _ in last.writes} if last and last.name in SAVES_ITS_RESULT else set()
@@ -348,7 +350,7 @@ class Tape(TorchDispatchMode):
         self.of_tensor[planned] = value
         hold = self.plan.holds.get(planned, "keep")
         if hold == "keep" and planned not in self.plan.given_way:
-            # Nothing will ever happen to it.
+            # It is always kept.
             value.kept = saving.tensor = tensor
             return
         self._hold(value, tensor, saving.by, hold)
@@ -364,7 +366,7 @@ class Tape(TorchDispatchMode):
             self._alone(lambda: self._quantise(value, tensor, by, bits))
 
     def _alone(self, work: Callable[[], Any]) -> Any:
-        """Does `work` without noting it."""
+        """Does `work` without recording it."""
         before, self.busy = self.busy, True
         try:
             with torch.no_grad():
@@ -378,7 +380,7 @@ class Tape(TorchDispatchMode):
         if name in READS_THE_SHAPE and maker is not by:
             return
         if bits == 32 or (first and "norm" in maker.name):
-            # Means and deviations are few.
+            # Means and deviations are small.
             value.kept = tensor
         elif name in ("relu", "relu_") and maker is by:
             value.marks = value.marks or Marks(_flat(tensor), lambda piece: piece > 0, 0.0, 1.0)
@@ -423,7 +425,7 @@ class Tape(TorchDispatchMode):
             return tensor
         maker = value.writers[saving.version - 1]
         if by and by is not maker and by.name in READS_THE_SHAPE and _is_dense(saving.geometry):
-            # Nobody reads it.
+            # Only its shape is read.
             return torch.empty((), dtype=saving.geometry[3], device=value.device).expand(saving.geometry[0])
         if value.marks is not None and (value.is_mask or by is maker or (by and by.name == "hardtanh_")):
             return _over(value.marks.whole().untyped_storage(), saving.geometry)
@@ -437,7 +439,7 @@ class Tape(TorchDispatchMode):
         return _over(tensor.untyped_storage(), saving.geometry)
 
     def _come_to(self, at: Optional[int]) -> None:
-        """Backward is at node `at`: what the plan drops up to there is due."""
+        """Backward has reached node `at`: the tensors that the plan drops up to there are due."""
         steps = self.plan.steps
         if at != self.at:
             self.at = at
@@ -455,12 +457,12 @@ class Tape(TorchDispatchMode):
                 self._hold(value, tensor, None, hold)
 
     def _give_way(self, needed: Set[Value]) -> None:
-        """Drops what is due and not needed."""
+        """Drops the values that are due and not needed."""
         for value in self.due - needed if self.due else ():
             value.kept = None
 
     def _sources(self, value: Value, version: int) -> Set[Value]:
-        """What is there of all that it takes to compute a value again."""
+        """The available values from which a value can be computed again."""
         found, seen, asked = set(), set(), [(value, version)]
         while asked:
             place = asked.pop()
@@ -474,10 +476,10 @@ class Tape(TorchDispatchMode):
         return found
 
     def _materialise(self, value: Value, version: int) -> torch.Tensor:
-        """A tensor over all of the value as it was at `version`."""
+        """A tensor over all of the value at `version`."""
         target = (value, version)
         made: Dict[Tuple[Value, int], torch.Tensor] = {}
-        #: How many of the operations that wait read each value.
+        #: How many of the waiting operations read each value.
         wanted: Dict[Tuple[Value, int], int] = {}
         frames: List[Tuple[Tuple[Value, int], Operation]] = []
         missing: Optional[Tuple[Value, int]] = target
@@ -499,7 +501,7 @@ class Tape(TorchDispatchMode):
                 self._run_node(operation, made)
             for read in self._reads(operation):
                 wanted[read] -= 1
-            # What only this computation needed is not kept.
+            # Values that only this computation needed are not kept.
             for other in [other for other in made if other != target and not wanted.get(other)]:
                 del made[other]
                 if other[0] in self.due:
@@ -528,7 +530,7 @@ class Tape(TorchDispatchMode):
         return made[place]
 
     def _run_node(self, operation: Operation, made: Dict[Tuple[Value, int], torch.Tensor]) -> None:
-        """Runs an operation again; with a change in place the copy that autograd took before it, and the other way round."""
+        """Runs an operation again, and with a change in place also the copy that autograd took before it, and vice versa."""
         beside = operation.beside
         lacks = beside is not None and any(
             value.pending and value.stored is None and value.storage() is None for _, value, _ in beside.writes
@@ -560,7 +562,7 @@ class Tape(TorchDispatchMode):
         for place, value, version in operation.writes:
             tensor = results[place]
             made[value, version] = tensor
-            # What later nodes need stays, unless it is stored otherwise.
+            # Values that later nodes need stay, unless they are stored in another form.
             is_last = value.pending and version == value.version
             if is_last and value.stored is None and value.storage() is None and value not in self.due:
                 value.kept = tensor

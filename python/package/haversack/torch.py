@@ -1,11 +1,11 @@
-"""A plan of what becomes of saved tensors, carried out in PyTorch by hooks; the module stays as it is.
+"""A plan for saved tensors, carried out in PyTorch by hooks; the module stays as it is.
 
     plan = haversack.plan(module, sample, device="server-core", memory_budget="50%", policy="dgc")
     with plan.apply(module):
         criterion(module(inputs), labels).backward()
     plan.check()
 
-docs/run-a-plan-in-pytorch.md tells more. Needs torch and onnx.
+See docs/run-a-plan-in-pytorch.md. Needs torch and onnx.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .network import from_torch
 from .policy import Policy
 from .tape import Carried, Operation, Tape, Value
 
-#: The form of a plan that is read.
+#: The supported version of plan files.
 VERSION = 1
 
-#: What PyTorch's exporter calls each operator.
+#: The names that PyTorch's exporter gives each operator.
 _EXPORTED = {
     "convolution": {"Conv", "ConvTranspose"},
     "addmm": {"Gemm", "MatMul"},
@@ -63,7 +63,7 @@ _EXPORTED = {
     "native_dropout": {"Dropout"},
     "bernoulli": {"Dropout"},
 }
-#: Operators that have no node: what they make is filled by others.
+#: Operators without a node: other operators fill their results.
 _WITHOUT_NODE = {"empty", "empty_like", "empty_strided", "zeros", "ones", "full", "arange", "scalar_tensor"}
 
 
@@ -71,14 +71,14 @@ class _Node(NamedTuple):
     """An operator of forward in the simulated graph."""
 
     id: int
-    #: The exporter's name of its kind.
+    #: The exporter's name for its kind.
     kind: str
     is_layout: bool
     outputs: Sequence[int]
 
 
 class _Graph:
-    """The graph that is simulated, by the names of modules."""
+    """The simulated graph, by the names of modules."""
 
     def __init__(self, module: torch.nn.Module, setting: Dict[str, Any], names: Sequence[str], sizes: Dict[int, int]) -> None:
         self.nodes, self.names, self.sizes = setting["nodes"], names, sizes
@@ -107,7 +107,7 @@ class _Graph:
         self.backward_of = {id: first[node["name"]] for id, node in forward if node["name"] in first}
 
     def after_forward(self, treatments: Dict[int, Any], steps: Sequence[Tuple[int, int, Any]]) -> Dict[int, Any]:
-        """How each tensor is held when forward has ended: what gave way too early was computed again on the way."""
+        """The hold of each tensor at the end of forward; tensors that gave way too early were computed again before."""
         held: Dict[int, Any] = {}
         for id, node in enumerate(self.nodes[: self.first_backward]):
             given_way = {tensor: hold for before, tensor, hold in steps if before == id}
@@ -128,7 +128,7 @@ class _Graph:
             held.update((tensor, "keep") for tensor in node["outputs"])
             for tensor in (*node["inputs"], *node["outputs"]):
                 if self.last_use[tensor] == id and tensor in self.writers:
-                    # What nobody needs any more is gone.
+                    # Tensors that later nodes do not need are gone.
                     needed = self.last_reader.get(tensor, 0) > id
                     held[tensor] = treatments.get(tensor, "keep") if needed else "rematerialise"
         return {tensor: hold for tensor, hold in held.items() if tensor in self.sizes}
@@ -140,13 +140,13 @@ class _Graph:
         return {name for name in map(self.weight, made) if name}
 
     def weight(self, gradient: int) -> str:
-        """Of `fc.weight.gradient` fc.weight."""
+        """The weight of a gradient: fc.weight for `fc.weight.gradient`."""
         name = self.names[gradient]
         return name[: -len(".gradient")] if name.endswith(".gradient") and not name.startswith("/") else ""
 
 
 def _module_path(name: str, modules: Set[str]) -> Tuple[str, str]:
-    """The module and the kind of an exported node: of `/layer1/layer1.0/relu_1/Relu` layer1.0.relu and Relu."""
+    """The module and the kind of an exported node: layer1.0.relu and Relu for `/layer1/layer1.0/relu_1/Relu`."""
     *scopes, kind = name.strip("/").split("/")
     path, before = "", ""
     for scope in scopes:
@@ -154,14 +154,14 @@ def _module_path(name: str, modules: Set[str]) -> Tuple[str, str]:
             tried = path[: len(path) - len(before)] + scope
         else:
             tried = f"{path}.{scope}" if path else scope
-        # A module that is called again has a number.
+        # A module that is called more than once has a number.
         path = tried if tried in modules else re.sub(r"_\d+$", "", tried)
         before = scope
     return path, re.sub(r"_\d+$", "", kind)
 
 
 class _Probe(Policy):
-    """Looks at the graph, and keeps everything."""
+    """Records the graph, and keeps everything."""
 
     def __init__(self) -> None:
         self.setting: Dict[str, Any] = {}
@@ -179,12 +179,12 @@ class _Probe(Policy):
 
 
 def _hold(planned: Any) -> Any:
-    """How a tensor is held, as a plan's file says it: a word, or a number of bits."""
+    """The hold of a tensor in a plan's file: a word, or a number of bits."""
     return planned["quantise"] if isinstance(planned, dict) else planned
 
 
 def _relieved(relief: Dict[str, Any]) -> Optional[Tuple[int, Any]]:
-    """The tensor that gives way and how it is held from then on; None where samples do."""
+    """The tensor that gives way and its hold from then on; None if the micro-batch shrinks instead."""
     ((action, of),) = relief.items()
     if action == "shrink-micro-batch":
         return None
@@ -192,7 +192,7 @@ def _relieved(relief: Dict[str, Any]) -> Optional[Tuple[int, Any]]:
 
 
 class Checked(NamedTuple):
-    """What was measured, beside what was simulated: bytes, and times in seconds of one step forward and backward."""
+    """Measured and simulated values: bytes, and times in seconds of one step forward and backward."""
 
     simulated_peak_bytes: int
     measured_peak_bytes: int
@@ -223,17 +223,17 @@ class Checked(NamedTuple):
 
 
 class Plan(Carried):
-    """What becomes of each saved tensor of a module. Made by `plan`."""
+    """The treatment of each saved tensor of a module. Made by `plan`."""
 
     def __init__(self, module: torch.nn.Module, samples: Tuple[Any, ...], graph: _Graph, text: str) -> None:
         #: The plan as `haversack simulate --plan` writes it.
         self.text = text
-        #: What `simulate` gives, under the plan and with everything kept.
+        #: The results of `simulate`, under the plan and with everything kept.
         self.simulated: Dict[str, Any] = {}
         self.plain: Dict[str, Any] = {}
-        #: What a reader may not expect, a sentence each.
+        #: Facts that a user may not expect, a sentence each.
         self.notes: List[str] = []
-        #: Bytes of the saved tensors that the plan does not name, by who makes them; they are kept.
+        #: Bytes of the saved tensors that the plan does not name, by the operator that makes them; they are kept.
         self.not_found: Dict[str, int] = {}
         #: Weights that get no gradient.
         self.given_up: Set[str] = set()
@@ -301,7 +301,7 @@ class Plan(Carried):
             elif kinds is not None:
                 fits = lambda node: node.kind in kinds and not node.is_layout  # noqa: E731
             else:
-                # A module that exports as one operator, whatever it is called.
+                # A module that exports as one operator, of any name.
                 fits = lambda node: len(nodes) == 1  # noqa: E731
             found = next((node for node in nodes if fits(node)), None)
             if found is not None:
@@ -315,14 +315,14 @@ class Plan(Carried):
                 return
             masks = [read for read, _ in operation.reads if read.is_mask and read is not value]
             if masks and operation.name == "mul":
-                # Dropout in two operators: its node was found by its mask.
+                # Dropout in two operators: its mask has already found the node.
                 drawn = masks[0].writers[-1]
                 operation.node = next(writer.node for writer in masks[0].writers if writer.node is not None)
                 outputs: Sequence[int] = graph.nodes[operation.node]["outputs"] if drawn else ()
             else:
                 node = find(operation)
                 if operation.name == "clone" and node is None:
-                    # The copy that autograd takes of what is changed in place next.
+                    # The copy that autograd takes of a tensor that is changed in place next.
                     nodes = left.get(operation.scope, [])
                     node = next((node for node in nodes if len(node.outputs) == 2 and node.kind != "Dropout"), None)
                     node = node and node._replace(outputs=node.outputs[1:])
@@ -342,8 +342,8 @@ class Plan(Carried):
         return expected is None or value.bytes == expected or value.bytes * self._graph.batch == expected * self.micro_batch
 
     def parts(self, *tensors: torch.Tensor) -> Iterator[Tuple[Any, ...]]:
-        """The micro-batches of a mini-batch, each with its share of the loss as the last: the sum of the parts' losses, by
-        their shares, is the mini-batch's."""
+        """The micro-batches of a mini-batch, each with its share of the loss as the last item: the sum of the losses times
+        their shares is the loss of the mini-batch."""
         batch = len(tensors[0])
         for first in range(0, batch, self.micro_batch):
             end = min(first + self.micro_batch, batch)
@@ -351,9 +351,9 @@ class Plan(Carried):
 
     @contextmanager
     def apply(self, module: torch.nn.Module) -> Iterator["Plan"]:
-        """Carries the plan out in whatever `module` computes within.
+        """Carries the plan out in every forward pass of `module` within the context.
 
-        Raises InputError, before anything runs, where the module is not the one that was planned for, or is given another
+        Raises InputError, before anything runs, if the module is not the one that was planned for, or gets another
         batch.
         """
         self._check_module(module)
@@ -413,7 +413,7 @@ class Plan(Carried):
                     )
 
     def look(self, module: torch.nn.Module) -> None:
-        """Goes forward once, and notes what is not found. Changes nothing."""
+        """Runs forward once, and notes the tensors that are not found. Changes nothing."""
         with undisturbed(module), self.apply(module):
             first = next(self.parts(*self._samples))
             module(*first[:-1])
@@ -426,11 +426,11 @@ class Plan(Carried):
     def check(
         self, module: torch.nn.Module, loss: Optional[Callable[[Any], torch.Tensor]] = None, repeats: int = 3
     ) -> Checked:
-        """Runs the sample with the plan and without, and prints peak, time and the error of the gradient beside what was
-        simulated. Gradients, buffers and random numbers are afterwards what they were.
+        """Runs the sample with the plan and without, and prints measured and simulated peak and time, and the error of the
+        gradient. Gradients, buffers and random numbers are restored afterwards.
 
-        `loss` makes a number of what the module gives; by default the cross-entropy to class 0, or the mean square. Times are
-        of the processor, medians of `repeats` interleaved runs.
+        `loss` turns the module's output into a number; by default the cross-entropy to class 0, or the mean square. Times are
+        CPU times, medians of `repeats` interleaved runs.
         """
         loss = loss or _loss
 
@@ -481,7 +481,7 @@ class Plan(Carried):
 
 @contextmanager
 def undisturbed(module: torch.nn.Module) -> Iterator[None]:
-    """Whatever runs within leaves the buffers of `module` and the generators of random numbers as they were."""
+    """Restores the buffers of `module` and the generators of random numbers at the end of the context."""
     before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
     try:
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
@@ -500,13 +500,13 @@ def _loss(given: Any) -> torch.Tensor:
 
 
 def _shape_of(module: torch.nn.Module) -> List[Tuple[str, str]]:
-    """What a module consists of: its modules as they are written, its weights by size."""
+    """The parts of a module: its modules by their representation, its weights by size."""
     parts = [(name, repr(part)) for name, part in module.named_modules() if not list(part.children())]
     return parts + [(name, f"{tuple(weight.shape)}") for name, weight in module.named_parameters()]
 
 
 def _time_of(work: Callable[[], None], samples: Tuple[Any, ...]) -> float:
-    """Seconds of this process on a CPU, of the clock on a GPU."""
+    """CPU time of this process in seconds, or wall-clock time with a GPU."""
     on_gpu = any(isinstance(sample, torch.Tensor) and sample.is_cuda for sample in samples)
     if on_gpu:
         torch.cuda.synchronize()
@@ -519,8 +519,8 @@ def _time_of(work: Callable[[], None], samples: Tuple[Any, ...]) -> float:
 
 
 def peak_of(module: torch.nn.Module, samples: Tuple[Any, ...], work: Callable[[], None]) -> int:
-    """The most bytes that are allocated at once while `work` runs: on a CPU the largest sum of what `torch.profiler` sees
-    allocated, with weights, buffers and samples; on a GPU `torch.cuda.max_memory_allocated`."""
+    """The peak of allocated bytes while `work` runs: on a CPU the largest sum of allocations that `torch.profiler` reports,
+    with weights, buffers and samples; on a GPU `torch.cuda.max_memory_allocated`."""
     module.zero_grad(set_to_none=True)
     if any(isinstance(sample, torch.Tensor) and sample.is_cuda for sample in samples):
         torch.cuda.reset_peak_memory_stats()
@@ -541,26 +541,26 @@ def peak_of(module: torch.nn.Module, samples: Tuple[Any, ...], work: Callable[[]
 def plan(
     module: torch.nn.Module, sample: Any, *, device: Any, policy: Any, memory_budget: Any = None, **keys: Any
 ) -> Plan:
-    """Plans what becomes of the saved tensors of `module` within a budget, as `simulate` decides it with these keys.
+    """Plans the treatment of the saved tensors of `module` within a budget, as `simulate` decides it with these keys.
 
-    `sample` is a mini-batch of the size that will be trained on (a tensor, or a tuple of them). With `policy="planned",
-    set={"plan": FILE}` the plan is that of a file. Tensors are found by the names of modules; what is not found is kept, and
-    `notes` and a warning say so.
+    `sample` is a mini-batch of the size of the training (a tensor, or a tuple of them). With `policy="planned",
+    set={"plan": FILE}` the plan comes from a file. Tensors are found by the names of modules; tensors that are not found are
+    kept, and `notes` and a warning say so.
 
-    Raises InputError (another network or batch than a file's plan is for, in-place changes of a part of a tensor),
-    NoPlanError (a budget below what fits), and nothing runs then.
+    Raises InputError (the plan of a file is for another network or batch, or a part of a tensor is changed in place) or
+    NoPlanError (the budget is too small); nothing runs then.
     """
     from . import simulate
 
     samples = sample if isinstance(sample, tuple) else (sample,)
     with undisturbed(module):
         network, probe = from_torch(module, sample), _Probe()
-    # What is allocated is measured, not what a caching allocator holds beside.
+    # `check` measures allocated memory, without the unused memory of a caching allocator.
     keys = {"device": device, "model": network, "batch": network.batch, "allocator": "exact", **keys}
-    # The parameters are the policy's own.
+    # The probe must not get the policy's parameters.
     own = {"policy": policy, "memory_budget": memory_budget, "set": keys.pop("set", {})}
     if "stack" not in keys:
-        # What PyTorch executes is an eager framework's graph.
+        # PyTorch executes the graph of an eager framework.
         default = simulate(**{**keys, "model": "lenet5"}, policy="original", iterations=1)["scenario"]["stack"]
         keys["stack"] = default if default.startswith("pytorch") else "pytorch-cpu"
     plain = simulate(**keys, policy=probe)

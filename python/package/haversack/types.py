@@ -1,4 +1,4 @@
-"""The dictionaries that calls take and give: docs/columns.md says what each key means, with its unit."""
+"""The dictionaries that functions take and return; docs/columns.md has the meaning and unit of each key."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
 
     from ._native import Tensor
 
-    #: How a tensor is held.
+    #: The hold of a tensor.
     Holding = Literal["keep", "rematerialise", "skip", "compress", "swap"]
-    #: What gives way: a tensor, or its id; with "shrink", samples that the micro-batch goes on with.
+    #: An action that frees memory: a tensor, or its id; with "shrink", the samples of the smaller micro-batch.
     Relief = Tuple[Literal["rematerialise", "skip", "compress", "swap", "shrink"], Union[Tensor, int]]
 
 #: An id, or a file.
 Path = Union[str, "os.PathLike[str]"]
-#: A number, or text that holds one with its unit: "30%", "1.2GB", "200ms", "3x96x96".
+#: A number, or a text with a number and its unit: "30%", "1.2GB", "200ms", "3x96x96".
 Quantity = Union[str, int, float]
 #: Names and values.
 Settings = Mapping[str, Any]
 
 
 class RunKeys(TypedDict, total=False):
-    """The keys of a scenario, but its policy."""
+    """The keys of a scenario without its policy."""
 
     device: Path
     device_set: Settings
@@ -72,7 +72,7 @@ class ScenarioKeys(RunKeys, total=False):
     policy: str
 
 
-#: So many values from one to another, both included: `{"from": "20%", "to": "100%", "steps": 5}`.
+#: A number of values from one to another, both included: `{"from": "20%", "to": "100%", "steps": 5}`.
 Span = Mapping[str, Quantity]
 
 
@@ -123,7 +123,7 @@ class SweepKeys(TypedDict, total=False):
 
 
 class TrainingKeys(SweepKeys, total=False):
-    """The keys of a training: those of a sweep, and what it learns."""
+    """The keys of a training: those of a sweep, and the settings of learning."""
 
     augment: str
     data: Path
@@ -135,7 +135,7 @@ class TrainingKeys(SweepKeys, total=False):
 
 
 class FederationKeys(TypedDict, total=False):
-    """The keys of a federation; a list spans one federation for each of its values."""
+    """The keys of a federation; a list runs one federation for each of its values."""
 
     population: Union[int, Sequence[int]]
     memory_mix: Settings
@@ -208,7 +208,7 @@ class Held(TypedDict):
 
 
 class Peak(TypedDict):
-    """Memory at its fullest."""
+    """Memory at the peak."""
 
     node: str
     micro_batch: int
@@ -216,7 +216,7 @@ class Peak(TypedDict):
 
 
 class Breakdown(TypedDict):
-    """Seconds of an iteration by what they went to; they sum to it."""
+    """Seconds of an iteration by part; they sum to the iteration."""
 
     convolution: float
     depthwise_convolution: float
@@ -260,7 +260,7 @@ BoundBy = TypedDict(
 
 
 class Simulation(TypedDict, total=False):
-    """What a run came to. One that the low-memory killer has ended has `status`, `reason`, `scenario` and `notes` alone."""
+    """The result of a run. If the low-memory killer has ended it, it has only `status`, `reason`, `scenario` and `notes`."""
 
     iteration_time_s: float
     forward_s: float
@@ -325,7 +325,7 @@ class Node(TypedDict):
 
 
 class Setting(TypedDict):
-    """What a policy knows before the first iteration."""
+    """The information that a policy has before the first iteration."""
 
     batch: int
     filling_micro_batch: int
@@ -336,14 +336,14 @@ class Setting(TypedDict):
 
 
 class Budgets(TypedDict):
-    """The memory that an iteration may take; None where it is not bounded."""
+    """The memory budgets of an iteration; None means no limit."""
 
     memory_bytes: Optional[int]
     activation_bytes: Optional[int]
 
 
 class Iteration(TypedDict):
-    """What an iteration took."""
+    """The measurements of an iteration."""
 
     time_s: float
     micro_batches: List[int]
