@@ -1,4 +1,4 @@
-//! What has ever checked a device under a software stack: rows of measured sets, and numbers of the papers.
+//! Evidence for a device under a software stack: rows of measured sets, and numbers of the papers.
 
 use haversack_devices::Form;
 use serde::Deserialize;
@@ -11,8 +11,8 @@ use crate::quantities::percent;
 /// Verdicts of rows that compare what was simulated with what was reported.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
 
-/// How far off the rows of the measured sets are that come along, by set, quantity and role; a test keeps it as `validate` has
-/// it.
+/// The errors of the bundled measured sets, by set, quantity and role; a test keeps them equal to the
+/// output of `validate`.
 const ERRORS: &str = include_str!("../truth/errors.csv");
 
 /// A line of [`ERRORS`].
@@ -20,7 +20,7 @@ const ERRORS: &str = include_str!("../truth/errors.csv");
 struct Tally {
     set: String,
     stack: String,
-    /// The forms of its devices, by spaces.
+    /// The forms of its devices, separated by spaces.
     forms: String,
     what: String,
     role: String,
@@ -28,7 +28,7 @@ struct Tally {
     mean_error: f64,
 }
 
-/// What is said of a quantity.
+/// The name of each quantity in text.
 const QUANTITIES: [(&str, bool, &str); 3] = [
     ("iteration_time_s", false, "training steps"),
     ("peak_memory_bytes", false, "peak memory"),
@@ -52,12 +52,12 @@ fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
     Some(format!("measured under {stack} on a {form}: {}; see `haversack validate {set}`", told.join(", ")))
 }
 
-/// Whether a row of the committed results compares a reported number with one that rests on both.
+/// Whether a row of the committed results compares a reported number with one that depends on both.
 pub fn checked(device: &str, stack: &str) -> bool {
     let rests =
         |artefact: &&Entry| !artefact.of_many && artefact.devices.contains(&device) && artefact.stacks.contains(&stack);
     let resting = || entries().iter().filter(rests);
-    // Most pairs are in no artefact at all, so that the table need not be read.
+    // Most pairs appear in no artefact, so the table need not be read.
     resting().next().is_some()
         && committed::verdicts().any(|(id, verdict)| {
             let mut parts = id.splitn(3, '/');
@@ -67,8 +67,8 @@ pub fn checked(device: &str, stack: &str) -> bool {
         })
 }
 
-/// What to say under the results of `plan`: how far off measured runs of its stack on such a device are, or that nothing has
-/// checked where it runs; `None` if numbers of papers have.
+/// The note under the results of `plan`: the error on measured runs of its stack on such a device, or that no
+/// measurement has checked this pair; `None` if numbers of papers have.
 pub fn doubt(plan: &Plan) -> Option<String> {
     let scenario = plan.scenario();
     let (device, stack) = (&scenario.device, scenario.stack.as_deref().unwrap_or_default());

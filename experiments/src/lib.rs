@@ -29,14 +29,14 @@
 //! | [`scenario`] | keys, TOML, flags, and what their values stand for |
 //! | [`trace_table`] | tables of traces in Parquet |
 //! | [`source`] | where a specification comes from |
-//! | [`work`] | long work in parts: its folder, its log, shards, going on |
+//! | [`work`] | long work in parts: its folder, its log, shards, resuming |
 //! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
 //! | [`quantities`] | times and sizes as people read them |
 //! | [`measured`] | what training with data has measured |
 //! | `truth` | measured sets and their networks, which come along |
 //! | [`cache`] | what runs share |
 //!
-//! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
+//! A module uses those below it in this list, never one above; a test checks the imports.
 //!
 //! A program that wants a run without a command line starts at [`scenario::Scenario`] and [`run::Plan`];
 //! `examples/drive.rs` is a whole one:
