@@ -1,9 +1,9 @@
-//! `haversack compare`: what moved between two results, the farthest first.
+//! `haversack compare`: the differences between two results, largest change first.
 //!
-//! Cells of reproductions are matched by their ids, runs of sweeps by the keys of their scenarios. Beside them stand the
-//! changes of what the results were made with, as their `run.json` has it.
+//! Cells of reproductions are matched by their ids, runs of sweeps by the keys of their scenarios. Also lists changes
+//! of the inputs of the results, from their `run.json`.
 //!
-//! What two results were made with: version, seed, digests and fitted constants, as far as they differ.
+//! Compared inputs: version, seed, digests and fitted constants.
 
 mod report;
 mod rows;
@@ -23,23 +23,23 @@ use crate::sweep::RESULTS;
 use crate::work::RECORD;
 use crate::{CommandError, Result};
 
-/// What `compare` is asked for.
+/// The options of `compare`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/compare.txt"))]
 pub struct CompareOptions {
-    /// A folder of `reproduce` or `sweep`, its run.json or its table (cells.csv, results.parquet)
+    /// Folder of `reproduce` or `sweep`, its run.json or its table (cells.csv, results.parquet)
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
-    /// Another of the same kind
+    /// Another result of the same kind
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// Ends with exit code 1 if anything moved: a row, or where neither has rows what they were made with
+    /// Exit with code 1 if anything changed: a row, or, if neither has rows, the inputs
     #[arg(long)]
     pub fail_on_change: bool,
-    /// Compares only rows that both have
+    /// Compare only rows that both have
     #[arg(long)]
     pub common: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -47,7 +47,7 @@ pub struct CompareOptions {
 /// Prints what moved.
 ///
 /// # Errors
-/// Results that cannot be read or are of different kinds; rows that moved, if that was asked for.
+/// Results that cannot be read or are of different kinds; changed rows, with `--fail-on-change`.
 pub fn run(options: &CompareOptions) -> Result<()> {
     let (before, after) = (Side::read(&options.before)?, Side::read(&options.after)?);
     let record = RecordChanges::new(before.record.as_ref(), after.record.as_ref());
@@ -112,11 +112,11 @@ impl Side {
     }
 }
 
-/// Keys of a record that hold one thing each.
+/// Keys of a record with a single value.
 const PLAIN: [&str; 6] = ["command", "version", "seed", "full", "shard", "selection"];
-/// The key that holds what a sweep ran, by key.
+/// The key with the specification of a sweep, by key.
 const SPECIFICATION: &str = "specification";
-/// Keys that hold files with their digests.
+/// Keys with files and their digests.
 const DIGESTS: [&str; 3] = ["calibrations", "reference", "files"];
 /// Constants that were fitted.
 const CONSTANTS: &str = "fitted_constants";

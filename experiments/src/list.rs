@@ -1,4 +1,4 @@
-//! `haversack list`: what scenarios can name, one id a line first, then what is said of it.
+//! `haversack list`: the names that scenarios can use, one id per line, each with a description.
 
 use clap::{Args, ValueEnum};
 use haversack_devices::{Listing, load};
@@ -14,7 +14,7 @@ use crate::scenario::InputShape;
 use crate::texts::{headed, text};
 use crate::{CommandError, Result, show};
 
-/// What can be listed.
+/// The things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     /// Devices that train, with their memory
@@ -29,20 +29,20 @@ pub enum Listed {
     Systems,
     /// Figures and tables of the papers
     Artefacts,
-    /// Operators that an ONNX file may hold
+    /// Operators supported in ONNX files
     Operators,
 }
 
-/// What `list` is asked for.
+/// The options of `list`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/list.txt"))]
 pub struct ListOptions {
-    /// What to list: one id a line, then what is said of it
+    /// Kind of names to list
     pub what: Listed,
-    /// Of policies, the one whose parameters to list
+    /// Policy whose parameters to list
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-    /// How to print the list
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

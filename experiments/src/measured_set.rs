@@ -318,7 +318,7 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    /// The text of a cell; empty if there is no such column.
+    /// The text of a cell; empty without such a column.
     fn get(&self, name: &str) -> &str {
         let at = self.header.names.iter().position(|column| column == name);
         at.and_then(|at| self.record.get(at)).unwrap_or_default().trim()

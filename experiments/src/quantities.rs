@@ -83,7 +83,7 @@ pub(crate) fn cut(names: &[String], most: usize, all: usize) -> String {
     if all > most { format!("{shown} and {} more", all - most) } else { shown }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` if there are no values.
+/// The middle value, or the mean of the two in the middle; `None` without values.
 pub fn median(values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
 }

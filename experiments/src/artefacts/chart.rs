@@ -1,4 +1,4 @@
-//! Charts of items and of values that an artefact has measured, each beside the paper's own.
+//! Charts of an artefact's items and measured values, each with the paper's own.
 
 use std::hash::Hash;
 
@@ -43,7 +43,7 @@ pub(super) fn test_accuracy() -> Axis {
     axis("test accuracy", "%").range(0.0, 100.0)
 }
 
-/// The method whose bars are the simulation's beside a paper that compares none: its own bars are called `paper`.
+/// The label of simulated bars where the paper compares no methods: its own bars are labelled `paper`.
 const SIMULATED: &str = "simulated";
 
 /// `bars` with what is simulated under `name` and, hatched, the paper's where it has any.

@@ -1,9 +1,9 @@
-//! Networks that artefacts train on stand-ins: which, and what is made of their accuracies.
+//! Networks that artefacts train on stand-ins, and the presentation of their accuracies.
 //!
 //! A *stand-in* is a reading whose key is `stand-in`: its value is a specification of `haversack train`, and the first word of
-//! its id the kind of what it stands for (`images-resnet8`). Those of a kind that has a `-base`, a reading of the same form, go
-//! on from where that one ends. What they learned is committed, or learned now ([`Context::learn`]); what an iteration takes is
-//! simulated without data whenever a figure is drawn.
+//! its id is the kind of network it replaces (`images-resnet8`). If a kind has a `-base`, a reading of the same form,
+//! its stand-ins start from the final weights of that one. Learned results are committed, or learned now
+//! ([`Context::learn`]); the cost of an iteration is simulated without data whenever a figure is drawn.
 
 use haversack_reports::Sense;
 
@@ -23,11 +23,11 @@ pub(super) struct Training {
     pub(super) scenario: Scenario,
 }
 
-/// What a training has come to.
+/// The results of a training.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taught {
     pub(super) seeds: Vec<measured::Learned>,
-    /// What an epoch takes, in seconds, and an iteration at its peak, in megabytes.
+    /// The time of an epoch in seconds, and the peak of an iteration in megabytes.
     pub(super) epoch_s: f64,
     pub(super) memory_mb: f64,
     pub(super) chance: [f64; 2],
@@ -36,7 +36,7 @@ pub(super) struct Taught {
 /// The stand-ins of a kind that are declared for the artefact; none where none is.
 ///
 /// # Errors
-/// One that is no specification.
+/// A stand-in that is not a specification.
 pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
     let Entry { paper, id, .. } = context.artefact.entry;
     let of_kind = context.readings.of(paper, id).filter(|reading| reading.key == "stand-in");
@@ -45,7 +45,7 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
         Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text)?),
         other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
     };
-    // One base for all seeds, as of a network that is taken ready-made.
+    // All seeds share one base, as with a pre-trained network.
     let base = context.readings.reading(paper, id, &format!("{kind}-base")).map(parse).transpose()?;
     let stand_in = |reading| {
         let stand_in: StandIn = parse(reading)?;
@@ -56,8 +56,8 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
     of_kind.map(stand_in).collect()
 }
 
-/// What all of them have come to with all their seeds, committed or learned now: what diverges, cannot be, or was not trained is
-/// an error of its own.
+/// The results of all trainings with all their seeds, committed or learned now. A training that diverges, is not
+/// possible or was not committed becomes an error of its own.
 ///
 /// # Errors
 /// Ctrl-C.
@@ -138,14 +138,14 @@ impl Taught {
         self.accuracies(Part::Test).iter().zip(other.accuracies(Part::Test)).map(|(own, other)| own - other).collect()
     }
 
-    /// In words that it learned nothing, where its accuracy is no better than a guess.
+    /// A remark that nothing was learned, if the accuracy is not better than a guess.
     pub(super) fn at_chance(&self) -> Option<String> {
         at_chance(&self.accuracies(Part::Test), self.chance)
     }
 }
 
-/// In words that nothing was learned: that the mean of `accuracies`, less half of its interval, or less what a guess scatters
-/// by where that is more, is no better than a guess. `chance` is what a guess tells apart, and by how much it scatters.
+/// A remark that nothing was learned, if the mean of `accuracies`, less half of its interval or the scatter of a guess,
+/// whichever is more, is not better than a guess. The second argument is the accuracy of a guess, and its scatter.
 pub(super) fn at_chance(accuracies: &[f64], [guess, scatter]: [f64; 2]) -> Option<String> {
     let (mean, half) = interval(accuracies);
     let is_more = mean - half.max(scatter) > guess;
@@ -181,7 +181,7 @@ const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,points_above,peak_mem
 pub(super) struct Compared {
     pub(super) kind: &'static str,
     pub(super) stand_in: StandIn,
-    /// What stands above its panels.
+    /// The title of its panels.
     pub(super) title: String,
     /// The ways by name, in their order; the first is what others are compared with.
     pub(super) ways: Vec<(String, Result<Taught>)>,
@@ -189,12 +189,12 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// What the first way has come to.
+    /// The results of the first way.
     pub(super) fn first(&self) -> Option<&Taught> {
         self.ways.first().and_then(|(_, taught)| taught.as_ref().ok())
     }
 
-    /// What a way has come to.
+    /// The results of a way.
     pub(super) fn way(&self, name: &str) -> Option<&Taught> {
         self.ways.iter().find(|(known, _)| known == name).and_then(|(_, taught)| taught.as_ref().ok())
     }
@@ -235,7 +235,7 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     Ok(())
 }
 
-/// What learned nothing has no place on a front.
+/// Ways that learned nothing are left out of fronts.
 fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)]) {
     let taught = |(name, taught): &'_ (String, Result<Taught>)| Some((name.clone(), taught.as_ref().ok()?.clone()));
     let drawn: Vec<(String, Taught)> =
@@ -255,7 +255,8 @@ fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)])
     }
 }
 
-/// What was trained and for what it stands, as panels are titled: `LeNet-5 on glyphs, standing in for ResNet-18`.
+/// The title of panels, from the trained network, the data, and the replaced network: `LeNet-5 on glyphs, standing
+/// in for ResNet-18`.
 pub(super) fn title(network: &str, data: &str, stands_for: &str) -> String {
     let data = if data == "linear" { "linear classes" } else { data };
     format!("{} on {data}, standing in for {stands_for}", spelled(network))
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!((&all[1].accuracy, &again[0].key), (&one[0].accuracy, &noted[0].key));
     }
 
-    /// Whoever changes what networks learn raises `NUMERICS` in `measured.rs`, writes what this finds below, and trains
+    /// If you change what networks learn, increase `NUMERICS` in `measured.rs`, write the new results below, and train
     /// all artefacts again: `haversack reproduce --learn --full`.
     #[test]
     fn networks_learn_what_they_did_when_trainings_were_committed() {

@@ -23,7 +23,7 @@ pub(super) struct Records {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What is declared of the artefact's records.
+/// The declarations about the artefact's records.
 pub(super) fn declared<'c>(context: &'c Context<'_>) -> Result<&'c Shown> {
     let Entry { paper, id, .. } = context.artefact.entry;
     context.readings.shown(paper, id).with_context(|| format!("nothing says how {paper}/{id} is shown"))
@@ -104,7 +104,7 @@ impl Records {
         place.map(|place| &self.rows[row][place]).with_context(|| format!("no column is called `{column}`"))
     }
 
-    /// The words of a column; of `method.name`, where there is no such column, those of `method` spelled out.
+    /// The words of a column; for `method.name` without such a column, those of `method` spelled out.
     fn text(&self, row: usize, column: &str) -> Result<String> {
         match column.strip_suffix(".name") {
             Some(id) if !self.columns.iter().any(|known| known == column) => Ok(spelled(&self.text(row, id)?)),
@@ -229,7 +229,7 @@ impl Records {
         Ok(())
     }
 
-    /// How a record stands to the one that a column names.
+    /// The relation of a record to the one that a column names.
     fn related(&self, row: usize, column: &DerivedColumn) -> Result<Option<f64>> {
         let Some(own) = self.number(row, &column.of)? else { return Ok(None) };
         if let Some(factor) = column.times {
@@ -481,7 +481,7 @@ fn place(context: &Context<'_>, row: &str) -> String {
     format!("{}/{row}", context.artefact.entry.paper)
 }
 
-/// The columns between the braces of `text` by which its records are told apart.
+/// The columns in the braces of `text`, which distinguish its records.
 fn named(text: &str) -> Vec<String> {
     let inside = text.split('{').skip(1).filter_map(|rest| rest.split('}').next());
     inside.filter(|inside| !inside.contains([' ', ':'])).map(str::to_owned).collect()
@@ -492,7 +492,7 @@ fn take_called(word: &str) -> Result<Take> {
     take.with_context(|| format!("`{word}` of a column is none of mean, least, most, first, last and count"))
 }
 
-/// What is taken of values, where any is there.
+/// The statistic of the values; `None` if there are none.
 fn taken(values: &[Option<f64>], take: Take) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
     match take {

@@ -61,7 +61,7 @@ pub(super) fn gathered<C: Cells>(
     Ok(records)
 }
 
-/// What a combination of cases is called, in the columns that records of a sweep begin with.
+/// The names of a combination of cases, for the first columns of a sweep's records.
 pub(super) fn words(cases: &[SweptCase]) -> Vec<Cell> {
     let words = |case: &SweptCase| {
         let also = case.also.values().map(|word| word.as_str().into());

@@ -1,4 +1,4 @@
-//! Networks that are trained here for what is measured of them, and what a mini-batch leaves in their saved tensors.
+//! Networks that are trained here for measurements, and the saved tensors of a mini-batch.
 
 mod maps;
 mod parts;
@@ -75,7 +75,7 @@ pub(super) struct Trained {
     pub(super) state: State,
     data: Arc<DataSet>,
     recipe: Recipe,
-    /// What masks and rounding are drawn by.
+    /// The seed of masks and rounding.
     pub(super) seed: u64,
 }
 
@@ -173,10 +173,10 @@ impl Trained {
     }
 }
 
-/// What is found of a trained network: values by their ids, with units.
+/// Measurements of a trained network: values by id, with units.
 type Values = fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>;
 
-/// What was measured of these networks for the artefact, beside what says so.
+/// The measurements of these networks for the artefact, and an outcome that describes them.
 ///
 /// # Errors
 /// As [`measure`]; a network for which nothing is committed.
@@ -192,10 +192,10 @@ pub(super) fn measured(
     Ok((measured, outcome))
 }
 
-/// A value with each seed for every recipe: what `measure` finds of a trained network, by id, with its unit.
+/// The values that `measure` finds for every recipe with each seed, by id, with their units.
 ///
 /// # Errors
-/// What training or `measure` fails with; another set of ids with another seed.
+/// Errors of training or of `measure`; a set of ids that differs between seeds.
 fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
     let networks: Vec<&str> = recipes.iter().map(|recipe| recipe.model).collect();
     let data: BTreeSet<&str> = recipes.iter().map(|recipe| recipe.data).collect();
@@ -223,7 +223,7 @@ pub(super) mod tests {
     use crate::papers::readings::Readings;
     use crate::papers::reference::Reference;
 
-    /// What the artefact at `place` measures under `--full`, trained again with one seed.
+    /// The network that the artefact at `place` measures with `--full`, trained again with one seed.
     pub(in crate::artefacts) fn trained_again(place: &str, recipe: Recipe, seed: u64) -> Arc<Trained> {
         let artefact = crate::artefacts::ARTEFACTS.iter().find(|artefact| artefact.place() == place).unwrap();
         let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());

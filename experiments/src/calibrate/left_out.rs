@@ -144,7 +144,7 @@ impl LeftOut {
     }
 
     /// Reads the file at `path`, ignoring calibrations that are to be `replaced` or no longer declared, even if these
-    /// are wrong; empty if there is no file yet.
+    /// are wrong; empty if the file does not exist yet.
     ///
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].

@@ -18,10 +18,10 @@ const NAMED: usize = 8;
 const WRITTEN_OUT: usize = 6;
 /// Columns of a row, at most.
 const COLUMNS: usize = 3;
-/// Where what is left out here stands.
+/// Where to find the items left out.
 const IN_JSON: &str = "; --format json has all";
 
-/// What a terminal is told.
+/// The terminal's output.
 pub(super) fn text(record: &RecordChanges, rows: Option<&RowChanges>, common: bool) -> String {
     let mut text = String::new();
     // Writing to a text cannot fail.
@@ -89,7 +89,7 @@ fn text_of(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).map_or_else(|| value.map(Value::to_string).unwrap_or_default(), str::to_owned)
 }
 
-/// "+12.5%" of the number that moved farthest, or nothing.
+/// "+12.5%" for the number with the largest change, or empty.
 fn distance(row: &Moved) -> String {
     let number = |text: &Option<String>| text.as_deref()?.parse::<f64>().ok();
     let signed = row.changes.first().and_then(|change| Some(number(&change.after)? - number(&change.before)?));

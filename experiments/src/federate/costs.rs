@@ -168,7 +168,7 @@ impl<'a> Costs<'a> {
         devices.flat_map(|(kind, device)| device.shares().map(share(kind))).collect()
     }
 
-    /// The first device of a class that can run the policy; its memory stands for that of all the class's phones.
+    /// The first device of a class that can run the policy; its memory is used for all the class's phones.
     fn first<'k>(&self, class: u8, kinds: &'k [DeviceKind]) -> Option<(&'k DeviceKind, &OnDevice)> {
         let mut of_class = kinds.iter().zip(&self.devices).filter(|(kind, _)| kind.memory == class);
         of_class.find_map(|(kind, device)| Some((kind, device.as_ref().ok()?)))

@@ -36,7 +36,7 @@ pub struct Entry {
     pub stacks: &'static [&'static str],
     /// The operating systems that it loads, recorded in the same way.
     pub systems: &'static [&'static str],
-    /// Whether its rows combine many phones of several devices, so that they are no check of a single device.
+    /// Whether its rows combine many phones of several devices, so that they do not check a single device.
     pub of_many: bool,
     /// Whether it draws synthetic users and the memory of their apps, whose models have fitted numbers, too.
     pub users: bool,

@@ -108,7 +108,7 @@ pub struct Reading {
     /// reasons support it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen_on: Vec<String>,
-    /// Whether the paper states it explicitly, so that there was no choice.
+    /// Whether the paper states it explicitly, which leaves no choice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stated: bool,
 }

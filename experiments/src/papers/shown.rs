@@ -217,7 +217,7 @@ pub(crate) struct AnswerRule {
     pub between: Option<String>,
     /// Text after them.
     pub end: String,
-    /// The answer if there is no number: `never`, or the reason.
+    /// The answer without a number: `never`, or the reason.
     pub or: Option<String>,
     /// The column of the null baseline, with the same statistic.
     pub null: Option<String>,

@@ -177,7 +177,7 @@ impl Mistakes {
         self.0.len() >= MOST_MISTAKES
     }
 
-    /// Whether there are no mistakes.
+    /// Whether it is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -16,7 +16,7 @@ const ALL: &str = "all";
 /// The devices of a form.
 const FORMS: [(&str, Form); 3] = [("phones", Form::Phone), ("boards", Form::Board), ("gpus", Form::Gpu)];
 
-/// Values that came from a group word and were not named: it is no mistake if one of them fits nowhere.
+/// Values that came from a group word and were not named: one of them that fits nowhere is not a mistake.
 pub(super) type Members = Vec<(Key, String)>;
 
 /// The values of a key while they are gathered, each with its line.

@@ -66,7 +66,7 @@ impl UserApps {
     }
 }
 
-/// The error that there are no rows of `user`, with the nearest name.
+/// The error that the table has no rows of `user`, with the nearest name.
 pub(crate) fn nobody(reader: &Reader, path: &Path, user: &str) -> TableError {
     let users = match reader.users() {
         Ok(users) => users,

@@ -98,7 +98,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether there are no rows.
+    /// Whether the log has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().lines.is_empty()
     }

@@ -25,7 +25,7 @@ const CLASSES: [FidelityClass; 3] = [FidelityClass::Exact, FidelityClass::BatchS
 const TRIES: u64 = 24;
 /// Times that differ by less than this share are equal.
 const EQUAL: f64 = 1e-3;
-/// What can come of it.
+/// The possible verdicts.
 const VERDICTS: [&str; 5] =
     ["mincut is faster", "equal", "the paper is faster", "only mincut fits", "only the paper fits"];
 

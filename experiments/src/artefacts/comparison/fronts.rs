@@ -63,7 +63,8 @@ pub(super) struct PolicyPoint {
     pub(super) stack: String,
     /// The budget in percent of what is needed; `None` without one.
     pub(super) percent: Option<f64>,
-    /// What an iteration takes above the idle phone, and all that the framework holds; `None` if no plan fits the budget.
+    /// The cost of an iteration above the idle phone, and the memory of the framework; `None` if no
+    /// plan fits the budget.
     pub(super) found: Option<(BatchCost, Bytes)>,
     /// How faithful its gradients are.
     pub(super) fidelity: Fidelity,
@@ -109,10 +110,10 @@ fn warm_up(context: &Context<'_>) -> Result<u64> {
     }
 }
 
-/// What memory is set against.
+/// The costs that are drawn against memory.
 const COSTS: [BatchQuantity; 2] = QUANTITIES;
 
-/// Gigabytes that the framework holds, and the cost.
+/// Gigabytes of the framework's memory, and the cost.
 fn place(batch: BatchCost, memory: Bytes, cost: BatchQuantity) -> (f64, f64) {
     (memory.as_f64() / 1e9, (cost.of)(batch))
 }

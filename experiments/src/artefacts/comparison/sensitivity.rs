@@ -36,7 +36,7 @@ fn sensitivities(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> 
     let mut kinds: Vec<(MapKind, f64, f64)> = MapKind::iter().map(|kind| (kind, 0.0, 0.0)).collect();
     for (tensor, kind) in trained.saved() {
         let variance = importance.get(tensor as usize).copied().unwrap_or_default();
-        // What nobody reads as values has no variance, and is no candidate for fewer bits.
+        // A tensor whose values are never read has no variance, and is not a candidate for fewer bits.
         let values = if variance > 0.0 { trained.program.elements(tensor, 1) as f64 } else { 0.0 };
         all_variance += variance;
         all_values += values;

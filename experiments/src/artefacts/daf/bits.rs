@@ -8,7 +8,7 @@ use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredValue};
 use crate::train::{StandIn, apart};
 
-/// What measures them.
+/// The artefact that measures them.
 pub(super) const PLACE: &str = "daf/bits";
 
 /// The kinds of layers whose saved tensors have bits of their own: DAF's parameters.
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a kind lost alone with these bits.
+    /// The loss of a kind with these bits while all others are whole.
     fn alone(&self, layer: &str, bits: u64) -> f64 {
         let is = |trial: &&Trial| trial.bits.len() == 1 && trial.bits.get(layer) == Some(&bits);
         self.trials.iter().find(is).and_then(|trial| mean(&trial.validation)).unwrap_or_default()
@@ -158,7 +158,7 @@ fn place(kind: &str, layer: &str) -> String {
     format!("{kind}/{layer}")
 }
 
-/// What was measured: nobody else's work is taken up by the threads that wait for it.
+/// The measurements; the threads that wait for them take on no other work.
 fn measured(context: &Context<'_>) -> Result<Arc<Measured>> {
     context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)
 }
@@ -184,7 +184,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         outcome.row((id.as_str(), [*value, *lo, *hi], unit.as_str()))?;
     }
     let of = |kind: &str, layer: &str| measured.value(&place(kind, layer)).ok().map(|found| found.value);
-    // What nothing was measured of has no place in the figure.
+    // Layers without measurements are left out of the figure.
     let layers: Vec<&str> =
         LAYERS.into_iter().filter(|layer| KINDS.iter().any(|kind| of(kind, layer).is_some())).collect();
     let values = |kind: &str| layers.iter().map(|layer| of(kind, layer)).collect::<Vec<_>>();

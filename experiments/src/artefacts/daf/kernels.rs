@@ -1,5 +1,5 @@
-//! The statistics of dynamic quantisation on GPUs: what they cost beside an operation, DAF's way, the original way and
-//! by CUB, and how block-level atomics fare.
+//! The statistics of dynamic quantisation on GPUs: their cost relative to an operation, by DAF's method, the original
+//! one and CUB, and the performance of block-level atomics.
 
 use std::collections::BTreeSet;
 
@@ -118,12 +118,12 @@ const UNITS: std::ops::RangeInclusive<u32> = 8..=82;
 /// Threads of a block.
 const BLOCKS: [u32; 2] = [128, 256];
 
-/// What one platform takes for one operation, in microseconds.
+/// The times of one operation on one platform, in microseconds.
 struct Measured {
     fused: f64,
     framework: f64,
     cub: Option<f64>,
-    /// What of the baselines' times is launches and the framework's overhead, in per cent.
+    /// The percentage of launches and framework overhead in the baselines' times.
     overheads: Vec<f64>,
 }
 
@@ -357,7 +357,7 @@ mod tests {
         network.cross_entropy("loss", scores, target).unwrap();
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         // Two samples: 2 x 5 activations for the second layer's weight, 2 x 3 log-probabilities for the loss. Samples
-        // are no activations, and the loss' total weight is a statistic.
+        // are not activations, and the loss' total weight is a statistic.
         assert_eq!(sizes(&graph, 2), BTreeSet::from([6, 10]));
     }
 }

@@ -1,4 +1,4 @@
-//! DAF's methods: what they need and take, and their accuracies on what stands in for the paper's networks and data sets.
+//! DAF's methods: their memory and time, and their accuracies on stand-ins for the paper's networks and data sets.
 
 use haversack_workloads::Role;
 
@@ -13,12 +13,12 @@ use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
 use crate::train::StandIn;
 
-/// The kind of what stands in for the network.
+/// The kind of the network's stand-in.
 fn kind(scenario: &Scenario) -> &'static str {
     KINDS[usize::from(scenario.input.is_some())]
 }
 
-/// An iteration under `method`, DAF with the bits that were measured on what stands in for the network.
+/// An iteration under `method`, for DAF with the bits that were measured on the network's stand-in.
 fn iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Record> {
     context.run(&of_method(context, kind(scenario), scenario, method)?)
 }
@@ -249,7 +249,7 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
     draw(show(context, records, Outcome::default())?, &found)
 }
 
-/// For what each kind stands in.
+/// The networks that the stand-ins of each kind replace.
 const STAND_FOR: [&str; 2] = ["ResNet-18", "RoBERTa-base and GPT-2 medium"];
 
 /// Every stand-in of the artefact, learned in the ways that `ways` names.
@@ -285,7 +285,7 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
     })
 }
 
-/// Answers the accuracies of table 1: Original's is put in, the others are beside it.
+/// Answers the accuracies of table 1: Original's is an input, and the others are judged relative to it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared]) {
     for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
         let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
@@ -326,7 +326,7 @@ const WAYS: [(&str, &str); 4] =
     [("original", "Original"), ("fixed8", "Fixed 8 Bits"), ("elastictrainer", "ElasticTrainer"), ("daf", DAF)];
 const DAF: &str = "DAF";
 
-/// What DAF may lose until it is there, in points.
+/// The gap to Original's accuracy at which DAF counts as having reached it, in points.
 const DROP: f64 = 1.0;
 
 /// Accuracies by time: one course for each seed.
@@ -363,8 +363,9 @@ fn at(course: &Course, time: f64) -> Option<f64> {
     course.iter().rfind(|(ended, _)| *ended <= time).map(|(_, accuracy)| *accuracy)
 }
 
-/// Offers what the predicate compares, stand-in by stand-in: in what share of the seeds DAF is above another method at the
-/// time that DAF needs. A seed in which DAF never is there, or the other diverges, speaks for nobody.
+/// Offers the quantities of the predicate for each stand-in: the fraction of the seeds in which DAF is above
+/// another method at the time when DAF reaches Original. Seeds in which DAF never does, or the other diverges, do
+/// not count as above.
 pub(super) fn compare_at_equal_time(outcome: &mut Outcome, row: &str, found: &[Compared]) {
     if let Some(why) = found.iter().find_map(Compared::failure) {
         return outcome.not_modelled(row, format!("its stand-in: {why}"));

@@ -79,7 +79,7 @@ pub(super) fn store(record: &Record) -> Bytes {
     record.arena.map_or(Bytes::ZERO, |arena| arena.stored + arena.internal)
 }
 
-/// What the paper reports as a method's memory: the whole footprint, of DAF its store alone.
+/// The memory that the paper reports for a method: the whole footprint, but for DAF only its store.
 pub(super) fn reported(record: &Record) -> Bytes {
     if record.arena.is_some() { store(record) } else { record.reserved }
 }

@@ -82,7 +82,7 @@ impl Counts {
     }
 }
 
-/// What an iteration of `activations` tensors counts by sorting and by trees.
+/// The counts of an iteration with `activations` tensors, by sorting and by trees.
 fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
     let of_draw = |seed| {
         let workload = OrderWorkload { freed: f64::from(freed_percent) / 100.0, seed, ..OrderWorkload::default() };
@@ -128,8 +128,8 @@ fn host(context: &Context<'_>, device: &str) -> Result<HostThread> {
     Ok(HostThread { span: plan.machine().unbounded_time(graph, batch, Precision::Fp32), working })
 }
 
-/// Adds what an iteration takes on a device by both methods, with so many tensors and so much that must go, in per cent; `of` are
-/// the panel, the device and its name.
+/// Adds the costs of an iteration on a device by both methods; `case` is the number of tensors and the percentage of
+/// bytes to be freed, `of` the panel, the device and its name.
 fn upkeep(
     context: &Context<'_>,
     records: &mut Records,
@@ -161,7 +161,7 @@ pub(super) fn figure13(context: &Context<'_>) -> Result<Outcome> {
         let at = if share < 1.0 { Nanos((forward.0 as f64 * share) as u64) } else { forward };
         scenario.budget_walls.activations = vec![Step { at, budget: Budget::Bytes(budgets[1]) }];
         let record = context.run(&scenario)?;
-        // What saved tensors take right after the cut, and the time of system calls and copying.
+        // The size of saved tensors right after the cut, and the time of system calls and copying.
         let effective = record.saved_after_cut.unwrap_or_default();
         let [paging, iteration] = [record.breakdown.paging, record.iteration].map(|time| time.seconds() * 1e3);
         let found = [effective.megabytes(), paging, record.given_up as f64, iteration];

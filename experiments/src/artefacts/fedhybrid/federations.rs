@@ -1,4 +1,4 @@
-//! Federations that artefacts hold: what is trained (a *task*), and how (a *method*), are readings, whose texts together are a
+//! The federations of artefacts: the training (a *task*) and the *method* are readings, whose texts together form a
 //! specification of `haversack federate`.
 
 mod course;
@@ -23,12 +23,12 @@ pub(super) struct Federation {
     pub(super) courses: Vec<Arc<Course>>,
 }
 
-/// What all federations have.
+/// The reading that all federations share.
 const PHONES: &str = "phones";
 /// The system of the phones: of the testbed, and of phones as they are sold, which a federation asks for among its parts.
 const TESTBED: &str = "testbed";
 pub(super) const AS_SOLD: &str = "as-sold";
-/// How often each is held: those of tables and figures, and those under each reading.
+/// The number of seeds: for tables and figures, and for each alternative reading.
 const SEEDS: [&str; 2] = ["federation-seeds", "readings-seeds"];
 
 /// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
@@ -39,7 +39,7 @@ pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<
     Ok(format!("{}\n{}", of_task(context, task)?, joined(context, std::iter::once(system).chain(others))?))
 }
 
-/// What is trained of a task, and on which phones.
+/// The training of a task, and its phones.
 fn of_task(context: &Context<'_>, task: &str) -> Result<String> {
     let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
     joined(context, std::iter::once(PHONES).chain(set.split('+')).chain([network]))
@@ -50,15 +50,15 @@ fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -
     Ok(texts.collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
-/// The seeds that federations are held with.
+/// The seeds of federations.
 pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
     let declared = SEEDS.iter().find_map(|id| context.reading_number(id).ok());
     let number = declared.context("no reading says with how many seeds a federation is held")? as u64;
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
-/// A federation of a declared sweep over tasks and methods. A method names its readings, and the group in which the first is
-/// what the others are compared with, where there are several.
+/// A federation of a declared sweep over tasks and methods. A method names its readings, and, if there are several
+/// groups, its group; the first of a group is the baseline of the others.
 pub(super) struct Held {
     pub(super) cases: Vec<SweptCase>,
     pub(super) federation: Federation,
@@ -73,10 +73,10 @@ impl Held {
     }
 }
 
-/// Holds the federations of the artefact's sweep with all seeds, once for all artefacts.
+/// Simulates the federations of the artefact's sweep with all seeds, once for all artefacts.
 ///
 /// # Errors
-/// A specification that is wrong, and whatever a federation fails with.
+/// A specification that is wrong, and the errors of a federation.
 pub(super) fn hold_all(context: &Context<'_>) -> Result<Vec<Held>> {
     let (all, seeds) = (combinations(context)?, seeds(context)?);
     let group = |cases: &[SweptCase]| (cases[0].id.clone(), cases[1].also.get("group").cloned());
@@ -93,10 +93,10 @@ pub(super) fn readings(method: &SweptCase) -> Vec<&str> {
     method.also.get("readings").map_or(Vec::new(), |readings| readings.split(' ').collect())
 }
 
-/// The federation of `text` with each of `seeds`: simulated where nobody learns, else as it was committed or learned now.
+/// The federation of `text` with each of `seeds`: simulated if nothing is learned, otherwise committed or learned now.
 ///
 /// # Errors
-/// A specification that is wrong, one that nobody has held, and whatever a federation fails with.
+/// A specification that is wrong, one without committed results, and the errors of a federation.
 pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seeds: &[u64]) -> Result<Vec<Arc<Course>>> {
     let asked = Specification::parse(PLACE, text, seeds.first().copied())?;
     let Some(learning) = asked.learned(context.cache)? else {
@@ -111,7 +111,7 @@ pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seeds: &[u64
     Ok(learned.learned.into_iter().map(Arc::new).collect())
 }
 
-/// Holds the federation of `text` now, once for all artefacts; what learned is kept under `key`.
+/// Simulates the federation of `text` now, once for all artefacts; learned results are kept under `key`.
 fn held_now(context: &Context<'_>, text: &str, seed: u64, key: &str) -> Result<Arc<Course>> {
     let key = format!("federation, seed {seed}: {}", key.replace('\n', "; "));
     context.once(key.clone(), || {
@@ -138,7 +138,7 @@ impl Federation {
         mean(&self.best()).unwrap_or_default()
     }
 
-    /// What each seed comes to beside the same one of `first`, which comes first.
+    /// Compares each seed with the same seed of `first` by `of`, which takes `first`'s course first.
     pub(super) fn beside<T>(&self, first: &Self, of: impl Fn(&Course, &Course) -> T) -> Vec<T> {
         first.courses.iter().zip(&self.courses).map(|(first, own)| of(first, own)).collect()
     }
@@ -179,7 +179,7 @@ impl Federation {
         ]
     }
 
-    /// What there is to say of it: rounds, what they take, and what became of phones.
+    /// A description: rounds, their cost, and the outcomes of phones.
     pub(super) fn words(&self) -> String {
         let [_, round_s, rounds, updates, excluded, contributed, reached, killed, dropped] = self.costs();
         let round = duration(round_s);
@@ -223,19 +223,20 @@ fn trained(context: &Context<'_>, task: &str) -> Result<[String; 2]> {
     Ok(["stand_in", "data"].map(value))
 }
 
-/// What a guess tells apart of the data of the federation of `text`, and by how much it scatters; `None` where nobody learns.
+/// The accuracy of a guess on the data of the federation of `text`, and its standard deviation; `None` if
+/// nothing is learned.
 pub(in crate::artefacts) fn chance(context: &Context<'_>, text: &str) -> Result<Option<[f64; 2]>> {
     Ok(Specification::parse(PLACE, text, None)?.chance(context.cache)?)
 }
 
-/// In words that accuracies are no better than a guess, if so, after a comma.
+/// A remark, after a comma, if accuracies are not better than a guess; otherwise empty.
 pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -> Result<String> {
     let chance = chance(context, &text(context, task, &["random"])?)?;
     let said = chance.and_then(|chance| learning::at_chance(accuracies, chance));
     Ok(said.map_or_else(String::new, |said| format!(", {said}")))
 }
 
-/// Accuracy over time of each federation of the artefact's sweep, and what it came to beside the first of its group.
+/// Accuracy over time of each federation of the artefact's sweep, and its results compared with the first of its group.
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, courses(context, &hold_all(context)?)?, Outcome::default())
 }

@@ -40,7 +40,7 @@ fn total(phones: &[Phone], which: usize) -> Option<f64> {
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
-/// What was found of each, and last the times that the figure's last panel draws.
+/// The measurements of maps and phones, and last the times in the figure's last panel.
 fn data(maps: &[Map], phones: &[Phone]) -> Result<Records> {
     let mut records = Records::of("panel,subject,method,quantity,unit,value,short");
     let mut row = |panel, subject: &str, method: &str, quantity, unit, value: Option<f64>| {
@@ -77,7 +77,7 @@ fn data(maps: &[Map], phones: &[Phone]) -> Result<Records> {
     Ok(records)
 }
 
-/// What the notes quote.
+/// The quantities that the notes quote.
 fn offer(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let slower = maps.iter().map(|map| map.compress.seconds() / map.quantise.seconds()).fold(0.0, f64::max);
     let worst = maps.iter().map(|map| map.compress.seconds() / map.convolution.seconds()).fold(0.0, f64::max);
@@ -109,7 +109,7 @@ const TRACES: usize = 5;
 /// TP_1 in percent and TP_2 of the caption's C1 to C5.
 pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("300", "3"), ("200", "4"), ("200", "5")];
 
-/// What one phone in use made of training; `None` if it never ends.
+/// The runs on one phone in use; `None` for a run that never ends.
 #[derive(Clone, Debug)]
 pub(super) struct Phone {
     pub(super) user: String,
@@ -139,9 +139,9 @@ const MAPS: [[usize; 3]; 5] = [[64, 112, 112], [64, 56, 56], [128, 28, 28], [256
 /// Bits of a quantised value: GACT's.
 const BITS: u8 = 4;
 const VALUE: u64 = 4;
-/// Halvings of the bound's logarithm until the sizes are alike.
+/// Halvings of the bound's logarithm until the sizes are equal.
 const STEPS: u32 = 14;
-/// Bounds of salient channels, as shares of a channel's range, between which the sizes are alike.
+/// The search range for the bound of salient channels, as fractions of a channel's range.
 const BOUNDS: (f32, f32) = (1e-6, 0.5);
 
 /// One of the maps.
@@ -159,7 +159,7 @@ pub(super) struct Map {
     pub(super) mixed: Error,
 }
 
-/// What a codec makes of a synthetic map.
+/// The result of a codec on a synthetic map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Error {
     pub(super) bytes: u64,
@@ -237,8 +237,8 @@ fn quantising(machine: &Machine, values: u64) -> Nanos {
     Nanos::from_seconds(moved.as_f64() / machine.device.dram().bandwidth.0)
 }
 
-/// What plain quantisation adds to a synthetic map, and the mixed codec within as many bytes: normal channels have as
-/// many bits, and salient ones the smallest bound that leaves the whole no larger.
+/// The error of plain quantisation on a synthetic map, and that of the mixed codec within the same bytes: normal
+/// channels have equally many bits, and salient ones the smallest bound that keeps the total within those bytes.
 fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error)> {
     let values = Kind::Rectified.generate(Shape { channels, height, width });
     let map = FeatureMap { values: &values, channels, height, width };
@@ -309,7 +309,7 @@ mod tests {
         // The same work, with weights that are more and more: they are read once.
         assert!(convolution[1..].is_sorted() && convolution[4] < 3.5 * convolution[1], "{convolution:?}");
 
-        // Four bits of 32, and for each channel of so many values at least one group with its own scale.
+        // Four bits of 32, and for each channel at least one group of values with its own scale.
         let bytes_of = |map: &Map| [map.quantised, map.mixed].map(|error| error.bytes as f64);
         assert!(maps.iter().map(bytes_of).all(|[plain, mixed]| mixed <= plain && plain * 8.0 > bytes / 64.0));
         // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.

@@ -12,7 +12,7 @@ use crate::artefacts::prelude::*;
 use traces::{LENGTH, ROUNDS, Trace, traces, with_starts};
 use training::{RULES, train};
 
-/// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
+/// Training begins after this time, in which the predictor observes the phone; earlier budgets are not used.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
 /// Iterations of an epoch, which is as far as the predictor looks back: its parameter's default.
 const EPOCH: u64 = 10;
@@ -27,7 +27,7 @@ struct WatchedSecond {
     predicted: Bytes,
 }
 
-/// What the predictor says each second of `trace`, while nobody trains.
+/// The predictions for each second of `trace`, without training.
 fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<WatchedSecond>> {
     let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     let plan = context.plan(&trace.on(on_phone(context, scenario, None)?))?;
@@ -50,7 +50,7 @@ fn spread(values: impl Iterator<Item = Bytes> + Clone) -> Option<f64> {
     Some((values.clone().max()? - values.min()?).megabytes())
 }
 
-/// What the phone of one trace has, and what the predictor makes of it.
+/// The available memory of one trace's phone, and the predictions.
 struct Followed<'a> {
     trace: &'a Trace,
     points: Vec<WatchedSecond>,
@@ -131,7 +131,7 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
     outcome.panel("all thirty", spreads, traces, from_zero("largest less smallest", "MB"));
 }
 
-/// What the rounds of one trace came to under each rule.
+/// The rounds of one trace under each rule.
 type OfTrace = Vec<Option<Record>>;
 
 pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
@@ -217,7 +217,7 @@ fn draw_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RU
     outcome.panel("against the predictor", ratios, traces, axis("time of an iteration", "x"));
 }
 
-/// What the notes on the rules quote.
+/// The quantities that the notes on the rules quote.
 fn offer(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
     let ended = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
     let never = (0..RULES.len())

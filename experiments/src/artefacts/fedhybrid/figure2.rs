@@ -13,7 +13,7 @@ use crate::artefacts::prelude::*;
 /// The bars: network and samples, and as the reference names them.
 const BARS: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
-/// What could not be had of the phone's memory before anybody trains.
+/// The memory that is not available on the phone before training.
 fn idle(plan: &Plan) -> Result<Bytes> {
     let phone = plan.resolved.phone.as_deref().context("the run is on no phone in use")?;
     let seen = watch(AtRest::of(phone)?, phone, Nanos(1))?;
@@ -21,9 +21,9 @@ fn idle(plan: &Plan) -> Result<Bytes> {
     Ok(phone.memory.ram.saturating_sub(seen.available))
 }
 
-/// `model` on the phone in use, started over adb as in figure 2, in GB: from the foot what an idle phone holds, weights and their
-/// state, saved tensors, and all else; the most of all memory that could not be had, the mean of all starts, the least and the
-/// most; and what the process alone takes of tensors.
+/// The memory of `model` on the phone in use, started over adb as in figure 2, in GB. From the bottom: the idle phone,
+/// weights and their state, saved tensors, and everything else; then the peak of all unavailable memory, as the mean,
+/// the least and the most over all starts; then the process's own tensors.
 fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<([f64; 4], [f64; 3], f64)> {
     let system = system(context)?;
     let alone = scenario(context, OP10P, model, batch, "original")?;
@@ -36,7 +36,7 @@ fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<([f64; 4], [f64
     let plan = context.plan(&alone)?;
     let record = plan.run()?;
     let state = Bytes(plan.graph.bytes_of(Role::is_state).at(batch));
-    // What is saved is all there when forward ends, near the peak; by the peak itself backward may have let go of some.
+    // All saved tensors exist when forward ends, close to the peak; at the peak itself backward may have freed some.
     let saved = record.peak_saved.min(record.peak_memory.saturating_sub(state));
     let [idle, state, saved] = [idle, state, saved].map(|bytes| bytes.as_f64() / 1e9);
     let parts = [idle, state, saved, (mean - idle - state - saved).max(0.0)];
@@ -60,16 +60,16 @@ const PAPER: &str = "paper";
 /// The states of a thread as the reference names them.
 const STATES: [&str; 3] = ["uninterruptible-sleep", "running", "runnable"];
 
-/// What answers a row at batch 32 by what happens in rounds.
+/// The rounds that answer a row at batch 32.
 pub(crate) struct RoundsOfRow {
-    /// On the phone with little memory and, for a ratio of times, on the other one.
+    /// On the phone with less memory and, for a ratio of times, on the other one.
     pub(crate) rounds: Vec<Scenario>,
     /// The state whose share it is; `None` for a ratio.
     state: Option<usize>,
 }
 
 impl RoundsOfRow {
-    /// What answers `row`; `None` if it is not of batch 32, or neither a time nor a state.
+    /// The rounds that answer `row`; `None` if it is not of batch 32, or neither a time nor a state.
     pub(crate) fn new(context: &Context<'_>, row: &ReferenceRow) -> Result<Option<Self>> {
         if !row.subject.ends_with(&format!("batch {PICTURES}")) {
             return Ok(None);
@@ -204,7 +204,7 @@ fn mean_time(reports: &[PhoneReport]) -> Result<f64> {
 /// Memory of the phones of the curve, in GiB.
 const MEMORIES: [f64; 9] = [6.5, 7.0, 7.5, 8.0, 8.5, 9.0, 9.5, 10.0, 11.0];
 
-/// What an idle phone holds: for people, and how much of the middle.
+/// Estimates of an idle phone's memory: the label, and the fraction of the middle estimate.
 fn holdings(context: &Context<'_>) -> Result<[(&'static str, f64); 3]> {
     let system = system(context)?;
     let (resident, middle) = (&system.constants.resident, system.resident(&context.device(S22)?).total().as_f64());
@@ -218,7 +218,7 @@ fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: 
     let resident = system.resident(&context.device(S22)?);
     let parts = [("kernel", resident.kernel), ("anonymous", resident.anonymous), ("file", resident.file)];
     let held = |bytes: Bytes| bytes.as_f64() * share / 1e9;
-    // What is held does not shrink with the phone here.
+    // The resident memory must not shrink with the phone's here.
     let constants = parts.iter().map(|(name, bytes)| (*name, held(*bytes))).chain([("of", 1.0)]);
     let system_set: Settings =
         constants.map(|(name, held)| (format!("resident.{name}"), format!("{held} GB"))).collect();

@@ -98,7 +98,7 @@ const NETWORKS: [((&str, &str), u64); 4] = [
 /// Budgets that plans are made for, in percent of what training needs.
 const PERCENTS: [u64; 5] = [90, 80, 70, 60, 50];
 
-/// What is sent for plans, beside training.
+/// The cost of communication for plans, in addition to training.
 struct Traffic {
     /// The weights.
     weights: Bytes,
@@ -273,7 +273,7 @@ pub(super) fn plans(context: &Context<'_>) -> Result<Outcome> {
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
 
-/// All that a power monitor in the battery's place measures: what training draws, and the idle phone beside it.
+/// The energy that a power monitor in place of the battery measures: training, and the idle phone.
 fn energy(record: &Record, idle: Watts) -> Joules {
     record.energy + idle * record.iteration
 }
@@ -290,7 +290,7 @@ pub(super) fn figure21(context: &Context<'_>) -> Result<Outcome> {
     })?;
     let most = records.most("increase_percent", "policy", "fedhybrid")?;
     let mut outcome = show(context, records, Outcome::default())?;
-    // What the notes quote.
+    // The quantities that the notes quote.
     if let (Some(most), Some(paper)) = (most, context.paper(INCREASE)?)
         && most < paper
     {

@@ -1,4 +1,5 @@
-//! Figure 4, and the rates of section 4.3: how long a file takes on flash, by the core that asks and by the apps beside.
+//! Figure 4, and the rates of section 4.3: the time to read a file from flash, by the requesting core and the
+//! number of other apps.
 
 use std::ops::RangeInclusive;
 

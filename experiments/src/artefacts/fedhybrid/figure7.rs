@@ -50,7 +50,7 @@ impl Candidate {
         })
     }
 
-    /// What each of the techniques comes to; none for what the run cannot offer.
+    /// The terms of each technique; `None` where the run does not provide them.
     fn terms(&self) -> [Option<&Terms>; 3] {
         let Surveyed { recompute, compress, swap, .. } = &self.found;
         [swap.as_ref(), Some(recompute), compress.as_ref()]
@@ -111,7 +111,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
     for (technique, name) in TECHNIQUES.into_iter().enumerate() {
-        // What the run cannot offer is no number, which stands in no relation.
+        // A missing value becomes NaN, for which every relation is false.
         let mps = |tensor: &Candidate| tensor.mps()[technique].unwrap_or(f64::NAN);
         outcome.quantity(&format!("MPS of {name}"), "B·s per s", tensors.iter().map(mps));
         outcome.quantity(

@@ -1,4 +1,4 @@
-//! What trained maps are like, and what FedHybrid's codec and the kernel's ZRAM make of them.
+//! Properties of trained maps, and the effect of FedHybrid's codec and the kernel's ZRAM on them.
 
 use haversack_devices::stack::CodecRatios;
 use haversack_kernels::Isa;
@@ -35,7 +35,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     show(context, of_maps(&measured)?, outcome)
 }
 
-/// The channels that the 3σ rule finds on each kind of map, and the one with the farthest outlier.
+/// The channels that the 3σ rule finds on each kind of map, and the largest outlier.
 fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let codec = Codec::new(Mode::mixed(Bound::OfTensor(CODEC_BOUND)), Isa::chosen()?)?;
     let maps = trained.maps()?;
@@ -58,8 +58,8 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(values)
 }
 
-/// Of every channel of all samples of a map its farthest value from its mean, in standard deviations. Of fewer than a
-/// hundred values nothing can be told.
+/// For every channel of all samples of a map, the largest deviation from its mean, in standard deviations. Channels
+/// with fewer than a hundred values are skipped.
 fn reaches(map: &SavedMap) -> Vec<f64> {
     let plane = map.map.height * map.map.width;
     if plane < 100 {
@@ -81,7 +81,7 @@ const ABOUT_RATIOS: &str = "How many times smaller FedHybrid's codec makes train
 /// The stack whose codec it is.
 const STACK: &str = "mnn-2";
 
-/// What a run without data takes the codec to come to on maps of a network.
+/// The codec's ratios that a run without data assumes for the maps of a network.
 fn assumed(context: &Context<'_>, recipe: Recipe) -> Result<CodecRatios> {
     let codec = context.stack(STACK)?.constants.codec.context("the stack has no codec")?;
     Ok(if recipe.data == "glyphs" { codec.pictures } else { codec.tokens })
@@ -101,7 +101,7 @@ pub(super) fn section4_4_1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What the codec comes to on each kind of map of a trained network.
+/// The codec's ratio on each kind of map of a trained network.
 fn ratios(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let codec = Codec::new(Mode::mixed(Bound::OfTensor(CODEC_BOUND)), Isa::chosen()?)?;
     let maps = trained.maps()?;
@@ -132,18 +132,18 @@ const ABOUT_PAGES: &str = "ZRAM's classes of the pages of trained maps, with lz4
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
-/// What does not shrink to three quarters zsmalloc keeps whole (its huge class).
+/// Pages that do not shrink to three quarters are kept whole by zsmalloc (its huge class).
 const HUGE: usize = PAGE / 4 * 3;
 /// All kinds together.
 const ALL: &str = "all";
 
 /// The level of zstd that the kernel takes (`ZSTD_DEF_LEVEL` of `crypto/zstd.c`).
 const LEVEL: i32 = 3;
-/// What is said of the pages under lz4, and under zstd.
+/// The names of the quantities for lz4, and for zstd.
 const SAID: [[&str; 3]; 2] =
     [["incompressible", "ratio-of-others", "ratio"], ["zstd-incompressible", "zstd-ratio-of-others", "zstd-ratio"]];
 
-/// What a compressor makes of the pages that are not same-filled.
+/// The result of a compressor on the pages that are not same-filled.
 #[derive(Clone, Copy, Default)]
 struct PackedPages {
     /// Pages that are kept whole.
@@ -250,9 +250,9 @@ const TENTHS: [u8; 4] = [1, 3, 10, 30];
 /// How maps are stored and got back.
 #[derive(Clone, Copy)]
 enum Method {
-    /// As GACT does it: so many bits a value, rounded at random.
+    /// As in GACT: this many bits per value, with stochastic rounding.
     Quantised(u8),
-    /// By FedHybrid's codec, within so many tenths of the bound.
+    /// By FedHybrid's codec, within this many tenths of the bound.
     Mixed(u8),
 }
 
@@ -268,7 +268,7 @@ impl Method {
         }
     }
 
-    /// What comes back of a map, and the bytes that it took.
+    /// The restored map, and the bytes of its stored form.
     fn restored(self, map: &SavedMap, isa: Isa) -> Result<(Vec<f32>, u64)> {
         match self {
             Self::Quantised(bits) => quantised(map, bits, isa),
@@ -316,7 +316,7 @@ pub(super) fn figure18b(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What each method adds to the gradients of a trained network.
+/// The error that each method adds to the gradients of a trained network.
 fn variances(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let isa = Isa::chosen()?;
     let exact = trained.gradients(|map| Ok(map.values.clone()))?;
@@ -338,7 +338,8 @@ fn variances(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(found)
 }
 
-/// What was positive lets gradients through whatever is left of it: a store keeps a bit of that beside the values.
+/// The gradient passes wherever the original was positive, even if the restored value is zero: a store keeps one bit
+/// for this in addition to the values.
 fn passing(map: &SavedMap, mut restored: Vec<f32>) -> Vec<f32> {
     if map.kind == MapKind::Rectified {
         for (restored, &value) in restored.iter_mut().zip(&map.values) {
@@ -408,7 +409,7 @@ mod tests {
         for packed in [lz4, zstd] {
             assert!(packed.compressed > 256 && packed.compressed < 400, "{}", packed.compressed);
         }
-        // What is left of three pages: one whole, and the compressed one.
+        // The stored bytes of three pages: one whole, and a compressed one.
         let ratio = pages.values().into_iter().find(|value| value.0 == "ratio").unwrap().2;
         assert!((ratio - (3 * PAGE) as f64 / (PAGE + lz4.compressed) as f64).abs() < 1e-12);
     }

@@ -16,7 +16,7 @@ fn parts(record: &Record) -> [f64; 2] {
     [layout, record.breakdown.recompute.saturating_sub(layout)].map(|time| time.seconds() * 1e3)
 }
 
-/// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
+/// The percentage of layout transformations in the recomputation time; `None` if nothing is recomputed.
 fn share(record: &Record) -> Option<f64> {
     let [layout, other] = parts(record);
     (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
@@ -57,7 +57,7 @@ const STEPS: u64 = 8;
 /// One network on one phone.
 struct Line {
     scenario: Scenario,
-    /// What the optimiser keeps of the weights, which is beside every budget.
+    /// The optimiser's state, which every budget excludes.
     state: Bytes,
     /// An iteration that wants for nothing.
     enough: Record,
@@ -72,7 +72,7 @@ impl Line {
         Ok(Self { enough: plan.run()?, scenario, state })
     }
 
-    /// An iteration within `budget` beside the optimiser's state, or why there is none.
+    /// An iteration within `budget` plus the optimiser's state, or the reason why there is none.
     fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>> {
         let memory_budget = Some(Budget::Bytes(budget + self.state));
         run_if_it_fits(context, &context.plan(&Scenario { memory_budget, ..self.scenario.clone() })?)
@@ -157,11 +157,12 @@ mod tests {
             let reference = Reference::of_rows(parse("fedhybrid", "f.csv", &text).unwrap());
             null(&reference, reference.row("fedhybrid/table1/a/recomputation/share").unwrap())
         };
-        // The only fit row says nothing of itself, and a check row is no source; a row of another role has the source.
+        // The only fit row is not a source for itself, and a check row is not a source; a row of another
+        // role uses the fit row.
         assert_eq!(null_of_a(&[row("a", "20", "fit")]), None);
         assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "check")]), None);
         assert_eq!(null_of_a(&[row("a", "20", "check"), row("b", "30", "fit")]), Some(30.0));
-        // Beside another the median of both: (20 + 30) / 2 = 25.
+        // With two fit rows it is their median: (20 + 30) / 2 = 25.
         assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "fit")]), Some(25.0));
     }
 
@@ -169,12 +170,12 @@ mod tests {
     fn a_method_of_fedhybrids_has_one_number() {
         let reference = Reference::load().unwrap();
         let null = |id: &str| null(&reference, reference.row(id)?);
-        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the middle one stands for all, a withheld row too.
+        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the median applies to all rows, including withheld ones.
         for subject in ["resnet34", "bert", "swin-finetune"] {
             let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
             assert_eq!(null(&id), Some(19.7), "{id}");
         }
-        // Figure 5 has two fit rows, 2.3 and 4.8, whose mean stands for all four.
+        // Figure 5 has two fit rows, 2.3 and 4.8, whose mean applies to all four.
         let overhead = |place: &str| null(&format!("fedhybrid/{place}/melon/latency-overhead"));
         for place in ["figure5a/s22-bert-batch-8", "figure5b/redmi-note10-mobilenetv2-batch-32"] {
             assert_eq!(overhead(place), Some(3.55), "{place}");

@@ -71,8 +71,8 @@ pub(super) const STARTS: u64 = 16;
 /// The standard error of the mean time, in its share, with which starts are enough.
 const ENOUGH: f64 = 0.02;
 
-/// What is reported of a phone on which `scenario` runs, from several starts that the seed draws: from all where everything is
-/// run, and otherwise from two, four and so on until their mean is known well enough.
+/// The phone reports of `scenario` from several starts drawn by the seed: from all starts if everything is run,
+/// otherwise from two, four and so on until their mean is precise enough.
 pub(super) fn from_starts(context: &Context<'_>, scenario: &Scenario) -> Result<Vec<PhoneReport>> {
     let from = |place: u64| {
         let scenario = Scenario { seed: context.seed * STARTS + place, ..scenario.clone() };

@@ -5,14 +5,14 @@ use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 use crate::artefacts::sweeps::gathered;
 
-/// A federation beside that which it is timed against, whose best accuracy with each seed is its target.
+/// A federation and the one it is timed against, whose best accuracy with each seed is the target.
 struct Beside<'f> {
     first: &'f Federation,
     own: &'f Federation,
 }
 
 impl Beside<'_> {
-    /// With each seed the first's time to its best over the own time to it.
+    /// For each seed, the first's time to its best accuracy divided by this federation's time to it.
     fn speedups(&self) -> Vec<Option<f64>> {
         self.own.beside(self.first, speedup)
     }
@@ -41,7 +41,8 @@ impl Beside<'_> {
         [self.own.beside(self.first, by_time), self.own.beside(self.first, by_rounds)]
     }
 
-    /// How it got there: rounds and their length beside the first's, accuracy at equal time, and whom it reached.
+    /// A description: the number and length of rounds relative to the first's, accuracy at equal time, and
+    /// the phones reached.
     fn way(&self) -> String {
         let [shorter, fewer] = self.factors().map(|factor| over_seeds(&factor, 2));
         let [by_time, by_rounds] = self.equal().map(|points| words(&points));
@@ -51,7 +52,8 @@ impl Beside<'_> {
         )
     }
 
-    /// What makes the first's best no target, after a semicolon: it still rises, or nobody has a choice.
+    /// Reasons to doubt the first's best accuracy as a target, after a semicolon: it still rises, or too few phones can
+    /// take part for a choice.
     fn doubts(&self) -> String {
         let gain = self.first.mean(Course::last_gain);
         let rises = (gain >= PLATEAU).then(|| format!("; not converged: {gain:.1} points in the last fifth"));
@@ -125,8 +127,9 @@ pub(super) fn table(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// Of two tasks what the paper's own figures permit of FedHybrid's speed-up with FedProx: Oort's, times its rounds over those of
-/// an oracle with memory enough (section 2.1), over what its plans cost beside an ideal one (figure 21).
+/// For two tasks, the bound that the paper's own figures put on FedHybrid's speed-up with FedProx: Oort's speed-up,
+/// times the ratio of its round duration to that of an oracle with enough memory (section 2.1), divided by the cost of
+/// plans relative to ideal ones (figure 21).
 fn permitted(context: &Context<'_>) -> Result<String> {
     let number = |id: &str| {
         let id = format!("fedhybrid/{id}");

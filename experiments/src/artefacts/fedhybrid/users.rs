@@ -60,8 +60,8 @@ fn of_all(context: &Context<'_>) -> Result<SessionStatistics> {
     Ok(SessionStatistics { users, ..SessionStatistics::default() })
 }
 
-/// The mean of the `share` of `sorted` values that are nearest to each other, and which these are: the shortest
-/// stretch that holds this share.
+/// The mean of the `share` of `sorted` values that are nearest to each other, and their range: the shortest interval
+/// with this share of the values.
 fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<usize>)> {
     let count = ((sorted.len() as f64 * share).ceil() as usize).max(1);
     let width = |from: &usize| sorted[from + count - 1] - sorted[*from];
@@ -256,7 +256,7 @@ pub(super) fn figure12(context: &Context<'_>) -> Result<Outcome> {
 /// The sessions of all users.
 ///
 /// # Errors
-/// A file that is no table of apps; rows that say nothing of sessions.
+/// A file that does not contain a table of apps; rows without sessions.
 pub(super) fn sessions_of_table(path: &Path) -> Result<SessionStatistics> {
     let reader = Reader::open(path)?;
     let mut sessions = SessionReader::default();
@@ -271,7 +271,7 @@ pub(super) fn sessions_of_table(path: &Path) -> Result<SessionStatistics> {
 /// The first users whose traces have an evening, at most `count`, at least one.
 ///
 /// # Errors
-/// A file that is no table of apps; nobody has an evening.
+/// A file that does not contain a table of apps; no user with an evening.
 pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
     let (reader, model) = (Reader::open(path)?, UsageModel::built_in()?);
     let mut found = Vec::new();
@@ -288,7 +288,7 @@ pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What the apps of the first user with an evening do from then on.
+/// The apps of the first user with an evening, from then on.
 ///
 /// # Errors
 /// As [`with_evening`].

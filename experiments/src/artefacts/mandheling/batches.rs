@@ -62,7 +62,7 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Section 2.3: what one cycle of the DSP holds.
+/// Section 2.3: the operations in one cycle of the DSP.
 pub(super) fn section2_3(context: &Context<'_>) -> Result<Outcome> {
     let device = context.device(XIAOMI_10)?;
     let dsp = device.constants.dsp.as_ref().context("the Xiaomi 10 has no DSP")?;
@@ -73,8 +73,8 @@ pub(super) fn section2_3(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Section 3.4: seconds of a batch with a scale that is taken anew in every batch and with one when it is due, all other
-/// techniques off.
+/// Section 3.4: seconds of a batch with scales computed in every batch, and with scales computed only when due, all
+/// other techniques off.
 pub(super) fn section3_4(context: &Context<'_>) -> Result<Outcome> {
     swept(context, "dynamic_s,adaptive_s,ratio,saved_percent", |scenario, _| {
         let dynamic = batch(context, scenario)?.time.seconds();

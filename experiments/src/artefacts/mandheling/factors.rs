@@ -8,13 +8,13 @@ use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measured};
 use crate::measured::{Measured, MeasuredSeries};
 use crate::train::{Factors, Made, StandIn, apart};
 
-/// What measures them.
+/// The artefact that measures them.
 const PLACE: &str = "mandheling/figure4b";
 const ABOUT: &str = "Scale factors of training in integers: how often they change in the first and the last epoch, \
                      their mean and their standard deviation in the last";
 const ROW: &str = "mandheling/figure4b/vgg11-batch-64/scale-factor/change-interval";
 
-/// What is measured of every tensor: by its id, its unit, and its value of the first and the last epoch.
+/// A measurement of every tensor: its id, its unit, and its value from the first and the last epoch.
 type Quantity = (&'static str, &'static str, fn([&[u32]; 2]) -> f64);
 
 const QUANTITIES: [Quantity; 4] = [
@@ -89,14 +89,14 @@ fn measure(context: &Context<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// What was measured of the tensors of one kind of one network, by quantity.
+/// The measurements of the tensors of one kind in one network, by quantity.
 fn of_kind(measured: &Measured, model: &str, made: Made, quantity: &str) -> Vec<f64> {
     let (begin, end) = (format!("{model}/{made}/"), format!("/{quantity}"));
     let is = |id: &str| id.starts_with(&begin) && id.ends_with(&end);
     measured.values.iter().filter(|value| is(&value.id)).flat_map(|value| value.each.iter().copied()).collect()
 }
 
-/// Batches from one change to the next where so many percent of batches have one; `None` where none has.
+/// Batches between two changes if this percentage of batches has one; `None` if there are none.
 fn interval(percent: f64) -> Option<f64> {
     (percent > 0.0).then(|| 100.0 / percent)
 }
@@ -158,7 +158,7 @@ fn jumps(outcome: &mut Outcome, factors: &[i64]) {
     outcome.panel("batches since the last change", jumps, batches, from_zero("interval", "batches"));
 }
 
-/// The intervals of all tensors that change, each with each seed, beside the paper's.
+/// The intervals of all tensors that change, for each seed, and the paper's.
 fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, model: &str) -> Result<()> {
     let (mut lines, mut most) = (Lines::new(), 1.0_f64);
     for made in Made::iter() {
@@ -187,7 +187,7 @@ const PARTS: [usize; 4] = [2, 4, 8, 16];
 /// Mini-batches of which gradients are split.
 const BATCHES: usize = 20;
 
-/// What is measured for each number of parts: by its id, for people, and its unit.
+/// The measurements for each number of parts: id, label and unit.
 const OF_PARTS: [(&str, &str); 4] = [
     ("same-factor", "parts whose factor is the largest of the parts"),
     ("whole-factor", "gradients whose largest factor is the whole mini-batch's"),
@@ -273,7 +273,7 @@ mod tests {
         let said = (0.1 - 1.0 / 60.0) / 6.0_f64.ln();
         let factors = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
         assert!((share_of_changes(factors.output.value.0) - said).abs() < 1e-4, "{}", factors.output.value.0);
-        // Every tensor alike: the paper says it of one.
+        // For every tensor: the paper states it for one.
         assert!(factors.input_gradient.is_none() && factors.weight_gradient.is_none());
     }
 

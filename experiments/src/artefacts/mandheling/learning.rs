@@ -1,4 +1,4 @@
-//! What training in integers costs in accuracy, on what stands in for the paper's networks and data sets, on one phone and in
+//! The cost of integer training in accuracy, on stand-ins for the paper's networks and data sets, on one phone and in
 //! federations of Xiaomi 11 Pros (section 4.3).
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub(super) fn on_the_phone(context: &Context<'_>, found: &mut [Learned]) -> Resu
     Ok(())
 }
 
-/// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
+/// Answers the accuracies of table 8 on one phone: MNN-FP32's is an input, and the others are judged relative to it.
 pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
     let Some(first) = found.first() else { return };
     for subject in subjects {
@@ -68,7 +68,7 @@ pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]
     }
 }
 
-/// Of a figure's stand-in for `network`, beside NITI's own accuracies where `beside` says so.
+/// The figure of the stand-in for `network`, with NITI's own accuracies if `beside`.
 pub(super) fn figure8(context: &Context<'_>, network: &str, beside: bool) -> Result<Outcome> {
     let mut found = of_methods(context)?;
     on_the_phone(context, &mut found)?;
@@ -98,7 +98,7 @@ pub(super) fn figure8(context: &Context<'_>, network: &str, beside: bool) -> Res
 /// The seeds of the stand-in's federations.
 const SEEDS: [u64; 5] = [0, 1, 2, 3, 4];
 
-/// What is trained by a federation, as the reference names it and for people; a reading of that name says of which phones.
+/// The trainings by federations: the name in the reference, and the label; a reading of that name defines the phones.
 pub(super) const SUBJECTS: [(&str, &str); 2] =
     [("fl-femnist-lenet", "LeNet, many phones"), ("fl-cifar100-vgg16", "VGG-16, many phones")];
 
@@ -107,7 +107,7 @@ fn federation(context: &Context<'_>, id: &str, method: &str, seeds: &[u64]) -> R
     hold(context, &format!("{}\npolicy = \"{method}\"", context.reading_text(id)?), seeds)
 }
 
-/// What rounds of the paper's network take.
+/// The cost of rounds of the paper's network.
 fn timed(context: &Context<'_>, subject: &str, method: &str) -> Result<Arc<Course>> {
     federation(context, subject, method, &[context.seed])?.pop().context("no federation was held")
 }
@@ -280,7 +280,7 @@ mod tests {
         let (central, federated) = (keys("int8-lenet5"), keys("federated-int8"));
         let row = fit("central");
         assert_eq!(central["batch"].to_string(), row["batch"]);
-        // A weight's gradient of so many bits is one of seven, times a rate of 2 to the power of what it is short of them.
+        // A b-bit weight gradient equals a seven-bit one with a learning rate of 2 to the power of b − 7.
         let rate = |bits: i32| f64::from(bits - 7).exp2();
         assert!(row["gradient"].starts_with("gb 2 "));
         assert_eq!(central["learning_rate"].as_float(), Some(rate(2)));

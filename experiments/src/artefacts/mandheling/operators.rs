@@ -70,7 +70,7 @@ pub(crate) fn preparing(engine: &str, batch: u64) -> Scenario {
     Scenario { policy: format!("{engine}-fp32"), batch, ..Scenario::new(XIAOMI_11_PRO, "vgg16-cifar") }
 }
 
-/// What the engine spends on preparing the batch's graph, operator by operator.
+/// The time that the engine spends on preparing the batch's graph, summed over its operators.
 pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
     let scenario = plan.scenario();
     let launch = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision).launch;
@@ -140,7 +140,7 @@ pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64
 /// The null baseline, a roofline with one efficiency: the convolution's multiply-adds over one rate, the median over
 /// the table's `fit` rows.
 fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
-    // Channels and taps are alike in all rows, so that samples and pixels alone tell their multiply-adds apart.
+    // Channels and taps are the same in all rows, so the multiply-adds differ only by samples and pixels.
     let work = |row: &ReferenceRow| {
         let (size, batch) = setting(&row.subject, &row.method)?;
         Some((size * size * batch) as f64)
@@ -194,7 +194,7 @@ mod tests {
         // so that twice the batch costs twice the arithmetic: t(64) − t(32) = 2 (t(32) − t(16)).
         let (first, second) = (time(32) - time(16), time(64) - time(32));
         assert!((second / first - 2.0).abs() < 1e-3, "{first} {second}");
-        // What is left at no arithmetic is a call and an operator's overhead.
+        // The time extrapolated to zero arithmetic is a call and an operator's overhead.
         let offloader = device.offloader(&stack).unwrap();
         let fixed = (offloader.dsp.call() + offloader.stack.operator_overhead.value).seconds();
         assert!((time(32) - 2.0 * first - fixed).abs() < 1e-6, "{fixed}");

@@ -49,7 +49,7 @@ pub(super) fn table7(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What is trained on one phone, as the reference names it and for people.
+/// The trainings on one phone: the name in the reference, and the label.
 const CENTRALISED: [(&str, &str); 2] = [("vgg11-cifar10", "VGG-11"), ("resnet18-cifar10", "ResNet-18")];
 /// The quantities: as the reference names them, for people, and their unit.
 const QUANTITIES: [(&str, &str, &str); 2] = [("clock-hours", "time to convergence", "h"), ("energy", "energy", "Wh")];
@@ -77,7 +77,7 @@ pub(super) fn rounds_of(context: &Context<'_>, subject: &str, method: &str) -> R
     context.paper(&id)?.with_context(|| format!("{id} has no number"))
 }
 
-/// Adds both quantities of a training that lasts so many rounds, in each of which `parts` parts take `each`; `of` are the panel,
+/// Adds both quantities of a training of `rounds` rounds, each with `parts` parts that take `each`; `of` are the panel,
 /// the subject and its name, the method and its name.
 pub(super) fn add(
     context: &Context<'_>,

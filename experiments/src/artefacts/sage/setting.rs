@@ -35,7 +35,7 @@ pub(super) fn unoptimised(context: &Context<'_>, network: &str) -> Result<Scenar
     Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
 }
 
-/// What no scheme of the paper gives back where gradients are accumulated (section 3.4.2).
+/// Memory that no scheme of the paper frees while gradients are accumulated (section 3.4.2).
 pub(super) fn is_fixed(role: Role) -> bool {
     matches!(role, Role::Parameter { .. } | Role::ParameterGradient)
 }

@@ -7,7 +7,7 @@ use haversack_workloads::{MapKind, Need, Phase, Role, TensorId};
 use super::Trained;
 use crate::artefacts::prelude::*;
 
-/// What a mini-batch leaves in a saved tensor.
+/// A saved tensor of a mini-batch.
 pub(in crate::artefacts) struct SavedMap {
     pub(in crate::artefacts) kind: MapKind,
     /// The map of a sample.
@@ -52,7 +52,7 @@ impl Trained {
         Ok(SavedMap { kind, map: self.program.map_of(tensor), values: memory.floats(tensor)?.to_vec() })
     }
 
-    /// What the next mini-batch leaves in the saved tensors.
+    /// The saved tensors of the next mini-batch.
     pub(in crate::artefacts) fn maps(&self) -> Result<Vec<SavedMap>> {
         let saved = self.saved();
         let mut maps = Vec::new();

@@ -115,7 +115,7 @@ impl Split<'_> {
         Ok((values, factors))
     }
 
-    /// What the node reads of `samples` samples from `first` on.
+    /// The operands of the node for `samples` samples from `first` on.
     fn operands(&self, first: usize, samples: usize) -> Vec<(TensorId, Eight)> {
         let cut = |&tensor: &TensorId| {
             let held = self.memory.eight(tensor)?;

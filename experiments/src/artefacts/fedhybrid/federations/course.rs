@@ -1,4 +1,4 @@
-//! What a federation came to with one seed: accuracy over time, and what became of phones.
+//! The results of a federation with one seed: accuracy over time, and the outcomes of phones.
 
 use haversack_federation::rows::RoundRow;
 
@@ -7,7 +7,7 @@ pub(in crate::artefacts) use crate::measured::Learned as Course;
 use crate::measured::Rounds;
 
 impl Course {
-    /// Of a federation that was held with `seed`.
+    /// The course of a federation simulated with `seed`.
     pub(super) fn of(held: &Held, seed: u64) -> Self {
         let all = |of: fn(&RoundRow) -> u32| held.rounds.iter().map(|row| u64::from(of(row))).sum::<u64>();
         let end = |row: &RoundRow| row.start_s + row.duration_s;
@@ -57,7 +57,7 @@ impl Course {
         self.total(|rounds| rounds.all_s)
     }
 
-    /// Whether at least twice as many phones can take part as are asked to in a round.
+    /// Whether at least twice as many phones can take part as are selected per round.
     pub(in crate::artefacts) fn has_choice(&self) -> bool {
         self.total(|rounds| 2.0 * rounds.selected as f64 / f64::from(rounds.all.max(1)) - rounds.eligible as f64) <= 0.0
     }
@@ -83,7 +83,7 @@ impl Course {
         ended.map(|(_, accuracy)| accuracy).fold(0.0, f64::max)
     }
 
-    /// What the mean accuracy of a fifth of the rounds gains over that of the fifth before, at the end, in points.
+    /// The gain of the mean accuracy in the last fifth of the rounds over the fifth before, in points.
     pub(in crate::artefacts) fn last_gain(&self) -> f64 {
         let fifth = self.accuracy.len().div_ceil(5);
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;

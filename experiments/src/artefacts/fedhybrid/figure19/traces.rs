@@ -27,7 +27,7 @@ const DAYS: u64 = 7;
 pub(crate) struct Trace {
     /// Whose.
     pub(crate) user: String,
-    /// What the apps do in it.
+    /// Its apps.
     pub(crate) apps: PhoneApps,
 }
 

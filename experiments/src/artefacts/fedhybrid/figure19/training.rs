@@ -8,8 +8,8 @@ use crate::artefacts::prelude::*;
 pub(crate) const RULES: [(&str, &str); 3] =
     [("predicted", "predictor"), ("initial", "initial memory"), ("every-round", "memory before every round")];
 
-/// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
-/// the parameters `set`; `None` if they never end. A round is one epoch of ten iterations, and the paper's ten epochs where
+/// The declared rounds of MobileNetV2 on the S22 with the apps of `trace`, under FedHybrid with the parameters
+/// `set`; `None` if they never end. A round is one epoch of ten iterations, and the paper's ten epochs if
 /// everything is to be run.
 pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>> {
     let [rounds, epoch, epochs] = context.reading_numbers("rounds")? else {
